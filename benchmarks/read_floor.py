@@ -61,9 +61,11 @@ _STUDENTS = _PAGE.format(
     rows="""
     SELECT s.id, s.number, u.first_name, s.middle_name, u.last_name, s.admission_number,
         nullif(u.gender, '') AS gender, s.dob, s.status, e.batch_id AS batch, e.cohort_id AS cohort,
-        s.user_id AS "user", CASE WHEN s.guardian_full_name IS NOT NULL THEN json_build_object(
-            'full_name', s.guardian_full_name, 'relationship', s.guardian_relationship,
-            'phone_number', s.guardian_phone_number, 'email_address', s.guardian_email_address) END AS guardian,
+        s.user_id AS "user", (SELECT json_build_object(
+            'full_name', g.full_name, 'relationship', l.relationship,
+            'phone_number', g.phone_number, 'email_address', g.email_address)
+         FROM student_guardians l JOIN guardians g ON g.id = l.guardian_id
+         WHERE l.student_id = s.id AND l.is_primary) AS guardian,
         s.created_at AS "createdAt"
     FROM students s JOIN users u ON u.id = s.user_id LEFT JOIN LATERAL (
         SELECT batch_id, cohort_id FROM enrollments WHERE student_id = s.id AND ended_at IS NULL

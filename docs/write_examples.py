@@ -92,6 +92,7 @@ def _rest(page: Recorder) -> None:
     _accounts(page)
     _structure(page)
     cohort, students = _class(page)
+    _guardians(page, students)
     _teaching(page, cohort, students)
     _staff(page)
     _settings(page)
@@ -210,6 +211,31 @@ def _class(page: Recorder) -> tuple[str, list[str]]:
     send("POST", f"/cohorts/{cohort}/enrollment", {"students": students, "batch": cohort})
     send("GET", f"/cohorts/{cohort}/students")
     return cohort, students
+
+
+def _guardians(page: Recorder, students: list[str]) -> None:
+    send = page.quietly
+    mother = {"full_name": "Ọmọ́lará Aigbe", "phone_number": "+2348030000024"}
+    children = [{"student": one, "relationship": "Mother", "primary": True} for one in students]
+    guardian = send("POST", "/guardians", {**mother, "students": children})["id"]
+    send("GET", "/guardians?search=aigbe")
+    send("GET", f"/guardians/{guardian}")
+    send("PATCH", f"/guardians/{guardian}", {"email_address": "omolara@example.com"})
+    account = {"username": "omolara.aigbe", "password": PASSWORD}
+    send("PUT", f"/guardians/{guardian}/account", account)
+    father = send("POST", "/guardians", {"full_name": "Osas Aigbe"})["id"]
+    address = f"/students/{students[0]}/guardians"
+    send("PUT", f"{address}/{father}", {"relationship": "Father", "receives_reports": False})
+    send("PUT", f"{address}/{father}/stop", {"reason": "By an order of the court of 3 November 2025."})
+    send("GET", address)
+    send("DELETE", f"{address}/{father}/stop")
+    send("DELETE", f"{address}/{father}")
+    send("DELETE", f"/guardians/{father}")
+    erased = send("POST", "/guardians", {"full_name": "Emeka Obi"})["id"]
+    send("PUT", f"/guardians/{erased}/account", {"username": "emeka.obi"})
+    send("DELETE", f"/guardians/{erased}/account")
+    send("GET", f"/guardians/{erased}/data")
+    send("DELETE", f"/guardians/{erased}/data")
 
 
 def _teaching(page: Recorder, cohort: str, students: list[str]) -> None:

@@ -32,6 +32,7 @@ from school_service.features.me.views import blp as me
 from school_service.features.people.contacts.views import blp as contacts
 from school_service.features.people.employees.views import blp as employees
 from school_service.features.people.employees.views import teachers
+from school_service.features.people.guardians.views import blp as guardians
 from school_service.features.people.roles.views import blp as roles
 from school_service.features.people.students.views import blp as students
 from school_service.features.people.users.reads import USER_STATE
@@ -87,6 +88,7 @@ FEATURES = (
     classrooms,
     subjects,
     students,
+    guardians,
     student_imports,
     cohorts,
     enrollments,

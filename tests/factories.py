@@ -217,6 +217,13 @@ class Factory:
         body = {"lower_threshold": lower, "upper_threshold": upper}
         return self._post("/grade-configs", {**body, "letter_grade": "A1", "remarks": "Excellent", **fields})
 
+    def guardian(self, *children: dict[str, Any], **fields: Any) -> dict[str, Any]:
+        """Make a guardian of these students."""
+        students = [{"student": child["id"], "relationship": "mother"} for child in children]
+        return self._post(
+            "/guardians", {"full_name": f"Ngọzi {next(_numbers)} Bàlógun", "students": students, **fields}
+        )
+
     def student(self, **fields: Any) -> dict[str, Any]:
         """Make a student, with what is required alone."""
         body = {

@@ -107,14 +107,15 @@ class VerifiedToken:
         Returns an expression over the columns of the state, `caller`, and its parameters. It is true where a principal
         can be made of the state and has the permissions for the whole school or, `by_own`, has them and not all of them
         so; with `mine`, has them at all. A principal whose password must be changed is let in only
-        `with_given_password`; the user who, by the state, is the student `own_student` needs no permission.
+        `with_given_password`; the user who, by the state, is the student `own_student`, or a guardian of theirs, needs
+        no permission.
         """
         needed = tuple(map(str, permissions))
         sql = _condition(self.own, len(needed), with_given_password, own_student is not None, by_own, mine)
         own = (self.session_number,) if self.own else ()
-        student = (str(own_student),) if own_student is not None else ()
+        students = (str(own_student),) * 2 if own_student is not None else ()
         twice = by_own and not mine
-        return sql, (*own, *student, *needed, *needed) if twice else (*own, *student, *needed)
+        return sql, (*own, *students, *needed, *needed) if twice else (*own, *students, *needed)
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
         """Make the principal of the token and its state in the school, the row that was read with its binding.
@@ -168,9 +169,9 @@ def _condition(
             has_some = " AND ".join(["%s = ANY (caller.permissions || caller.own_permissions)"] * needed)
             has_all = has_some if mine else f"{has_some} AND NOT ({has_all})"
         if own_student:
-            # The student whose account it is reads the same as the whole school does.
-            is_own = "caller.student IS NOT DISTINCT FROM %s::uuid"
-            has_all = f"NOT ({is_own}) AND {has_all}" if by_own else f"({is_own} OR {has_all})"
+            # The student whose account it is, and a guardian, read by the text for the whole school.
+            is_kin = "(caller.student IS NOT DISTINCT FROM %s::uuid OR %s::uuid = ANY (caller.children))"
+            has_all = f"NOT {is_kin} AND {has_all}" if by_own else f"({is_kin} OR {has_all})"
         parts.append(has_all)
     return " AND ".join(parts) or "true"
 

@@ -176,12 +176,6 @@ def request_context() -> RequestContext:
     return context
 
 
-def is_current_user(user_id: UUID) -> bool:
-    """Tell whether this user acts in the transaction."""
-    principal = request_context().principal
-    return principal is not None and principal.actor == str(user_id)
-
-
 def current_reach() -> Reach | None:
     """The reach of the request's caller; None where that is the whole school, and outside of a request.
 

@@ -44,7 +44,7 @@ def matches(search: Any, text: ColumnElement[str]) -> ColumnElement[bool]:
     escaped = func.regexp_replace(words.c.word, r"([\\%_])", r"\\\1", "g")
     # In an array of its own, the patterns are made once, and not for each row.
     patterns = func.array(select(func.concat("%", escaped, "%")).scalar_subquery())
-    found: ColumnElement[bool] = _folded(text).op("LIKE", is_comparison=True)(func.all(patterns))
+    found: ColumnElement[bool] = folded(text).op("LIKE", is_comparison=True)(func.all(patterns))
     return found
 
 
@@ -66,21 +66,21 @@ def may_match(search: Any, text: ColumnElement[str], *, longest: bool = False) -
 
 
 def _words(search: Any) -> Select[Any]:
-    word = func.regexp_split_to_table(_folded(search), r"\s+").column_valued("word")
+    word = func.regexp_split_to_table(folded(search), r"\s+").column_valued("word")
     return select(word.label("word"))
 
 
-def _folded(text: Any) -> Any:
-    """Fold a text by case and diacritics."""
+def folded(text: Any) -> Any:
+    """Fold a text by case and diacritics, as searches compare it."""
     letters = func.regexp_replace(func.normalize(text, keyword("NFD")), _LEFT_OUT, "", "g")
     return func.translate(func.lower(letters), "".join(_PLAIN), "".join(_PLAIN.values()))
 
 
 def _pairs(text: Any) -> Any:
     """Make the array of all pairs of neighbouring characters of a text, folded."""
-    folded = _folded(text)
+    whole = folded(text)
     # Those that begin at the first, third, fifth character, and those that begin at the second, fourth, sixth.
-    return _divided(folded).op("||")(_divided(func.substr(folded, 2)))
+    return _divided(whole).op("||")(_divided(func.substr(whole, 2)))
 
 
 def _divided(text: Any) -> Any:

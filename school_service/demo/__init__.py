@@ -6,7 +6,7 @@
 `fill_school`        the records of a school, step by step
 `context`            the people of a school, and the ids of what has been made
 `people`             names, and the people who bear them
-`students`           the students, each with a guardian; last year's leavers
+`students`           the students, each with a guardian, one of whom has an account; last year's leavers
 `staff`              employees, and the form teachers among them
 `terms`              sessions, classrooms, subjects, classes; calendars, and absences and comments of the first term
 `scores`             assessments of the current session, and the scores

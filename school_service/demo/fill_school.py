@@ -13,7 +13,7 @@ from school_service.demo.results import make_metrics, make_results
 from school_service.demo.sample_schools import SampleSchool
 from school_service.demo.scores import make_scores
 from school_service.demo.staff import make_form_teachers, make_staff, make_subject_teachers
-from school_service.demo.students import make_graduates, make_students
+from school_service.demo.students import make_graduates, make_guardians, make_students
 from school_service.demo.terms import (
     make_absences,
     make_calendars,
@@ -35,6 +35,7 @@ STEPS: tuple[Callable[[DemoContext], None], ...] = (
     make_subjects,
     make_staff,
     make_students,
+    make_guardians,
     make_graduates,
     make_cohorts,
     make_form_teachers,

@@ -1,17 +1,26 @@
-"""The students of a sample school, each with a guardian, and last year's leavers."""
+"""The students of a sample school, each with a guardian, one of whom has an account; and last year's leavers."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
+from sqlalchemy import select
+
+from school_service.core.database import db
+from school_service.core.read_models import fetch_row
 from school_service.demo.context import LAST_SESSION, THIS_YEAR, DemoContext
 from school_service.demo.people import FEMALE
 from school_service.features.classes.enrollments.service import enroll
+from school_service.features.people.guardians.accounts import give_account
+from school_service.features.people.guardians.service import put_link
+from school_service.features.people.models import StudentGuardian
 from school_service.features.people.students.service import create_student
 from school_service.features.results.graduates.service import create_graduate
 from school_service.features.school.cohorts.service import create_cohort
 
 IN_A_CLASS = (10, 13)  # the fewest and the most
+GUARDIAN = "guardian"
+"""The username of a guardian."""
 AGE_OF_ADMISSION = 11  # years, in the first class
 
 
@@ -43,6 +52,15 @@ def make_student(context: DemoContext, *, admitted: int, number: int) -> UUID:
         },
     )
     return made.id
+
+
+def make_guardians(context: DemoContext) -> None:
+    """Let a guardian look after a child in each of the first two classes, and have an account without a password."""
+    child, other = (context.students[classroom][0] for classroom in list(context.classrooms)[:2])
+    primary = select(StudentGuardian.guardian_id).where(StudentGuardian.student_id == child)
+    guardian_id = db.session.scalars(primary).one()
+    fetch_row(put_link(student_id=other, guardian_id=guardian_id, relationship="Aunt"))
+    fetch_row(give_account(guardian_id=guardian_id, username=GUARDIAN))
 
 
 LAST_CLASS = "SSS 3"

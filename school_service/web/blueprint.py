@@ -95,12 +95,12 @@ class Blueprint(flask_smorest.Blueprint):
         Outermost of a view's decorators: the order token, school, permission, validation, work is fixed here. `own`
         says what the operation means for who has the permissions, and not all of them for the whole school. `own_user`
         names a path parameter: the user whose id it is needs no permission; `own_student` one, too: the student whose
-        account it is needs none. `audited`: a GET that writes to the audit log, such as an export; no other runs in a
-        transaction that can write. `snapshot`: all its statements see what was committed when its transaction began.
-        `with_given_password`: that user is let in though they must change their password first, which every other
-        operation refuses. `mine` answers what `own` means to every user; so does `mine=true` in the query of an
-        operation that takes it. `answers_token`: a POST whose answer has a token, which is stored nowhere: so it takes
-        no Idempotency-Key.
+        account it is needs none, and neither does a guardian of theirs. `audited`: a GET that writes to the audit log,
+        such as an export; no other runs in a transaction that can write. `snapshot`: all its statements see what was
+        committed when its transaction began. `with_given_password`: that user is let in though they must change their
+        password first, which every other operation refuses. `mine` answers what `own` means to every user; so does
+        `mine=true` in the query of an operation that takes it. `answers_token`: a POST whose answer has a token, which
+        is stored nowhere: so it takes no Idempotency-Key.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)

@@ -191,9 +191,9 @@ class Access(NamedTuple):
     """What a view demands of its principal: all of the permissions.
 
     A user whose own id is in the path needs no permission and, `with_given_password`, is let in although they must
-    change their password first. The user who, by their state, is the student `own_student` needs none. `own` says what
-    the view means for who has the permissions, and not all of them for the whole school; with `mine` it means that for
-    every user.
+    change their password first. The user who, by their state, is the student `own_student`, or a guardian of theirs,
+    needs none. `own` says what the view means for who has the permissions, and not all of them for the whole school;
+    with `mine` it means that for every user.
     """
 
     permissions: tuple[Permission, ...]
@@ -300,7 +300,7 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
         principal.require(access.permissions)
         return False
     app_state().remember(principal)
-    if access.own_student is not None and str(state["student"]) == str(access.own_student):
+    if access.own_student is not None and _is_kin(access, state):
         return False
     if not access.mine:
         if all(map(principal.has, access.permissions)):
@@ -312,6 +312,12 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
     context.relations = CallersRelations.of(state)
     context.reach = _reach_of(access)
     return True
+
+
+def _is_kin(access: Access, state: Mapping[str, Any]) -> bool:
+    """Tell whether a user needs no permission for a student: is the student, or a guardian of theirs."""
+    student = str(access.own_student)
+    return str(state["student"]) == student or student in map(str, state["children"])
 
 
 @cache

@@ -148,6 +148,8 @@ def assert_is_filled(service, token, school):
     assert students["total"] >= 60
     assert all(student["guardian"]["full_name"] and student["cohort"] for student in students["data"])
     assert_every_field_is_shown(students["data"])
+    (guardian,) = [one for one in get("/guardians?pageSize=1000")["data"] if one["user"]]
+    assert len({child["student"] for child in guardian["children"]}) == 2
     assert_staff_are_there(get)
     assert_traits_are_scored(get, students["data"])
     assert_a_year_has_graduated(get, school)

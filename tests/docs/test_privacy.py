@@ -68,10 +68,23 @@ WORDS = {
         "middle_name": "middle name",
         "dob": "date of birth",
         "status": "status",
-        "guardian_full_name": "name, relationship, phone and e-mail of the guardian",
-        "guardian_relationship": "name, relationship, phone and e-mail of the guardian",
-        "guardian_phone_number": "name, relationship, phone and e-mail of the guardian",
-        "guardian_email_address": "name, relationship, phone and e-mail of the guardian",
+    },
+    "guardians": {
+        "user_id": "account",
+        "full_name": "name",
+        "phone_number": "phone",
+        "email_address": "e-mail address",
+        "physical_address": "postal address",
+        "erased_at": "erased",
+    },
+    "student_guardians": {
+        "relationship": "relationship",
+        "is_primary": "who is the primary",
+        "receives_reports": "who receives reports",
+        "stopped_at": "whose access is stopped",
+        "stopped_by": "by whom",
+        "stopped_by_name": "by whom",
+        "stop_reason": "why",
     },
     "employees": {
         "title": "title",
@@ -100,7 +113,11 @@ WORDS = {
 NOTHING_OF_THE_PERSON = {
     "users": {"id", "username_key", "password_given_at", "session_number"},
     "contacts": {"id", "owner_id", "created_at"},
-    "students": {"id", "number", "user_id", "created_at"},
+    "students": {"id", "number", "user_id", "created_at"}
+    # They are empty.
+    | {f"guardian_{name}" for name in ("full_name", "relationship", "phone_number", "email_address")},
+    "guardians": {"id", "created_at"},
+    "student_guardians": {"student_id", "guardian_id", "created_at"},
     "employees": {"id", "user_id", "contact_id", "created_at", "deleted_at"},
     "next_of_kin": {"id", "employee_id", "employee_ref", "created_at"},
 }

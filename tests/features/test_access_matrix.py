@@ -29,6 +29,7 @@ SECTIONS = {
     "departments": "settings",
     "employee-categories": "settings",
     "grade-configs": "settings",
+    "guardians": "students",
     "letterhead": "settings",
     "metric-definitions": "metrics",
     "broadsheets": "results",
@@ -46,8 +47,11 @@ SECTIONS = {
     "submissions": "results",
     "templates": "subjects",
 }
-# Ending sessions changes a user: nothing is deleted.
-OF_ANOTHER_ACCESS = {("DELETE", "/users/{id}/sessions"): "write"}
+# Ending sessions changes a user, lifting a stop what a guardian may: nothing is deleted.
+OF_ANOTHER_ACCESS = {
+    ("DELETE", "/users/{id}/sessions"): "write",
+    ("DELETE", "/students/{id}/guardians/{guardian_id}/stop"): "write",
+}
 OF_ANOTHER_SECTION = {
     ("POST", "/assessments/{id}/scoresheet"): "gradebooks",
     ("GET", "/assessments/{id}/absences"): "gradebooks",
@@ -70,22 +74,32 @@ OF_ANOTHER_SECTION = {
     ("DELETE", "/promotions/{id}"): "cohorts",
 }
 # More than one permission, or another access than the method's: erasing overwrites records, which stay.
-SEVERAL = {
-    ("DELETE", f"/{section}/{{id}}/data"): (f"write:{section}", "write:users")
-    for section in ("students", "employees")
-} | {
-    # All that is stored of a person needs the permission of each area in it.
-    ("GET", "/students/{id}/data"): tuple(
-        f"read:{area}"
-        for area in (
-            *("audit", "cohorts", "contacts", "gradebooks", "graduates", "metrics", "results", "roles"),
-            *("students", "users"),
-        )
-    ),
-    ("GET", "/employees/{id}/data"): tuple(
-        f"read:{area}" for area in ("audit", "contacts", "employees", "roles", "teachers", "users")
-    ),
-}
+SEVERAL = (
+    {
+        ("DELETE", f"/{section}/{{id}}/data"): (f"write:{section}", "write:users")
+        for section in ("students", "employees")
+    }
+    | {
+        (method, f"/guardians/{{id}}/{what}"): ("write:students", "write:users")
+        for method, what in (("PUT", "account"), ("DELETE", "account"), ("DELETE", "data"))
+    }
+    | {
+        # All that is stored of a person needs the permission of each area in it.
+        ("GET", "/students/{id}/data"): tuple(
+            f"read:{area}"
+            for area in (
+                *("audit", "cohorts", "contacts", "gradebooks", "graduates", "metrics", "results", "roles"),
+                *("students", "users"),
+            )
+        ),
+        ("GET", "/employees/{id}/data"): tuple(
+            f"read:{area}" for area in ("audit", "contacts", "employees", "roles", "teachers", "users")
+        ),
+        ("GET", "/guardians/{id}/data"): tuple(
+            f"read:{area}" for area in ("audit", "contacts", "roles", "students", "users")
+        ),
+    }
+)
 FOR_EVERY_TOKEN = {
     ("GET", "/me"),
     ("POST", "/users/login"),

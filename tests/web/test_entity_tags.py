@@ -42,6 +42,8 @@ MATCHED = {
     ("DELETE", "/students/{id}"): "/students/{id}",
     ("PATCH", "/classrooms/{id}"): "/classrooms/{id}",
     ("PATCH", "/students/{id}"): "/students/{id}",
+    ("PATCH", "/guardians/{id}"): "/guardians/{id}",
+    ("DELETE", "/guardians/{id}"): "/guardians/{id}",
     ("PATCH", "/cohorts/{id}"): "/cohorts/{id}",
     ("DELETE", "/assessments/{id}"): "/assessments/{id}",
     ("PATCH", "/gradebooks/{id}"): "/gradebooks/{id}",
@@ -58,7 +60,10 @@ MATCHED = {
     ("DELETE", "/contacts/{id}"): "/contacts",
 }
 # What is no single record, or is not as it is stored.
-UNTAGGED = {"/students/{id}/data", "/employees/{id}/data", "/health", "/health/live"}
+UNTAGGED = {
+    *("/students/{id}/data", "/employees/{id}/data", "/guardians/{id}/data"),
+    *("/health", "/health/live"),
+}
 
 
 def tag_of(api, address, **query):

@@ -20,7 +20,10 @@ AT_TIMES = {
     ("POST", "/assessments/{id}/scoresheet"): _OF_UPLOADS,
     ("POST", "/comments/upload-sheet"): _OF_UPLOADS,
     ("POST", "/metrics/upload-sheet"): _OF_UPLOADS,
-    ("POST", "/students/import-sheet"): {"enrolled", "replaced_values", "ignored_columns", "warnings"},
+    ("POST", "/students/import-sheet"): {
+        *("enrolled", "replaced_values", "ignored_columns", "warnings"),
+        *("guardians_created", "guardians_found"),
+    },
     ("GET", "/verify/{school}/{code}"): {"sessions"},
 }
 
@@ -426,7 +429,7 @@ def test_an_answer_is_an_object_an_array_of_objects_an_envelope_or_a_file(docume
             assert shape["type"] == "object", key
 
 
-LOST_A_PART = {"/users/{id}/roles/{roleId}": "User"} | {
+LOST_A_PART = {"/users/{id}/roles/{roleId}": "User", "/guardians/{id}/account": "Guardian"} | {
     f"/letterhead/{which}": "Letterhead" for which in ("logo", "signature")
 }
 
@@ -434,7 +437,10 @@ LOST_A_PART = {"/users/{id}/roles/{roleId}": "User"} | {
 def test_a_delete_answers_id_and_deleted_or_the_record_that_lost_something(document):
     schemas = document.spec["components"]["schemas"]
     for (method, path), _kind, shape in answers(document):
-        if method == "DELETE" and path in LOST_A_PART:
+        if method == "DELETE" and shape["type"] == "array":
+            assert path.startswith("/students/{id}/guardians/{guardian_id}"), path
+            assert resolve(document, shape["items"]) == schemas["StudentGuardian"]
+        elif method == "DELETE" and path in LOST_A_PART:
             assert shape == schemas[LOST_A_PART[path]], path
         elif method == "DELETE":
             assert set(shape["properties"]) == {"id", "deleted"}, path

@@ -27,11 +27,20 @@ from school_service.core.reach import SCHOOL_REACH, Reach
 from school_service.core.read_models import Query, as_json, read_model, school_value
 from school_service.features.classes.models import SubjectTeacher
 from school_service.features.classes.subject_teachers.reads import subject_teachers
-from school_service.features.people.models import Employee, Role, StoredPermission, User, UserRole
+from school_service.features.people.guardians.reads import guardians
+from school_service.features.people.models import (
+    Employee,
+    Role,
+    StoredPermission,
+    Student,
+    StudentGuardian,
+    User,
+    UserRole,
+)
 from school_service.features.people.students.reads import students
 from school_service.features.people.users.reads import school_as_json, users
 from school_service.features.reach import scopes
-from school_service.features.school.models import Batch, Classroom, Cohort, Position
+from school_service.features.school.models import CURRENT, Batch, Classroom, Cohort, Enrollment, Position
 
 # The row of the user's state, which the statement begins with.
 _STATE = table(
@@ -68,10 +77,10 @@ def me(own_token: bool, reach: Reach | None = None) -> Query:
         unless(_EMPTY, _array(_permissions())).label("permissions"),
         unless(_EMPTY, _array(_classes(reach))).label("classes"),
         unless(_EMPTY, _array(_subjects(reach))).label("subjects"),
-        _EMPTY.label("children"),
+        unless(_EMPTY, _array(_children(reach))).label("children"),
         unless(null(), _one(_student(reach))).label("student"),
         unless(null(), _one(_employee())).label("employee"),
-        cast(null(), JSON).label("guardian"),
+        unless(null(), _one(_guardian(reach))).label("guardian"),
         must_change.label("must_change_password"),
     ).select_from(_STATE)
 
@@ -152,6 +161,46 @@ def _subjects(reach: Reach) -> Query:
         scopes.is_taught(reach, SubjectTeacher.cohort_subject_id),
         scopes.holds_today(SubjectTeacher),
     )
+
+
+def _children(reach: Reach) -> Query:
+    """Select the students of whom the caller is a guardian, each with the batch that they are in now."""
+    link = StudentGuardian
+    now_in = (
+        select(Enrollment.batch_id)
+        .where(Enrollment.student_id == Student.id, CURRENT)
+        .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
+        .limit(1)
+        .correlate(Student)
+        .scalar_subquery()
+    )
+    own = scopes.guardianships_in_reach(
+        Reach("G", reach.caller), link.student_id, link.guardian_id, link.stopped_at
+    )
+    return (
+        select(
+            Student.id.label("student"),
+            Student.admission_number,
+            User.first_name,
+            User.last_name,
+            link.relationship,
+            Batch.id.label("batch"),
+            Batch.name.label("batch_name"),
+            Classroom.name.label("classroom"),
+        )
+        .select_from(link)
+        .join(Student, Student.id == link.student_id)
+        .join(User, User.id == Student.user_id)
+        .outerjoin(Batch, Batch.id == now_in)
+        .outerjoin(Cohort, Cohort.id == Batch.cohort_id)
+        .outerjoin(Classroom, Classroom.id == Cohort.classroom_id)
+        .where(own)
+        .order_by(User.name_sort_key, Student.id)
+    )
+
+
+def _guardian(reach: Reach) -> Query:
+    return guardians.query(reach=Reach("G", reach.caller))
 
 
 def _student(reach: Reach) -> Query:

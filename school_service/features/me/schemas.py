@@ -5,6 +5,7 @@ from __future__ import annotations
 from marshmallow import fields, validate
 
 from school_service.features.classes.subject_teachers.schemas import SubjectTeacherSchema
+from school_service.features.people.guardians.schemas import GuardianSchema
 from school_service.features.people.models import REACHES
 from school_service.features.people.students.schemas import StudentSchema
 from school_service.features.people.users.schemas import SchoolSchema, UserSchema
@@ -94,8 +95,10 @@ class MeSchema(RecordSchema):
         allow_none=True,
         metadata={"description": "The employee that the caller is, if any."},
     )
-    guardian = fields.Dict(
-        allow_none=True, metadata={"description": "The guardian that the caller is, if any."}
+    guardian = fields.Nested(
+        GuardianSchema,
+        allow_none=True,
+        metadata={"description": "The guardian that the caller is, if any."},
     )
     must_change_password = fields.Boolean(
         metadata={

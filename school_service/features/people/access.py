@@ -32,6 +32,8 @@ READ_WITH: dict[str, Collection[Permission]] = {
     "contacts": {Permission.CONTACTS_READ},
     "audit_entries": {Permission.AUDIT_READ},
     "students": {Permission.STUDENTS_READ},
+    "guardians": {Permission.STUDENTS_READ},
+    "student_guardians": {Permission.STUDENTS_READ},
     "enrollments": {Permission.COHORTS_READ},
     "subject_enrollments": {Permission.COHORTS_READ},
     "gradebook_entries": {Permission.GRADEBOOKS_READ},

@@ -1,4 +1,4 @@
-"""The tables of people: roles and permissions, user accounts, contacts, students, employees and form teachers."""
+"""The tables of people: roles and permissions, accounts, contacts, students, guardians, employees, form teachers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    Boolean,
     CheckConstraint,
     ColumnElement,
     Computed,
     Date,
     DateTime,
     ForeignKey,
+    Index,
     Integer,
     String,
     Text,
@@ -21,6 +23,7 @@ from sqlalchemy import (
     func,
     literal,
     select,
+    text,
 )
 from sqlalchemy.orm import Mapped, mapped_column, validates
 
@@ -35,8 +38,9 @@ from school_service.core.columns import (
 from school_service.core.database import db
 from school_service.core.deletion import goes_with
 from school_service.core.reach import OWN_REACH, SCHOOL_REACH
-from school_service.core.search import search_index
+from school_service.core.search import folded, search_index
 from school_service.core.sort_keys import sort_key
+from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
 from school_service.features.people.usernames import username_key
 from school_service.features.school.models import SchoolSettings
 from tenants.clock import now
@@ -192,7 +196,10 @@ ACTIVE, GRADUATED, WITHDRAWN = STUDENT_STATUSES = Enumeration(
 
 
 class Student(db.Model):
-    """A student; first name, last name and gender are those of the user account that every student has."""
+    """A student; first name, last name and gender are those of the user account that every student has.
+
+    The four columns of a guardian are empty since guardians have a table, and go with the next release.
+    """
 
     __tablename__ = "students"
     __table_args__ = (CheckConstraint("status IN ('ACTIVE', 'GRADUATED', 'WITHDRAWN')", name="status"),)
@@ -223,6 +230,74 @@ search_index("ix_students_search", SEARCHED_OF_STUDENT)
 def student_name(admission_number: str, student_id: object) -> str:
     """Name a student in an error, by admission number and id."""
     return f"{admission_number} ({student_id})"
+
+
+class Guardian(db.Model):
+    """Who looks after students: a parent, an aunt. `user_id` is the account by which they read of their children.
+
+    An erased guardian has a pseudonym, and neither an account nor children.
+    """
+
+    __tablename__ = "guardians"
+    __table_args__ = (
+        UniqueConstraint("user_id", info={"message": "The user is the account of another guardian already."}),
+    )
+
+    id: Mapped[UUID] = primary_key()
+    user_id: Mapped[UUID | None] = mapped_column(ForeignKey("users.id"))
+    full_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    phone_number: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
+    email_address: Mapped[str | None] = mapped_column(String(EMAIL_LENGTH))
+    physical_address: Mapped[str | None] = mapped_column(String(TEXT_LENGTH))
+    created_at: Mapped[datetime] = created_at()
+    erased_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+
+
+_guardian = Guardian.__table__.c
+SEARCHED_OF_GUARDIAN = (
+    _guardian.full_name
+    + " "
+    + func.coalesce(_guardian.phone_number, "")
+    + " "
+    + func.coalesce(_guardian.email_address, "")
+)
+"""What is searched of a guardian."""
+search_index("ix_guardians_search", SEARCHED_OF_GUARDIAN)
+# The same person is found by the folded name first (guardians/reads.py).
+Index("ix_guardians_folded_name", folded(_guardian.full_name))
+
+
+STOP_REASON_LENGTH = 500
+
+
+class StudentGuardian(db.Model):
+    """That somebody is a guardian of a student. One of a student's may be the primary, whom the student's record shows.
+
+    A stop, by a member of staff and for a reason, ends the guardian's access to this student; the row stays.
+    """
+
+    __tablename__ = "student_guardians"
+    __table_args__ = (
+        CheckConstraint(
+            "num_nulls(stopped_at, stopped_by, stopped_by_name, stop_reason) IN (0, 4)"
+            " AND NOT (is_primary AND stopped_at IS NOT NULL)",
+            name="stopped",
+        ),
+        Index(
+            "uq_student_guardians_student_id", "student_id", unique=True, postgresql_where=text("is_primary")
+        ),
+    )
+
+    student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id", info=goes_with()), primary_key=True)
+    guardian_id: Mapped[UUID] = mapped_column(ForeignKey("guardians.id"), primary_key=True, index=True)
+    relationship: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
+    is_primary: Mapped[bool] = mapped_column(Boolean, default=False)
+    receives_reports: Mapped[bool] = mapped_column(Boolean, default=True)
+    stopped_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    stopped_by: Mapped[str | None] = mapped_column(String(ACTOR_LENGTH))
+    stopped_by_name: Mapped[str | None] = mapped_column(String(ACTOR_NAME_LENGTH))
+    stop_reason: Mapped[str | None] = mapped_column(String(STOP_REASON_LENGTH))
+    created_at: Mapped[datetime] = created_at()
 
 
 class Employee(db.Model):

@@ -17,6 +17,7 @@ SPARED = (
     *("erased", "user", "contacts", "bank_account", "next_of_kin"),
     *("deleted", "password", "permissions", "role", "sessions"),
     *("batch", "changed", "cohort", "employee", "owner", "teacher"),
+    *("guardian", "primary", "receives_reports", "stopped"),
 )
 """Members of `old` and `new` whose values stay: what was done to an account, and ids and names of what is no person."""
 

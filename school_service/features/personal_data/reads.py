@@ -24,14 +24,17 @@ from sqlalchemy import (
 from school_service.core.read_models import Query, read_model
 from school_service.features.audit.models import AuditEntry
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment, SubjectTeacher
+from school_service.features.people.guardians.service import LINK
 from school_service.features.people.models import (
     BankAccount,
     Contact,
     Employee,
     FormTeacher,
+    Guardian,
     NextOfKin,
     Role,
     Student,
+    StudentGuardian,
     User,
     UserRole,
 )
@@ -82,6 +85,7 @@ def student_data(student_id: UUID) -> Query:
     return select(
         *_account(user_id, records, _absence_entries(student_id)),
         _one(select(*told_columns(Student)).where(Student.id == student_id), "student"),
+        _many(_guardians(student_id), "guardians"),
         _many(_enrollments(student_id), "enrollments"),
         _many(_subject_enrollments(student_id), "subject_enrollments"),
         _many(_gradebook_entries(student_id), "gradebook_entries"),
@@ -115,6 +119,19 @@ def employee_data(employee_id: UUID) -> Query:
         _many(_form_teachers(employee_id), "form_teachers"),
         _many(_subject_teachers(employee_id), "subject_teachers"),
     ).where(Employee.id == employee_id)
+
+
+@read_model
+def guardian_data(guardian_id: UUID) -> Query:
+    """Read model of GuardianDataSchema, for one."""
+    user_id = select(Guardian.user_id).where(Guardian.id == guardian_id).scalar_subquery()
+    of_guardian = Guardian.id == guardian_id
+    records = [select(Guardian.id).where(of_guardian), *_records_of_account(user_id)]
+    return select(
+        *_account(user_id, records, _link_entries(guardian_id)),
+        _one(select(*told_columns(Guardian)).where(of_guardian), "guardian"),
+        _many(_children(guardian_id), "children"),
+    ).where(of_guardian)
 
 
 # What is stored of whoever has an account.
@@ -159,7 +176,40 @@ def _audit(user_id: Any, records: list[Any], *entries: Any) -> Rows:
     )
 
 
+# What is stored of a guardian.
+
+
+def _children(guardian_id: UUID) -> Rows:
+    return (
+        select(*told_columns(StudentGuardian), Student.admission_number, User.first_name, User.last_name)
+        .join(Student, Student.id == StudentGuardian.student_id)
+        .join(User, User.id == Student.user_id)
+        .where(StudentGuardian.guardian_id == guardian_id)
+        .order_by(StudentGuardian.created_at, StudentGuardian.student_id)
+    )
+
+
+def _link_entries(guardian_id: UUID) -> Any:
+    """Find what the log says of whose guardian somebody is: by the ids of the children."""
+    children = select(StudentGuardian.student_id).where(StudentGuardian.guardian_id == guardian_id)
+    whose = func.coalesce(AuditEntry.new["guardian"].astext, AuditEntry.old["guardian"].astext)
+    return and_(
+        AuditEntry.entity_id == any_(func.array(children.scalar_subquery())),
+        AuditEntry.entity == LINK,
+        whose == cast(guardian_id, Text),
+    )
+
+
 # What is stored of a student.
+
+
+def _guardians(student_id: UUID) -> Rows:
+    return (
+        select(*told_columns(StudentGuardian), Guardian.full_name)
+        .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
+        .where(StudentGuardian.student_id == student_id)
+        .order_by(StudentGuardian.created_at, StudentGuardian.guardian_id)
+    )
 
 
 def _enrollments(student_id: UUID) -> Rows:

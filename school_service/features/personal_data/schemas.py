@@ -21,8 +21,10 @@ from school_service.features.people.models import (
     Contact,
     Employee,
     FormTeacher,
+    Guardian,
     NextOfKin,
     Student,
+    StudentGuardian,
     User,
     UserRole,
 )
@@ -64,13 +66,18 @@ def _field(kind: TypeEngine[Any], *, nullable: bool) -> Field:
     return made(allow_none=nullable)
 
 
-def _rows_of(model: type[Any], *, nullable: frozenset[str] = frozenset(), **names: Field) -> type[ma.Schema]:
-    """Make the schema of a table's rows: a field for each column, and for each name that is told with them."""
+def _rows_of(
+    model: type[Any], *, nullable: frozenset[str] = frozenset(), called: str | None = None, **names: Field
+) -> type[ma.Schema]:
+    """Make the schema of a table's rows: a field for each column, and for each name that is told with them.
+
+    It is `called` after the model, unless another name is given.
+    """
     columns = {
         column.name: _field(column.type, nullable=bool(column.nullable) or column.name in nullable)
         for column in told_columns(model)
     }
-    schema = RecordSchema.from_dict({**columns, **names}, name=f"Stored{model.__name__}Schema")
+    schema = RecordSchema.from_dict({**columns, **names}, name=f"Stored{called or model.__name__}Schema")
     _TABLES[schema] = model.__table__.name
     return schema
 
@@ -95,6 +102,11 @@ def _name() -> Field:
 StoredStudentSchema = _rows_of(Student)
 StoredEmployeeSchema = _rows_of(Employee, department=_name(), category=_name(), position=_name())
 StoredUserSchema = _rows_of(User)
+StoredGuardianSchema = _rows_of(Guardian)
+StoredStudentGuardianSchema = _rows_of(StudentGuardian, full_name=_name())
+StoredChildSchema = _rows_of(
+    StudentGuardian, called="Child", admission_number=_name(), first_name=_name(), last_name=_name()
+)
 StoredUserRoleSchema = _rows_of(UserRole, role=_name())
 StoredContactSchema = _rows_of(Contact)
 StoredEnrollmentSchema = _rows_of(Enrollment, batch=_name(), classroom=_name(), session=_name())
@@ -155,6 +167,9 @@ class StudentDataSchema(AccountDataSchema):
     """All that is stored of a student."""
 
     student = fields.Nested(StoredStudentSchema)
+    guardians = fields.List(
+        fields.Nested(StoredStudentGuardianSchema), metadata={"description": "The student's guardians."}
+    )
     enrollments = fields.List(fields.Nested(StoredEnrollmentSchema))
     subject_enrollments = fields.List(fields.Nested(StoredSubjectEnrollmentSchema))
     gradebook_entries = fields.List(fields.Nested(StoredGradebookEntrySchema))
@@ -178,4 +193,14 @@ class EmployeeDataSchema(AccountDataSchema):
     subject_teachers = fields.List(
         fields.Nested(StoredSubjectTeacherSchema),
         metadata={"description": "The subjects that they teach or taught."},
+    )
+
+
+class GuardianDataSchema(AccountDataSchema):
+    """All that is stored of a guardian; the account is null where there is none."""
+
+    user = fields.Nested(StoredUserSchema, allow_none=True)
+    guardian = fields.Nested(StoredGuardianSchema)
+    children = fields.List(
+        fields.Nested(StoredChildSchema), metadata={"description": "The students whose guardian it is."}
     )

@@ -14,10 +14,17 @@ from school_service.core.database import db
 from school_service.core.errors import Conflict
 from school_service.core.idempotency import erase_answers
 from school_service.core.records import get, not_found, unnest_rows
+from school_service.core.statements import execute, statement
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import SubjectTeacher
 from school_service.features.people.access import require_to_change
 from school_service.features.people.employees.service import ENTITY as EMPLOYEE
+from school_service.features.people.guardians.accounts import end_guardian
+from school_service.features.people.guardians.of_students import remove_guardians
+from school_service.features.people.guardians.reads import lock_account_of
+from school_service.features.people.guardians.service import ENTITY as GUARDIAN
+from school_service.features.people.guardians.service import lock_guardian, remove_links
+from school_service.features.people.guardians.storing import storing
 from school_service.features.people.models import (
     ACTIVE,
     WITHDRAWN,
@@ -25,13 +32,14 @@ from school_service.features.people.models import (
     Contact,
     Employee,
     FormTeacher,
+    Guardian,
     NextOfKin,
     Student,
+    StudentGuardian,
     User,
     UserRole,
 )
 from school_service.features.people.roles.administrators import require_administrator
-from school_service.features.people.students.service import guardian_columns
 from school_service.features.results.models import (
     IssuedTranscript,
     Promotion,
@@ -51,7 +59,7 @@ FIRST_NAME = "Erased"
 
 
 def record_copy(*, of: str, record_id: UUID) -> None:
-    """Write to the audit log that a copy of all that is stored of a student or an employee was handed out."""
+    """Write to the audit log that a copy of all that is stored of a person was handed out."""
     audit_change(EXPORT, record_id, new={"data": of})
 
 
@@ -63,6 +71,11 @@ def check_student(*, id: UUID) -> None:
 def check_employee(*, id: UUID) -> None:
     """Check that the employee exists, deleted or not; raises NotFound."""
     get(Employee, id)
+
+
+def check_guardian(*, id: UUID) -> None:
+    """Check that the guardian exists; raises NotFound."""
+    get(Guardian, id)
 
 
 def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
@@ -80,8 +93,7 @@ def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
         _erase_account(user, pseudonym, principal)
         student.admission_number = f"erased-{pseudonym}"
         student.middle_name = student.dob = None
-        for name, value in guardian_columns(None).items():
-            setattr(student, name, value)
+        remove_guardians(student.id)
         if student.status == ACTIVE:
             student.status = WITHDRAWN
         _erase_words(student, user)
@@ -117,6 +129,48 @@ def erase_employee(*, employee_id: UUID, principal: Principal) -> UUID:
             next_of_kin=_delete_part(NextOfKin, employee.id),
         )
     return employee_id
+
+
+def erase_guardian(*, guardian_id: UUID, principal: Principal) -> UUID:
+    """Erase a guardian's data: a pseudonym stays, without children and account. Twice is as once.
+
+    The account goes with them, unless it is an employee's or a student's. Raises NotFound, Forbidden where the
+    principal lacks a permission that the user has, and Conflict where a child is enrolled, or nobody would be left who
+    has every permission.
+    """
+    person = lock_guardian(guardian_id, before=lock_account_of(guardian_id))
+    if person.row["erased_at"] is not None:
+        return guardian_id
+    enrolled = select(Enrollment.id).join(
+        StudentGuardian, StudentGuardian.student_id == Enrollment.student_id
+    )
+    theirs = StudentGuardian.guardian_id == guardian_id
+    if db.session.scalar(enrolled.where(theirs, CURRENT).limit(1)) is not None:
+        raise Conflict("A child of the guardian is enrolled: take them out of the cohort first.")
+    pseudonym, user_id = token_hex(16), person.row["user_id"]
+    remove_links(theirs)
+    person.row |= dict.fromkeys(("user_id", "phone_number", "email_address", "physical_address"))
+    person.row |= {"full_name": f"{FIRST_NAME} {pseudonym[:8].upper()}", "erased_at": now()}
+    execute(*storing(changed=[person.row]))
+    records: dict[str, Any] = {}
+    if user_id is not None:
+        records["contacts"] = _erase_account_of_guardian(UUID(user_id), pseudonym, principal)
+    audit_change(
+        GUARDIAN, guardian_id, old={"erased": False}, new={"erased": True, "user": user_id, **records}
+    )
+    return guardian_id
+
+
+def _erase_account_of_guardian(user_id: UUID, pseudonym: str, principal: Principal) -> list[UUID]:
+    """Erase an account, unless it is an employee's or a student's; returns the ids of the contacts that are gone."""
+    user = get(User, user_id, for_update=True)
+    others = (select(model.id).where(model.user_id == user_id) for model in (Employee, Student))
+    if any(db.session.scalar(other) is not None for other in others):
+        execute(*end_guardian(user_id))
+        return []
+    if user.erased_at is None:
+        _erase_account(user, pseudonym, principal)
+    return _delete_contacts(user)
 
 
 def _erase_words(student: Student, user: User) -> None:
@@ -236,9 +290,24 @@ def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
     user.erased_at = moment
     erase_answers()
     _erase_signatory(user)
-    db.session.execute(delete(UserRole).where(UserRole.user_id == user.id))
+    db.session.flush()
+    unlinked = execute(_take_roles(user.id), _unlink_guardian(user.id))
+    if unlinked is not None:
+        audit_change(GUARDIAN, unlinked["id"], old={"user": user.id}, new={"user": None})
     if held.all_of_them and not was_deleted:
         require_administrator("Erasing this person")
+
+
+@statement
+def _take_roles(user_id: UUID) -> Any:
+    return delete(UserRole).where(UserRole.user_id == user_id)
+
+
+@statement
+def _unlink_guardian(account: UUID) -> Any:
+    """Take the account from the guardian whose it is, who stays a guardian without one; answers their id."""
+    unlinking = update(Guardian).where(Guardian.user_id == account).values(user_id=None)
+    return unlinking.returning(Guardian.id)
 
 
 def _delete_contacts(user: User, but: UUID | None = None) -> list[UUID]:

@@ -10,7 +10,12 @@ from flask.views import MethodView
 from school_service.core.permissions import Permission
 from school_service.features.people.access import needed_to_read
 from school_service.features.personal_data import reads, service
-from school_service.features.personal_data.schemas import EmployeeDataSchema, StudentDataSchema, tables_of
+from school_service.features.personal_data.schemas import (
+    EmployeeDataSchema,
+    GuardianDataSchema,
+    StudentDataSchema,
+    tables_of,
+)
 from school_service.web.blueprint import Blueprint
 from school_service.web.request_scope import current_principal
 
@@ -43,6 +48,33 @@ class DataOfStudent(MethodView):
         Files of backups, and values in the audit log, are the operator's to erase: `docs/privacy.md` says how.
         """
         return service.erase_student(student_id=id, principal=current_principal())
+
+
+@blp.route("/guardians/<uuid:id>/data")
+class DataOfGuardian(MethodView):
+    """All that is stored of a guardian."""
+
+    @blp.requires(*needed_to_read(*tables_of(GuardianDataSchema)), audited=True)
+    @blp.returns(GuardianDataSchema, tagged=False, if_empty=service.check_guardian)
+    def get(self, id: UUID) -> Any:
+        """Show all that is stored of a guardian: record, children, account, and what the audit log says of them.
+
+        Not who stopped their access to a child, nor why. It needs the permission of each area that is told of. What
+        they did themselves is listed by `GET /audit?actor=` with the id of their account.
+        """
+        service.record_copy(of="guardian", record_id=id)
+        return reads.guardian_data(id)
+
+    @blp.requires(Permission.STUDENTS_WRITE, Permission.USERS_WRITE)
+    @blp.returns_deleted()
+    def delete(self, id: UUID) -> Any:
+        """Erase a guardian none of whose children is enrolled: texts, children, and the account.
+
+        The account of an employee, or of a student, stays theirs. Another's needs every permission that it has, too.
+        This can't be taken back; again changes nothing. Files of backups are the operator's to erase:
+        `docs/privacy.md` says how.
+        """
+        return service.erase_guardian(guardian_id=id, principal=current_principal())
 
 
 @blp.route("/employees/<uuid:id>/data")

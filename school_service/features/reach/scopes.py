@@ -27,7 +27,6 @@ from sqlalchemy import (
     column,
     false,
     func,
-    literal_column,
     or_,
     select,
     true,
@@ -249,10 +248,39 @@ def is_taught_to_all(reach: Reach, cohort_subject_id: Any, cohort_id: Any) -> Co
     return is_taught(reach, cohort_subject_id) & ~other.exists()
 
 
+def guardianships_in_reach(reach: Reach, student_id: Any, guardian_id: Any, stopped_at: Any) -> Condition:
+    """Whether it is in reach that somebody is a guardian of a student; not where the guardian is stopped.
+
+    F: of who is in the batch; G: oneself.
+    """
+    conditions = []
+    if reach.by("F"):
+        conditions.append(is_form_student(reach, student_id))
+    if reach.by("G"):
+        guardians = _table("guardians")
+        own = select(guardians.c.id).where(guardians.c.user_id == _value(reach, "account"))
+        conditions.append(guardian_id.in_(own.correlate(None)))
+    not_stopped: Condition = stopped_at.is_(None)
+    return not_stopped & _any_of(*conditions)
+
+
+def guardians_in_reach(reach: Reach, guardian_id: Any, user_id: Any) -> Condition:
+    """Whether a guardian is in reach. F: of who is in the batch, and not stopped; G: oneself."""
+    conditions = []
+    if reach.by("F"):
+        links = _table("student_guardians")
+        in_form = is_form_student(reach, links.c.student_id) & links.c.stopped_at.is_(None)
+        conditions.append(guardian_id.in_(select(links.c.guardian_id).where(in_form).correlate(None)))
+    if reach.by("G"):
+        conditions.append(user_id == _value(reach, "account"))
+    return _any_of(*conditions)
+
+
 def today() -> ColumnElement[date]:
-    """The school's day at the moment at which the statement is sent."""
+    """The school's day, by its time zone, at the moment at which the statement is sent."""
     moment = bindparam("the_moment", callable_=now, type_=DateTime(timezone=True))
-    return cast(func.timezone(literal_column("'Africa/Lagos'"), moment), Date)
+    settings = _table("school_settings")
+    return cast(func.timezone(select(settings.c.time_zone).scalar_subquery(), moment), Date)
 
 
 def holds_today(row: Any) -> Condition:

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import (
     ARRAY,
     CTE,
+    CompoundSelect,
     String,
     Text,
     and_,
@@ -20,7 +21,6 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
-    true,
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
@@ -28,15 +28,19 @@ from school_service.core.read_models import Query, read_model
 from school_service.core.records import unnest_rows
 from school_service.features.classes.models import CohortSubject, SubjectTeacher
 from school_service.features.people.models import (
+    GUARDIANS,
     NOT_DELETED,
     OWN,
     SCHOOL,
+    STUDENTS,
     Employee,
     FormTeacher,
+    Guardian,
     Role,
     RolePermission,
     StoredPermission,
     Student,
+    StudentGuardian,
     User,
     UserRole,
 )
@@ -79,14 +83,16 @@ def roles() -> Query:
 
 
 @read_model
-def preview(role_ids: list[UUID], reaches: list[str], given: list[str], moment_days: int) -> Query:
-    """Select what changes where roles get these reaches, and accounts of students these permissions, as OWN.
+def preview(
+    role_ids: list[UUID], reaches: list[str], kinds: list[str], given: list[str], moment_days: int
+) -> Query:
+    """Select what changes where roles get these reaches, and accounts of these kinds these permissions, as OWN.
 
     `users`, `subjects` and `batches` are JSON, each of MOST rows at most, with the number of all. `fingerprint` is of
     roles, of who has them, and of what they hold. `administrated` tells whether anybody has every permission for the
     whole school, before and after. `moment_days` are the days for which a session that ended counts.
     """
-    effective = _effective(role_ids, reaches, given)
+    effective = _effective(role_ids, reaches, kinds, given)
     every = select(func.count()).select_from(StoredPermission).scalar_subquery()
 
     def somebody(column: Any) -> Any:
@@ -111,7 +117,14 @@ def preview(role_ids: list[UUID], reaches: list[str], given: list[str], moment_d
     )
 
 
-def _effective(role_ids: Any, reaches: Any, given: Any) -> CTE:
+def accounts_of_a_kind() -> CompoundSelect[Any, Any]:
+    """Select the accounts of students and of guardians, each with the kind that a role may be given to."""
+    students = select(Student.user_id, literal(STUDENTS, Text).label("kind"))
+    guardians = select(Guardian.user_id, literal(GUARDIANS, Text)).where(Guardian.user_id.is_not(None))
+    return students.union_all(guardians)
+
+
+def _effective(role_ids: Any, reaches: Any, kinds: Any, given: Any) -> CTE:
     """Give each permission of each user who is not deleted: whether it reached the whole school, and will."""
     target = unnest_rows("target", role_id=(Role.id.type, role_ids), reach=(String(), reaches))
     held = (
@@ -126,13 +139,16 @@ def _effective(role_ids: Any, reaches: Any, given: Any) -> CTE:
         .join(StoredPermission, StoredPermission.id == RolePermission.permission_id)
         .outerjoin(target, target.c.role_id == Role.id)
     )
+    accounts = accounts_of_a_kind().subquery("accounts")
     has_it = exists().where(
-        UserRole.user_id == Student.user_id, UserRole.role_id == Role.id, Role.given_to == "STUDENTS"
+        UserRole.user_id == accounts.c.user_id,
+        UserRole.role_id == Role.id,
+        Role.given_to == accounts.c.kind,
     )
-    permissions = func.unnest(cast(given, ARRAY(Text))).table_valued("permission").render_derived("given")
+    permissions = unnest_rows("given", kind=(Text(), kinds), permission=(Text(), given))
     new = (
-        select(Student.user_id, permissions.c.permission, literal(_NONE, Text), literal(OWN, Text))
-        .join(permissions, true())
+        select(accounts.c.user_id, permissions.c.permission, literal(_NONE, Text), literal(OWN, Text))
+        .join(permissions, permissions.c.kind == accounts.c.kind)
         .where(~has_it)
     )
     both = held.union_all(new).subquery("held")
@@ -181,10 +197,22 @@ def _users(effective: CTE, days: Any) -> Query:
             counts.c.widened,
             _number_of(SubjectTeacher.cohort_subject_id, SubjectTeacher, days).label("subjects"),
             _number_of(FormTeacher.batch_id, FormTeacher, days).label("classes"),
-            literal_column("0").label("children"),
+            _number_of_children().label("children"),
         )
         .join(counts, counts.c.user_id == User.id)
         .order_by(User.username_sort_key, User.id)
+    )
+
+
+def _number_of_children() -> Any:
+    """Count the students of whom a user is a guardian, and not stopped."""
+    return (
+        select(func.count())
+        .select_from(StudentGuardian)
+        .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
+        .where(Guardian.user_id == User.id, StudentGuardian.stopped_at.is_(None))
+        .correlate(User)
+        .scalar_subquery()
     )
 
 

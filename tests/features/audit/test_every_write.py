@@ -39,7 +39,7 @@ MESSAGES = {
     # Sheets, with however many rows.
     ("POST", "/metrics/upload-sheet"): 8,
     ("POST", "/comments/upload-sheet"): 6,
-    ("POST", "/students/import-sheet"): 9,
+    ("POST", "/students/import-sheet"): 10,
 }
 
 
@@ -197,6 +197,71 @@ def _(scene):
     student = scene.make.student()["id"]
     changes = {"last_name": "Changed", "dob": "2012-01-31", "status": "WITHDRAWN"}
     return lambda: scene.api.patch(f"/students/{student}", changes)
+
+
+GUARDIAN = {"full_name": "Ngozi", "phone_number": "+2348030000021"}
+
+
+@writes("POST /guardians", "guardian", "student-guardian")
+def _(scene):
+    students = [{"student": scene.make.student()["id"], "relationship": "mother", "primary": True}]
+    return lambda: scene.api.post("/guardians", {**GUARDIAN, "students": students})
+
+
+@writes("PATCH /guardians/{id}", "guardian")
+def _(scene):
+    guardian = scene.make.guardian()["id"]
+    return lambda: scene.api.patch(f"/guardians/{guardian}", GUARDIAN)
+
+
+@writes("DELETE /guardians/{id}", "guardian", "student-guardian")
+def _(scene):
+    guardian = scene.make.guardian(scene.make.student())["id"]
+    return lambda: scene.api.delete(f"/guardians/{guardian}")
+
+
+@writes("PUT /guardians/{id}/account", "guardian", "user")
+def _(scene):
+    guardian = scene.make.guardian()["id"]
+    return lambda: scene.api.put(f"/guardians/{guardian}/account", {"username": "ngozi"})
+
+
+@writes("DELETE /guardians/{id}/account", "guardian", "user")
+def _(scene):
+    guardian = scene.make.guardian()["id"]
+    scene.api.ok(scene.api.put(f"/guardians/{guardian}/account", {"user": scene.user()}))
+    return lambda: scene.api.delete(f"/guardians/{guardian}/account")
+
+
+def linked(scene):
+    """The address of the link of a guardian and a student."""
+    student = scene.make.student()
+    return f"/students/{student['id']}/guardians/{scene.make.guardian(student)['id']}"
+
+
+@writes("PUT /students/{id}/guardians/{guardian_id}", "student-guardian")
+def _(scene):
+    address = linked(scene)
+    return lambda: scene.api.put(address, {"relationship": "aunt", "primary": True})
+
+
+@writes("DELETE /students/{id}/guardians/{guardian_id}", "student-guardian")
+def _(scene):
+    address = linked(scene)
+    return lambda: scene.api.delete(address)
+
+
+@writes("PUT /students/{id}/guardians/{guardian_id}/stop", "student-guardian")
+def _(scene):
+    address = linked(scene)
+    return lambda: scene.api.put(f"{address}/stop", {"reason": "A court order"})
+
+
+@writes("DELETE /students/{id}/guardians/{guardian_id}/stop", "student-guardian")
+def _(scene):
+    address = linked(scene)
+    scene.api.ok(scene.api.put(f"{address}/stop", {"reason": "A court order"}))
+    return lambda: scene.api.delete(f"{address}/stop")
 
 
 @writes("POST /students/import-sheet", "student", "user")
@@ -567,6 +632,18 @@ def correcting(path, body, *entities):
 correcting("", {"first_name": "Changed", "title": "Chief"}, "employee", "user")
 correcting("/bank-account", {"bank_name": "Changed"}, "bank-account")
 correcting("/nextofkin", {"full_name": "Changed"}, "next-of-kin")
+
+
+@writes("DELETE /guardians/{id}/data", "guardian")
+def _(scene):
+    guardian = scene.make.guardian()["id"]
+    return lambda: scene.api.delete(f"/guardians/{guardian}/data")
+
+
+@writes("GET /guardians/{id}/data", "export")
+def _(scene):
+    guardian = scene.make.guardian()["id"]
+    return lambda: scene.api.get(f"/guardians/{guardian}/data")
 
 
 @writes("DELETE /students/{id}/data", "student")

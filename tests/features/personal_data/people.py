@@ -194,6 +194,28 @@ def make_employee(make: Factory) -> dict[str, Any]:
     return employee
 
 
+PRIVATE_OF_GUARDIAN = {
+    "full_name": "Halima-Zxq Sule-Zxq",
+    "phone_number": "0806-Zxq",
+    "email_address": "halima@zxq.example.com",
+    "physical_address": "Yaba-Zxq",
+}
+
+
+def make_guardian(make: Factory) -> dict[str, Any]:
+    """Make a guardian of two students, stopped for one of them, with an account that has a role and a contact."""
+    children = [make.student(), make.student()]
+    guardian = make.guardian(*children, **PRIVATE_OF_GUARDIAN)
+    path = f"/guardians/{guardian['id']}"
+    named = {"username": "halima.zxq", "password": "a password"}
+    user = make.api.ok(make.api.put(f"{path}/account", named))["user"]
+    complete_account(make, {"id": user})
+    stop = f"/students/{children[1]['id']}{path}/stop"
+    make.api.ok(make.api.put(stop, {"reason": "fights-Zxq"}))
+    make.api.ok(make.api.patch(path, {"phone_number": "0807-Zxq"}))
+    return {**guardian, "user": user, "students": [child["id"] for child in children]}
+
+
 def complete_account(make: Factory, account: dict[str, Any]) -> None:
     """Give an account a role and another contact."""
     role = make.role("read:classrooms")

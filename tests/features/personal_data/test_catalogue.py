@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from school_service.features.personal_data.stored import NOT_TOLD, OF_THE_ACTOR
 from tenants.registry.schools import schema_name
-from tests.features.personal_data.people import make_employee, make_graduate, make_student
+from tests.features.personal_data.people import make_employee, make_graduate, make_guardian, make_student
 
 # Where the document has the rows of a table.
 PLACES = {
@@ -37,6 +37,8 @@ PLACES = {
     "bank_accounts": lambda told: [told["bank_account"]] if "bank_account" in told else [],
     "next_of_kin": lambda told: [told["next_of_kin"]] if "next_of_kin" in told else [],
     "form_teachers": lambda told: told.get("form_teachers", []),
+    "guardians": lambda told: [told["guardian"]] if "guardian" in told else [],
+    "student_guardians": lambda told: [*told.get("guardians", []), *told.get("children", [])],
     "subject_teachers": lambda told: told.get("subject_teachers", []),
 }
 
@@ -113,6 +115,7 @@ def people(committing, catalogue):
         ("students", make_student(committing)),
         ("students", make_graduate(committing)),
         ("employees", make_employee(committing)),
+        ("guardians", make_guardian(committing)),
     ]
     api = committing.api
 
@@ -142,7 +145,9 @@ def test_what_the_audit_log_says_of_these_records_is_told(people, catalogue):
         query = text(
             "SELECT row_to_json(e) FROM audit_entries e WHERE entity_id = ANY(CAST(:ids AS uuid[]))"
             # The id of an absence is its assessment's.
-            " OR new ->> 'student' = ANY(CAST(:ids AS text[])) ORDER BY at, id"
+            " OR new ->> 'student' = ANY(CAST(:ids AS text[]))"
+            # The id of a link is its student's.
+            " OR new ->> 'guardian' = ANY(CAST(:ids AS text[])) ORDER BY at, id"
         )
         logged = catalogue.execute(query, {"ids": sorted(ids)}).scalars().all()
 
@@ -196,11 +201,17 @@ def test_what_is_not_told_is_a_column_that_is_there(catalogue):
 
 # Erasing: of each column it is decided whether it stays.
 
-GONE = {"user_roles", "bank_accounts", "next_of_kin", "form_teachers", "subject_teachers"}
+GONE = {
+    *("user_roles", "bank_accounts", "next_of_kin"),
+    *("form_teachers", "subject_teachers", "student_guardians"),
+}
 STAYS = {
     "users": {"id", "created_at", "password_given_at"},
     "contacts": {"id", "owner_id", "created_at"},
-    "students": {"id", "number", "user_id", "created_at"},
+    "students": {"id", "number", "user_id", "created_at"}
+    # They are empty.
+    | {f"guardian_{name}" for name in ("full_name", "relationship", "phone_number", "email_address")},
+    "guardians": {"id", "created_at"},
     "employees": {"id", "user_id", "contact_id", "department_id", "category_id", "position_id"}
     | {"created_at", "deleted_at"},
     # Results: who reads them learns nothing of whose they are but their pseudonym.
@@ -242,8 +253,8 @@ CHANGES = {
     "users": {"username", "username_key", "password_hash", "first_name", "last_name", "gender", "photo"}
     | {"session_number", "deleted_at", "erased_at", "name_sort_key", "username_sort_key"},
     "contacts": {"email_address", "phone_number", "physical_address"},
-    "students": {"admission_number", "middle_name", "dob", "status"}
-    | {f"guardian_{name}" for name in ("full_name", "relationship", "phone_number", "email_address")},
+    "students": {"admission_number", "middle_name", "dob", "status"},
+    "guardians": {"user_id", "full_name", "phone_number", "email_address", "physical_address", "erased_at"},
     "absences": {"note"},
     "term_comments": {"form_teacher_comment", "principal_comment"},
     # Of the card who it is of, and what was said of them: the figures stay.
@@ -290,3 +301,17 @@ def test_erasing_changes_these_columns_and_no_other(committing, catalogue, kind,
     # An employee refers to their contact, which is emptied.
     contacts = [{contact[name] for name in CHANGES["contacts"]} for contact in after["contacts"]]
     assert contacts == ([{""}] if kind == "employees" else [])
+
+
+def test_erasing_a_guardian_changes_these_columns_and_leaves_no_link(committing, catalogue):
+    guardian = make_guardian(committing)
+    before = rows_of_person(catalogue, "guardians", guardian["id"])
+    catalogue.commit()
+
+    committing.api.ok(committing.api.delete(f"/guardians/{guardian['id']}/data"))
+
+    after = rows_of_person(catalogue, "guardians", guardian["id"])
+
+    ((old,), (new,)) = before["guardians"], after["guardians"]
+    assert {name for name in old if old[name] != new[name]} == CHANGES["guardians"]
+    assert (len(before["student_guardians"]), after["student_guardians"]) == (2, [])

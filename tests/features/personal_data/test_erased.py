@@ -247,7 +247,9 @@ def test_the_audit_log_says_who_erased_whom_without_a_value(api, make, place, ki
     api.ok(api.delete(path_of(kind, person), headers=headers))
 
     log = api.ok(api.get("/audit", query_string={"pageSize": 1000}))["data"]
-    (entry,) = [entry for entry in log if entry["request_id"] == "the-erasing-request"]
+    # Besides, that a guardian of theirs goes, or has no account any more.
+    done = [entry for entry in log if entry["request_id"] == "the-erasing-request"]
+    (entry,) = [entry for entry in done if "guardian" not in entry["entity"]]
     assert (entry["actor"], entry["entity"], entry["entity_id"], entry["action"]) == (
         str(place.admin_id),
         kind[:-1],
@@ -339,7 +341,8 @@ def test_every_permission_of_the_account_is_needed(api, make, kind):
     message = "Erasing this person needs the permission read:classrooms."
     assert (answer.status_code, answer.get_json()["message"]) == (403, message)
     told = api.ok(api.get(path_of(kind, person)))
-    assert (told["user"]["erased_at"], len(told["roles"])) == (None, 1)
+    # A student's account has the role Student from its making, beside the one that it was given.
+    assert (told["user"]["erased_at"], len(told["roles"])) == (None, 2 if kind == "students" else 1)
     assert MARK in told["user"]["first_name"].lower()
 
 
@@ -437,7 +440,7 @@ def test_it_costs_few_round_trips_however_much_there_is(api, make, messages, kin
             erase(api, kind, person)
         counted.append(len(sent))
     # The first student is said to have submitted a subject, in a publication that is written anew.
-    assert counted[1] <= counted[0] <= 19, counted
+    assert counted[1] <= counted[0] <= 20, counted
 
 
 def make_another(make, kind):

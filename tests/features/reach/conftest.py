@@ -109,6 +109,15 @@ class Own:
         user_id = api.ok(api.get(f"/students/{student_id}"))["user"]
         return self.caller(api.ok(api.get(f"/users/{user_id}")), *(permissions or READS))
 
+    def guardian(self, guardian_id: str, *permissions: str) -> ApiClient:
+        """Let a guardian sign in, with a role that is OWN."""
+        api = self.make.api
+        user_id = api.ok(api.get(f"/guardians/{guardian_id}"))["user"]
+        if user_id is None:
+            user_id = self.make.user()["user"]["id"]
+            api.ok(api.put(f"/guardians/{guardian_id}/account", {"user": user_id}))
+        return self.caller(api.ok(api.get(f"/users/{user_id}")), *(permissions or READS))
+
 
 @pytest.fixture
 def own(make: Factory) -> Own:

@@ -40,7 +40,10 @@ class ImportedSchema(RecordSchema):
     """What an import did."""
 
     SOMETIMES: ClassVar[frozenset[str]] = frozenset(
-        {"enrolled", "replaced_values", "ignored_columns", "warnings"}
+        {
+            *("enrolled", "replaced_values", "ignored_columns", "warnings"),
+            *("guardians_created", "guardians_found"),
+        }
     )
 
     rows = fields.Integer(metadata={"description": "Rows of the sheet that are not empty."})
@@ -51,6 +54,14 @@ class ImportedSchema(RecordSchema):
     )
     enrolled = fields.Integer(
         metadata={"description": "Where the sheet names classes: how many students were enrolled."}
+    )
+    guardians_created = fields.Integer(
+        metadata={"description": "Where the sheet names guardians: how many were added as persons."}
+    )
+    guardians_found = fields.Integer(
+        metadata={
+            "description": "Where the sheet names guardians: how many of them were there, as a brother's or sister's."
+        }
     )
     replaced_values = fields.List(
         fields.Nested(ReplacedValueSchema),

@@ -27,11 +27,11 @@ from school_service.core.texts import composed
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.enrollments.service import lock_cohorts, start_enrollments
 from school_service.features.classes.student_imports.phone_numbers import country_of, read_numbers
+from school_service.features.people.guardians.of_students import Finding
 from school_service.features.people.models import ACTIVE, Student, User
 from school_service.features.people.models import STUDENTS as GIVEN_TO_STUDENTS
 from school_service.features.people.roles.service import give_to_new
 from school_service.features.people.students.service import ENTITY as STUDENT
-from school_service.features.people.students.service import guardian_columns
 from school_service.features.people.students.sheet_rows import (
     ALSO_ADMISSION_NUMBER,
     ALSO_FIRST_NAME,
@@ -68,8 +68,9 @@ CLASS = "class"
 ARM = "arm"
 MAX_CLASSES_SHOWN = 8  # classes that an error names at most
 
-_GUARDIAN = "guardian_"
-PHONE_NUMBER = "guardian_phone_number"
+_GUARDIANS = {"guardian_2": "guardian_2_", "guardian": "guardian_"}
+"""The members of a record that are guardians, and how their columns begin; of two that fit, the first."""
+PHONE_NUMBERS = ("guardian_phone_number", "guardian_2_phone_number")
 _PHONES = (
     "phone",
     "phone no",
@@ -90,7 +91,7 @@ def _of_guardian(*words: str) -> tuple[str, ...]:
 
 
 _IDENTITY = ("first_name", "last_name", "admission_number")
-_NAMES = ("first_name", "middle_name", "last_name", "guardian_full_name")
+_NAMES = ("first_name", "middle_name", "last_name", "guardian_full_name", "guardian_2_full_name")
 _IMPOSSIBLE_DAYS = frozenset({"Is before 1900.", "Is in the future."})
 _MEANINGS = {
     Column("first_name", required=True, width=18, also=ALSO_FIRST_NAME): "The student's first name.",
@@ -115,10 +116,16 @@ _MEANINGS = {
     Column(
         "guardian_relationship", width=20, also=("relationship", "relation")
     ): "Such as mother, father or aunt.",
-    Column(PHONE_NUMBER, width=20, also=_of_guardian(*_PHONES)): "The guardian's telephone number.",
+    Column(PHONE_NUMBERS[0], width=20, also=_of_guardian(*_PHONES)): "The guardian's telephone number.",
     Column(
         "guardian_email_address", width=26, also=_of_guardian("email", "e mail", "email address")
     ): "The guardian's e-mail address.",
+    Column("guardian_2_full_name", width=24): (
+        "A second parent or guardian. Needed where any other column of theirs is filled in."
+    ),
+    Column("guardian_2_relationship", width=20): "Such as mother, father or aunt.",
+    Column(PHONE_NUMBERS[1], width=20): "Their telephone number.",
+    Column("guardian_2_email_address", width=26): "Their e-mail address.",
     Column("username", width=20): (
         "The name of the student's account. Left blank, it is the admission number. "
         "No two accounts of the school have the same."
@@ -245,21 +252,28 @@ class _StudentUpload(SheetUpload[_Records]):
         students, names, classes = matched
         if any(classes):
             self.answer["enrolled"] = sum(found is not None for found in classes)
-        if not self.dry_run:
+        if self.dry_run:
+            finding = _find_guardians(students, range(len(students)), lock=False)
+        else:
             hashes = self._hashes(students, names)
             if any(classes):
                 # Asked again, since hashing may have begun another transaction.
                 self._require_enrolling()
-            _store(students, names, classes, hashes)
+            finding = _store(students, names, classes, hashes)
+        if finding is not None:
+            self.answer |= {"guardians_created": finding.made, "guardians_found": finding.found}
         return RowCounts(created=len(students))
 
     def _read_texts(self, rows: Sequence[Row]) -> list[RowError]:
         """Find what is in a wrong character set; read dates that are texts, and numbers that have lost their 0."""
         days = read_days(rows, "dob", self.dates)
-        numbers = read_numbers(rows, PHONE_NUMBER, country_of(current_school().phone_number))
-        for warning in (*days.warnings("dob"), *numbers.warnings(PHONE_NUMBER)):
+        country = country_of(current_school().phone_number)
+        numbers = {column: read_numbers(rows, column, country) for column in PHONE_NUMBERS}
+        of_numbers = (warning for column, each in numbers.items() for warning in each.warnings(column))
+        for warning in (*days.warnings("dob"), *of_numbers):
             self.warn(warning)
-        return [*charset_errors(rows, names=_NAMES), *days.errors, *numbers.errors]
+        wrong = [error for each in numbers.values() for error in each.errors]
+        return [*charset_errors(rows, names=_NAMES), *days.errors, *wrong]
 
     def _hashes(
         self, students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames]
@@ -306,14 +320,15 @@ class _StudentUpload(SheetUpload[_Records]):
 
 
 def _record(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Nest a row as the body of POST /students is nested."""
-    guardian = {
-        name.removeprefix(_GUARDIAN): value for name, value in values.items() if name.startswith(_GUARDIAN)
-    }
-    record = {
-        name: value for name, value in values.items() if not name.startswith(_GUARDIAN) and name != CLASS
-    }
-    return {**record, "guardian": guardian} if guardian else record
+    """Nest a row as the body of POST /students is nested; a second guardian beside the first."""
+    record: dict[str, Any] = {}
+    for name, value in values.items():
+        member = next((one for one, prefix in _GUARDIANS.items() if name.startswith(prefix)), None)
+        if member is not None:
+            record.setdefault(member, {})[name.removeprefix(_GUARDIANS[member])] = value
+        elif name != CLASS:
+            record[name] = value
+    return record
 
 
 def _row_errors(row: Row, errors: Mapping[str, Any], prefix: str = "") -> Iterator[RowError]:
@@ -466,7 +481,7 @@ def _store(
     names: Sequence[_UniqueNames],
     classes: Sequence[Any],
     hashes: Sequence[str | None],
-) -> None:
+) -> Finding | None:
     # Cohorts come before the counter: whoever has locked one never waits for the number of a student.
     cohort_ids = {batch.cohort_id for batch in classes if batch is not None}
     if cohort_ids:
@@ -493,6 +508,7 @@ def _store(
         [Change(account["id"], None, {name: account[name] for name in AUDITED}) for account in accounts],
     )
     ids = [uuid4() for _ in students]
+    finding = _find_guardians(students, ids)
     audit_changes(
         STUDENT,
         [
@@ -511,7 +527,6 @@ def _store(
                 "middle_name": student.get("middle_name") or None,
                 "dob": student.get("dob"),
                 "status": ACTIVE,
-                **guardian_columns(student.get("guardian")),
                 "created_at": moment,
             }
             for student_id, number, account, student in zip(ids, numbers, accounts, students, strict=True)
@@ -524,4 +539,29 @@ def _store(
     execute(
         give_to_new([account["id"] for account in accounts], GIVEN_TO_STUDENTS, moment),
         *(start_enrollments(enrolled) if enrolled else ()),
+        *(finding.store() if finding else ()),
     )
+    return finding
+
+
+def _find_guardians(
+    students: Sequence[Mapping[str, Any]], ids: Sequence[object], *, lock: bool = True
+) -> Finding | None:
+    """Find who the guardians are that the rows name, those that are new among them; None where none is named.
+
+    With `lock` they stay as they are. Raises Forbidden where one has an account and the caller may not read results,
+    and Conflict where one would have too many children.
+    """
+    named = [
+        (one, student[member], member == "guardian")
+        for one, student in zip(ids, students, strict=True)
+        for member in ("guardian", "guardian_2")
+        if student.get(member)
+    ]
+    if not named:
+        return None
+    finding = Finding.of([guardian for _, guardian, _ in named], lock=lock)
+    for place, (one, _, primary) in enumerate(named):
+        finding.add(str(one), place, primary=primary)
+    finding.refuse()
+    return finding

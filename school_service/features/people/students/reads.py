@@ -11,6 +11,7 @@ from sqlalchemy import ARRAY, ColumnElement, Text, Uuid, any_, case, cast, func,
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.search import matches, may_match
+from school_service.features.people.guardians.reads import primary_guardian
 from school_service.features.people.models import (
     SEARCHED_OF_STUDENT,
     SEARCHED_OF_USER,
@@ -25,23 +26,6 @@ BY_NAME = (User.name_sort_key, Student.admission_number.collate("C"), Student.id
 """The order in which students are listed: by last name, then first name, whatever the locale of the server."""
 
 
-_guardian = case(
-    (
-        Student.guardian_full_name.is_not(None),
-        func.json_build_object(
-            "full_name",
-            Student.guardian_full_name,
-            "relationship",
-            Student.guardian_relationship,
-            "phone_number",
-            Student.guardian_phone_number,
-            "email_address",
-            Student.guardian_email_address,
-        ),
-    )
-)
-
-
 def _particulars(reach: Reach | None) -> tuple[Any, Any]:
     """Give the date of birth and the guardian, to whoever may read them of a student in reach.
 
@@ -49,10 +33,12 @@ def _particulars(reach: Reach | None) -> tuple[Any, Any]:
     two.
     """
     if reach is None:
-        return Student.dob, _guardian.label("guardian")
+        return Student.dob, primary_guardian().label("guardian")
     is_form_student = scopes.is_form_student(reach, Student.id)
     knows_dob = is_form_student | scopes.is_kin(reach, Student.id)
-    return case((knows_dob, Student.dob)).label("dob"), case((is_form_student, _guardian)).label("guardian")
+    return case((knows_dob, Student.dob)).label("dob"), case((is_form_student, primary_guardian())).label(
+        "guardian"
+    )
 
 
 def _latest(column: Any) -> Any:

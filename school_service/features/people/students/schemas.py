@@ -20,8 +20,8 @@ from tenants.clock import now
 EARLIEST_DOB = date(1900, 1, 1)
 
 
-class GuardianSchema(RecordSchema):
-    """Who looks after a student."""
+class PrimaryGuardianSchema(RecordSchema):
+    """Who looks after a student, first of all."""
 
     full_name = fields.String()
     relationship = fields.String(allow_none=True)
@@ -44,7 +44,7 @@ class StudentSchema(RecordSchema):
     batch = fields.UUID(allow_none=True)
     cohort = fields.UUID(allow_none=True)
     user = fields.UUID(metadata={"description": "The student's user account."})
-    guardian = fields.Nested(GuardianSchema, allow_none=True)
+    guardian = fields.Nested(PrimaryGuardianSchema, allow_none=True)
     created_at = fields.AwareDateTime(data_key="createdAt")
 
 
@@ -146,8 +146,17 @@ class StudentFilterSchema(MineSchema):
     )
 
 
+class _ImportedStudentSchema(NewStudentSchema):
+    """A student from a sheet, who may have a second guardian."""
+
+    guardian_2 = WholeRecord(NewGuardianSchema, required=False)
+
+
 def validate_student(record: dict[str, Any]) -> dict[str, Any]:
-    """Validate a record as `POST /students` validates its body; raises Invalid, which names the fields."""
+    """Validate a record as `POST /students` validates its body, and its `guardian_2`, a second guardian, as the first.
+
+    Raises Invalid, which names the fields.
+    """
     try:
         validated: dict[str, Any] = _new_student.load(record)
     except ma.ValidationError as error:
@@ -156,4 +165,4 @@ def validate_student(record: dict[str, Any]) -> dict[str, Any]:
     return validated
 
 
-_new_student = NewStudentSchema()
+_new_student = _ImportedStudentSchema()

@@ -12,14 +12,15 @@ from sqlalchemy import exists
 
 from school_service.auth.principal import Principal
 from school_service.core.counters import STUDENTS as STUDENT_NUMBERS
-from school_service.core.counters import next_numbers
+from school_service.core.counters import next_numbers, numbers_taken
 from school_service.core.database import db
 from school_service.core.deletion import Deletion, deleting
 from school_service.core.errors import Conflict
 from school_service.core.records import get, get_referenced
-from school_service.core.statements import NewRow, execute, new_row
+from school_service.core.statements import Executable, NewRow, execute, new_row
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.people.access import require_to_change
+from school_service.features.people.guardians.of_students import Finding, remove_guardians, write_primary
 from school_service.features.people.models import GRADUATED, STUDENTS, Student, User, UserRole
 from school_service.features.people.roles.administrators import require_administrator
 from school_service.features.people.roles.service import give_to_new
@@ -49,12 +50,15 @@ def create_student(
 ) -> NewRow:
     """Add a student and a user account, whose name is the admission number unless one is given.
 
-    A taken admission number or username is a conflict. Raises Invalid for a password that the policy refuses, Busy.
+    The guardian may be a person who is there, who looks after a brother or sister. A taken admission number or username
+    is a conflict, and so is a guardian with as many children as may be. Raises Invalid for a password that the policy
+    refuses, Forbidden where the guardian has an account and the caller may not read results, Busy.
     """
     password_hash = hash_first(password, username=username or admission_number)
     # The number is the first to be stored, here and in imports: it locks the counter, the others wait for it, and none
     # deadlock.
-    (number,) = next_numbers(STUDENT_NUMBERS)
+    finding = Finding.of([guardian], numbers_taken(STUDENT_NUMBERS, 1)) if guardian else None
+    number = finding.students if finding else next_numbers(STUDENT_NUMBERS)[0]
     user = new_user(
         username=username or admission_number,
         first_name=first_name,
@@ -69,9 +73,13 @@ def create_student(
         admission_number=admission_number,
         middle_name=middle_name or None,
         dob=dob,
-        **guardian_columns(guardian),
     )
-    execute(user, student, give_to_new([user.id], STUDENTS, now()))
+    guardians: list[Executable] = []
+    if finding:
+        finding.add(student.id, 0)
+        finding.refuse()
+        guardians = finding.store()
+    execute(user, student, *guardians, give_to_new([user.id], STUDENTS, now()))
     audit_change(ENTITY, student.id, new={"user": user.id, "admission_number": admission_number})
     return student
 
@@ -79,9 +87,10 @@ def create_student(
 def change_student(*, student_id: UUID, principal: Principal, **changes: Any) -> UUID:
     """Change any of a student's members but username and password; first name, last name and gender are the account's.
 
-    Who changes these needs every permission that the user has; the username stays as it is. A guardian is replaced as a
-    whole, None takes it away. A taken admission number is a conflict. Raises NotFound, Forbidden, and Conflict where
-    the status of a graduate is to change, and where the student's data were erased.
+    Who changes these needs every permission that the user has; the username stays as it is. The primary guardian is
+    replaced as a whole, None takes them away. A taken admission number is a conflict. Raises NotFound, Forbidden, also
+    where an account would get a child, and Conflict where the status of a graduate is to change, where the student's
+    data were erased, and for a guardian who is stopped here or has as many children as may be.
     """
     student = get(Student, student_id, for_update=True)
     if "status" in changes and student.status == GRADUATED:
@@ -90,7 +99,7 @@ def change_student(*, student_id: UUID, principal: Principal, **changes: Any) ->
     if user.erased_at is not None:
         raise Conflict("The student's data were erased: nothing of them can be changed.")
     if "guardian" in changes:
-        changes |= guardian_columns(changes.pop("guardian"))
+        write_primary(student.id, changes.pop("guardian"))
     if "gender" in changes:
         changes["gender"] = changes["gender"] or ""
     if "middle_name" in changes:
@@ -122,8 +131,9 @@ def _change(record: Student | User, changes: Mapping[str, Any], entity: str) -> 
 
 
 def delete_student(*, student_id: UUID, principal: Principal) -> UUID:
-    """Delete a student who has no history, with the account, its contacts and the guardian.
+    """Delete a student who has no history, with the account and its contacts.
 
+    Guardians go who have no account and no other child.
     Admission number and username are free again; the student's number is not given anew. Raises NotFound, Forbidden
     where the principal lacks a permission that the account has, and Conflict for a student with a history, such as an
     enrollment, and where nobody would be left who has every permission.
@@ -136,6 +146,7 @@ def delete_student(*, student_id: UUID, principal: Principal) -> UUID:
     audit_change(ENTITY, student_id, old=found.values)
     audit_change(USER, user_id, old=account)
     audit_changes(CONTACT, [Change(UUID(one), {"owner": user_id}, None) for one in contacts])
+    remove_guardians(student_id)
     found.delete(*deleting(User, user_id))
     if held and held.all_of_them:
         require_administrator("Deleting this student")
@@ -152,11 +163,6 @@ def check_student_filter(
         get_referenced(Cohort, cohort, "cohort")
 
 
-def guardian_columns(guardian: Mapping[str, str | None] | None) -> dict[str, str | None]:
-    """Spread a guardian over the columns of a student; None leaves them empty."""
-    return {f"guardian_{name}": (guardian or {}).get(name) for name in _GUARDIAN}
-
-
 DELETION = Deletion(
     Student,
     {
@@ -170,4 +176,3 @@ DELETION = Deletion(
     account=Student.user_id,
 )
 _OF_USER = frozenset({"first_name", "last_name", "gender"})
-_GUARDIAN = ("full_name", "relationship", "phone_number", "email_address")

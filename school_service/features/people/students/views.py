@@ -9,8 +9,9 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
-from school_service.core.statements import row_lock
-from school_service.features.people.models import Student
+from school_service.core.statements import row_lock, table_lock
+from school_service.features.people.guardians.reads import lock as lock_guardians
+from school_service.features.people.models import Guardian, Student
 from school_service.features.people.students import reads, service
 from school_service.features.people.students.schemas import (
     NewStudentSchema,
@@ -56,7 +57,7 @@ class OneStudent(MethodView):
     @blp.requires(Permission.STUDENTS_WRITE)
     @blp.arguments(StudentChangesSchema(partial=True))
     @blp.returns(StudentSchema)
-    @blp.if_match(reads.student, row_lock(Student), reads.account_lock)
+    @blp.if_match(reads.student, row_lock(Student), reads.account_lock, table_lock(Guardian), lock_guardians)
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of a student; the status of a graduate stays.
 

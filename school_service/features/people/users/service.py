@@ -17,6 +17,7 @@ from school_service.auth.passwords import check_password, hash_new_password, has
 from school_service.auth.principal import Principal
 from school_service.core.database import db, outside_transaction
 from school_service.core.errors import Conflict, Invalid, NotFound, WrongPassword
+from school_service.core.permissions import Permission
 from school_service.core.read_models import fetch_row
 from school_service.core.records import change, find, get, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row, statement
@@ -28,7 +29,7 @@ from school_service.features.audit.service import (
     audit_refusal,
 )
 from school_service.features.people.access import require_to_change
-from school_service.features.people.models import CREATED, Role, User, UserRole
+from school_service.features.people.models import CREATED, Guardian, Role, User, UserRole
 from school_service.features.people.roles.administrators import require_administrator
 from school_service.features.people.roles.service import permissions_of_role, require_permissions
 from school_service.features.people.usernames import first_free, stem_of, username_key
@@ -357,7 +358,12 @@ def _store_renewed(user: User, renewed: str) -> None:
 def _settable(user_id: UUID, principal: Principal) -> User:
     """Lock a user whose password the principal may set; raises NotFound, Forbidden."""
     user = _get_user(user_id)
-    require_to_change(principal, user.id, "Setting this user's password")
+    purpose = "Setting this user's password"
+    require_to_change(principal, user.id, purpose)
+    # Whoever knows a guardian's password reads the results of the children.
+    of_guardian = select(Guardian.id).where(Guardian.user_id == user.id)
+    if principal.user_id != user.id and db.session.scalar(of_guardian) is not None:
+        principal.require([Permission.RESULTS_READ], purpose)
     return user
 
 

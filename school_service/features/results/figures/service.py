@@ -7,11 +7,13 @@ from uuid import UUID
 
 from sqlalchemy import and_, exists, or_, select
 
-from school_service.core.database import db, is_current_user
+from school_service.auth.principal import Principal
+from school_service.core.database import db, request_context
 from school_service.core.errors import Forbidden, Invalid, NotFound
 from school_service.core.records import get, get_referenced, unknown_reference
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Student
+from school_service.features.results.figures import frozen
 from school_service.features.results.figures.rules import term_of_student
 from school_service.features.results.models import ReportCard
 from school_service.features.school.cohorts.reads import session_by_id_or_name
@@ -43,9 +45,12 @@ def check_term_result(
     that the session does not have, Forbidden for live figures and versions of one's own.
     """
     student = get(Student, id)
-    is_own = is_current_user(student.user_id)
+    user_id = _current_user_id()
+    own_account = user_id is not None and student.user_id == user_id
+    is_own = own_account or _is_child(student.id, user_id)
     if is_own and (live or version is not None):
-        raise Forbidden("Students see what is published of them alone.")
+        whom = "Students see what is published of them" if own_account else "Guardians see what is published"
+        raise Forbidden(f"{whom} alone.")
     if is_own and session is None:
         # Of a term that the school does not have yet, too.
         check_term(term)
@@ -56,6 +61,16 @@ def check_term_result(
     if version is not None:
         raise NotFound("The student has no report card of that version.")
     raise NotFound("The student belongs to no class in that term.")
+
+
+def _current_user_id() -> UUID | None:
+    principal = request_context().principal
+    return principal.user_id if isinstance(principal, Principal) else None
+
+
+def _is_child(student_id: UUID, user_id: UUID | None) -> bool:
+    """Tell whether a user is a guardian of the student who may not read all results."""
+    return user_id is not None and bool(db.session.scalar(select(frozen.is_own(student_id, user_id))))
 
 
 def check_broadsheet(

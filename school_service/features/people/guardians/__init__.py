@@ -1,0 +1,1 @@
+"""Guardians: who looks after students, by which account they read, and who may no longer."""

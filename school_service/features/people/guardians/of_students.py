@@ -1,0 +1,247 @@
+"""The guardian whom a student's record shows: the primary, who is written with the student.
+
+Who is named may be a person who is there: brothers and sisters share one. Whoever looks for one waits for all others
+who do so, by the lock of the table: else two would make the same person at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import delete, func, literal_column, select
+from sqlalchemy.orm import aliased
+
+from school_service.core.statements import Executable, execute, statement, table_lock
+from school_service.features.audit.service import Change, audit_changes
+from school_service.features.people.guardians import reads
+from school_service.features.people.guardians.people import (
+    MOST_CHILDREN,
+    MOST_GUARDIANS,
+    NAMED,
+    People,
+    Person,
+    is_stopped,
+    new_link,
+    refuse_stopped,
+    refuse_too_many_children,
+    refuse_too_many_guardians,
+    require_results,
+)
+from school_service.features.people.guardians.service import (
+    ENTITY,
+    LINK,
+    added,
+    audit_people,
+    changed,
+    removed,
+)
+from school_service.features.people.guardians.storing import storing
+from school_service.features.people.models import Guardian, StudentGuardian
+from tenants.connections.engines import json_text
+
+Given = Mapping[str, str | None]
+"""A guardian as the record of a student names one: a name, and perhaps relationship, phone number, e-mail address."""
+
+_lock_finding = table_lock(Guardian)
+
+
+@dataclass(slots=True)
+class Finding:
+    """Who the persons are who are named: found among those that are there, or made. Each is asked for by its place."""
+
+    given: Sequence[Given]
+    people: People
+    keys: Mapping[int, Mapping[str, Any]]
+    students: int
+    """The last number that was given to a student."""
+    links: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, given: Sequence[Given], *before: Executable, lock: bool = True) -> Finding:
+        """Find who may be meant, in one round trip after what comes `before`; with `lock` they stay as they are."""
+        named = _named(given)
+        locks = (_lock_finding(), reads.lock(given=named)) if lock else ()
+        seen = execute(*before, *locks, reads.seen(given=named)) or {}
+        return cls(given, People(seen["people"]), _by_place(seen["given"]), seen["students"])
+
+    def person(self, place: int) -> Person:
+        """Give the person who is named in this place."""
+        return self.people.find_or_make(self.given[place], self.keys[place])
+
+    @property
+    def made(self) -> int:
+        """How many persons are new."""
+        return sum(person.is_new for person in self.people.all.values())
+
+    @property
+    def found(self) -> int:
+        """How many persons who were there became guardians of a new student."""
+        linked = {link["guardian_id"] for link in self.links}
+        return sum(not person.is_new for one, person in self.people.all.items() if one in linked)
+
+    def add(self, student_id: UUID | str, place: int, *, primary: bool = True) -> Person:
+        """Make the person in this place a guardian of a new student, unless they are one; returns the person."""
+        person = self.person(place)
+        mine = {"student_id": str(student_id), "guardian_id": person.id}
+        if any(link.items() >= mine.items() for link in self.links[-2:]):
+            return person
+        person.children += 1
+        relationship = self.given[place].get("relationship")
+        self.links.append(new_link(**mine, relationship=relationship, is_primary=primary))
+        return person
+
+    def refuse(self) -> None:
+        """Refuse what gives an account a child without the right to it, or a guardian too many of them.
+
+        Raises Forbidden, Conflict.
+        """
+        linked = {link["guardian_id"] for link in self.links}
+        theirs = [person for one, person in self.people.all.items() if one in linked]
+        if any(person.has_account for person in theirs):
+            require_results("Giving a guardian with an account a child")
+        if any(person.children > MOST_CHILDREN for person in theirs):
+            refuse_too_many_children()
+
+    def store(self) -> list[Executable]:
+        """Give the statements that store the persons and whose guardians they are, and enter both in the audit log."""
+        everybody = self.people.all.values()
+        audit_people(everybody)
+        audit_changes(LINK, [added(link) for link in self.links])
+        return storing(
+            added=[person.row for person in everybody if person.is_new],
+            changed=[person.row for person in everybody if person.changed and not person.is_new],
+            links=self.links,
+        )
+
+
+def write_primary(student_id: UUID, given: Given | None) -> None:
+    """Write the guardian whom the record of a student shows, who is locked already; None takes the guardian away.
+
+    The primary's own name, without regard to case and accents, changes that person. Another name finds, or makes,
+    another person. The former primary stays a guardian where they have an account or another child, and else goes.
+    Raises Forbidden where an account gets a child and the caller may not read results, and Conflict where who is named
+    is stopped here, and where there are as many guardians or children as may be.
+    """
+    named = _named([given]) if given else None
+    seen = execute(
+        _lock_finding(),
+        reads.lock(student_id=student_id, given=named),
+        reads.seen(student_id=student_id, given=named),
+    )
+    if seen is None:
+        raise LookupError("The statement always answers a row.")
+    people = People(seen["people"])
+    links = {link["guardian_id"]: link for link in seen["links"]}
+    former = next((link for link in links.values() if link["is_primary"]), None)
+    if given is None:
+        if former is not None:
+            audit_changes(LINK, [removed(former)])
+            execute(*storing(removed_links=[former], removed=_gone([people.all[former["guardian_id"]]])))
+        return
+    key = _by_place(seen["given"])[0]
+    own = [people.all[one] for one in links if people.all[one].name == key["name"]]
+    if any(is_stopped(links[person.id]) for person in own):
+        refuse_stopped()
+    # The primary themselves, before another guardian of the student who has the same name.
+    own.sort(key=lambda person: not links[person.id]["is_primary"])
+    relationship = given.get("relationship")
+    if own:
+        person = own[0]
+        person.change({name: given.get(name) for name in NAMED})
+        old = dict(links[person.id])
+        link = {**old, "relationship": relationship, "is_primary": True}
+        changes = changed(old, link)
+    else:
+        person = people.find_or_make(given, key)
+        goes = former is not None and _goes(people.all[former["guardian_id"]])
+        _refuse_another(person, guardians=len(links) - goes)
+        link = new_link(student_id, person.id, relationship=relationship, is_primary=True)
+        changes = [added(link)]
+    writes: dict[str, Any] = {"links": [link] if changes else []}
+    if former is not None and former["guardian_id"] != person.id:
+        before = people.all[former["guardian_id"]]
+        gone = _gone([before])
+        if gone:
+            changes.append(removed(former))
+            writes |= {"removed_links": [former], "removed": gone}
+        else:
+            demoted = {**former, "is_primary": False}
+            changes += changed(former, demoted)
+            writes["links"].append(demoted)
+    audit_people([person])
+    audit_changes(LINK, changes)
+    if person.is_new:
+        writes["added"] = [person.row]
+    elif person.changed:
+        writes["changed"] = [person.row]
+    if statements := storing(**writes):
+        execute(*statements)
+
+
+def remove_guardians(student_id: UUID) -> None:
+    """Take all guardians from a student who is locked; who has no account and no other child then goes."""
+    found = execute(reads.lock(student_id=student_id), _removing(student_id)) or {}
+    audit_changes(LINK, [removed(link) for link in found["links"]])
+    audit_changes(ENTITY, [Change(UUID(one), {}, None) for one in found["gone"]])
+
+
+@statement
+def _removing(student_id: UUID) -> Any:
+    """Take all guardians from a student; answers the links and the ids of the guardians who are gone."""
+    theirs = StudentGuardian.student_id == student_id
+    keys = StudentGuardian.student_id, StudentGuardian.guardian_id
+    links = delete(StudentGuardian).where(theirs).returning(*keys).cte("links")
+    others = aliased(StudentGuardian)
+    another = select(others.guardian_id).where(
+        others.guardian_id == Guardian.id, others.student_id != student_id
+    )
+    gone = (
+        delete(Guardian)
+        .where(
+            Guardian.id.in_(select(links.c.guardian_id)),
+            Guardian.user_id.is_(None),
+            Guardian.erased_at.is_(None),
+            ~another.correlate(Guardian).exists(),
+        )
+        .returning(Guardian.id)
+        .cte("gone")
+    )
+    link = func.json_build_object("student_id", links.c.student_id, "guardian_id", links.c.guardian_id)
+    none: Any = literal_column("'[]'::json")
+    return select(
+        select(func.coalesce(func.json_agg(link), none)).select_from(links).scalar_subquery().label("links"),
+        select(func.coalesce(func.json_agg(gone.c.id), none)).scalar_subquery().label("gone"),
+    )
+
+
+def _refuse_another(person: Person, *, guardians: int) -> None:
+    if person.has_account:
+        require_results("Giving a guardian with an account a child")
+    if guardians >= MOST_GUARDIANS:
+        refuse_too_many_guardians()
+    if person.children >= MOST_CHILDREN:
+        refuse_too_many_children()
+
+
+def _goes(person: Person) -> bool:
+    """Tell whether somebody goes with this child: who has neither an account nor another one."""
+    return not person.has_account and person.children <= 1
+
+
+def _gone(people: Sequence[Person]) -> list[str]:
+    """Tell which of these go with this child, and enter that in the audit log."""
+    gone = [person for person in people if _goes(person)]
+    audit_changes(ENTITY, [Change(UUID(person.id), {}, None) for person in gone])
+    return [person.id for person in gone]
+
+
+def _named(given: Sequence[Given]) -> str:
+    texts = [{"place": place, **{name: one.get(name) for name in NAMED}} for place, one in enumerate(given)]
+    return json_text(texts)
+
+
+def _by_place(keys: Sequence[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
+    return {key["place"]: key for key in keys}

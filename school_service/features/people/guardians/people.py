@@ -1,0 +1,164 @@
+"""Persons who are guardians, as they are seen once they are locked, and which of them somebody is who is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid4
+
+from school_service.auth.principal import Principal
+from school_service.core.database import request_context
+from school_service.core.errors import Conflict
+from school_service.core.permissions import Permission
+from school_service.features.audit.service import OPERATOR
+from tenants.clock import now
+
+MOST_GUARDIANS = 20  # of a student
+MOST_CHILDREN = 20  # of a guardian
+
+NAMED = ("full_name", "phone_number", "email_address")
+"""The texts by which a guardian is named in the record of a student, and found."""
+
+Row = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class Person:
+    """A guardian: the row, by what they are found, and how many children and stops they have."""
+
+    row: dict[str, Any]
+    name: str
+    digits: str | None
+    email: str | None
+    children: int
+    stops: int
+    is_new: bool = False
+    changed: set[str] = field(default_factory=set)
+
+    @property
+    def id(self) -> str:
+        """The guardian's id, as PostgreSQL writes it."""
+        return str(self.row["id"])
+
+    @property
+    def has_account(self) -> bool:
+        """Tell whether they have an account by which they read of their children."""
+        return self.row["user_id"] is not None
+
+    def change(self, texts: Row) -> None:
+        """Give the person other texts."""
+        differing = {name: value for name, value in texts.items() if self.row[name] != value}
+        self.row |= differing
+        self.changed |= differing.keys()
+
+    def fill(self, texts: Row) -> None:
+        """Give the person the texts that they lack: what is known of them stays."""
+        self.change({name: texts.get(name) for name in NAMED if self.row[name] is None and texts.get(name)})
+
+    def refuse_erased(self) -> None:
+        """Refuse to change a person whose data were erased; raises Conflict."""
+        if self.row["erased_at"] is not None:
+            raise Conflict("The guardian's data were erased: nothing of them can be changed.")
+
+
+def new_person(texts: Row, *, name: str, digits: str | None = None, email: str | None = None) -> Person:
+    """Make a person of texts; `name`, `digits` and `email` are what they are found by from now on."""
+    row = {
+        "id": str(uuid4()),
+        "user_id": None,
+        "phone_number": None,
+        "email_address": None,
+        "physical_address": None,
+        "created_at": now(),
+        "erased_at": None,
+        **texts,
+    }
+    return Person(row, name, digits, email, 0, 0, is_new=True)
+
+
+class People:
+    """The guardians that may be meant. Who is named is one of them, or somebody new, and the same the next time."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self.all = {person.id: person for person in (Person(**row) for row in rows)}
+        self._found: dict[tuple[str, str, str], Person] = {}
+        for person in self.all.values():
+            if person.row["erased_at"] is None:
+                self._note(person, person.digits, person.email)
+
+    def find(self, key: Row) -> Person | None:
+        """Find who has the same name, and the same digits of the phone or the same e-mail: the oldest of them."""
+        found = (self._found.get(each) for each in self._keys(key["name"], key["digits"], key["email"]))
+        return next((person for person in found if person is not None), None)
+
+    def find_or_make(self, texts: Row, key: Row) -> Person:
+        """Find who is named, and give them the texts that they lack; else make another person."""
+        person = self.find(key)
+        if person is None:
+            named = {name: texts.get(name) for name in NAMED}
+            person = new_person(named, name=key["name"], digits=key["digits"], email=key["email"])
+            self.all[person.id] = person
+        else:
+            person.fill(texts)
+        self._note(person, key["digits"], key["email"])
+        return person
+
+    def _note(self, person: Person, digits: str | None, email: str | None) -> None:
+        for key in self._keys(person.name, digits, email):
+            self._found.setdefault(key, person)
+
+    @staticmethod
+    def _keys(name: str, digits: str | None, email: str | None) -> list[tuple[str, str, str]]:
+        by = (("digits", digits), ("email", email))
+        return [(name, kind, value) for kind, value in by if value]
+
+
+def new_link(student_id: UUID | str, guardian_id: UUID | str, **values: Any) -> dict[str, Any]:
+    """Make the row that says that somebody is a guardian of a student, with what is given of it."""
+    return {
+        "student_id": str(student_id),
+        "guardian_id": str(guardian_id),
+        "relationship": None,
+        "is_primary": False,
+        "receives_reports": True,
+        "stopped_at": None,
+        "stopped_by": None,
+        "stopped_by_name": None,
+        "stop_reason": None,
+        "created_at": now(),
+        **values,
+    }
+
+
+def is_stopped(link: Row) -> bool:
+    """Tell whether a guardian's access to a student is stopped."""
+    return link["stopped_at"] is not None
+
+
+def author() -> tuple[str, str]:
+    """Name who acts: the actor, and their name."""
+    principal = request_context().principal
+    return (principal.actor, principal.actor_name) if principal else (OPERATOR, OPERATOR)
+
+
+def require_results(purpose: str) -> None:
+    """Refuse who may not read all results what lets an account read those of a child; raises Forbidden."""
+    principal = request_context().principal
+    if isinstance(principal, Principal):
+        principal.require([Permission.RESULTS_READ], purpose)
+
+
+def refuse_stopped() -> None:
+    """Refuse what would go around a stop; raises Conflict."""
+    raise Conflict("This guardian's access to the student is stopped: lift the stop first.")
+
+
+def refuse_too_many_guardians() -> None:
+    """Refuse another guardian of a student who has as many as may be; raises Conflict."""
+    raise Conflict(f"The student has {MOST_GUARDIANS} guardians already.")
+
+
+def refuse_too_many_children() -> None:
+    """Refuse another child of a guardian who has as many as may be; raises Conflict."""
+    raise Conflict(f"The guardian has {MOST_CHILDREN} children already.")

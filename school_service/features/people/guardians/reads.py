@@ -1,0 +1,322 @@
+"""Read models of guardians, and what decides whether they may be changed."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    CompoundSelect,
+    Integer,
+    Select,
+    Text,
+    Uuid,
+    any_,
+    cast,
+    column,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    union,
+)
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.sql.selectable import TableValuedAlias
+
+from school_service.core.counters import STUDENTS, Counter
+from school_service.core.reach import Reach
+from school_service.core.read_models import Query, read_model
+from school_service.core.search import folded, matches, may_match
+from school_service.features.people.models import (
+    SEARCHED_OF_GUARDIAN,
+    Guardian,
+    Student,
+    StudentGuardian,
+    User,
+)
+from school_service.features.reach import scopes
+
+BY_NAME = (folded(Guardian.full_name), Guardian.full_name, Guardian.id)
+"""The order in which guardians are listed."""
+
+_NONE: Any = literal_column("'[]'::json")
+_STOPPED = StudentGuardian.stopped_at.is_not(None)
+
+
+def _listed(aggregated: Any) -> Any:
+    """Write an array, empty where there are no rows."""
+    return func.coalesce(aggregated, _NONE)
+
+
+def _object(**members: Any) -> Any:
+    return func.json_build_object(*(part for name, value in members.items() for part in (name, value)))
+
+
+_receives = StudentGuardian.receives_reports & ~_STOPPED
+
+
+@read_model
+def guardians(search: str | None = None, student: UUID | None = None, reach: Reach | None = None) -> Query:
+    """Read model of GuardianSchema, by name; each word of `search` is part of the name, the phone or the e-mail."""
+    child = _object(
+        student=Student.id,
+        admission_number=Student.admission_number,
+        first_name=User.first_name,
+        last_name=User.last_name,
+        relationship=StudentGuardian.relationship,
+        primary=StudentGuardian.is_primary,
+        receives_reports=_receives,
+        stopped_at=StudentGuardian.stopped_at,
+    )
+    children = (
+        select(_listed(func.json_agg(aggregate_order_by(child, User.name_sort_key, Student.id))))
+        .select_from(StudentGuardian)
+        .join(Student, Student.id == StudentGuardian.student_id)
+        .join(User, User.id == Student.user_id)
+        .where(StudentGuardian.guardian_id == Guardian.id)
+    )
+    of_student = None if student is None else _guardians_of(student)
+    if reach is not None:
+        children = children.where(_in_reach(reach))
+    found = select(
+        Guardian.id,
+        Guardian.full_name,
+        Guardian.phone_number,
+        Guardian.email_address,
+        Guardian.physical_address,
+        Guardian.user_id.label("user"),
+        children.correlate(Guardian).scalar_subquery().label("children"),
+        Guardian.created_at.label("createdAt"),
+    ).order_by(*BY_NAME)
+    if search is not None:
+        found = found.where(may_match(search, SEARCHED_OF_GUARDIAN), matches(search, SEARCHED_OF_GUARDIAN))
+    if reach is not None:
+        found = found.where(scopes.guardians_in_reach(reach, Guardian.id, Guardian.user_id))
+        of_student = None if of_student is None else of_student.where(_in_reach(reach))
+    if of_student is not None:
+        found = found.where(Guardian.id.in_(of_student))
+    return found
+
+
+def _in_reach(reach: Reach) -> Any:
+    """Tell whether a row of student_guardians is in reach."""
+    link = StudentGuardian
+    return scopes.guardianships_in_reach(reach, link.student_id, link.guardian_id, link.stopped_at)
+
+
+@read_model
+def guardian(guardian_id: UUID, reach: Reach | None = None) -> Query:
+    """Read model of GuardianSchema, for one."""
+    return guardians.query(reach=reach).where(Guardian.id == guardian_id)
+
+
+@read_model
+def guardians_of_student(student_id: UUID, reach: Reach | None = None) -> Query:
+    """Read model of StudentGuardianSchema, of a student: the primary first, then by name."""
+    found = (
+        select(
+            Guardian.id.label("guardian"),
+            Guardian.full_name,
+            Guardian.phone_number,
+            Guardian.email_address,
+            Guardian.physical_address,
+            Guardian.user_id.label("user"),
+            StudentGuardian.relationship,
+            StudentGuardian.is_primary.label("primary"),
+            _receives.label("receives_reports"),
+            StudentGuardian.stopped_at,
+            StudentGuardian.stop_reason,
+        )
+        .join(StudentGuardian, StudentGuardian.guardian_id == Guardian.id)
+        .where(StudentGuardian.student_id == student_id)
+        .order_by(StudentGuardian.is_primary.desc(), *BY_NAME)
+    )
+    return found if reach is None else found.where(_in_reach(reach))
+
+
+def primary_guardian() -> Any:
+    """Write the primary guardian of a row of students, as their record shows it; null where there is none."""
+    return (
+        select(
+            _object(
+                full_name=Guardian.full_name,
+                relationship=StudentGuardian.relationship,
+                phone_number=Guardian.phone_number,
+                email_address=Guardian.email_address,
+            )
+        )
+        .select_from(StudentGuardian)
+        .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
+        .where(StudentGuardian.student_id == Student.id, StudentGuardian.is_primary)
+        .correlate(Student)
+        .scalar_subquery()
+    )
+
+
+# What decides whether something may be changed, once it is locked.
+
+
+def _guardians_of(student_id: Any) -> Select[Any]:
+    return select(StudentGuardian.guardian_id).where(StudentGuardian.student_id == student_id)
+
+
+def _digits(text: Any) -> Any:
+    """The digits of a phone number; null where it has none."""
+    return func.nullif(func.regexp_replace(text, "[^0-9]", "", "g"), "")
+
+
+def _keys(full_name: Any, phone_number: Any, email_address: Any) -> dict[str, Any]:
+    """What two records of the same person have in common: the name, and digits or the e-mail address."""
+    return {"name": folded(full_name), "digits": _digits(phone_number), "email": folded(email_address)}
+
+
+_KEYS = _keys(Guardian.full_name, Guardian.phone_number, Guardian.email_address)
+
+
+def rows_of(document: Any, alias: str, **types: Any) -> TableValuedAlias:
+    """Make rows of a JSON document, an array of objects with members of these names and types."""
+    columns = [column(name, kind) for name, kind in types.items()]
+    rows = func.json_to_recordset(cast(document, JSON)).table_valued(*columns)
+    return rows.render_derived(name=alias, with_types=True)
+
+
+def _given(document: Any) -> Any:
+    """Make a CTE of persons who are named: their place in the input, and by what each is found."""
+    texts = {name: Text() for name in ("full_name", "phone_number", "email_address")}
+    given = rows_of(document, "named", place=Integer(), **texts)
+    keys = _keys(given.c.full_name, given.c.phone_number, given.c.email_address)
+    return select(given.c.place, *(value.label(name) for name, value in keys.items())).cte("given")
+
+
+def _meant(student_id: Any, guardian_id: Any, given: Any) -> Select[Any] | CompoundSelect[Any]:
+    """Select the ids of a student's guardians, of this one, and of those who may be the persons given."""
+    meant: list[Any] = []
+    if student_id is not None:
+        meant.append(_guardians_of(student_id))
+    if guardian_id is not None:
+        meant.append(select(cast(guardian_id, Uuid)))
+    if given is not None:
+        same = or_(_KEYS["digits"] == given.c.digits, _KEYS["email"] == given.c.email)
+        meant.append(
+            select(Guardian.id)
+            .join(given, (_KEYS["name"] == given.c.name) & same)
+            .where(Guardian.erased_at.is_(None))
+        )
+    return union(*meant) if len(meant) > 1 else meant[0]
+
+
+@read_model
+def lock(student_id: UUID | None = None, guardian_id: UUID | None = None, given: str | None = None) -> Query:
+    """Lock guardians FOR NO KEY UPDATE, by id: a student's, this one, and who may be the persons given (JSON)."""
+    meant = _meant(student_id, guardian_id, None if given is None else _given(given))
+    return (
+        select(Guardian.id)
+        .where(Guardian.id.in_(meant))
+        .order_by(Guardian.id)
+        .with_for_update(key_share=True)
+    )
+
+
+@read_model
+def seen(student_id: UUID | None = None, guardian_id: UUID | None = None, given: str | None = None) -> Query:
+    """Select what decides of a student's guardians, of one, and of who may be the persons given: one row.
+
+    `students` is the last number that was given to a student, `student` whether there is such a student, `erased`
+    whether their data were, `links` their guardians, `people` the persons, the oldest first, and `given` by what each
+    of the persons given is found.
+    """
+    named = None if given is None else _given(given)
+    links: Any = null()
+    keys: Any = null()
+    if student_id is not None:
+        link = _object(**{one.name: one for one in StudentGuardian.__table__.columns})
+        links = (
+            select(_listed(func.json_agg(link)))
+            .where(StudentGuardian.student_id == student_id)
+            .scalar_subquery()
+        )
+    if named is not None:
+        keys = select(_listed(func.json_agg(_object(**dict(named.c))))).scalar_subquery()
+    children = (
+        select(func.count())
+        .select_from(StudentGuardian)
+        .where(StudentGuardian.guardian_id == Guardian.id)
+        .correlate(Guardian)
+        .scalar_subquery()
+    )
+    stops = (
+        select(func.count())
+        .select_from(StudentGuardian)
+        .where(StudentGuardian.guardian_id == Guardian.id, _STOPPED)
+        .correlate(Guardian)
+        .scalar_subquery()
+    )
+    row = _object(**{one.name: one for one in Guardian.__table__.columns})
+    person = _object(row=row, **_KEYS, children=children, stops=stops)
+    people = (
+        select(_listed(func.json_agg(aggregate_order_by(person, Guardian.created_at, Guardian.id))))
+        .where(Guardian.id.in_(_meant(student_id, guardian_id, named)))
+        .scalar_subquery()
+    )
+    student = select(User.erased_at.is_not(None)).join(Student, Student.user_id == User.id)
+    erased = null() if student_id is None else student.where(Student.id == student_id).scalar_subquery()
+    return select(
+        select(Counter.value).where(Counter.name == STUDENTS).scalar_subquery().label("students"),
+        erased.label("erased"),
+        links.label("links"),
+        people.label("people"),
+        keys.label("given"),
+    )
+
+
+@read_model
+def students_seen(student_ids: list[UUID], full_name: str) -> Query:
+    """Select what decides whether students get another guardian: by id, as one JSON object.
+
+    Of each whether their data were erased, how many guardians they have, who of these is the primary, and whether one
+    of this name is stopped.
+    """
+
+    def of_links(what: Any, *conditions: Any) -> Any:
+        return (
+            select(what)
+            .select_from(StudentGuardian)
+            .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
+            .where(StudentGuardian.student_id == Student.id, *conditions)
+            .correlate(Student)
+            .scalar_subquery()
+        )
+
+    found = _object(
+        erased=User.erased_at.is_not(None),
+        guardians=of_links(func.count()),
+        primary=of_links(StudentGuardian.guardian_id, StudentGuardian.is_primary),
+        stopped=of_links(func.count(), _STOPPED, _KEYS["name"] == folded(cast(full_name, Text))),
+    )
+    return (
+        select(func.json_object_agg(cast(Student.id, Text), found).label("students"))
+        .select_from(Student)
+        .join(User, User.id == Student.user_id)
+        .where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
+    )
+
+
+@read_model
+def lock_students(student_ids: list[UUID]) -> Query:
+    """Lock students FOR NO KEY UPDATE, by id."""
+    return (
+        select(Student.id)
+        .where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
+        .order_by(Student.id)
+        .with_for_update(key_share=True)
+    )
+
+
+@read_model
+def lock_account_of(guardian_id: UUID) -> Query:
+    """Lock the account of a guardian FOR NO KEY UPDATE, before the guardian's own row."""
+    account = select(Guardian.user_id).where(Guardian.id == guardian_id).scalar_subquery()
+    return select(User.id).where(User.id == account).with_for_update(key_share=True)

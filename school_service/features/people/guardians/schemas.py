@@ -1,0 +1,132 @@
+"""Guardians as the interface shows them."""
+
+from __future__ import annotations
+
+from marshmallow import fields, validate
+
+from school_service.features.people.models import STOP_REASON_LENGTH
+from school_service.features.people.users.schemas import password_text
+from school_service.web.fields import (
+    MAX_IDS,
+    Email,
+    Id,
+    ListOf,
+    Nested,
+    StrictBoolean,
+    Text,
+    free_text,
+    sought_text,
+)
+from school_service.web.schemas import RecordSchema, Schema
+
+_RECEIVES = "Whether reports on this student are sent to the guardian; not while a stop holds."
+_STOPPED = "Since when the guardian's access to this student is stopped."
+
+
+class ChildSchema(RecordSchema):
+    """A student whom a guardian looks after."""
+
+    student = fields.UUID()
+    admission_number = fields.String()
+    first_name = fields.String()
+    last_name = fields.String()
+    relationship = fields.String(allow_none=True)
+    primary = fields.Boolean(metadata={"description": "Whether the student's record shows this guardian."})
+    receives_reports = fields.Boolean(metadata={"description": _RECEIVES})
+    stopped_at = fields.AwareDateTime(allow_none=True, metadata={"description": _STOPPED})
+
+
+class GuardianSchema(RecordSchema):
+    """Who looks after students."""
+
+    id = fields.UUID()
+    full_name = fields.String()
+    phone_number = fields.String(allow_none=True)
+    email_address = fields.String(allow_none=True)
+    physical_address = fields.String(allow_none=True)
+    user = fields.UUID(
+        allow_none=True, metadata={"description": "The account by which the guardian reads of the children."}
+    )
+    children = fields.List(fields.Nested(ChildSchema))
+    created_at = fields.AwareDateTime(data_key="createdAt")
+
+
+class StudentGuardianSchema(RecordSchema):
+    """A guardian of a student."""
+
+    guardian = fields.UUID()
+    full_name = fields.String()
+    phone_number = fields.String(allow_none=True)
+    email_address = fields.String(allow_none=True)
+    physical_address = fields.String(allow_none=True)
+    user = fields.UUID(
+        allow_none=True, metadata={"description": "The account by which the guardian reads of the children."}
+    )
+    relationship = fields.String(allow_none=True)
+    primary = fields.Boolean(metadata={"description": "Whether the student's record shows this guardian."})
+    receives_reports = fields.Boolean(metadata={"description": _RECEIVES})
+    stopped_at = fields.AwareDateTime(allow_none=True, metadata={"description": _STOPPED})
+    stop_reason = fields.String(allow_none=True)
+
+
+class GuardianChangesSchema(Schema):
+    """What to change of a guardian: any of these."""
+
+    full_name = Text()
+    phone_number = Text(required=False, allow_none=True)
+    email_address = Email(required=False, allow_none=True)
+    physical_address = free_text(required=False, allow_none=True)
+
+
+class LinkSchema(Schema):
+    """How somebody is a guardian of a student; what is left out stays as it is."""
+
+    relationship = Text(allow_none=True)
+    primary = StrictBoolean(
+        required=False,
+        metadata={"description": "Whether the student's record shows this guardian, and no other."},
+    )
+    receives_reports = StrictBoolean(required=False, metadata={"description": "By default true."})
+
+
+class NewChildSchema(LinkSchema):
+    """A student whom a new guardian looks after."""
+
+    student = Id()
+
+
+class GuardianToAddSchema(GuardianChangesSchema):
+    """A guardian to add, with the students whom they look after."""
+
+    students = ListOf(Nested(NewChildSchema), required=False, validate=validate.Length(max=MAX_IDS))
+
+
+class StopSchema(Schema):
+    """Why a guardian's access to a student is stopped."""
+
+    reason = Text(STOP_REASON_LENGTH, any_characters=True)
+
+
+class AccountOfGuardianSchema(Schema):
+    """The account of a guardian: one that is there, or a new one by its username."""
+
+    user = Id(required=False, metadata={"description": "A user who is there, such as a teacher."})
+    username = Text(required=False, metadata={"description": "Of a new user."})
+    password = password_text(
+        required=False,
+        metadata={"description": "Of the new user. Without one, nobody can sign in to the account."},
+    )
+
+
+class GuardianFilterSchema(Schema):
+    """Which guardians to list."""
+
+    search = sought_text(
+        least=0,
+        required=False,
+        metadata={
+            "description": "Words in any order, each part of the name, the phone number or the e-mail address; case "
+            "and accents do not count."
+        },
+    )
+    student = Id(required=False, metadata={"description": "Guardians of this student."})

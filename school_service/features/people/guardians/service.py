@@ -1,0 +1,378 @@
+"""Guardians, whose guardians they are, and stops: what cuts a guardian off from a child at once.
+
+Whoever changes who a student's guardians are locks the student, then guardians by id; who changes a guardian, or takes
+one away, locks the guardian.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import delete, update
+
+from school_service.core.database import db
+from school_service.core.errors import Conflict, Invalid, NotFound
+from school_service.core.read_models import BoundQuery
+from school_service.core.records import get, get_referenced, not_found
+from school_service.core.statements import Executable, execute, in_one_round_trip, row_lock, statement
+from school_service.features.audit.service import Change, audit_change, audit_changes
+from school_service.features.people.guardians import reads
+from school_service.features.people.guardians.people import (
+    MOST_CHILDREN,
+    MOST_GUARDIANS,
+    People,
+    Person,
+    author,
+    is_stopped,
+    new_link,
+    new_person,
+    refuse_stopped,
+    refuse_too_many_children,
+    refuse_too_many_guardians,
+    require_results,
+)
+from school_service.features.people.guardians.storing import storing
+from school_service.features.people.models import Guardian, Student, StudentGuardian
+from tenants.clock import now
+
+ENTITY = "guardian"
+LINK = "student-guardian"
+"""What the audit log calls it that somebody is a guardian of a student; the id is the student's."""
+
+_lock_student, _lock_guardian = row_lock(Student), row_lock(Guardian)
+
+
+def check_guardian_filter(*, student: UUID | None = None, **_others: str | None) -> None:
+    """Check that the student exists whose guardians a filter asks for. Raises Invalid."""
+    if student is not None:
+        get_referenced(Student, student, "student")
+
+
+def check_student(*, id: UUID, **_others: Any) -> None:
+    """Check that the student exists; raises NotFound."""
+    get(Student, id)
+
+
+# Persons.
+
+
+def create_guardian(*, students: Sequence[Mapping[str, Any]] = (), **texts: str | None) -> BoundQuery:
+    """Add a guardian of students, of none perhaps; returns the read model of the guardian, who is stored with it.
+
+    Raises Invalid naming a student who is unknown or named twice, and Conflict for too many students, and where one of
+    them was erased, has a stopped guardian of this name, or as many guardians as may be.
+    """
+    person = new_person(texts, name="")
+    ids = [each["student"] for each in students]
+    known = _lock_children(ids, str(texts["full_name"])) if ids else {}
+    _refuse_children(ids, known)
+    links = [
+        new_link(each["student"], person.id, **_columns({"primary": False, **each})) for each in students
+    ]
+    demoted = [
+        {"student_id": link["student_id"], "guardian_id": primary}
+        for link in links
+        if link["is_primary"] and (primary := known[link["student_id"]]["primary"]) is not None
+    ]
+    audit_people([person])
+    audit_changes(LINK, [*map(added, links), *map(_demoted, demoted)])
+    writes = storing(added=[person.row], links=links)
+    return in_one_round_trip(*demoting(demoted), *writes, read=reads.guardian(UUID(person.id)))
+
+
+def change_guardian(*, guardian_id: UUID, **texts: str | None) -> BoundQuery:
+    """Change any of a guardian's texts; the names of the account stay.
+
+    Returns the read model of the guardian, which is changed with it. Raises NotFound, and Conflict where the guardian's
+    data were erased.
+    """
+    person = lock_guardian(guardian_id)
+    person.refuse_erased()
+    person.change(texts)
+    audit_people([person])
+    changed = [person.row] if person.changed else []
+    return in_one_round_trip(*storing(changed=changed), read=reads.guardian(guardian_id))
+
+
+def delete_guardian(*, guardian_id: UUID) -> UUID:
+    """Delete a guardian, and that they are one of their children.
+
+    Raises NotFound, and Conflict where the guardian has an account, or is stopped for a child.
+    """
+    person = lock_guardian(guardian_id)
+    if person.has_account:
+        raise Conflict("The guardian has an account: take that away first.")
+    if person.stops:
+        raise Conflict("The guardian's access to a student is stopped: lift the stop first.")
+    remove_links(StudentGuardian.guardian_id == guardian_id)
+    execute(*storing(removed=[guardian_id]))
+    audit_change(ENTITY, guardian_id, old={})
+    return guardian_id
+
+
+# Whose guardians they are.
+
+
+def put_link(
+    *,
+    student_id: UUID,
+    guardian_id: UUID,
+    relationship: str | None,
+    primary: bool | None = None,
+    receives_reports: bool | None = None,
+) -> BoundQuery:
+    """Make somebody a guardian of a student, or change how they are; what is None stays, and so does a stop.
+
+    Returns the read model of the student's guardians, which are stored with it. Raises NotFound, Forbidden where an
+    account gets a child and the caller may not read results, and Conflict where a guardian who is stopped would be the
+    primary, another of the same name is stopped, one of them was erased, or there are as many as may be.
+    """
+    family = _lock_family(student_id, guardian_id)
+    person, link = family.people[str(guardian_id)], family.links.get(str(guardian_id))
+    given = {"relationship": relationship, "primary": primary, "receives_reports": receives_reports}
+    columns = _columns(
+        {name: value for name, value in given.items() if name == "relationship" or value is not None}
+    )
+    if link is None:
+        if person.has_account:
+            require_results("Giving this guardian a child")
+        family.refuse_another(person)
+        link = new_link(student_id, guardian_id, **columns)
+        changes = [added(link)]
+    else:
+        if is_stopped(link) and columns.get("is_primary"):
+            refuse_stopped()
+        old = dict(link)
+        link |= columns
+        changes = changed(old, link)
+    if not changes:
+        return reads.guardians_of_student(student_id)
+    former = [
+        one
+        for one in family.links.values()
+        if one["is_primary"] and one["guardian_id"] != link["guardian_id"]
+    ]
+    demoted = former if link["is_primary"] else []
+    audit_changes(LINK, [*changes, *map(_demoted, demoted)])
+    writes = [*demoting(demoted), *storing(links=[link])]
+    return in_one_round_trip(*writes, read=reads.guardians_of_student(student_id))
+
+
+def take_link(*, student_id: UUID, guardian_id: UUID) -> BoundQuery:
+    """Take away that somebody is a guardian of a student; the person stays.
+
+    Returns the read model of the student's guardians. Raises NotFound, and Conflict where the guardian is stopped.
+    """
+    link = _lock_family(student_id, guardian_id).link(guardian_id)
+    if is_stopped(link):
+        refuse_stopped()
+    audit_changes(LINK, [removed(link)])
+    return in_one_round_trip(*storing(removed_links=[link]), read=reads.guardians_of_student(student_id))
+
+
+def stop(*, student_id: UUID, guardian_id: UUID, reason: str) -> BoundQuery:
+    """Cut a guardian off from a student, for a reason: they read nothing more, and are not the primary.
+
+    Of a stop that is there the reason changes alone. Returns the read model of the student's guardians, which are
+    stored with it. Raises NotFound.
+    """
+    link = _lock_family(student_id, guardian_id).link(guardian_id)
+    old = dict(link)
+    if not is_stopped(link):
+        actor, name = author()
+        link |= {"stopped_at": now(), "stopped_by": actor, "stopped_by_name": name, "is_primary": False}
+    link["stop_reason"] = reason
+    return _store(old, link)
+
+
+def lift_stop(*, student_id: UUID, guardian_id: UUID) -> BoundQuery:
+    """Lift a stop: the guardian reads of the student again, and is not the primary.
+
+    Returns the read model of the student's guardians, which are stored with it. Raises NotFound where there is no stop,
+    and Forbidden where an account gets the child back and the caller may not read results.
+    """
+    family = _lock_family(student_id, guardian_id)
+    link = family.link(guardian_id)
+    if not is_stopped(link):
+        raise NotFound("The guardian is not stopped.")
+    if family.people[str(guardian_id)].has_account:
+        require_results("Giving this guardian a child back")
+    old = dict(link)
+    link |= dict.fromkeys(("stopped_at", "stopped_by", "stopped_by_name", "stop_reason"))
+    return _store(old, link)
+
+
+def _store(old: Mapping[str, Any], link: Mapping[str, Any]) -> BoundQuery:
+    read = reads.guardians_of_student(UUID(link["student_id"]))
+    changes = changed(old, link)
+    if not changes:
+        return read
+    audit_changes(LINK, changes)
+    return in_one_round_trip(*storing(links=[link]), read=read)
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """A student's guardians, once they are locked: the links and the persons, by the ids of these."""
+
+    erased: bool
+    links: dict[str, dict[str, Any]]
+    people: dict[str, Person]
+
+    def link(self, guardian_id: UUID) -> dict[str, Any]:
+        """Give the link of a guardian; raises NotFound."""
+        found = self.links.get(str(guardian_id))
+        if found is None:
+            raise NotFound("The student has no such guardian.")
+        return found
+
+    def refuse_another(self, person: Person) -> None:
+        """Refuse somebody as another guardian of the student; raises Conflict."""
+        if self.erased:
+            raise Conflict("The student's data were erased: nothing of them can be changed.")
+        person.refuse_erased()
+        if any(is_stopped(link) and self.people[one].name == person.name for one, link in self.links.items()):
+            refuse_stopped()
+        if len(self.links) >= MOST_GUARDIANS:
+            refuse_too_many_guardians()
+        if person.children >= MOST_CHILDREN:
+            refuse_too_many_children()
+
+
+def _lock_family(student_id: UUID, guardian_id: UUID) -> _Family:
+    """Lock a student and their guardians, with this one. Raises NotFound."""
+    locks = _lock_student(student_id), reads.lock(student_id, guardian_id)
+    found = execute(*locks, reads.seen(student_id, guardian_id))
+    if found is None or found["erased"] is None:
+        raise not_found(Student)
+    people = People(found["people"]).all
+    if str(guardian_id) not in people:
+        raise not_found(Guardian)
+    return _Family(found["erased"], {link["guardian_id"]: link for link in found["links"]}, people)
+
+
+def lock_guardian(guardian_id: UUID, *, before: Executable | None = None) -> Person:
+    """Lock a guardian FOR NO KEY UPDATE, once what comes `before` has been done. Raises NotFound."""
+    return lock_and_see(guardian_id, reads.seen(guardian_id=guardian_id), before=before)[0]
+
+
+def lock_and_see(
+    guardian_id: UUID, seen: BoundQuery, *, before: Executable | None = None
+) -> tuple[Person, dict[str, Any]]:
+    """Lock a guardian, and read more of them than `reads.seen` has; returns the person and all that was read.
+
+    Raises NotFound.
+    """
+    ahead = () if before is None else (before,)
+    found = execute(*ahead, _lock_guardian(guardian_id), seen)
+    if found is None or not found["people"]:
+        raise not_found(Guardian)
+    return Person(**found["people"][0]), found
+
+
+def _lock_children(student_ids: list[UUID], full_name: str) -> dict[str, Any]:
+    """Lock students who are to get a guardian of this name; says of each what decides it, by id."""
+    found = execute(reads.lock_students(student_ids), reads.students_seen(student_ids, full_name))
+    return (found or {})["students"] or {}
+
+
+def _refuse_children(student_ids: Sequence[UUID], known: Mapping[str, Any]) -> None:
+    """Refuse students who can't be children of a new guardian. Raises Invalid, Conflict."""
+    for number, student_id in enumerate(student_ids):
+        field = f"students.{number}.student"
+        if str(student_id) not in known:
+            raise Invalid.field(field, "no such student")
+        if student_id in student_ids[:number]:
+            raise Invalid.field(field, "is named twice")
+    if len(student_ids) > MOST_CHILDREN:
+        refuse_too_many_children()
+    for student in known.values():
+        if student["erased"]:
+            raise Conflict("A student's data were erased: nothing of them can be changed.")
+        if student["stopped"]:
+            refuse_stopped()
+        if student["guardians"] >= MOST_GUARDIANS:
+            refuse_too_many_guardians()
+
+
+def remove_links(*conditions: Any) -> list[UUID]:
+    """Take away who is whose guardian, of the rows that fit; returns the ids of the guardians."""
+    removing = delete(StudentGuardian).where(*conditions)
+    columns = StudentGuardian.student_id, StudentGuardian.guardian_id
+    rows = db.session.execute(
+        removing.returning(*columns), execution_options={"synchronize_session": False}
+    ).all()
+    audit_changes(LINK, [removed(row._asdict()) for row in rows])
+    return [row.guardian_id for row in rows]
+
+
+def demoting(links: Iterable[Mapping[str, Any]]) -> list[Executable]:
+    """Give the statements by which these are no longer the primary guardians of their students."""
+    return [_demote(link["student_id"]) for link in links]
+
+
+@statement
+def _demote(student_id: UUID) -> Any:
+    return (
+        update(StudentGuardian)
+        .where(StudentGuardian.student_id == student_id, StudentGuardian.is_primary)
+        .values(is_primary=False)
+    )
+
+
+_SHOWN = {"is_primary": "primary", "receives_reports": "receives_reports"}
+"""What the audit log has of a link, and what it is called there."""
+
+
+def _columns(given: Mapping[str, Any]) -> dict[str, Any]:
+    columns = {"primary": "is_primary"}
+    return {columns.get(name, name): value for name, value in given.items() if name != "student"}
+
+
+def added(link: Mapping[str, Any]) -> Change:
+    """Make the entry that somebody is a guardian of a student from now on."""
+    shown = {called: link[name] for name, called in _SHOWN.items()}
+    return Change(UUID(str(link["student_id"])), None, {"guardian": link["guardian_id"], **shown})
+
+
+def removed(link: Mapping[str, Any]) -> Change:
+    """Make the entry that somebody is no guardian of a student any more."""
+    return Change(UUID(str(link["student_id"])), {"guardian": link["guardian_id"]}, None)
+
+
+def _demoted(link: Mapping[str, Any]) -> Change:
+    whose = {"guardian": link["guardian_id"]}
+    student_id = UUID(str(link["student_id"]))
+    return Change(student_id, {**whose, "primary": True}, {**whose, "primary": False})
+
+
+def changed(old: Mapping[str, Any], link: Mapping[str, Any]) -> list[Change]:
+    """Make the entry of how a link changed, if it did: of texts that they changed, never what they are."""
+    named = {"guardian": link["guardian_id"]}
+    before, after = dict(named), dict(named)
+    for name, called in _SHOWN.items():
+        if old[name] != link[name]:
+            before[called], after[called] = old[name], link[name]
+    if is_stopped(old) != is_stopped(link):
+        before["stopped"], after["stopped"] = is_stopped(old), is_stopped(link)
+    texts = [name for name in ("relationship", "stop_reason") if old[name] != link[name]]
+    if "stopped" in after:
+        texts = [name for name in texts if name != "stop_reason"]
+    if texts:
+        after["changed"] = texts
+    return [Change(UUID(str(link["student_id"])), before, after)] if after != named else []
+
+
+def audit_people(people: Iterable[Person]) -> None:
+    """Enter in the audit log who was made, and whose texts changed: never what they are."""
+    entries = [
+        Change(UUID(person.id), None, {})
+        if person.is_new
+        else Change(UUID(person.id), {}, {"changed": sorted(person.changed)})
+        for person in people
+        if person.is_new or person.changed
+    ]
+    audit_changes(ENTITY, entries)

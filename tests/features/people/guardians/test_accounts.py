@@ -1,0 +1,188 @@
+"""The accounts of guardians, and who may let one read of a child."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from tests.factories import PASSWORD
+from tests.features.people.guardians.test_guardians import entries, put, shown, stop_of
+
+WRITING = ("read:students", "write:students", "delete:students", "read:users", "write:users")
+
+
+def give(api, guardian, **account):
+    return api.put(f"/guardians/{guardian['id']}/account", account)
+
+
+def user_of(api, guardian):
+    return api.ok(api.get(f"/users/{guardian['user']}"))
+
+
+def with_account(api, make, *children, **fields):
+    made = make.guardian(*children, **fields)
+    return api.ok(give(api, made, user=make.user()["user"]["id"]))
+
+
+def test_a_new_account_has_the_guardians_names(api, make):
+    guardian = make.guardian(full_name="Mary Ann  Okàfor")
+
+    made = api.ok(give(api, guardian, username="mary.ann", password=PASSWORD))
+
+    assert made == {**guardian, "user": made["user"]}
+    user = user_of(api, made)
+    assert [user[name] for name in ("username", "first_name", "last_name", "gender")] == [
+        "mary.ann",
+        "Mary Ann",
+        "Okàfor",
+        "",
+    ]
+    assert make.signed_in(user).get("/guardians").status_code == 403
+    assert entries(api, "guardian", guardian["id"])[0] == (
+        "update",
+        {"user": None},
+        {"user": made["user"]},
+    )
+
+
+def test_a_name_of_one_word_is_the_first(api, make):
+    made = api.ok(give(api, make.guardian(full_name="Ngozi"), username="ngozi"))
+
+    user = user_of(api, made)
+    assert (user["first_name"], user["last_name"]) == ("Ngozi", "")
+
+
+def test_a_user_who_is_there_becomes_the_account(api, make):
+    user, guardian = make.user()["user"], make.guardian(make.student())
+
+    made = api.ok(give(api, guardian, user=user["id"]))
+
+    assert made["user"] == user["id"]
+    assert user_of(api, made) == user
+    # The same again changes nothing.
+    assert api.ok(give(api, guardian, user=user["id"])) == made
+    assert len(entries(api, "guardian", guardian["id"])) == 2
+
+
+def test_an_account_is_one_guardians_and_a_guardian_has_one(api, make):
+    first = with_account(api, make)
+    second = make.guardian()
+
+    assert give(api, second, user=first["user"]).status_code == 409
+    assert "another guardian" in give(api, second, user=first["user"]).get_json()["message"]
+    assert give(api, first, user=make.user()["user"]["id"]).status_code == 409
+    assert give(api, first, username="another").status_code == 409
+    assert give(api, second, username=user_of(api, first)["username"].upper()).status_code == 409
+    assert api.ok(api.get(f"/guardians/{second['id']}"))["user"] is None
+
+
+def test_what_is_no_account_is_refused(api, make, make_other):
+    guardian, gone = make.guardian(), make.user()["user"]
+    api.ok(api.delete(f"/users/{gone['id']}/delete"))
+
+    for account in (
+        {},
+        {"user": gone["id"]},
+        {"user": str(uuid4())},
+        {"user": make_other.user()["user"]["id"]},
+        {"user": "x"},
+        {"username": ""},
+        {"username": "a", "password": 5},
+        {"user": make.user()["user"]["id"], "username": "a"},
+        {"user": make.user()["user"]["id"], "password": PASSWORD},
+        {"username": "a", "first_name": "A"},
+    ):
+        assert give(api, guardian, **account).status_code == 422, account
+    assert api.ok(api.get(f"/guardians/{guardian['id']}"))["user"] is None
+
+
+def test_an_account_is_taken_away_and_its_sessions_end(api, make):
+    guardian = make.guardian(full_name="Ngozi Eze")
+    made = api.ok(give(api, guardian, username="ngozi", password=PASSWORD))
+    caller = make.signed_in(user_of(api, made))
+    assert api.delete(f"/guardians/{guardian['id']}").status_code == 409
+
+    assert api.ok(api.delete(f"/guardians/{guardian['id']}/account"))["user"] is None
+
+    assert caller.get("/nationalities").status_code == 401
+    assert api.delete(f"/guardians/{guardian['id']}/account").status_code == 404
+    assert user_of(api, made)["username"] == "ngozi"
+    assert api.ok(api.delete(f"/guardians/{guardian['id']}"))["deleted"]
+
+
+def test_whose_account_may_do_more_is_not_taken_away(api, make):
+    guardian = make.guardian()
+    teacher = make.caller("read:employees").user
+    api.ok(give(api, guardian, user=teacher["id"]))
+
+    refused = make.caller(*WRITING).delete(f"/guardians/{guardian['id']}/account")
+
+    assert (refused.status_code, "read:employees" in refused.get_json()["message"]) == (403, True)
+
+
+def test_what_gives_an_account_a_child_needs_to_read_results(api, make):
+    student, other = make.student(), make.student()
+    guardian = with_account(api, make, make.student(), full_name="Emeka Obi", phone_number="0803")
+    childless, mother = make.guardian(), make.guardian(other)
+    api.ok(put(api, other, guardian))
+    api.ok(api.put(stop_of(other, guardian), {"reason": "x"}))
+    clerk, named = make.caller(*WRITING), {"full_name": "Emeka Obi", "phone_number": "0803"}
+    body = {"first_name": "A", "last_name": "B", "admission_number": "C/1", "guardian": named}
+
+    refused = [
+        put(clerk, student, guardian),
+        clerk.patch(f"/students/{student['id']}", {"guardian": named}),
+        clerk.post("/students", body),
+        give(clerk, mother, user=make.user()["user"]["id"]),
+        give(clerk, mother, username="mother"),
+        give(clerk, childless, username="childless", password=PASSWORD),
+        clerk.delete(stop_of(other, guardian)),
+        clerk.put(f"/users/{guardian['user']}/password", {"password": "another password"}),
+    ]
+
+    assert [(answer.status_code, "read:results" in answer.get_json()["message"]) for answer in refused] == [
+        (403, True)
+    ] * len(refused)
+    assert shown(api, student) is None
+    # What gives nothing is done: another text, a guardian without account, an account without children, a stop.
+    api.ok(put(clerk, other, guardian, relationship="uncle"))
+    api.ok(put(clerk, student, childless))
+    api.ok(clerk.put(stop_of(student, childless), {"reason": "x"}))
+    api.ok(clerk.delete(stop_of(student, childless)))
+    api.ok(give(clerk, make.guardian(), username="nobody"))
+    allowed = make.caller(*WRITING, "read:results")
+    api.ok(put(allowed, student, guardian))
+    api.ok(allowed.delete(stop_of(other, guardian)))
+    api.ok(give(allowed, mother, username="mother", password=PASSWORD))
+
+
+def test_nobody_with_an_account_is_renamed_by_a_students_record(api, make):
+    student = make.student()
+    guardian = with_account(api, make, student, full_name="Emeka Obi")
+    api.ok(put(api, student, guardian, primary=True))
+
+    api.ok(api.patch(f"/students/{student['id']}", {"guardian": {"full_name": "Ngozi"}}))
+
+    found = api.ok(api.get(f"/students/{student['id']}/guardians"))
+    assert [(one["full_name"], one["primary"]) for one in found] == [("Ngozi", True), ("Emeka Obi", False)]
+    api.ok(put(api, student, guardian, primary=True))
+    assert [one["full_name"] for one in api.ok(api.get(f"/students/{student['id']}/guardians"))] == [
+        "Emeka Obi",
+        "Ngozi",
+    ]
+    # Null takes the link away; a person with an account stays.
+    api.ok(api.patch(f"/students/{student['id']}", {"guardian": None}))
+    assert api.ok(api.get(f"/guardians/{guardian['id']}"))["children"] == []
+
+
+@pytest.mark.parametrize("account", ["new", "user"])
+def test_an_account_costs_six_round_trips_at_most(api, make, messages, account):
+    guardian, user = make.guardian(make.student()), make.user()["user"]["id"]
+    body = {"username": "n", "password": PASSWORD} if account == "new" else {"user": user}
+    with messages() as given:
+        api.ok(give(api, guardian, **body))
+    with messages() as taken:
+        api.ok(api.delete(f"/guardians/{guardian['id']}/account"))
+
+    assert (len(given) <= 6, len(taken) <= 6) == (True, True), (given, taken)
