@@ -158,10 +158,15 @@ class _Copy:
 
     def shifted(self, day: str | None) -> date | None:
         """Shift a day, and keep it within the session."""
+        first, last = (date.fromisoformat(self.target[name]) for name in ("start_date", "end_date"))
+        return self._shifted_within(day, first, last)
+
+    def _shifted_within(self, day: str | None, first: date, last: date) -> date | None:
+        """Shift a day, and keep it between two: by its number, as there are no dates beyond the year 9999."""
         if day is None:
             return None
-        first, last = (date.fromisoformat(self.target[name]) for name in ("start_date", "end_date"))
-        return min(max(date.fromisoformat(day) + self.shift, first), last)
+        number = date.fromisoformat(day).toordinal() + self.shift.days
+        return date.fromordinal(min(max(number, first.toordinal()), last.toordinal()))
 
     def store(self) -> None:
         """Insert what is new, in one round trip, and one more for the numbers of arms where there are any."""
@@ -212,14 +217,13 @@ class _Copy:
         term_id = self._terms[term["term"]]
         start, end = (self.shifted(calendar[name]) for name in ("start_date", "end_date"))
         if not present:
-            begins = calendar["next_term_begins"]
             self._add(
                 TermCalendar,
                 term_id=term_id,
                 start_date=start,
                 end_date=end,
                 # The term after the last one is of another session.
-                next_term_begins=None if begins is None else date.fromisoformat(begins) + self.shift,
+                next_term_begins=self._shifted_within(calendar["next_term_begins"], date.min, date.max),
             )
         about = TERMS, CALENDAR, f"{display_name}: calendar"
         if present:

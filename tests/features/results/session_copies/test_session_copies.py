@@ -339,6 +339,16 @@ def test_due_dates_are_shifted_by_days(year, first, last, due, shifted):
     assert year.api.ok(year.api.get(f"/assessments/{row['id']}"))["due_date"] == shifted
 
 
+def test_days_that_would_be_beyond_the_last_year_are_the_last_of_the_session(year):
+    answer = year.api.ok(year.copy(year.next("9999-09-06", "9999-12-31")))
+
+    dates = {row["due_date"] for row in answer["rows"]}
+    assert dates == {None, "9999-10-15", "9999-12-31"}
+    calendar = next(row for row in answer["rows"] if row["record"] == "term-calendar")
+    stored = year.api.ok(year.api.get(f"/terms/{calendar['id']}/calendar"))
+    assert (stored["start_date"], stored["next_term_begins"]) == ("9999-09-06", "9999-12-31")
+
+
 def test_a_calendar_stays_within_the_session(year):
     answer = year.api.ok(year.copy(year.next("2026-09-07", "2026-10-01")))
 
