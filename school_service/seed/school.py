@@ -11,7 +11,7 @@ from school_service.core.counters import COUNTERS
 from school_service.core.counters import TRAITS as TRAIT_COUNTERS
 from school_service.core.permissions import Permission
 from school_service.features.people.models import ADMINISTRATOR, CREATED
-from school_service.features.people.roles.seeded import ROLES_OF_NEW_SCHOOL
+from school_service.features.people.roles.seeded import ROLES_OF_NEW_SCHOOL, SEEDED_ROLES, SeededRole
 from school_service.features.people.usernames import username_key
 from school_service.features.school.models import TIME_ZONE
 from school_service.seed.defaults import DEPARTMENTS, EMPLOYEE_CATEGORIES, GRADE_BANDS, POSITIONS, TRAITS
@@ -34,7 +34,7 @@ def seed_school(administrator: Administrator) -> Iterator[SeedRows]:
     )
     yield (
         "roles",
-        [_role(role_id, name, number) for number, (name, role_id) in enumerate(role_ids.items(), 1)],
+        [_role(role_ids[role.name], role, number) for number, role in enumerate(SEEDED_ROLES, 1)],
     )
     yield (
         "role_permissions",
@@ -92,5 +92,11 @@ def seed_school(administrator: Administrator) -> Iterator[SeedRows]:
     )
 
 
-def _role(role_id: UUID, name: str, number: int) -> dict[str, Any]:
-    return {"id": role_id, "name": name, "avatar_number": number}
+def _role(role_id: UUID, role: SeededRole, number: int) -> dict[str, Any]:
+    return {
+        "id": role_id,
+        "name": role.name,
+        "avatar_number": number,
+        "reach": role.reach,
+        "given_to": role.given_to,
+    }

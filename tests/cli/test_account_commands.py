@@ -196,20 +196,22 @@ def test_roles_are_switched_after_a_look(operate, cli, school):
     roles = {role["name"]: role["id"] for role in school.call("GET", "/roles")}
     school.call("PUT", f"/users/{user}/roles", body={"role": roles["Teacher"]})
 
-    seen = operate("switch-roles", school.id, "--own", "Teacher", "--add-seeded")
-    assert [each["username"] for each in seen["users"]] == ["ada"]
-    assert (seen["switched"], set(seen["added"])) == (False, {"Principal", "Guardian", "Student"})
-    assert {role["name"] for role in school.call("GET", "/roles")} == set(roles)
+    school.call("DELETE", f"/roles/{roles['Principal']}")
 
-    done = operate("switch-roles", school.id, "--own", "Teacher", "--add-seeded", "--yes")
+    seen = operate("switch-roles", school.id, "--school", "Teacher", "--add-seeded")
+    assert [each["username"] for each in seen["users"]] == ["ada"]
+    assert (seen["switched"], seen["added"]) == (False, ["Principal"])
+    assert {role["name"] for role in school.call("GET", "/roles")} == {*roles} - {"Principal"}
+
+    done = operate("switch-roles", school.id, "--school", "Teacher", "--add-seeded", "--yes")
     assert done == {**seen, "switched": True}
     reaches = {role["name"]: role["reach"] for role in school.call("GET", "/roles")}
-    assert (reaches["Teacher"], reaches["Registrar"], reaches["Principal"]) == ("OWN", "SCHOOL", "SCHOOL")
+    assert (reaches["Teacher"], reaches["Student"], reaches["Principal"]) == ("SCHOOL", "OWN", "SCHOOL")
     entry = school.call("GET", "/audit")["data"][0]
     assert (entry["actor"], entry["entity"]) == (operator_name(), "role")
-    shown = cli("tenants", "switch-roles", school.id, "--school", "Teacher").output
-    assert "Teacher: OWN -> SCHOOL" in shown
-    assert "gains: " in shown
+    shown = cli("tenants", "switch-roles", school.id, "--own", "Teacher").output
+    assert "Teacher: SCHOOL -> OWN" in shown
+    assert "own alone: " in shown
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,16 @@ def test_the_administrator_of_a_new_school_signs_in_with_the_printed_password(op
     own = signed_in["access_token"]["access_token"]
     roles = service.ok("GET", "/roles", token=own, school=school["id"])
     assert signed_in["user"]["school"]["name"] == "Ẹ̀kọ́ College"
-    assert [role["name"] for role in roles] == ["Administrator", "Bursar", "Registrar", "Teacher", "Viewer"]
+    assert [role["name"] for role in roles] == [
+        "Administrator",
+        "Bursar",
+        "Guardian",
+        "Principal",
+        "Registrar",
+        "Student",
+        "Teacher",
+        "Viewer",
+    ]
 
 
 def test_the_password_can_come_from_standard_input_and_is_not_printed(printed, service, token):

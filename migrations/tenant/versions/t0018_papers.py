@@ -7,7 +7,7 @@ from alembic import op
 from sqlalchemy.dialects import postgresql
 
 revision = "t0018"
-down_revision = "t0016"
+down_revision = "t0017"
 branch_labels = None
 depends_on = None
 

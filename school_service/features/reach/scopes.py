@@ -27,7 +27,6 @@ from sqlalchemy import (
     column,
     false,
     func,
-    literal_column,
     or_,
     select,
     true,
@@ -278,9 +277,10 @@ def guardians_in_reach(reach: Reach, guardian_id: Any, user_id: Any) -> Conditio
 
 
 def today() -> ColumnElement[date]:
-    """The school's day at the moment at which the statement is sent."""
+    """The school's day, by its time zone, at the moment at which the statement is sent."""
     moment = bindparam("the_moment", callable_=now, type_=DateTime(timezone=True))
-    return cast(func.timezone(literal_column("'Africa/Lagos'"), moment), Date)
+    settings = _table("school_settings")
+    return cast(func.timezone(select(settings.c.time_zone).scalar_subquery(), moment), Date)
 
 
 def holds_today(row: Any) -> Condition:

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import (
     ARRAY,
     CTE,
+    CompoundSelect,
     String,
     Text,
     and_,
@@ -20,7 +21,6 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
-    true,
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
@@ -28,9 +28,11 @@ from school_service.core.read_models import Query, read_model
 from school_service.core.records import unnest_rows
 from school_service.features.classes.models import CohortSubject, SubjectTeacher
 from school_service.features.people.models import (
+    GUARDIANS,
     NOT_DELETED,
     OWN,
     SCHOOL,
+    STUDENTS,
     Employee,
     FormTeacher,
     Guardian,
@@ -81,14 +83,16 @@ def roles() -> Query:
 
 
 @read_model
-def preview(role_ids: list[UUID], reaches: list[str], given: list[str], moment_days: int) -> Query:
-    """Select what changes where roles get these reaches, and accounts of students these permissions, as OWN.
+def preview(
+    role_ids: list[UUID], reaches: list[str], kinds: list[str], given: list[str], moment_days: int
+) -> Query:
+    """Select what changes where roles get these reaches, and accounts of these kinds these permissions, as OWN.
 
     `users`, `subjects` and `batches` are JSON, each of MOST rows at most, with the number of all. `fingerprint` is of
     roles, of who has them, and of what they hold. `administrated` tells whether anybody has every permission for the
     whole school, before and after. `moment_days` are the days for which a session that ended counts.
     """
-    effective = _effective(role_ids, reaches, given)
+    effective = _effective(role_ids, reaches, kinds, given)
     every = select(func.count()).select_from(StoredPermission).scalar_subquery()
 
     def somebody(column: Any) -> Any:
@@ -113,7 +117,14 @@ def preview(role_ids: list[UUID], reaches: list[str], given: list[str], moment_d
     )
 
 
-def _effective(role_ids: Any, reaches: Any, given: Any) -> CTE:
+def accounts_of_a_kind() -> CompoundSelect[Any, Any]:
+    """Select the accounts of students and of guardians, each with the kind that a role may be given to."""
+    students = select(Student.user_id, literal(STUDENTS, Text).label("kind"))
+    guardians = select(Guardian.user_id, literal(GUARDIANS, Text)).where(Guardian.user_id.is_not(None))
+    return students.union_all(guardians)
+
+
+def _effective(role_ids: Any, reaches: Any, kinds: Any, given: Any) -> CTE:
     """Give each permission of each user who is not deleted: whether it reached the whole school, and will."""
     target = unnest_rows("target", role_id=(Role.id.type, role_ids), reach=(String(), reaches))
     held = (
@@ -128,13 +139,16 @@ def _effective(role_ids: Any, reaches: Any, given: Any) -> CTE:
         .join(StoredPermission, StoredPermission.id == RolePermission.permission_id)
         .outerjoin(target, target.c.role_id == Role.id)
     )
+    accounts = accounts_of_a_kind().subquery("accounts")
     has_it = exists().where(
-        UserRole.user_id == Student.user_id, UserRole.role_id == Role.id, Role.given_to == "STUDENTS"
+        UserRole.user_id == accounts.c.user_id,
+        UserRole.role_id == Role.id,
+        Role.given_to == accounts.c.kind,
     )
-    permissions = func.unnest(cast(given, ARRAY(Text))).table_valued("permission").render_derived("given")
+    permissions = unnest_rows("given", kind=(Text(), kinds), permission=(Text(), given))
     new = (
-        select(Student.user_id, permissions.c.permission, literal(_NONE, Text), literal(OWN, Text))
-        .join(permissions, true())
+        select(accounts.c.user_id, permissions.c.permission, literal(_NONE, Text), literal(OWN, Text))
+        .join(permissions, permissions.c.kind == accounts.c.kind)
         .where(~has_it)
     )
     both = held.union_all(new).subquery("held")

@@ -22,11 +22,9 @@ from school_service.features.people.models import (
     CREATED,
     OWN,
     SCHOOL,
-    STUDENTS,
     Role,
     RolePermission,
     StoredPermission,
-    Student,
     User,
     UserRole,
 )
@@ -52,9 +50,10 @@ def switch(
 ) -> dict[str, Any]:
     """Give roles another reach, each `{role, reach}`, and tell what that changes, or would with `dry_run`.
 
-    `add_seeded` makes the seeded roles that the school has none of the name of, and gives the one that is given to
-    students to their accounts. `served` are the permissions that serve OWN at all. A commit needs the fingerprint of
-    the dry run that was seen, unless all is so already. `principal` None is the operator. `send` sends statements.
+    `add_seeded` makes the seeded roles that the school has none of the name of, and gives those that are given to
+    students and to guardians to their accounts. `served` are the permissions that serve OWN at all. A commit needs the
+    fingerprint of the dry run that was seen, unless all is so already. `principal` None is the operator. `send` sends
+    statements.
 
     Raises Invalid for an unknown role, one that is named twice and a missing fingerprint, Forbidden where the principal
     lacks a permission of the roles for the whole school, and Conflict for a role that can not have the reach, where
@@ -76,7 +75,16 @@ def switch(
         principal.require(needed, "Switching these roles")
     given = _given(known, added) if add_seeded else []
     seen = (
-        send(reads.preview(ids, [each["reach"] for each in roles], given, reads.DAYS_OF_ENDED_SESSIONS)) or {}
+        send(
+            reads.preview(
+                ids,
+                [each["reach"] for each in roles],
+                [kind for kind, _ in given],
+                [permission for _, permission in given],
+                reads.DAYS_OF_ENDED_SESSIONS,
+            )
+        )
+        or {}
     )
     asked = orjson.dumps([sorted((str(each["role"]), each["reach"]) for each in roles), add_seeded])
     judged = hashlib.sha256(seen["fingerprint"].encode() + asked).hexdigest()[:32]
@@ -132,12 +140,11 @@ def _targets(roles: Sequence[Mapping[str, Any]], known: Mapping[str, Any]) -> di
     return targets
 
 
-def _given(known: Mapping[str, Any], added: Collection[SeededRole]) -> list[str]:
-    """Name the permissions of the role that accounts of students get."""
-    for role in known.values():
-        if role["given_to"] == STUDENTS:
-            return list(role["permissions"])
-    return sorted(str(each) for role in added if role.given_to == STUDENTS for each in role.permissions)
+def _given(known: Mapping[str, Any], added: Collection[SeededRole]) -> list[tuple[str, str]]:
+    """Name the permissions of the roles that accounts of students and of guardians get, each with whose they are."""
+    there = [(role["given_to"], role["permissions"]) for role in known.values() if role["given_to"]]
+    made = [(role.given_to, map(str, role.permissions)) for role in added if role.given_to]
+    return sorted((kind, permission) for kind, permissions in (*there, *made) for permission in permissions)
 
 
 def _gives(users: Iterable[Mapping[str, Any]]) -> bool:
@@ -158,7 +165,7 @@ def _commit(
     changing: Mapping[str, str],
     known: Mapping[str, Any],
     added: Sequence[SeededRole],
-    given: Collection[str],
+    given: Collection[tuple[str, str]],
     send: Send,
     audit: Callable[[str, Iterable[Change]], None],
 ) -> None:
@@ -178,7 +185,7 @@ def _commit(
         statements += [made, _fill(made.id, names)]
         changes.append(Change(made.id, None, {"name": role.name, "reach": role.reach, "permissions": names}))
     if given:
-        statements.append(give_to_students(now()))
+        statements.append(give_to_all_of_a_kind(now()))
     send(*statements)
     audit(ENTITY, changes)
 
@@ -213,10 +220,11 @@ def _fill(role_id: UUID, permissions: list[str]) -> Any:
 
 
 @statement
-def give_to_students(moment: datetime) -> Any:
-    """Give the role that is given to students to the account of each who lacks it."""
-    missing = ~exists().where(UserRole.user_id == Student.user_id, UserRole.role_id == Role.id)
-    rows: Any = (Student.user_id, Role.id, moment)
-    lacking = select(*rows).join(Role, Role.given_to == STUDENTS).where(missing)
+def give_to_all_of_a_kind(moment: datetime) -> Any:
+    """Give the roles that are given to students and to guardians to the account of each who lacks theirs."""
+    accounts = reads.accounts_of_a_kind().subquery("accounts")
+    missing = ~exists().where(UserRole.user_id == accounts.c.user_id, UserRole.role_id == Role.id)
+    rows: Any = (accounts.c.user_id, Role.id, moment)
+    lacking = select(*rows).join(Role, Role.given_to == accounts.c.kind).where(missing)
     giving = insert_or_leave(UserRole).from_select(["user_id", "role_id", "created_at"], lacking)
     return giving.on_conflict_do_nothing()

@@ -39,7 +39,7 @@ MESSAGES = {
     # Sheets, with however many rows.
     ("POST", "/metrics/upload-sheet"): 8,
     ("POST", "/comments/upload-sheet"): 6,
-    ("POST", "/students/import-sheet"): 9,
+    ("POST", "/students/import-sheet"): 10,
 }
 
 

@@ -127,7 +127,6 @@ REFUSED = {
     "POST /users",
     "PUT /letterhead/logo",
     "PUT /letterhead/signature",
-    "PUT /metrics",
     "PUT /promotion-rules",
     "PUT /subject-teachers",
     "PUT /terms/{id}/calendar",
@@ -433,8 +432,8 @@ CASES: dict[str, list[Case]] = {
         ),
     ],
     "GET /students/{id}/results": [
-        Case("F", lambda place: f"/students/{place.student}/results?term={place.term}", apart="S"),
-        Case("F", lambda place: f"/students/{place.student}/results?term={place.term}&live=true", apart="S"),
+        Case("F", lambda place: f"/students/{place.student}/results?term={place.term}", apart="SG"),
+        Case("F", lambda place: f"/students/{place.student}/results?term={place.term}&live=true", apart="SG"),
     ],
     "GET /broadsheets": [
         Case("F", lambda place: f"/broadsheets?batch={place.batch}&term={place.term}"),
@@ -444,6 +443,16 @@ CASES: dict[str, list[Case]] = {
         Case("F", lambda place: f"/broadsheets/download?batch={place.batch}&term={place.term}", at="number")
     ],
     "GET /metrics": [Case("F", lambda place: f"/metrics?batchId={place.batch}", at="number")],
+    "PUT /metrics": [
+        Case(
+            "F",
+            lambda place: f"/metrics?batch={place.batch}&term={place.term}",
+            lambda place: [
+                {"student": place.student, "metric_type": "PSYCHOMOTOR", "metric_scores": {"painting": 5}}
+            ],
+            at="number",
+        )
+    ],
     "GET /metrics/download-sheet": [
         Case(
             "F",
@@ -493,21 +502,21 @@ CASES: dict[str, list[Case]] = {
             "F",
             lambda place: f"/students/{place.student}/report-card?term={place.term}",
             at="%PDF",
-            apart="S",
+            apart="SG",
             published=True,
         ),
         Case(
             "F",
             lambda place: f"/students/{place.student}/report-card?term={place.term}&draft=true",
             at="%PDF",
-            apart="S",
+            apart="SG",
         ),
     ],
     "GET /students/{id}/transcript": [
-        Case("F", lambda place: f"/students/{place.student}/transcript", apart="S")
+        Case("F", lambda place: f"/students/{place.student}/transcript", apart="SG")
     ],
     "GET /students/{id}/transcript/download": [
-        Case("F", lambda place: f"/students/{place.student}/transcript/download", at="%PDF", apart="S")
+        Case("F", lambda place: f"/students/{place.student}/transcript/download", at="%PDF", apart="SG")
     ],
     "GET /report-cards": [
         Case("F", lambda place: f"/report-cards?batch={place.batch}&term={place.term}&draft=true", at="%PDF")
@@ -649,7 +658,7 @@ def places(make: Factory) -> dict[str, Place]:
                 account["id"],
                 make.contact(account)["id"],
                 teacher["id"],
-                make.guardian({"id": student})["id"],
+                make.guardian(student)["id"],
             )
             assigned = {"cohort_subject": subject["id"], "employee": teacher["id"], "batch": batch}
             make.api.ok(make.api.put("/subject-teachers", {"assignments": [assigned]}))

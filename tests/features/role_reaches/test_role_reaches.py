@@ -23,6 +23,14 @@ def committed(api, *roles, **body):
 
 
 @pytest.fixture
+def older(api):
+    """A school that was there before the roles Principal, Guardian and Student were seeded."""
+    for role in api.ok(api.get("/roles")):
+        if role["name"] in {"Principal", "Guardian", "Student"}:
+            api.ok(api.delete(f"/roles/{role['id']}"))
+
+
+@pytest.fixture
 def teacher(arms, make, own):
     """An employee with a role that reaches the whole school, who teaches the subject to arm A; and the role."""
     employee = make.employee()
@@ -131,7 +139,7 @@ class TestRefused:
         roles = {role["name"]: role for role in api.ok(api.get("/roles"))}
         assert put(api, (roles["Student"], "SCHOOL"), dry=True).status_code == 409
 
-    def test_it_needs_all_permissions_of_the_roles_for_the_whole_school(self, make, own, teacher):
+    def test_it_needs_all_permissions_of_the_roles_for_the_whole_school(self, older, make, own, teacher):
         _, _, role = teacher
         lacking = make.caller("write:roles", "read:students")
         narrow = make.caller("write:roles", "read:graduates")
@@ -155,7 +163,7 @@ class TestRefused:
 
 
 class TestSeededRoles:
-    def test_those_that_are_missing_are_made_and_students_get_theirs(self, api, make, arms):
+    def test_those_that_are_missing_are_made_and_students_get_theirs(self, older, api, make, arms):
         before = {role["name"] for role in api.ok(api.get("/roles"))}
 
         found = committed(api, add_seeded=True)
@@ -171,6 +179,20 @@ class TestSeededRoles:
             assert roles["Student"]["id"] in [role["roleId"] for role in user["roles"]]
         assert committed(api, add_seeded=True)["added"] == []
 
+    def test_accounts_of_guardians_that_are_there_get_theirs(self, older, api, make):
+        guardian = api.ok(api.post("/guardians", {"full_name": "Bísí Àjàyí"}))
+        body = {"username": "bisi.ajayi", "password": "a password of theirs"}
+        user = api.ok(api.put(f"/guardians/{guardian['id']}/account", body))["user"]
+        assert api.ok(api.get(f"/users/{user}"))["roles"] == []
+
+        found = committed(api, add_seeded=True)
+
+        assert user in [each["user"] for each in found["users"]]
+        roles = {role["id"]: role for role in api.ok(api.get("/roles"))}
+        given = [role["roleId"] for role in api.ok(api.get(f"/users/{user}"))["roles"]]
+        assert [roles[role]["given_to"] for role in given] == ["GUARDIANS"]
+        assert committed(api, add_seeded=True)["users"] == []
+
     def test_they_count_for_nobody_who_changes_the_account(self, api, make, arms):
         committed(api, add_seeded=True)
         user = api.ok(api.get(f"/students/{arms.in_a[0]}"))["user"]
@@ -178,7 +200,7 @@ class TestSeededRoles:
 
         assert changer.put(f"/users/{user}/password", {"password": "another password"}).status_code == 200
 
-    def test_a_student_reads_what_is_theirs(self, api, arms, make):
+    def test_a_student_reads_what_is_theirs(self, older, api, arms, make):
         committed(api, add_seeded=True)
         user = api.ok(api.get(f"/students/{arms.in_a[0]}"))["user"]
         api.ok(api.put(f"/users/{user}/password", {"password": "a password of theirs"}))
@@ -188,7 +210,7 @@ class TestSeededRoles:
         assert student.get("/gradebooks").status_code == 403
 
 
-def test_it_costs_at_most_six_messages(api, make, arms, teacher, messages):
+def test_it_costs_at_most_six_messages(older, api, make, arms, teacher, messages):
     _, _, role = teacher
     dry = api.ok(put(api, (role, "OWN"), add_seeded=True, dry=True))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from school_service.core.permissions import Permission
@@ -30,19 +29,6 @@ def _to(access: str, *sections: str) -> set[Permission]:
     return {Permission(f"{access}:{section}") for section in sections}
 
 
-ROLES_OF_NEW_SCHOOL: Mapping[str, set[Permission]] = {
-    ADMINISTRATOR: set(Permission),
-    "Registrar": _to("read", *_RECORDS, *_TEACHING, "employees", "settings", "teachers", "users")
-    | _to("write", *_RECORDS, "teachers", "users")
-    | _to("delete", *_RECORDS, "teachers"),
-    "Teacher": _to("read", *_RECORDS, *_TEACHING, "settings", "teachers")
-    | _to("write", "assessments", "gradebooks", "metrics"),
-    "Bursar": _to("read", "classrooms", "cohorts", "contacts", "employees", "settings", "students", "terms"),
-    "Viewer": _every("read") - _to("read", "audit", "roles", "users", "employees"),
-}
-"""The permissions of each role of a new school; all of them reach the whole school."""
-
-
 @dataclass(frozen=True, slots=True)
 class SeededRole:
     """A role that a school can add: to whose records it reaches, and whose accounts have it from their making."""
@@ -53,14 +39,31 @@ class SeededRole:
     given_to: str | None = None
 
 
-_TEACHER = "Teacher"
 SEEDED_ROLES = (
-    *(
-        SeededRole(name, frozenset(permissions))
-        for name, permissions in ROLES_OF_NEW_SCHOOL.items()
-        if name != _TEACHER
+    SeededRole(ADMINISTRATOR, frozenset(Permission)),
+    SeededRole(
+        "Registrar",
+        frozenset(
+            _to("read", *_RECORDS, *_TEACHING, "employees", "settings", "teachers", "users")
+            | _to("write", *_RECORDS, "teachers", "users")
+            | _to("delete", *_RECORDS, "teachers")
+        ),
     ),
-    SeededRole(_TEACHER, frozenset(ROLES_OF_NEW_SCHOOL[_TEACHER] - _to("read", "graduates")), OWN),
+    SeededRole(
+        "Teacher",
+        frozenset(
+            _to("read", *_RECORDS, *_TEACHING, "settings", "teachers") - _to("read", "graduates")
+            | _to("write", "assessments", "gradebooks", "metrics")
+        ),
+        OWN,
+    ),
+    SeededRole(
+        "Bursar",
+        frozenset(
+            _to("read", "classrooms", "cohorts", "contacts", "employees", "settings", "students", "terms")
+        ),
+    ),
+    SeededRole("Viewer", frozenset(_every("read") - _to("read", "audit", "roles", "users", "employees"))),
     SeededRole(
         "Principal",
         frozenset(
@@ -72,4 +75,6 @@ SEEDED_ROLES = (
     SeededRole("Guardian", frozenset(_to("read", *_OF_CLASSES)), OWN, GUARDIANS),
     SeededRole("Student", frozenset(_to("read", *_OF_CLASSES)), OWN, STUDENTS),
 )
-"""The roles that `add_seeded` makes where a school has none of the name."""
+"""The roles of a new school; a school that was there can add those that it has none of the name of."""
+ROLES_OF_NEW_SCHOOL = {role.name: role.permissions for role in SEEDED_ROLES}
+"""The permissions of each, by its name."""

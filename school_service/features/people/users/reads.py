@@ -26,7 +26,7 @@ from school_service.features.people.roles.reads import permissions, permissions_
 from school_service.features.reach import scopes
 
 # Part of the statement batch that begins each request of a user: it reads who they are, and what they may do now, by a
-# function of the school's schema (migration t0021). Its parameters: the user, twice, the moment, and whether relations
+# function of the school's schema (migration t0015). Its parameters: the user, twice, the moment, and whether relations
 # are read of a user whose permissions reach the whole school, too.
 USER_STATE = """
 SELECT %s::uuid AS account, state.* FROM caller_state(%s, %s, %s, NULL, NULL, NULL) AS state

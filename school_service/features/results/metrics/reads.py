@@ -121,7 +121,7 @@ def lock_traits() -> Query:
     )
 
 
-@read_model
+@read_model(judged=True)
 def observed(batch_id: UUID, term_id: UUID) -> Query:
     """Select whoever is in a batch now, with their records of a term: for each type an array in JSON, as text.
 

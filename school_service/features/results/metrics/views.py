@@ -43,7 +43,7 @@ class Metrics(MethodView):
         """List what was entered in a batch: by student, term and type, each with the scores of its traits."""
         return reads.metrics(**filters)
 
-    @blp.requires(Permission.METRICS_WRITE)
+    @blp.requires(Permission.METRICS_WRITE, own=related("F"))
     @blp.takes_list(NewMetricSchema, most=MAX_RECORDS, member=entering.METRICS)
     @blp.arguments(MetricListSchema, location="query")
     @blp.answers(409)

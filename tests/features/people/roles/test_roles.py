@@ -107,7 +107,18 @@ class TestShowingRoles:
     def test_a_new_school_has_the_default_roles(self, api):
         roles = {role["name"]: role for role in api.ok(api.get("/roles"))}
 
-        assert set(roles) == {"Administrator", "Bursar", "Registrar", "Teacher", "Viewer"}
+        assert set(roles) == {
+            "Administrator",
+            "Bursar",
+            "Guardian",
+            "Principal",
+            "Registrar",
+            "Student",
+            "Teacher",
+            "Viewer",
+        }
+        own = {name for name, role in roles.items() if role["reach"] == "OWN"}
+        assert own == {"Guardian", "Student", "Teacher"}
         assert set(map(named, roles["Administrator"]["permissions"])) == set(Permission)
         for name in ("Bursar", "Registrar", "Teacher", "Viewer"):
             granted = set(map(named, roles[name]["permissions"]))

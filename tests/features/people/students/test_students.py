@@ -98,7 +98,9 @@ def test_a_student_has_a_user_account_named_by_the_admission_number(api):
         "Bàlógun",
         "FEMALE",
     )
-    assert user["roles"] == []
+    (held,) = user["roles"]
+    role = api.ok(api.get(f"/roles/{held['roleId']}"))
+    assert (role["name"], role["reach"], role["given_to"]) == ("Student", "OWN", "STUDENTS")
     assert user["student"] == {"id": made["id"], "admission_number": "QC/2025/001", "status": "ACTIVE"}
 
 
@@ -121,7 +123,7 @@ def test_with_a_username_and_a_password_the_student_can_sign_in(api, make):
     signed_in = api.ok(api.post("/users/login", {"username": "chidinma", "password": " spaces around "}))
 
     assert signed_in["user"]["id"] == made["user"]
-    assert signed_in["permissions"] == []
+    assert {permission["access"] for permission in signed_in["permissions"]} == {"read"}
 
 
 def test_numbers_count_without_gaps(api, make):

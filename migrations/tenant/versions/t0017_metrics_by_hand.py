@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from alembic import op
 
-revision = "t0016"
-down_revision = "t0017"
+revision = "t0017"
+down_revision = "t0016"
 branch_labels = None
 depends_on = None
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "t0021"
+revision = "t0015"
 down_revision = "t0014"
 branch_labels = None
 depends_on = None
@@ -38,7 +38,9 @@ $$
 """
 
 # What is read of everybody is one statement; relations are read of whom they limit, or where they are asked for. The
-# three last parameters say by which identity somebody signed in elsewhere; nothing reads them yet.
+# school's day is that of its time zone, a column that a later revision adds: the body is read when it is run, and only
+# the newest revision is served. The three last parameters say by which identity somebody signed in elsewhere; nothing
+# reads them yet.
 _STATE = """
 CREATE FUNCTION caller_state(
     caller uuid, at timestamptz, relations boolean, session uuid, issuer text, subject text,
@@ -47,7 +49,7 @@ CREATE FUNCTION caller_state(
     OUT form_batches uuid[], OUT taught_subjects uuid[], OUT taught_arms uuid[]
 ) LANGUAGE plpgsql STABLE PARALLEL SAFE SET plan_cache_mode TO force_generic_plan AS $$
 DECLARE
-    today date := (at AT TIME ZONE 'Africa/Lagos')::date;
+    today date := (at AT TIME ZONE (SELECT s.time_zone FROM school_settings s))::date;
 BEGIN
     SELECT
         COALESCE(held.everywhere, '{}'),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "t0022"
+revision = "t0019"
 down_revision = "t0018"
 branch_labels = None
 depends_on = None
@@ -49,7 +49,7 @@ CREATE OR REPLACE FUNCTION caller_state(
     OUT form_batches uuid[], OUT taught_subjects uuid[], OUT taught_arms uuid[]
 ) LANGUAGE plpgsql STABLE PARALLEL SAFE SET plan_cache_mode TO force_generic_plan AS $$
 DECLARE
-    today date := (at AT TIME ZONE 'Africa/Lagos')::date;
+    today date := (at AT TIME ZONE (SELECT s.time_zone FROM school_settings s))::date;
 BEGIN
     SELECT
         COALESCE(held.everywhere, '{}'),

@@ -11,8 +11,8 @@ from itertools import chain
 import sqlalchemy as sa
 from alembic import op
 
-revision = "t0017"
-down_revision = "t0021"
+revision = "t0016"
+down_revision = "t0015"
 branch_labels = None
 depends_on = None
 

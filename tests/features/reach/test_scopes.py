@@ -1,0 +1,46 @@
+"""Each read model that takes a reach is narrowed by it, and by nothing for whoever reaches the whole school."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from school_service import app
+from school_service.core.database import Model
+from school_service.core.reach import RELATIONS, SCOPES, Reach
+from school_service.core.read_models import ReadModel, unwrapped
+
+assert app
+
+NARROWED = {
+    f"{name}.{member}": found
+    for name, module in sorted(sys.modules.items())
+    if name.startswith("school_service.features.")
+    for member, found in vars(module).items()
+    if isinstance(found, ReadModel)
+    and found._reaches
+    and found.query.__module__ == name != "school_service.features.me.reads"
+}
+
+
+def test_there_are_some():
+    assert len(NARROWED) > 40
+
+
+@pytest.mark.parametrize("name", NARROWED)
+def test_a_read_model_with_a_reach_reads_the_callers_relations(name):
+    model = NARROWED[name]
+    template = model._make(frozenset(model._names))
+
+    whole = template.statement(unwrapped)._text
+    narrowed = template.within(Reach("".join(RELATIONS))).statement(unwrapped)._text
+
+    assert "caller" not in whole
+    assert "caller" in narrowed
+    for letter in RELATIONS:
+        template.within(Reach(letter)).statement(unwrapped)
+
+
+def test_scopes_are_of_tables():
+    assert SCOPES.keys() <= Model.metadata.tables.keys()
