@@ -166,6 +166,7 @@ def _erase_account_of_guardian(user_id: UUID, pseudonym: str, principal: Princip
     user = get(User, user_id, for_update=True)
     others = (select(model.id).where(model.user_id == user_id) for model in (Employee, Student))
     if any(db.session.scalar(other) is not None for other in others):
+        require_to_change(principal, user_id, "Erasing this person")
         execute(*end_guardian(user_id))
         return []
     if user.erased_at is None:

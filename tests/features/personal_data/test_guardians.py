@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.factories import UNKNOWN_ID
+from tests.factories import PASSWORD, UNKNOWN_ID
 from tests.features.personal_data.people import MARK, PRIVATE_OF_GUARDIAN, make_guardian
 from tests.features.personal_data.test_erased import dump
 from tests.threads import run_concurrently
@@ -135,6 +135,21 @@ def test_who_may_not_erase_the_account_erases_nothing(api, make):
     assert erase(clerk, guardian).status_code == 403
     assert erase(make.caller("write:students"), guardian).status_code == 403
     assert told(api, guardian)["guardian"]["full_name"] == PRIVATE_OF_GUARDIAN["full_name"]
+
+
+def test_who_may_not_end_the_sessions_of_an_employee_erases_no_guardian_of_theirs(api, make):
+    clerk, guardian, employee = make.caller("write:students", "write:users"), make.guardian(), make.employee()
+    user = make.account_of(employee)
+    api.ok(api.put(f"/users/{user['id']}/roles", {"role": make.role("read:employees")["id"]}))
+    api.ok(api.put(f"/users/{user['id']}/password", {"password": PASSWORD}))
+    caller = make.signed_in(user)
+    api.ok(api.put(f"/guardians/{guardian['id']}/account", {"user": user["id"]}))
+
+    refused = erase(clerk, guardian)
+
+    assert (refused.status_code, "read:employees" in refused.get_json()["message"]) == (403, True)
+    assert caller.get("/employees").status_code == 200
+    assert api.ok(api.get(f"/guardians/{guardian['id']}"))["user"] == user["id"]
 
 
 def test_who_is_unknown_or_of_the_other_school_is_not_found(api, other_api, make):

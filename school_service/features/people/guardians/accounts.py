@@ -19,7 +19,7 @@ from school_service.features.people.guardians import reads
 from school_service.features.people.guardians.people import require_results
 from school_service.features.people.guardians.service import ENTITY, lock_and_see, lock_guardian
 from school_service.features.people.guardians.storing import storing
-from school_service.features.people.models import GUARDIANS, Role, User, UserRole
+from school_service.features.people.models import CREATED, GUARDIANS, Role, User, UserRole
 from school_service.features.people.users.service import ENTITY as USER
 from school_service.features.people.users.service import hash_first, new_user
 
@@ -68,6 +68,9 @@ def give_account(
             audit_change(USER, user, old={"role": None}, new={"role": seen["role"]["name"]})
     elif account is None or account["deleted_at"] is not None:
         raise unknown_reference(User, "user")
+    elif account["session_number"] == CREATED:
+        # Whoever made the account was given a token of it, which must not read of the children.
+        writes = [_end_sessions(user)]
     person.row["user_id"] = str(user)
     audit_change(ENTITY, guardian_id, old={"user": None}, new={"user": user})
     return in_one_round_trip(*writes, *storing(changed=[person.row]), read=reads.guardian(guardian_id))
@@ -127,7 +130,11 @@ def _seen_with_role(guardian_id: UUID) -> Query:
 
 @statement
 def _lock_account(user_id: UUID) -> Any:
-    return select(User.id, User.deleted_at).where(User.id == user_id).with_for_update(key_share=True)
+    return (
+        select(User.id, User.deleted_at, User.session_number)
+        .where(User.id == user_id)
+        .with_for_update(key_share=True)
+    )
 
 
 @statement

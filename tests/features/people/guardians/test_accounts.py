@@ -65,6 +65,24 @@ def test_a_user_who_is_there_becomes_the_account(api, make):
     assert len(entries(api, "guardian", guardian["id"])) == 2
 
 
+def test_the_token_that_an_account_was_made_with_reads_of_no_child(api, make):
+    student, childless = make.student(), make.guardian()
+    guardian = make.guardian(student)
+    for each in (guardian, childless):
+        made = make.user()
+        creator = api.using(token=made["access_token"]["access_token"])
+        assert creator.get("/me").status_code == 200
+
+        api.ok(give(api, each, user=made["user"]["id"]))
+
+        assert creator.get("/me").status_code == 401
+    # Who has signed in themselves stays so.
+    user, another = make.user()["user"], make.guardian()
+    caller = make.signed_in(user)
+    api.ok(give(api, another, user=user["id"]))
+    assert caller.get("/me").status_code == 200
+
+
 def test_an_account_is_one_guardians_and_a_guardian_has_one(api, make):
     first = with_account(api, make)
     second = make.guardian()
