@@ -129,6 +129,11 @@ OF_NO_ACCOUNT = {
     ("PUT", "/users/{id}/roles"),
     ("PATCH", "/employees/{id}/bank-account"),
     ("PATCH", "/employees/{id}/nextofkin"),
+    # Whose child a student is. What that gives to an account needs read:results (tests/features/people/guardians).
+    ("PUT", "/students/{id}/guardians/{guardian_id}"),
+    ("DELETE", "/students/{id}/guardians/{guardian_id}"),
+    ("PUT", "/students/{id}/guardians/{guardian_id}/stop"),
+    ("DELETE", "/students/{id}/guardians/{guardian_id}/stop"),
 }
 
 

@@ -16,7 +16,6 @@ from school_service.core.reach import Reach
 from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import unknown_reference
 from school_service.features.reach import scopes
-from school_service.features.school.cohorts.reads import class_name
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort, Term
 from school_service.features.school.sessions.service import is_term_id
 from school_service.sheets.columns import normalized_name
@@ -36,7 +35,8 @@ def find_batch(batch: UUID | int, *, field: str) -> Any:
             Batch.cohort_id,
             Cohort.session_id,
             AcademicSession.name.label("session"),
-            class_name(Classroom.name, Batch.name, Batch.cohort_id).label("class_name"),
+            # With the arm, also where it is the only one: the sheet is of this arm, whatever others there will be.
+            func.concat(Classroom.name, " ", Batch.name).label("class_name"),
             func.statement_timestamp().label("moment"),
         )
         .join(Cohort, Cohort.id == Batch.cohort_id)
