@@ -198,8 +198,13 @@ def handle(error: Exception) -> Response:
         headers["Retry-After"] = str(RETRY_AFTER[known])
     fields = getattr(error, "errors", None)
     if fields and not isinstance(error, errors.InvalidRows | errors.RowsChanged):
-        # A form has a file and nothing else: the fields that a service names are of the query.
-        of_query = request.method in {"GET", "HEAD"} or request.mimetype == "multipart/form-data"
+        # A form has a file and nothing else: the fields that a service names are of the query. Beside a JSON body
+        # they are where the query has them.
+        of_query = (
+            request.method in {"GET", "HEAD"}
+            or request.mimetype == "multipart/form-data"
+            or fields.keys() <= request.args.keys()
+        )
         fields = {"query" if of_query else "json": fields}
     return error_response(STATUS[known], MESSAGES.get(known) or str(error), fields, headers)
 
