@@ -54,6 +54,26 @@ def test_who_writes_users_as_own_changes_their_own_password_and_sessions_alone(
     assert make.signed_in(user, "another of their own").get("/users").status_code == 200
 
 
+def test_nobody_signs_in_as_a_colleague_by_permissions_that_are_of_own_records(
+    make: Factory, own: Own, arms: Arms
+) -> None:
+    accounts = make.role("write:users")
+    for permission in ("read:gradebooks", "read:results"):
+        teacher, client = own.teacher(permission)
+        colleague, _ = own.teacher(permission)
+        own.assign(colleague, arms.subject, arms.b)
+        api, account = make.api, make.account_of(colleague)
+        api.ok(api.put(f"/users/{make.account_of(teacher)['id']}/roles", {"role": accounts["id"]}))
+
+        refused = client.put(f"/users/{account['id']}/password", {"password": "taken over"})
+
+        assert (refused.status_code, refused.get_json()["message"]) == (
+            403,
+            f"Setting this user's password needs the permission {permission} for the whole school.",
+        )
+        api.ok(api.put(f"/users/{account['id']}/password", {"password": "set by who may read all"}))
+
+
 @pytest.mark.parametrize("who", ["subject teacher", "another form teacher"])
 def test_contacts_of_students_are_their_form_teachers(make: Factory, own: Own, arms: Arms, who: str) -> None:
     student = make.api.ok(make.api.get(f"/students/{arms.in_a[0]}"))

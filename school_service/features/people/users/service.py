@@ -29,7 +29,7 @@ from school_service.features.audit.service import (
     audit_refusal,
 )
 from school_service.features.people.access import require_to_change
-from school_service.features.people.models import CREATED, Guardian, Role, User, UserRole
+from school_service.features.people.models import CREATED, SCHOOL, Guardian, Role, User, UserRole
 from school_service.features.people.roles.administrators import require_administrator
 from school_service.features.people.roles.service import permissions_of_role, require_permissions
 from school_service.features.people.usernames import first_free, stem_of, username_key
@@ -269,7 +269,7 @@ def set_password(
     principal: Principal,
     throttle: LoginThrottle,
 ) -> UUID:
-    """Set a password: one's own with the current one, another's by having every permission that they have.
+    """Set a password: one's own with the current one, another's by having all that they have, for the whole school.
 
     Where the school demands it, one that another sets has to be changed by its user. Raises NotFound, Invalid for a
     password that the policy refuses and for a wrong or missing current password, Forbidden, TooManyAttempts, Busy.
@@ -359,7 +359,10 @@ def _settable(user_id: UUID, principal: Principal) -> User:
     """Lock a user whose password the principal may set; raises NotFound, Forbidden."""
     user = _get_user(user_id)
     purpose = "Setting this user's password"
-    require_to_change(principal, user.id, purpose)
+    held = require_to_change(principal, user.id, purpose)
+    if principal.user_id != user.id:
+        # Whoever signs in as somebody reaches the records of that person, which are not their own.
+        require_permissions(principal, held.for_own, SCHOOL, purpose)
     # Whoever knows a guardian's password reads the results of the children.
     of_guardian = select(Guardian.id).where(Guardian.user_id == user.id)
     if principal.user_id != user.id and db.session.scalar(of_guardian) is not None:
