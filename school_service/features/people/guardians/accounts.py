@@ -11,7 +11,7 @@ from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid, NotFound
 from school_service.core.read_models import BoundQuery, Query, read_model
-from school_service.core.records import get, unknown_reference
+from school_service.core.records import unknown_reference
 from school_service.core.statements import Executable, execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import audit_change
 from school_service.features.people.access import require_to_change
@@ -98,12 +98,14 @@ def end_guardian(user_id: UUID) -> list[Executable]:
 
     Returns the statement that ends its sessions.
     """
-    taking = delete(UserRole).where(UserRole.user_id == user_id, UserRole.role_id.in_(_role_of_guardians()))
+    taking = delete(UserRole).where(
+        UserRole.user_id == user_id, UserRole.role_id == Role.id, Role.given_to == GUARDIANS
+    )
     taken = db.session.scalars(
-        taking.returning(UserRole.role_id), execution_options={"synchronize_session": False}
+        taking.returning(Role.name), execution_options={"synchronize_session": False}
     ).all()
-    for role_id in taken:
-        audit_change(USER, user_id, old={"role": get(Role, role_id).name}, new={"role": None})
+    for name in taken:
+        audit_change(USER, user_id, old={"role": name}, new={"role": None})
     audit_change(USER, user_id, old={}, new={"sessions": "ended"})
     return [_end_sessions(user_id)]
 

@@ -42,6 +42,9 @@ ENTITY = "guardian"
 LINK = "student-guardian"
 """What the audit log calls it that somebody is a guardian of a student; the id is the student's."""
 
+_FOUND_BY = frozenset({"full_name", "phone_number", "email_address"})
+"""The texts by which a student's record or an import finds a guardian who is there."""
+
 _lock_student, _lock_guardian = row_lock(Student), row_lock(Guardian)
 
 
@@ -86,12 +89,15 @@ def create_guardian(*, students: Sequence[Mapping[str, Any]] = (), **texts: str 
 def change_guardian(*, guardian_id: UUID, **texts: str | None) -> BoundQuery:
     """Change any of a guardian's texts; the names of the account stay.
 
-    Returns the read model of the guardian, which is changed with it. Raises NotFound, and Conflict where the guardian's
-    data were erased.
+    Returns the read model of the guardian, which is changed with it. Raises NotFound, Conflict where the guardian's
+    data were erased, and Forbidden where a guardian with an account would be found as somebody else, and so get
+    children, and the caller may not read results.
     """
     person = lock_guardian(guardian_id)
     person.refuse_erased()
     person.change(texts)
+    if person.has_account and _FOUND_BY & person.changed:
+        require_results("Changing who a guardian with an account is")
     audit_people([person])
     changed = [person.row] if person.changed else []
     return in_one_round_trip(*storing(changed=changed), read=reads.guardian(guardian_id))
