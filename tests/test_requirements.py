@@ -60,7 +60,7 @@ def test_every_requirement_of_setup_cfg_has_a_pin_within_its_bounds(pins):
 
 # These number their releases by the year, or let a number mean nothing but the order; they take nothing away without
 # having warned of it for releases, or have no interface at all. Stubs follow the library that they are of.
-WITHOUT_BOUND = {"argon2-cffi", "cryptography", "packaging", "pycountry"}
+WITHOUT_BOUND = {"argon2-cffi", "cryptography", "packaging", "pycountry", "tzdata"}
 
 
 def test_no_later_major_release_is_installed_by_itself():

@@ -91,7 +91,8 @@ class AppState:
     # As they were read last, for when the registry can't be read.
     _last_known: LRUCache[UUID, School] = field(default_factory=lambda: LRUCache(SCHOOL_CACHE_SIZE))
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _own_users: dict[UUID, frozenset[str]] = field(default_factory=dict)
+    # The permissions that a user has for the whole school, and all that they have.
+    _own_users: dict[UUID, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
 
     def remember(self, principal: Principal) -> None:
         """Remember of a user who has permissions that are OWN which others they have; forget who has none."""
@@ -101,14 +102,17 @@ class AppState:
         with self._lock:
             known.pop(user_id, None)
             if principal.own_permissions:
-                known[user_id] = principal.permissions
+                known[user_id] = principal.permissions, principal.permissions | principal.own_permissions
                 if len(known) > OWN_USERS_REMEMBERED:
                     del known[next(iter(known))]
 
     def guess_own(self, user_id: UUID | None, permissions: tuple[Permission, ...]) -> bool:
         """Guess whether a user has these permissions as OWN, by what was so in their last request here."""
         known = None if user_id is None else self._own_users.get(user_id)
-        return known is not None and not known.issuperset(permissions)
+        if known is None:
+            return False
+        for_school, all_of_them = known
+        return not for_school.issuperset(permissions) and all_of_them.issuperset(permissions)
 
     def known_school(self, authorization: str, header: str | None) -> str | None:
         """Name the school of a request by its headers Authorization and X-SCHOOL-ID, without asking a server.

@@ -46,6 +46,7 @@ def verbs(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["tenants", "edit", SCHOOL, "--motto", "Pass on the torch"]),
         (0, ["tenants", "end-sessions", SCHOOL]),
         (0, ["tenants", "reset-admin", SCHOOL]),
+        (0, ["tenants", "switch-roles", SCHOOL, "--add-seeded", "--yes"]),
         (0, ["tenants", "erase-audit", SCHOOL]),
         (0, ["tenants", "export-oneroster", SCHOOL, str(folder / "session.zip")]),
         (0, ["clients", "create", CLIENT, "--school", SCHOOL, "--permission", "read:classrooms"]),

@@ -53,6 +53,7 @@ def test_what_goes_along_is_what_the_keys_say():
         "permissions": {"role_permissions"},
         "promotion_rules": {"promotion_rule_subjects"},
         "roles": {"role_permissions"},
+        "students": {"student_guardians"},
         "terms": {"assessments", "term_calendars"},
         "users": {"contacts", "user_roles"},
     }

@@ -569,20 +569,7 @@ def test_an_ordinary_user_runs_it_in_a_deep_folder_of_theirs(as_nobody):
     wait_for(lambda: postgres_of(cwd / deep) == [], "the end of PostgreSQL")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "my schools",
-        "a+b",
-        'a "quoted" one',
-        "it's",
-        "Ẹ̀kọ́ 学校",
-        "100%",
-        "a=b&c?d#e",
-        "tab\there",
-        "back\\slash",
-    ],
-)
+@pytest.mark.parametrize("name", ["my schools", 'a+b, 100% "it\'s" Ẹ̀kọ́ 学校', "a=b&c?d#e\ttab\\slash"])
 def test_a_folder_may_have_any_name(cwd, name):
     made = run("tenants", "init", "--data-dir", name, cwd=cwd)
     created = run("tenants", "create", "Queen's College", "--data-dir", name, "--json", cwd=cwd)

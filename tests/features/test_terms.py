@@ -60,16 +60,19 @@ def of_session(school, term):
 
 # Each is sent with a body or a file: tested below.
 WRITES = {
+    ("PATCH", "/assessments/{id}"),
     ("POST", "/assessments"),
+    ("POST", "/assessments/many"),
     ("POST", "/cohort-subjects/{id}/reopening"),
     ("POST", "/cohort-subjects/{id}/submission"),
     ("POST", "/comments/upload-sheet"),
     ("POST", "/metrics/upload-sheet"),
     ("POST", "/publications"),
     ("PUT", "/comments"),
+    ("PUT", "/metrics"),
 }
 # That term is what is made, not one that there is.
-MADE = {("POST", "/terms")}
+MADE = {("PATCH", "/terms/{termId}"), ("POST", "/terms")}
 
 
 @pytest.fixture

@@ -21,7 +21,15 @@ from school_service.core.statements import Executable, NewRow, execute, new_row
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.people.access import require_to_change
 from school_service.features.people.guardians.of_students import Finding, remove_guardians, write_primary
-from school_service.features.people.models import GRADUATED, STUDENTS, Student, User, UserRole
+from school_service.features.people.models import (
+    GRADUATED,
+    STUDENTS,
+    Role,
+    Student,
+    StudentGuardian,
+    User,
+    UserRole,
+)
 from school_service.features.people.roles.administrators import require_administrator
 from school_service.features.people.roles.service import give_to_new
 from school_service.features.people.students import reads
@@ -143,10 +151,12 @@ def delete_student(*, student_id: UUID, principal: Principal) -> UUID:
     user_id, contacts = UUID(str(found.values["user"])), found.values.pop("contacts")
     account, has_roles = json.loads(found.values.pop("account")), found.values.pop("has_roles")
     held = require_to_change(principal, user_id, "Deleting this student") if has_roles else None
+    has_guardians = found.values.pop("has_guardians")
     audit_change(ENTITY, student_id, old=found.values)
     audit_change(USER, user_id, old=account)
     audit_changes(CONTACT, [Change(UUID(one), {"owner": user_id}, None) for one in contacts])
-    remove_guardians(student_id)
+    if has_guardians:
+        remove_guardians(student_id)
     found.delete(*deleting(User, user_id))
     if held and held.all_of_them:
         require_administrator("Deleting this student")
@@ -171,7 +181,11 @@ DELETION = Deletion(
         "status": Student.status,
         "account": reads.account_as_json(AUDITED_OF_USER),
         "contacts": reads.ids_of_contacts(),
-        "has_roles": exists().where(UserRole.user_id == Student.user_id).correlate(Student),
+        # Those that are given to all students hold nothing that another would lack.
+        "has_roles": exists()
+        .where(UserRole.user_id == Student.user_id, UserRole.role_id == Role.id, Role.given_to.is_(None))
+        .correlate(Student),
+        "has_guardians": exists().where(StudentGuardian.student_id == Student.id).correlate(Student),
     },
     account=Student.user_id,
 )
