@@ -48,7 +48,7 @@ class NotRedirected(Exception):
 
 
 class RequestRefused(Exception):
-    """The request is not right: the client is told so by a redirect, with this `error` of RFC 6749 or OpenID Connect."""
+    """The request is not right: a redirect tells the client so, with this `error` of RFC 6749 or OpenID Connect."""
 
     def __init__(self, error: str, description: str) -> None:
         super().__init__(f"{error}: {description}")
@@ -68,8 +68,7 @@ class AuthorizationRequest:
     permissions: tuple[str, ...] | None
     code_challenge: str
     nonce: str | None
-    school: str | None
-    login_hint: str | None
+    login_hint: str
 
 
 class Query:
@@ -125,6 +124,9 @@ def judge(query: Query, *, ceiling: Collection[str] | None) -> AuthorizationRequ
     for name, most in _LENGTHS.items():
         if len(query.only(name) or "") > most:
             raise RequestRefused("invalid_request", f"The parameter {name} is longer than {most} characters.")
+    nonce = query.only("nonce")
+    if nonce is not None and not _is_text(nonce):
+        raise RequestRefused("invalid_request", "The parameter nonce is no text.")
     challenge = query.only("code_challenge") or ""
     if not _CHALLENGE.fullmatch(challenge):
         raise RequestRefused(
@@ -141,10 +143,18 @@ def judge(query: Query, *, ceiling: Collection[str] | None) -> AuthorizationRequ
         scopes=tuple(name for name in SCOPES if name in named),
         permissions=permissions,
         code_challenge=challenge,
-        nonce=query.only("nonce"),
-        school=query.only("school"),
-        login_hint=query.only("login_hint"),
+        nonce=nonce,
+        login_hint=_as_text(query.only("login_hint") or ""),
     )
+
+
+def _is_text(value: str) -> bool:
+    """Tell whether a value can be stored: it is UTF-8, without NUL."""
+    return "\0" not in value and _as_text(value) == value
+
+
+def _as_text(value: str) -> str:
+    return value.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _refuse_what_is_not_here(query: Query) -> None:

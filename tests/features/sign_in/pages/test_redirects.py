@@ -132,7 +132,10 @@ def test_parameters_join_the_registered_query_and_come_out_as_they_came_in(uri):
         address = with_parameters(uri, [("code", "ssc_1"), ("state", state)])
 
         assert address.startswith(uri)
-        assert address.isascii() and address.isprintable() and " " not in address and "#" not in address
+        assert address.isascii()
+        assert address.isprintable()
+        assert " " not in address
+        assert "#" not in address
         own = parse_qsl(urlsplit(uri).query, errors="surrogateescape")
         given = parse_qsl(urlsplit(address).query, errors="surrogateescape")
         assert given == [*own, ("code", "ssc_1"), ("state", state)]
