@@ -313,6 +313,45 @@ def set_password(
     return user.id
 
 
+def replace_given_password(*, user_id: UUID, session_number: int, password: str) -> User:
+    """Set the password of a user who has just signed in with one that has to be changed; ends all of their sessions.
+
+    `session_number` is the user's when they did. Raises WrongPassword where the account was changed since, Invalid for
+    the password that they have and for one that the policy refuses, Busy.
+    """
+    username, stored = _given_password(user_id, session_number)
+    hashed = outside_transaction(partial(_hash_other, stored, password, username=username))
+    # Everything is read again: it may have been changed meanwhile.
+    user = find(User, user_id, for_update=True)
+    if user is None or user.deleted_at is not None or user.session_number != session_number:
+        raise WrongPassword(_WRONG_PASSWORD)
+    user.password_hash = hashed
+    user.password_given_at = None
+    user.session_number += 1
+    db.session.flush()
+    audit_change(ENTITY, user.id, old={}, new={"password": "set"})
+    return user
+
+
+def _given_password(user_id: UUID, session_number: int) -> tuple[str, str | None]:
+    """Read the username of a user and the hash of their password; raises WrongPassword."""
+    query = select(User.username, User.password_hash).where(
+        User.id == user_id, User.session_number == session_number, User.deleted_at.is_(None)
+    )
+    found = db.session.execute(query).one_or_none()
+    if found is None:
+        raise WrongPassword(_WRONG_PASSWORD)
+    return found.username, found.password_hash
+
+
+def _hash_other(stored: str | None, password: str, *, username: str) -> str:
+    """Hash a new password, which must be another than the stored one; raises Invalid, Busy."""
+    hashed = hash_new_password(password, username=username)
+    if check_password(stored, password):
+        raise Invalid.field("password", "must be another than the current one")
+    return hashed
+
+
 def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
     """End a user's sessions: every token that they were issued is refused from now on.
 
