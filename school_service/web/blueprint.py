@@ -89,6 +89,8 @@ class Blueprint(flask_smorest.Blueprint):
         with_given_password: bool = False,
         answers_token: bool = False,
         mine: bool = False,
+        reads: bool = False,
+        for_signing_in: bool = False,
     ) -> Callable[[View], View]:
         """Require a token, a school and a permission, or several (None: any token of the school will do).
 
@@ -100,11 +102,12 @@ class Blueprint(flask_smorest.Blueprint):
         committed when its transaction began. `with_given_password`: that user is let in though they must change their
         password first, which every other operation refuses. `mine` answers what `own` means to every user; so does
         `mine=true` in the query of an operation that takes it. `answers_token`: a POST whose answer has a token, which
-        is stored nowhere: so it takes no Idempotency-Key.
+        is stored nowhere: so it takes no Idempotency-Key. `reads`: a POST that writes nothing. `for_signing_in`: a
+        token that is for signing in alone will do.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
-        access = Access(needed, with_given_password, own=own, mine=mine)
+        access = Access(needed, with_given_password, own=own, mine=mine, for_signing_in=for_signing_in)
         if not own.refused:
             SERVES_OWN.update(map(str, needed))
         access_to_mine = access._replace(mine=True)
@@ -133,13 +136,14 @@ class Blueprint(flask_smorest.Blueprint):
                     audited=audited,
                     answers_token=answers_token,
                     snapshot=snapshot,
+                    reads=reads,
                 )
 
             noted = {
                 "permissions": needed,
                 "own": own,
                 "school_required": header_required,
-                "answers_token": answers_token,
+                "answers_token": answers_token or reads,
             }
             note(scoped, access=noted)
             return scoped  # type: ignore[return-value]

@@ -192,6 +192,8 @@ def handle(error: Exception) -> Response:
         bearer = request.headers.get("Authorization", "").lower().startswith("bearer ")
         sent = bearer and not isinstance(error, errors.WrongPassword)
         headers["WWW-Authenticate"] = 'Bearer error="invalid_token"' if sent else "Bearer"
+    elif isinstance(error, errors.InsufficientScope):
+        headers["WWW-Authenticate"] = f'Bearer error="insufficient_scope", scope="{error.scope}"'
     elif isinstance(error, errors.TooManyAttempts):
         headers["Retry-After"] = str(error.retry_after)
     elif known in RETRY_AFTER:

@@ -95,15 +95,22 @@ class AppState:
     # The permissions that a user has for the whole school, and all that they have.
     _own_users: dict[UUID, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
 
-    def remember(self, principal: Principal) -> None:
-        """Remember of a user who has permissions that are OWN which others they have; forget who has none."""
-        user_id, known = principal.user_id, self._own_users
-        if user_id is None or not (principal.own_permissions or user_id in known):
+    def remember(self, user_id: UUID, principal: Principal, state: Mapping[str, Any]) -> None:
+        """Remember of a user who has permissions that are OWN which others they have; forget who has none.
+
+        All that their roles say counts, also where the token has less of it.
+        """
+        known = self._own_users
+        if not (state["own_permissions"] or user_id in known):
             return
         with self._lock:
             known.pop(user_id, None)
-            if principal.own_permissions:
-                known[user_id] = principal.permissions, principal.permissions | principal.own_permissions
+            if state["own_permissions"]:
+                permissions, own_permissions = principal.permissions, principal.own_permissions
+                if principal.token.ceiling is not None:
+                    permissions = frozenset(state["permissions"])
+                    own_permissions = frozenset(state["own_permissions"])
+                known[user_id] = permissions, permissions | own_permissions
                 if len(known) > OWN_USERS_REMEMBERED:
                     del known[next(iter(known))]
 
@@ -198,7 +205,7 @@ class Access(NamedTuple):
     A user whose own id is in the path needs no permission and, `with_given_password`, is let in although they must
     change their password first. The user who, by their state, is the student `own_student`, or a guardian of theirs,
     needs none. `own` says what the view means for who has the permissions, and not all of them for the whole school;
-    with `mine` it means that for every user.
+    with `mine` it means that for every user. `for_signing_in`: a token that is for signing in alone will do.
     """
 
     permissions: tuple[Permission, ...]
@@ -206,6 +213,7 @@ class Access(NamedTuple):
     own_student: UUID | None = None
     own: Own = REFUSED
     mine: bool = False
+    for_signing_in: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,26 +236,27 @@ def run_in_request_scope(
     audited: bool = False,
     answers_token: bool = False,
     snapshot: bool = False,
+    reads: bool = False,
 ) -> Any:
     """Run a view in its request's school: one transaction, committed once, after the answer is rendered.
 
     The principal is judged by `access` before the view's work; `own_user` is the id in the path of the user who is let
     in by it, `own_student` that of the student whose user is. Any error rolls back. A POST that has an Idempotency-Key
     is done once, unless it `answers_token`. GET runs read-only, and in one round trip where the view returns a read
-    model; unless it is `audited`: then it writes to the audit log. With `snapshot` all its statements see one moment of
-    the database. Raises Busy where the school has its share of requests.
+    model; unless it is `audited`: then it writes to the audit log. A POST that `reads` runs so, too. With `snapshot`
+    all its statements see one moment of the database. Raises Busy where the school has its share of requests.
     """
     state, environ, known = app_state(), current_request().environ, context_globals().__dict__
     known["token"] = token = authenticate(state, environ)
     school_id = token.choose_school(environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
-    read_only = environ["REQUEST_METHOD"] in {"GET", "HEAD"} and not audited
+    read_only = (environ["REQUEST_METHOD"] in {"GET", "HEAD"} or reads) and not audited
     if access.mine and token.user_id is None:
         access = access._replace(mine=False)
     binding = token.bind_to(school_id, state.user_state, read_only=read_only, relations=access.mine)
     if snapshot:
         binding = replace(binding, snapshot=True)
     if own_user is not None and own_user == token.user_id:
-        access = Access((), access.with_given_password)
+        access = Access((), access.with_given_password, for_signing_in=access.for_signing_in)
     elif own_user is not None and access.with_given_password:
         access = access._replace(with_given_password=False)
     if own_student is not None and token.user_id is not None:
@@ -342,12 +351,14 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
         take_told_address()
     context.address = client_address()
     context.reach = None
+    if token.is_for_signing_in and not access.for_signing_in:
+        raise Forbidden("The token says who has signed in, and is for nothing else.")
     if not access.with_given_password:
         principal.require_own_password()
     if state is None or token.user_id is None:
         principal.require(access.permissions)
         return False
-    app_state().remember(principal)
+    app_state().remember(token.user_id, principal, state)
     if access.own_student is not None and _is_kin(access, state):
         return False
     if not access.mine:
@@ -456,6 +467,7 @@ class _Reading:
                 own_student=access.own_student,
                 by_own=by_own,
                 mine=access.mine,
+                for_signing_in=access.for_signing_in,
             )
             reading = Reading(sql, parameters, condition, its_parameters)
             found = read(self._engine, self._binding, self._options, reading)

@@ -1,4 +1,4 @@
-"""The built-in identity provider: tokens for machine clients, where no outside provider is configured."""
+"""The built-in identity provider: tokens for machine clients, and who a client is that asks for people's tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_client_token
 from school_service.core.database import registry_connection
 from school_service.core.errors import Forbidden, WrongPassword
-from tenants.registry.clients import check_secret, token_claims
+from tenants.registry.clients import TokenClient, check_secret, find_token_client, token_claims
+
+_WRONG = "The client or its secret is wrong."
 
 
 def issue_token(
@@ -30,8 +32,34 @@ def issue_token(
         session_number, schools = token_claims(connection, client_id)
         if not check_secret(connection, client_id, client_secret):
             throttle.record_failure(client_id)
-            raise WrongPassword("The client or its secret is wrong.")
+            raise WrongPassword(_WRONG)
         throttle.record_success(client_id)
         if audience != expected_audience:
             raise Forbidden("The client may not have tokens for this audience.")
         return issue_client_token(key, client_id, schools, session_number=session_number)
+
+
+def authenticate(*, client_id: str, client_secret: str | None, throttle: LoginThrottle) -> TokenClient:
+    """Find a client that is who it says: a public one says it alone, the others show their secret.
+
+    Raises WrongPassword, TooManyAttempts.
+    """
+    if client_secret is not None:
+        throttle.check(client_id)
+    with registry_connection() as connection:
+        client = find_token_client(connection, client_id)
+        # A public client has no secret, and another one shows it.
+        if client is not None and client.is_public == (client_secret is None):
+            is_right = client_secret is None or check_secret(connection, client_id, client_secret)
+            if is_right:
+                return client
+    if client_secret is not None:
+        throttle.record_failure(client_id)
+    raise WrongPassword(_WRONG)
+
+
+def is_public_client(client_id: str) -> bool:
+    """Tell whether there is a public client of this id."""
+    with registry_connection() as connection:
+        client = find_token_client(connection, client_id)
+    return client is not None and client.is_public
