@@ -182,7 +182,7 @@ def create_app(settings: Settings | None = None) -> Service:
         entry=placement.entry,
     )
     share = settings.school_requests or max(1, settings.pool_size // 2)
-    shares = Shares(share, waiting=settings.school_waiting, patience=SHARE_PATIENCE, name="school")
+    shares = Shares(share, waiting=settings.school_waiting, patience=SHARE_PATIENCE)
     app.extensions["school-service"] = AppState(
         settings, TokenVerifier(settings, keys), USER_STATE, insertion, options, shares
     )
@@ -192,9 +192,9 @@ def create_app(settings: Settings | None = None) -> Service:
     response_headers.register(app, settings.cors_origins)
     error_responses.register(app)
     api = openapi.make_api(app, settings, __version__)
-    provider = (auth_provider,) if settings.built_in_provider else ()
+    provider = [auth_provider] if settings.built_in_provider else []
     if has_sign_in_pages(settings):
-        provider = (auth_provider, people_blp, openid)
+        provider += [people_blp, openid]
     for feature in (*provider, *FEATURES):
         api.register_blueprint(feature)
     if has_sign_in_pages(settings):

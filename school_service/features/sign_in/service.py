@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -92,10 +92,13 @@ def open_session(
     return code
 
 
-def sessions_of(*, user_id: UUID, principal: Principal, current: UUID | None) -> list[dict[str, Any]]:
+def sessions_of(
+    *, user_id: UUID, principal: Callable[[], Principal], current: UUID | None
+) -> list[dict[str, Any]]:
     """List the sessions of a user that go on, the latest used first; `current` is that of the request's token.
 
-    One's own, or those of a user whose every permission the principal has. Raises NotFound, Forbidden.
+    One's own, or those of a user whose every permission the principal has, who is asked for once a transaction has
+    begun. Raises NotFound, Forbidden.
     """
     user = _user(user_id, principal, "Seeing this user's sessions")
     found = db.session.scalars(
@@ -131,7 +134,7 @@ def end_session(*, user_id: UUID, session_id: UUID, principal: Principal) -> UUI
 
     One's own, or that of a user whose every permission the principal has. Raises NotFound, Forbidden.
     """
-    user = _user(user_id, principal, "Ending this user's session")
+    user = _user(user_id, lambda: principal, "Ending this user's session")
     client_id = db.session.scalar(
         delete(UserSession)
         .where(UserSession.id == session_id, *_going_on(user))
@@ -143,12 +146,12 @@ def end_session(*, user_id: UUID, session_id: UUID, principal: Principal) -> UUI
     return session_id
 
 
-def _user(user_id: UUID, principal: Principal, purpose: str) -> User:
+def _user(user_id: UUID, principal: Callable[[], Principal], purpose: str) -> User:
     """Find a user whose sessions the principal may see and end; raises NotFound, Forbidden."""
     user = get(User, user_id)
     if user.deleted_at is not None:
         raise not_found(User)
-    require_to_change(principal, user.id, purpose)
+    require_to_change(principal(), user.id, purpose)
     return user
 
 

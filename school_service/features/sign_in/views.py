@@ -33,7 +33,7 @@ class SessionsOfUser(MethodView):
         One's own without a permission, another's by having every permission that they have.
         """
         return service.sessions_of(
-            user_id=id, principal=current_principal(), current=current_token().session_id
+            user_id=id, principal=current_principal, current=current_token().session_id
         )
 
 
