@@ -182,8 +182,17 @@ def print_transcript(
     )
 
 
+def print_photo(*, picture: str, most_pixels: int) -> bytes:
+    """Make a photo of a picture; Pillow is imported where there is one to be made."""
+    made: bytes = import_module("school_service.printing.photos").make_photo(
+        picture=picture, most_pixels=most_pixels
+    )
+    return made
+
+
 PAPERS: Mapping[str, Callable[..., bytes]] = {
     "picture": print_picture,
+    "photo": print_photo,
     "report-cards": print_cards,
     "transcript": print_transcript,
     "joined": join_pdfs,
