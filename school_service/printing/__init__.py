@@ -6,6 +6,7 @@
 `papers`       the papers that can be printed, by name
 `report_cards` what stands where on a report card
 `transcripts`  what stands where on a transcript
+`slips`        what stands where on the slips of invitations
 `wording`      how figures, dates and names are written on paper
 `photos`       photos of people, made anew of what was uploaded
 `typesetting`  from a template and what stands in it to a PDF
