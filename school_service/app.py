@@ -64,6 +64,9 @@ from school_service.features.scores.assessments.views import blp as assessments
 from school_service.features.scores.grade_configs.views import blp as grade_configs
 from school_service.features.scores.gradebooks.views import blp as gradebooks
 from school_service.features.scores.scoresheets.views import blp as scoresheets
+from school_service.features.sign_in.pages.answers import KNOWN_CLIENTS
+from school_service.features.sign_in.pages.clients import KnownClients
+from school_service.features.sign_in.pages.views import blp as sign_in_pages
 from school_service.printing import printers
 from school_service.tenancy import placement_of_settings
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
@@ -184,9 +187,17 @@ def create_app(settings: Settings | None = None) -> Service:
     response_headers.register(app, settings.cors_origins)
     error_responses.register(app)
     api = openapi.make_api(app, settings, __version__)
-    for feature in FEATURES if settings.auth_url else (auth_provider, *FEATURES):
+    for feature in (auth_provider, *FEATURES) if settings.built_in_provider else FEATURES:
         api.register_blueprint(feature)
+    if has_sign_in_pages(settings):
+        app.extensions[KNOWN_CLIENTS] = KnownClients()
+        app.register_blueprint(sign_in_pages)
     return app
+
+
+def has_sign_in_pages(settings: Settings) -> bool:
+    """Tell whether people sign in here: with the built-in provider, whose address is known."""
+    return settings.auth_url is None and settings.public_url is not None
 
 
 def _database(settings: Settings, placement: Placement) -> dict[str, Any]:

@@ -74,7 +74,8 @@ class AppState:
 
     `user_state` is the SELECT of a user's state in its school: a row with `permissions` and `own_permissions` (arrays
     of text), `name`, `session_number`, `must_change_password` and the user's relations, or no row where the user does
-    not exist any more; its parameters are the user's id, twice, the moment, and whether relations are asked for.
+    not exist any more; its parameters are the user's id, twice, the moment, whether relations are asked for, and the
+    token's session, issuer and subject: `session_number` is -1 where the session, or the link, is not there any more.
     `audit_insertion` writes the statement that adds entries to the audit log, and its
     parameters. `binding_options` hold for every transaction.
     """
@@ -275,13 +276,56 @@ def run_in_request_scope(
             raise NotAuthenticated("The token's client has no grant any more.") from None
         raise
     except DBAPIError as error:
-        if _SCHEMA_CHANGED.fullmatch(sqlstate(error) or ""):
-            # A table may have been made anew: the next request asks for it.
-            forget_engine(school_id)
-            _recheck_school(school_id)
-        if is_unreachable(error):
-            # The next request asks where the school is now; where nobody can say, it is where it was.
-            forget_engine(school_id)
+        _find_reason(error, school_id)
+        raise
+
+
+def _find_reason(error: DBAPIError, school_id: UUID) -> None:
+    """Find out whether a statement failed because of what has become of its school; raises the registry's refusal."""
+    if _SCHEMA_CHANGED.fullmatch(sqlstate(error) or ""):
+        # A table may have been made anew: the next request asks for it.
+        forget_engine(school_id)
+        _recheck_school(school_id)
+    if is_unreachable(error):
+        # The next request asks where the school is now; where nobody can say, it is where it was.
+        forget_engine(school_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ActingClient:
+    """A client as the one who acts for a person who is not signed in yet."""
+
+    actor: str
+
+    @property
+    def actor_name(self) -> str:
+        """The client's id."""
+        return self.actor
+
+
+@contextmanager
+def acting_as_client(client_id: str, school_id: UUID) -> Iterator[None]:
+    """Work in a school in one transaction for a person who is not signed in yet, by a client whose grant covers it.
+
+    All who do so in a school have a share of requests together, which takes nothing of the share of others. Raises Busy
+    beyond it, ClientUnknown, SchoolForbidden, UnknownSchool, SchoolSuspended, SchoolUpgrading.
+    """
+    state, known = app_state(), context_globals()
+
+    def admit(_grant: Mapping[str, Any] | None) -> None:
+        context = request_context()
+        context.principal = known.principal = ActingClient(client_id)
+        context.request_id = request_id()
+        context.address = client_address()
+
+    try:
+        with state.shares.of(("not signed in", school_id)) as waited:
+            if waited:
+                known.waited_for_share = waited
+            with in_transaction(SchoolBinding(school_id, client=client_id), admit):
+                yield
+    except DBAPIError as error:
+        _find_reason(error, school_id)
         raise
 
 

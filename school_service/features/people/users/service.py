@@ -146,13 +146,15 @@ def change_account(user: User, changes: Mapping[str, Any]) -> None:
         audit_change(ENTITY, user.id, old=old, new=new)
 
 
-def sign_in(*, username: str, password: str, throttle: LoginThrottle, username_hash: str) -> User:
+def sign_in(
+    *, username: str, password: str, throttle: LoginThrottle, username_hash: str, audited: bool = True
+) -> User:
     """Find the user with this name, in whatever case, and this password.
 
     Does the same work whether or not there is such a user, and holds no connection meanwhile; both ways to be refused
     are in the audit log, with the hash of the username, which may be a password that was typed into the wrong field.
-    Raises WrongPassword, Busy, and TooManyAttempts; what that refuses without looking at the password is not on record
-    there.
+    That it was right is on record there too, unless it is not `audited`: then the caller calls `audit_sign_in`. Raises
+    WrongPassword, Busy, and TooManyAttempts; what that refuses without looking at the password is not on record there.
     """
     account = username_key(username)
     throttle.check(account)
@@ -180,8 +182,14 @@ def sign_in(*, username: str, password: str, throttle: LoginThrottle, username_h
         _begin_sessions(user)
     if renewed is not None:
         _store_renewed(user, renewed)
-    audit_change(SIGN_IN, user.id, new={"username": user.username})
+    if audited:
+        audit_sign_in(user)
     return user
+
+
+def audit_sign_in(user: User, **by: Any) -> None:
+    """Write to the audit log that a user has signed in; `by` a client, and which session that opened."""
+    audit_change(SIGN_IN, user.id, new={"username": user.username, **by})
 
 
 def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
@@ -303,6 +311,45 @@ def set_password(
     # The audit log says that it was set, never what it was.
     audit_change(ENTITY, user.id, old={}, new={"password": "set"})
     return user.id
+
+
+def replace_given_password(*, user_id: UUID, session_number: int, password: str) -> User:
+    """Set the password of a user who has just signed in with one that has to be changed; ends all of their sessions.
+
+    `session_number` is the user's when they did. Raises WrongPassword where the account was changed since, Invalid for
+    the password that they have and for one that the policy refuses, Busy.
+    """
+    username, stored = _given_password(user_id, session_number)
+    hashed = outside_transaction(partial(_hash_other, stored, password, username=username))
+    # Everything is read again: it may have been changed meanwhile.
+    user = find(User, user_id, for_update=True)
+    if user is None or user.deleted_at is not None or user.session_number != session_number:
+        raise WrongPassword(_WRONG_PASSWORD)
+    user.password_hash = hashed
+    user.password_given_at = None
+    user.session_number += 1
+    db.session.flush()
+    audit_change(ENTITY, user.id, old={}, new={"password": "set"})
+    return user
+
+
+def _given_password(user_id: UUID, session_number: int) -> tuple[str, str | None]:
+    """Read the username of a user and the hash of their password; raises WrongPassword."""
+    query = select(User.username, User.password_hash).where(
+        User.id == user_id, User.session_number == session_number, User.deleted_at.is_(None)
+    )
+    found = db.session.execute(query).one_or_none()
+    if found is None:
+        raise WrongPassword(_WRONG_PASSWORD)
+    return found.username, found.password_hash
+
+
+def _hash_other(stored: str | None, password: str, *, username: str) -> str:
+    """Hash a new password, which must be another than the stored one; raises Invalid, Busy."""
+    hashed = hash_new_password(password, username=username)
+    if check_password(stored, password):
+        raise Invalid.field("password", "must be another than the current one")
+    return hashed
 
 
 def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
