@@ -13,7 +13,9 @@ from school_service.printing.wording import long_date, words
 _SIZES = ((36, 10.5, 20), (90, 8.0, 26), (10_000, 6.5, 34))
 _OF_SCHOOL = ((80, 7.0, 30), (10_000, 6.0, 36))
 
-_SCAN = "Scan the code with a telephone, or open {address} and type the code. Then choose a password of your own."
+_SCAN = (
+    "Scan the code with a telephone, or open {address} and type the code. Then choose a password of your own."
+)
 _TYPE = "Type the code where you are asked for it when you sign in, and choose a password of your own."
 
 

@@ -24,7 +24,9 @@ FORM_LIMIT = 64 * 1024  # bytes
 _SHOWN = ("application/json", HTML)  # the first, where both will do
 _NO_SCRIPTS = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 # No form-action: with 'self' Chromium drops a redirect to another site that answers a form.
-_FORM_POLICY = "default-src 'none'; img-src 'self'; style-src {style}; base-uri 'none'; frame-ancestors 'none'"
+_FORM_POLICY = (
+    "default-src 'none'; img-src 'self'; style-src {style}; base-uri 'none'; frame-ancestors 'none'"
+)
 _FORM_FIELDS = (
     ("X-Frame-Options", "DENY"),
     # With no-referrer Chromium says of every form that it comes from nowhere: `Origin: null`.

@@ -45,7 +45,10 @@ _BY_STATUS = {
     413: ("That is too much", "What was sent is larger than any form of this page."),
     429: ("Too many tries", "Too many tries have come from your network."),
     500: ("Something went wrong", "It is on record here. If it happens again, tell your school."),
-    503: ("Signing in is not possible just now", "The service is overloaded, or its database does not answer."),
+    503: (
+        "Signing in is not possible just now",
+        "The service is overloaded, or its database does not answer.",
+    ),
 }
 
 
@@ -97,9 +100,7 @@ def _lead_back(redirect_uri: str, query: Query, *parameters: tuple[str, str]) ->
     """Redirect to a registered address, with the client's state and our issuer (RFC 9207)."""
     state = query.only("state")
     sent_along = () if state is None else (("state", state),)
-    address = with_parameters(
-        redirect_uri, [*parameters, *sent_along, ("iss", f"{public_url()}/auth")]
-    )
+    address = with_parameters(redirect_uri, [*parameters, *sent_along, ("iss", f"{public_url()}/auth")])
     # 303: the browser asks for it by GET, so that no form is handed on.
     return Response(status=303, headers={"Location": address})
 
@@ -129,7 +130,9 @@ def show_problem(error: Exception) -> Response:
     if retry_after is not None:
         words = f"{words} Try again in {in_seconds(int(retry_after))}."
     again = Query(request.query_string).address() if isinstance(error, ForeignForm) or retry_after else None
-    page = show_form("sign_in_problem.html", status=status, errors={}, heading=heading, words=words, again=again)
+    page = show_form(
+        "sign_in_problem.html", status=status, errors={}, heading=heading, words=words, again=again
+    )
     if retry_after is not None:
         page.headers["Retry-After"] = retry_after
     return page
@@ -146,7 +149,9 @@ def too_many(error: TooManyAttempts, what: str) -> str:
     return f"There were too many {what}. Try again in {in_seconds(error.retry_after)}."
 
 
-def show(template: str, errand: Errand | None, *, school: SchoolOfClient | None = None, **values: Any) -> Response:
+def show(
+    template: str, errand: Errand | None, *, school: SchoolOfClient | None = None, **values: Any
+) -> Response:
     """Answer a page of the errand, or of none; `errors` are those of its fields, `error` is about all of it."""
     given: dict[str, Any] = {"errors": {}, "error": None, "beside": "", **values}
     return show_form(template, client=errand and errand.client, school=school, **given)

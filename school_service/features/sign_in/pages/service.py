@@ -32,9 +32,7 @@ def sign_in(
 
     Raises WrongPassword, TooManyAttempts, Busy.
     """
-    user = users.sign_in(
-        username=username, password=password, throttle=throttle, username_hash=username_hash
-    )
+    user = users.sign_in(username=username, password=password, throttle=throttle, username_hash=username_hash)
     must_change = db.session.scalar(select(must_change_password()).where(User.id == user.id))
     if must_change:
         return Step(user.id, request_context().school_id, user.session_number, client.id)

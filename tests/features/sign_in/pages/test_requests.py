@@ -53,9 +53,7 @@ def test_the_least_that_is_asked():
 def test_all_that_can_be_asked():
     assert judged(
         scope="profile openid email read:users", nonce="n" * 500, school="queen-amina", login_hint="ada"
-    ) == AuthorizationRequest(
-        ("openid", "profile"), ("read:users",), CHALLENGE, "n" * 500, "ada"
-    )
+    ) == AuthorizationRequest(("openid", "profile"), ("read:users",), CHALLENGE, "n" * 500, "ada")
 
 
 @pytest.mark.parametrize(
