@@ -29,6 +29,7 @@ from school_service.features.classes.subject_teachers.views import blp as subjec
 from school_service.features.exchange.oneroster.views import blp as exchange
 from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
+from school_service.features.invitations.views import blp as invitations
 from school_service.features.me.views import blp as me
 from school_service.features.people.contacts.views import blp as contacts
 from school_service.features.people.employees.views import blp as employees
@@ -87,6 +88,7 @@ from tenants.placement import Placement
 FEATURES = (
     users,
     user_sessions,
+    invitations,
     me,
     roles,
     role_reaches,
