@@ -313,10 +313,11 @@ class ActingClient:
 
 
 @contextmanager
-def acting_as_client(client_id: str, school_id: UUID) -> Iterator[None]:
+def acting_as_client(client_id: str, school_id: UUID) -> Iterator[Mapping[str, Any]]:
     """Work in a school in one transaction for a person who is not signed in yet, by a client whose grant covers it.
 
-    All who do so in a school have a share of requests together, which takes nothing of the share of others. Raises Busy
+    Yields the client's grant as it is now, with its session number and whether it is public. All who do so in a school
+    have a share of requests together, which takes nothing of the share of others. Raises Busy
     beyond it, ClientUnknown, SchoolForbidden, UnknownSchool, SchoolSuspended, SchoolUpgrading.
     """
     state, known = app_state(), context_globals()
@@ -331,8 +332,8 @@ def acting_as_client(client_id: str, school_id: UUID) -> Iterator[None]:
         with state.shares.of(("not signed in", school_id)) as waited:
             if waited:
                 known.waited_for_share = waited
-            with in_transaction(SchoolBinding(school_id, client=client_id), admit):
-                yield
+            with in_transaction(SchoolBinding(school_id, client=client_id), admit) as grant:
+                yield grant or {}
     except DBAPIError as error:
         _find_reason(error, school_id)
         raise
