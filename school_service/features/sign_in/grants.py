@@ -271,7 +271,7 @@ def _end(session: dict[str, Any], why: str) -> None:
 
 def audit_end(user_id: UUID, session_id: UUID, client_id: str, why: str) -> None:
     """Write to the audit log that a session of a user was deleted: SIGNED_OUT, ENDED or REUSED."""
-    audit_change(ENTITY, user_id, old={"session": session_id, "client": client_id, "reason": why})
+    audit_change(ENTITY, user_id, old={"session": session_id, "client": client_id, "ended": why})
 
 
 def _end_reused(session: dict[str, Any], what: str, client: TokenClient) -> None:

@@ -11,7 +11,7 @@ from school_service.core.permissions import Permission
 from school_service.features.people.access import READ_WITH, needed_to_read
 from school_service.features.personal_data.schemas import EmployeeDataSchema, StudentDataSchema, tables_of
 from tests.docs.test_privacy import PAGE, tables_of_people
-from tests.factories import Factory
+from tests.factories import UNKNOWN_ID, Factory
 from tests.features.personal_data.people import make_employee, make_student
 from tests.features.test_access_matrix import documented_operations
 
@@ -115,6 +115,7 @@ CHANGES: dict[tuple[str, str], Any] = {
     ("PUT", "/users/{id}/restore"): None,
     ("DELETE", "/users/{id}/roles/{roleId}"): None,
     ("DELETE", "/users/{id}/sessions"): None,
+    ("DELETE", "/users/{id}/sessions/{session_id}"): None,
     ("PUT", "/users/{id}/password"): {"password": "taken over, entirely"},
     ("PATCH", "/students/{id}"): ACCOUNT_CHANGES,
     ("DELETE", "/students/{id}"): None,
@@ -179,6 +180,7 @@ def test_nobody_changes_the_account_of_who_may_do_more(api, make, administrator_
     address = path.replace("{roleId}", person["role"]).replace(
         "{id}", person["user"] if kind == "users" else person["id"]
     )
+    address = address.replace("{session_id}", UNKNOWN_ID)
     if path.endswith("/restore"):
         api.ok(api.delete(f"/users/{person['user']}/delete"))
     before = api.ok(api.get(f"/{of}/{person['id']}/data"))

@@ -221,7 +221,7 @@ def test_a_code_that_is_used_again_ends_its_session(entrance, person, client, ca
     assert code not in caplog.text
     (entry, *_) = entrance.admin.get("/audit?entity=session").json["data"]
     assert (entry["action"], entry["entity_id"], entry["actor"]) == ("delete", person.id, client.id)
-    assert entry["old"] == {"session": warned.session, "client": client.id, "reason": "REUSED"}
+    assert entry["old"] == {"session": warned.session, "client": client.id, "ended": "REUSED"}
 
 
 def test_who_a_client_is(entrance, person):
