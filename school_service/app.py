@@ -20,6 +20,8 @@ from school_service.core.database import HEALTH_BIND, METRICS_BIND, db
 from school_service.core.shares import Shares
 from school_service.features.audit.service import insertion
 from school_service.features.audit.views import blp as audit
+from school_service.features.auth_provider.service import KNOWN_CLIENTS as TOKEN_CLIENTS
+from school_service.features.auth_provider.service import KnownClients as TokenClients
 from school_service.features.auth_provider.views import blp as auth_provider
 from school_service.features.auth_provider.views import people_blp
 from school_service.features.classes.cohort_subjects.views import blp as cohort_subjects
@@ -198,6 +200,7 @@ def create_app(settings: Settings | None = None) -> Service:
     provider = [auth_provider] if settings.built_in_provider else []
     if has_sign_in_pages(settings):
         provider += [people_blp, openid]
+        app.extensions[TOKEN_CLIENTS] = TokenClients()
     for feature in (*provider, *FEATURES):
         api.register_blueprint(feature)
     if has_sign_in_pages(settings):

@@ -313,12 +313,14 @@ class ActingClient:
 
 
 @contextmanager
-def acting_as_client(client_id: str | None, school_id: UUID, *, page: str = "") -> Iterator[None]:
+def acting_as_client(
+    client_id: str | None, school_id: UUID, *, page: str = ""
+) -> Iterator[Mapping[str, Any]]:
     """Work in a school in one transaction for a person who is not signed in yet, by a client whose grant covers it.
 
-    Where no client led there it is the `page` that acts. All who do so in a school have a share of requests together,
-    which takes nothing of the share of others. Raises Busy beyond it, ClientUnknown, SchoolForbidden, UnknownSchool,
-    SchoolSuspended, SchoolUpgrading.
+    Yields the client's grant as it is now, with its session number and whether it is public. Where no client led there,
+    the `page` acts. All who do so in a school have a share of requests together, which takes nothing of the share of
+    others. Raises Busy beyond it, ClientUnknown, SchoolForbidden, UnknownSchool, SchoolSuspended, SchoolUpgrading.
     """
     state, known = app_state(), context_globals()
 
@@ -332,8 +334,8 @@ def acting_as_client(client_id: str | None, school_id: UUID, *, page: str = "") 
         with state.shares.of(("not signed in", school_id)) as waited:
             if waited:
                 known.waited_for_share = waited
-            with in_transaction(SchoolBinding(school_id, client=client_id), admit):
-                yield
+            with in_transaction(SchoolBinding(school_id, client=client_id), admit) as grant:
+                yield grant or {}
     except DBAPIError as error:
         _find_reason(error, school_id)
         raise

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
+
+from cachetools import TTLCache
 
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.signing_key import SigningKey
@@ -11,6 +14,10 @@ from school_service.core.database import registry_connection
 from school_service.core.errors import Forbidden, WrongPassword
 from tenants.registry.clients import TokenClient, check_secret, find_token_client, token_claims
 
+KNOWN_CLIENTS = "token clients"
+"""Where an application has its KnownClients."""
+REMEMBERED = 1_000  # public clients
+SECONDS = 5.0
 _WRONG = "The client or its secret is wrong."
 
 
@@ -39,23 +46,48 @@ def issue_token(
         return issue_client_token(key, client_id, schools, session_number=session_number)
 
 
-def authenticate(*, client_id: str, client_secret: str | None, throttle: LoginThrottle) -> TokenClient:
-    """Find a client that is who it says: a public one says it alone, the others show their secret.
+class KnownClients:
+    """The clients that ask for people's tokens, remembered for SECONDS: public ones say who they are, and no more.
 
-    Raises WrongPassword, TooManyAttempts.
+    What a grant is decided by, whether the client stands and its session number, is read anew with the binding to the
+    school.
     """
-    if client_secret is not None:
-        throttle.check(client_id)
-    with registry_connection() as connection:
-        client = find_token_client(connection, client_id)
-        # A public client has no secret, and another one shows it.
-        if client is not None and client.is_public == (client_secret is None):
-            is_right = client_secret is None or check_secret(connection, client_id, client_secret)
-            if is_right:
+
+    def __init__(self) -> None:
+        self._found: TTLCache[str, TokenClient] = TTLCache(REMEMBERED, SECONDS)
+        self._lock = threading.Lock()
+
+    def authenticate(
+        self, *, client_id: str, client_secret: str | None, throttle: LoginThrottle
+    ) -> TokenClient:
+        """Find a client that is who it says: a public one says it alone, the others show their secret.
+
+        Raises WrongPassword, TooManyAttempts.
+        """
+        if client_secret is None:
+            with self._lock:
+                known = self._found.get(client_id)
+            if known is not None:
+                return known
+        else:
+            throttle.check(client_id)
+        with registry_connection() as connection:
+            client = find_token_client(connection, client_id)
+            if client is not None and client_secret is None and client.is_public:
+                with self._lock:
+                    self._found[client_id] = client
                 return client
-    if client_secret is not None:
-        throttle.record_failure(client_id)
-    raise WrongPassword(_WRONG)
+            is_right = (
+                client is not None
+                and client_secret is not None
+                and not client.is_public
+                and check_secret(connection, client_id, client_secret)
+            )
+            if client is not None and is_right:
+                return client
+        if client_secret is not None:
+            throttle.record_failure(client_id)
+        raise WrongPassword(_WRONG)
 
 
 def is_public_client(client_id: str) -> bool:

@@ -10,7 +10,7 @@ from functools import partial, wraps
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
-from flask import Response, request
+from flask import Response, current_app, request
 from flask.views import MethodView
 from marshmallow import fields, validate
 
@@ -146,6 +146,7 @@ people_blp = Blueprint("people", __name__, description="Signing in by a browser 
 people_blp.register_error_handler(Exception, answer_error)
 
 Done = TypeVar("Done")
+_NO_CLIENT = "The client or its secret is wrong."
 _INVALID_GRANT = "The code or token is not valid, or not any more."
 
 
@@ -164,7 +165,7 @@ def _exchange(form: PeoplesForm, grant: str) -> dict[str, Any] | None:
         return _in_school(
             client,
             school_id,
-            lambda: grants.exchange_code(
+            lambda client: grants.exchange_code(
                 code,
                 client=client,
                 verifier=given["code_verifier"],
@@ -180,7 +181,7 @@ def _exchange(form: PeoplesForm, grant: str) -> dict[str, Any] | None:
         return _in_school(
             client,
             token.school_id,
-            lambda: grants.refresh(token, client=client, scope=scope, issuer=issuer),
+            lambda client: grants.refresh(token, client=client, scope=scope, issuer=issuer),
         )
     except grants.InvalidScope:
         raise TokenFormRefused(
@@ -194,7 +195,8 @@ def _authenticated(form: PeoplesForm) -> TokenClient:
     if form.client_secret is not None:
         attempted_username(REALM, form.client_id)
     try:
-        client = service.authenticate(
+        known: service.KnownClients = current_app.extensions[service.KNOWN_CLIENTS]
+        client = known.authenticate(
             client_id=form.client_id,
             client_secret=form.client_secret,
             throttle=LoginThrottle(REALM, address),
@@ -206,13 +208,18 @@ def _authenticated(form: PeoplesForm) -> TokenClient:
     return client
 
 
-def _in_school(client: TokenClient, school_id: UUID, work: Callable[[], Done]) -> Done | None:
-    """Work in a school as a client; None where the client has no such school, or is known no more."""
+def _in_school(client: TokenClient, school_id: UUID, work: Callable[[TokenClient], Done]) -> Done | None:
+    """Work in a school as a client, as it is now; None where it has no such school. Raises WrongPassword."""
     try:
-        with acting_as_client(client.id, school_id):
-            return work()
-    except (ClientUnknown, SchoolForbidden, UnknownSchool):
+        with acting_as_client(client.id, school_id) as grant:
+            if grant["is_public"] == client.is_public:
+                return work(client._replace(session_number=grant["session_number"]))
+    except (SchoolForbidden, UnknownSchool):
         return None
+    except ClientUnknown:
+        pass  # It was revoked since it was looked for.
+    count_refused_grant(client_address())
+    raise WrongPassword(_NO_CLIENT)
 
 
 def exchanges_forms(view: Callable[..., Any]) -> Callable[..., Any]:
@@ -303,15 +310,14 @@ class Revocation(MethodView):
         client, token = _authenticated(form), form.given["token"]
         of_refresh = read_refresh_token(token)
         if of_refresh is not None:
-            work = partial(grants.revoke_refresh_token, of_refresh, client)
-            _in_school(client, of_refresh.school_id, work)
+            _in_school(client, of_refresh.school_id, partial(grants.revoke_refresh_token, of_refresh))
             return {}
         try:
             shown = app_state().verifier.verify(token)
         except NotAuthenticated:
             return {}
         if shown.session_id is not None and shown.schools:
-            work = partial(grants.revoke_session, shown.session_id, client.id)
+            work = partial(grants.revoke_session, shown.session_id)
             _in_school(client, next(iter(shown.schools)), work)
         return {}
 

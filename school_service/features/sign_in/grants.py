@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from school_service.auth.id_tokens import Hint, issue_id_token
+from school_service.auth.id_tokens import issue_id_token
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_session_token
 from school_service.core.database import current_session, request_context
@@ -173,16 +173,11 @@ def revoke_refresh_token(token: RefreshToken, client: TokenClient) -> None:
         _end(session, SIGNED_OUT)
 
 
-def revoke_session(session_id: UUID, client_id: str) -> None:
+def revoke_session(session_id: UUID, client: TokenClient) -> None:
     """End a session of a client, of which an access or ID token was shown; without it nothing happens."""
     session = _find("id", session_id)
-    if session is not None and session["client_id"] == client_id:
+    if session is not None and session["client_id"] == client.id:
         _end(session, SIGNED_OUT)
-
-
-def sign_out(hint: Hint) -> None:
-    """End the session that an ID token of ours is of."""
-    revoke_session(hint.session_id, hint.client_id)
 
 
 def _find(key: str, value: object) -> dict[str, Any] | None:
@@ -276,7 +271,7 @@ def _end(session: dict[str, Any], why: str) -> None:
 
 def audit_end(user_id: UUID, session_id: UUID, client_id: str, why: str) -> None:
     """Write to the audit log that a session of a user was deleted: SIGNED_OUT, ENDED or REUSED."""
-    audit_change(ENTITY, user_id, old={"session": session_id, "client": client_id, "reason": why})
+    audit_change(ENTITY, user_id, old={"session": session_id, "client": client_id, "ended": why})
 
 
 def _end_reused(session: dict[str, Any], what: str, client: TokenClient) -> None:

@@ -6,7 +6,7 @@ from flask import Blueprint, Response, request
 
 from school_service.auth.id_tokens import Hint, read_hint
 from school_service.core.database import registry_connection
-from school_service.features.sign_in.grants import sign_out
+from school_service.features.sign_in.grants import revoke_session
 from school_service.features.sign_in.pages.answers import show_problem
 from school_service.features.sign_in.pages.redirects import with_parameters
 from school_service.web.pages import FORM_LIMIT, show_form
@@ -34,7 +34,7 @@ def logout() -> Response:
     if client is not None:
         try:
             with acting_as_client(client.id, hint.school_id):
-                sign_out(hint)
+                revoke_session(hint.session_id, client)
         except (ClientUnknown, SchoolForbidden, UnknownSchool):
             # The client's grant has ended, and its sessions with it.
             client = None
