@@ -39,6 +39,7 @@ from school_service.features.people.students.views import blp as students
 from school_service.features.people.users.reads import USER_STATE
 from school_service.features.people.users.views import blp as users
 from school_service.features.personal_data.views import blp as personal_data
+from school_service.features.photos.views import blp as photos
 from school_service.features.results.comments.views import blp as comments
 from school_service.features.results.figures.views import blp as results
 from school_service.features.results.graduates.views import blp as graduates
@@ -84,6 +85,7 @@ from tenants.placement import Placement
 FEATURES = (
     users,
     invitations,
+    photos,
     me,
     roles,
     role_reaches,

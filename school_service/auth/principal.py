@@ -124,6 +124,7 @@ class VerifiedToken:
         own_student: UUID | None = None,
         by_own: bool = False,
         mine: bool = False,
+        for_every_user: bool = False,
     ) -> tuple[str, tuple[Any, ...]]:
         """Write the condition, as SQL, under which a user's state gives the token's bearer all of the permissions.
 
@@ -131,9 +132,12 @@ class VerifiedToken:
         can be made of the state and has the permissions for the whole school or, `by_own`, has them and not all of them
         so; with `mine`, has them at all. A principal whose password must be changed is let in only
         `with_given_password`; the user who, by the state, is the student `own_student`, or a guardian of theirs, needs
-        no permission.
+        no permission. With `for_every_user` it is true `by_own` for whoever does not have all of them for the whole
+        school.
         """
         needed = tuple(map(str, permissions))
+        if for_every_user and by_own:
+            return self._condition_for_every_user(needed, with_given_password)
         if self.is_for_signing_in or not (self.ceiling is None or self.ceiling.issuperset(needed)):
             return self._condition_beyond_ceiling(with_given_password, own_student, by_own)
         sql = _condition(self.own, len(needed), with_given_password, own_student is not None, by_own, mine)
@@ -141,6 +145,19 @@ class VerifiedToken:
         students = (str(own_student),) * 2 if own_student is not None else ()
         twice = by_own and not mine
         return sql, (*own, *students, *needed, *needed) if twice else (*own, *students, *needed)
+
+    def _condition_for_every_user(
+        self, needed: tuple[str, ...], with_given_password: bool
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Write the condition for who does not have all of the permissions for the whole school."""
+        if self.is_for_signing_in:
+            return "false", ()
+        sql = _condition(self.own, 0, with_given_password, False, False, False)
+        own = (self.session_number,) if self.own else ()
+        if not (self.ceiling is None or self.ceiling.issuperset(needed)):
+            return sql, own
+        has_all = " AND ".join(["%s = ANY (caller.permissions)"] * len(needed))
+        return f"{sql} AND NOT ({has_all})", (*own, *needed)
 
     def _condition_beyond_ceiling(
         self, with_given_password: bool, own_student: UUID | None, by_own: bool

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from cachetools import LRUCache, TTLCache
+from flask import has_request_context
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 
@@ -37,7 +38,7 @@ from school_service.core.permissions import Permission
 from school_service.core.reach import REFUSED, CallersRelations, Own, Reach
 from school_service.core.shares import Shares
 from school_service.web import idempotency
-from school_service.web.client_address import client_address, take_told_address
+from school_service.web.client_address import client_address, service_address, take_told_address
 from school_service.web.current import current_request
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
@@ -95,25 +96,35 @@ class AppState:
     # The permissions that a user has for the whole school, and all that they have.
     _own_users: dict[UUID, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
 
-    def remember(self, principal: Principal) -> None:
-        """Remember of a user who has permissions that are OWN which others they have; forget who has none."""
+    def remember(self, principal: Principal, *, in_any_case: bool = False) -> None:
+        """Remember of a user who has permissions that are OWN, or `in_any_case`, which others they have.
+
+        Forget who has none.
+        """
         user_id, known = principal.user_id, self._own_users
-        if user_id is None or not (principal.own_permissions or user_id in known):
+        worth_it = in_any_case or bool(principal.own_permissions)
+        if user_id is None or not (worth_it or user_id in known):
             return
         with self._lock:
             known.pop(user_id, None)
-            if principal.own_permissions:
+            if worth_it:
                 known[user_id] = principal.permissions, principal.permissions | principal.own_permissions
                 if len(known) > OWN_USERS_REMEMBERED:
                     del known[next(iter(known))]
 
-    def guess_own(self, user_id: UUID | None, permissions: tuple[Permission, ...]) -> bool:
-        """Guess whether a user has these permissions as OWN, by what was so in their last request here."""
+    def guess_own(
+        self, user_id: UUID | None, permissions: tuple[Permission, ...], *, for_every_user: bool = False
+    ) -> bool:
+        """Guess whether a user has these permissions as OWN, by what was so in their last request here.
+
+        With `for_every_user`, whether they have them at most as OWN.
+        """
         known = None if user_id is None else self._own_users.get(user_id)
         if known is None:
             return False
         for_school, all_of_them = known
-        return not for_school.issuperset(permissions) and all_of_them.issuperset(permissions)
+        has_any = for_every_user or all_of_them.issuperset(permissions)
+        return has_any and not for_school.issuperset(permissions)
 
     def known_school(self, authorization: str, header: str | None) -> str | None:
         """Name the school of a request by its headers Authorization and X-SCHOOL-ID, without asking a server.
@@ -198,7 +209,8 @@ class Access(NamedTuple):
     A user whose own id is in the path needs no permission and, `with_given_password`, is let in although they must
     change their password first. The user who, by their state, is the student `own_student`, or a guardian of theirs,
     needs none. `own` says what the view means for who has the permissions, and not all of them for the whole school;
-    with `mine` it means that for every user.
+    with `mine` it means that for every user. `for_every_user`: a user who has not the permissions for the whole school
+    needs none of them, and gets what `own` means.
     """
 
     permissions: tuple[Permission, ...]
@@ -206,6 +218,7 @@ class Access(NamedTuple):
     own_student: UUID | None = None
     own: Own = REFUSED
     mine: bool = False
+    for_every_user: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +256,8 @@ def run_in_request_scope(
     read_only = environ["REQUEST_METHOD"] in {"GET", "HEAD"} and not audited
     if access.mine and token.user_id is None:
         access = access._replace(mine=False)
-    binding = token.bind_to(school_id, state.user_state, read_only=read_only, relations=access.mine)
+    relations = access.mine or access.for_every_user
+    binding = token.bind_to(school_id, state.user_state, read_only=read_only, relations=relations)
     if snapshot:
         binding = replace(binding, snapshot=True)
     if own_user is not None and own_user == token.user_id:
@@ -353,10 +367,13 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
     if not access.mine:
         if all(map(principal.has, access.permissions)):
             return False
-        if access.own.refused:
+        if access.for_every_user:
+            app_state().remember(principal, in_any_case=True)
+        elif access.own.refused:
             principal.require(access.permissions)
         context_globals().by_own = True
-    principal.require_own(access.permissions)
+    if not access.for_every_user:
+        principal.require_own(access.permissions)
     context.relations = CallersRelations.of(state)
     context.reach = _reach_of(access)
     return True
@@ -447,7 +464,10 @@ class _Reading:
         if self._binding.state is not None and not self._judged:
             access, token = self._access, self._token
             by_own = access.mine or (
-                not access.own.refused and app_state().guess_own(token.user_id, access.permissions)
+                not access.own.refused
+                and app_state().guess_own(
+                    token.user_id, access.permissions, for_every_user=access.for_every_user
+                )
             )
             sql, parameters = text(_reach_of(access) if by_own else None)
             condition, its_parameters = token.condition(
@@ -456,6 +476,7 @@ class _Reading:
                 own_student=access.own_student,
                 by_own=by_own,
                 mine=access.mine,
+                for_every_user=access.for_every_user,
             )
             reading = Reading(sql, parameters, condition, its_parameters)
             found = read(self._engine, self._binding, self._options, reading)
@@ -552,6 +573,12 @@ def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterat
             raise
 
 
+def _service_address() -> str:
+    """The address of the service in links: where people find it, else that of the request; empty outside of one."""
+    public_url = app_state().settings.public_url
+    return public_url or (service_address() if has_request_context() else "")
+
+
 class _in_context:  # noqa: N801 - reads as a function; a generator would cost each request several times as much
     """Sets the request context, and ends the transaction, if there is one, when the block is left."""
 
@@ -565,7 +592,9 @@ class _in_context:  # noqa: N801 - reads as a function; a generator would cost e
         if known.get("request_context") is not None:
             raise SchoolChosen("A transaction is under way: its school can't be changed.")
         load_school = partial(app_state().school, self._binding.school_id)
-        context = RequestContext(self._binding, load_school, admit=self._admit, read=self._read)
+        context = RequestContext(
+            self._binding, load_school, admit=self._admit, read=self._read, service_address=_service_address
+        )
         self._known, known["request_context"] = known, context
         return context
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from sqlalchemy import select
 
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.core.database import db, request_context
-from school_service.core.errors import Invalid
 from school_service.features.people.models import User, must_change_password
 from school_service.features.people.users import service as users
 from school_service.features.sign_in.pages.requests import AuthorizationRequest
