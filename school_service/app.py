@@ -28,6 +28,7 @@ from school_service.features.classes.subject_teachers.views import blp as subjec
 from school_service.features.exchange.oneroster.views import blp as exchange
 from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
+from school_service.features.identities.views import blp as identities
 from school_service.features.invitations.views import blp as invitations
 from school_service.features.me.views import blp as me
 from school_service.features.people.contacts.views import blp as contacts
@@ -84,6 +85,7 @@ from tenants.placement import Placement
 # In the order in which the document shows them.
 FEATURES = (
     users,
+    identities,
     invitations,
     photos,
     me,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NoReturn
 from uuid import UUID
@@ -25,6 +25,17 @@ class InvalidSchoolHeader(Invalid):
     """X-SCHOOL-ID is missing where it is needed, or is no uuid (400)."""
 
 
+class NotLinked(Forbidden):
+    """An outside sign-in is linked to no account of the school."""
+
+    def __init__(self) -> None:
+        super().__init__("This sign-in is linked to no account of the school.", {"token": ["not linked"]})
+
+
+class LinkGone(NotLinked):
+    """The link by which the user of a token was found is not there any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class VerifiedToken:
     """What a verified token says of its bearer.
@@ -42,6 +53,9 @@ class VerifiedToken:
     still be there, `client_session` the client's session number, `scope` what was granted. `ceiling`, where it is not
     None, has the permissions that the roles' are narrowed to; without any the token is for signing in alone.
     `link`: issuer and subject of an outside token whose user is found by them; the link must still be there.
+
+    `identity`: issuer and subject of an outside token by which a user of the request's school is still to be found;
+    `email`: the address that its provider says it has verified, casefolded.
     """
 
     user_id: UUID | None
@@ -56,6 +70,8 @@ class VerifiedToken:
     scope: frozenset[str] = frozenset()
     ceiling: frozenset[str] | None = None
     link: tuple[str, str] | None = None
+    identity: tuple[str, str] | None = None
+    email: str | None = None
     actor: str = field(init=False)
     """Who acts, for logs and the audit log: the user's id or the client's."""
 
@@ -66,6 +82,10 @@ class VerifiedToken:
     def is_for_signing_in(self) -> bool:
         """Tell whether the token says who its user is, and does nothing else."""
         return self.ceiling is not None and not self.ceiling
+
+    def of_linked(self, user_id: UUID) -> VerifiedToken:
+        """Make the token of the user who is linked to its identity: their roles decide, whatever the token says."""
+        return replace(self, user_id=user_id, permissions=None, link=self.identity, identity=None, email=None)
 
     @property
     def is_of_client(self) -> bool:
@@ -179,6 +199,8 @@ class VerifiedToken:
                 raise NotAuthenticated("The token's user does not exist any more.")
             if self.own and state["session_number"] != self.session_number:
                 raise NotAuthenticated("The token's session has ended.")
+            if self.link is not None and state["session_number"] < 0:
+                raise LinkGone
             permissions, own_permissions = (
                 frozenset(state["permissions"]),
                 frozenset(state["own_permissions"]),
@@ -326,6 +348,21 @@ def client_claim(claims: dict[str, Any]) -> str | None:
     if not isinstance(name, str) or not name.isprintable():
         return None
     return name if 0 < len(name) <= MAX_CLIENT_ID_LENGTH else None
+
+
+def identity_claims(claims: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Read the identity that an outside token is of, its `iss` and `sub`; None where these can't be linked."""
+    issuer, subject = claims.get("iss"), claims.get("sub")
+    if not (isinstance(issuer, str) and isinstance(subject, str) and subject.isprintable()):
+        return None
+    return (issuer, subject) if 0 < len(subject) <= MAX_CLIENT_ID_LENGTH else None
+
+
+def email_claim(claims: Mapping[str, Any]) -> str | None:
+    """Read the e-mail address of an outside token, casefolded, where its provider has verified it; else None."""
+    email = claims.get("email")
+    verified = claims.get("email_verified") is True
+    return email.casefold() if verified and isinstance(email, str) and "\0" not in email else None
 
 
 def user_claim(value: Any) -> UUID:

@@ -70,8 +70,8 @@ class RequestContext:
     fills both). `admit` judges the caller by their state whenever a transaction has begun. `read` sends a SELECT of
     texts together with the binding where no transaction has begun yet; None where one begins the request.
     `reach` is None for whoever reaches the whole school, else it says which of the caller's `relations` count.
-    `service_address` gives the address of the service, for links in answers. `with_commit` are further statements that go out with COMMIT, each with its parameters, whose names differ from
-    those of all others.
+    `with_commit` are further statements that go out with COMMIT, each with its parameters, whose names differ from
+    those of all others. `service_address` gives the address of the service, for links in answers.
     """
 
     binding: SchoolBinding

@@ -91,6 +91,7 @@ class Blueprint(flask_smorest.Blueprint):
         answers_token: bool = False,
         mine: bool = False,
         for_every_user: bool = False,
+        unlinked: bool = False,
     ) -> Callable[[View], View]:
         """Require a token, a school and a permission, or several (None: any token of the school will do).
 
@@ -103,7 +104,8 @@ class Blueprint(flask_smorest.Blueprint):
         password first, which every other operation refuses. `mine` answers what `own` means to every user; so does
         `mine=true` in the query of an operation that takes it. `answers_token`: a POST whose answer has a token, which
         is stored nowhere: so it takes no Idempotency-Key. `for_every_user`: a user who has not the permissions for the
-        whole school needs none of them, and gets what `own` means.
+        whole school needs none of them, and gets what `own` means. `unlinked`: it is for a token whose outside identity
+        is linked to nobody.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
@@ -136,6 +138,7 @@ class Blueprint(flask_smorest.Blueprint):
                     audited=audited,
                     answers_token=answers_token,
                     snapshot=snapshot,
+                    unlinked=unlinked,
                 )
 
             noted = {

@@ -11,13 +11,20 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import orjson
 from cachetools import LRUCache, TTLCache
 from flask import has_request_context
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 
 from school_service.auth.login_throttle import hash_username
-from school_service.auth.principal import InvalidSchoolHeader, Principal, VerifiedToken
+from school_service.auth.principal import (
+    InvalidSchoolHeader,
+    LinkGone,
+    NotLinked,
+    Principal,
+    VerifiedToken,
+)
 from school_service.auth.tokens import TokenVerifier
 from school_service.config import Settings
 from school_service.core.database import (
@@ -40,6 +47,8 @@ from school_service.core.shares import Shares
 from school_service.web import idempotency
 from school_service.web.client_address import client_address, service_address, take_told_address
 from school_service.web.current import current_request
+from school_service.web.linked_accounts import LinkedAccounts, account_of_identity
+from school_service.web.rendering import render_one
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
 from tenants.connections.sessions import bind_sessions, transaction
@@ -93,6 +102,7 @@ class AppState:
     # As they were read last, for when the registry can't be read.
     _last_known: LRUCache[UUID, School] = field(default_factory=lambda: LRUCache(SCHOOL_CACHE_SIZE))
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    linked_accounts: LinkedAccounts = field(default_factory=LinkedAccounts)
     # The permissions that a user has for the whole school, and all that they have.
     _own_users: dict[UUID, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
 
@@ -241,9 +251,12 @@ def run_in_request_scope(
     audited: bool = False,
     answers_token: bool = False,
     snapshot: bool = False,
+    unlinked: bool = False,
 ) -> Any:
     """Run a view in its request's school: one transaction, committed once, after the answer is rendered.
 
+    The user of an outside token may be known by a link alone, which is looked up, and once more where it proves to be
+    gone; `unlinked`: the view is for a token whose identity is linked to nobody. Raises NotLinked.
     The principal is judged by `access` before the view's work; `own_user` is the id in the path of the user who is let
     in by it, `own_student` that of the student whose user is. Any error rolls back. A POST that has an Idempotency-Key
     is done once, unless it `answers_token`. GET runs read-only, and in one round trip where the view returns a read
@@ -253,6 +266,83 @@ def run_in_request_scope(
     state, environ, known = app_state(), current_request().environ, context_globals().__dict__
     known["token"] = token = authenticate(state, environ)
     school_id = token.choose_school(environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
+    run = partial(
+        _run_as,
+        view,
+        school_id=school_id,
+        access=access,
+        own_user=own_user,
+        own_student=own_student,
+        audited=audited,
+        answers_token=answers_token,
+        snapshot=snapshot,
+    )
+    if token.identity is None or unlinked:
+        return run(token)
+    try:
+        return run(_linked(token, school_id, anew=False))
+    except LinkGone:
+        if "principal" in known:
+            # It was there when the request began, and what that has done can't be done again.
+            raise
+        return run(_linked(token, school_id, anew=True))
+
+
+def _linked(token: VerifiedToken, school_id: UUID, *, anew: bool) -> VerifiedToken:
+    """Find the user of an outside token in a school by its identity; `anew`: not by what is remembered.
+
+    Raises NotLinked.
+    """
+    state, identity = app_state(), token.identity
+    if identity is None:
+        raise RuntimeError("The token has no identity that can be linked.")
+    account = None if anew else state.linked_accounts.find(school_id, identity)
+    if account is None:
+        with state.shares.of(school_id):
+            account = _account_of(identity, school_id)
+        state.linked_accounts.remember(school_id, identity, account)
+    if account is None:
+        raise NotLinked
+    context_globals().token = linked = token.of_linked(account)
+    return linked
+
+
+def _account_of(identity: tuple[str, str], school_id: UUID) -> UUID | None:
+    """Read which account of a school an identity is linked to, in one round trip; None where it is to none."""
+    binding = SchoolBinding(school_id, read_only=True)
+    with _in_context(binding, None, partial(_read_text, binding)):
+        try:
+            found = render_one(account_of_identity(*identity))
+        except DBAPIError as error:
+            _find_reason(error, school_id)
+            raise
+    return None if found is None else UUID(orjson.loads(found)["user_id"])
+
+
+def _read_text(binding: SchoolBinding, text: Text) -> Texts:
+    """Read in a school for whoever asks, once more where the school has been moved."""
+    reading, options = Reading(*text(None)), app_state().binding_options
+    try:
+        return read(engine_of(binding.school_id), binding, options, reading)
+    except SchoolElsewhere:
+        forget_engine(binding.school_id)
+        return read(engine_of(binding.school_id), binding, options, reading)
+
+
+def _run_as(
+    view: Callable[[], Any],
+    token: VerifiedToken,
+    *,
+    school_id: UUID,
+    access: Access,
+    own_user: UUID | None,
+    own_student: UUID | None,
+    audited: bool,
+    answers_token: bool,
+    snapshot: bool,
+) -> Any:
+    """Run a view for the bearer of a token; the arguments are those of `run_in_request_scope`."""
+    state, environ, known = app_state(), current_request().environ, context_globals().__dict__
     read_only = environ["REQUEST_METHOD"] in {"GET", "HEAD"} and not audited
     if access.mine and token.user_id is None:
         access = access._replace(mine=False)
@@ -478,6 +568,8 @@ class _Reading:
                 mine=access.mine,
                 for_every_user=access.for_every_user,
             )
+            if token.link is not None:
+                condition = f"caller.session_number >= 0 AND ({condition})"
             reading = Reading(sql, parameters, condition, its_parameters)
             found = read(self._engine, self._binding, self._options, reading)
             if self._admit(found.state) == by_own:
@@ -532,16 +624,7 @@ def reading_without_token(school_id: UUID) -> Iterator[bool]:
     if found is None:
         raise UnknownSchool("There is no school that can be entered.")
     binding = SchoolBinding(found, read_only=True)
-
-    def read_there(text: Text) -> Texts:
-        reading = Reading(*text(None))
-        try:
-            return read(engine_of(found), binding, options, reading)
-        except SchoolElsewhere:
-            forget_engine(found)
-            return read(engine_of(found), binding, options, reading)
-
-    with _in_context(binding, None, read_there):
+    with _in_context(binding, None, partial(_read_text, binding)):
         yield found == school_id
 
 
