@@ -20,7 +20,10 @@ from school_service.core.database import HEALTH_BIND, METRICS_BIND, db
 from school_service.core.shares import Shares
 from school_service.features.audit.service import insertion
 from school_service.features.audit.views import blp as audit
+from school_service.features.auth_provider.service import KNOWN_CLIENTS as TOKEN_CLIENTS
+from school_service.features.auth_provider.service import KnownClients as TokenClients
 from school_service.features.auth_provider.views import blp as auth_provider
+from school_service.features.auth_provider.views import people_blp
 from school_service.features.classes.cohort_subjects.views import blp as cohort_subjects
 from school_service.features.classes.enrollments.views import blp as enrollments
 from school_service.features.classes.student_imports.views import blp as student_imports
@@ -70,6 +73,9 @@ from school_service.features.scores.scoresheets.views import blp as scoresheets
 from school_service.features.sign_in.pages.answers import KNOWN_CLIENTS
 from school_service.features.sign_in.pages.clients import KnownClients
 from school_service.features.sign_in.pages.views import blp as sign_in_pages
+from school_service.features.sign_in.sign_out.views import blp as sign_out
+from school_service.features.sign_in.views import blp as user_sessions
+from school_service.features.sign_in.views import openid_blp as openid
 from school_service.printing import printers
 from school_service.tenancy import placement_of_settings
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
@@ -88,6 +94,7 @@ FEATURES = (
     identities,
     invitations,
     photos,
+    user_sessions,
     me,
     roles,
     role_reaches,
@@ -193,17 +200,22 @@ def create_app(settings: Settings | None = None) -> Service:
     response_headers.register(app, settings.cors_origins)
     error_responses.register(app)
     api = openapi.make_api(app, settings, __version__)
-    for feature in (auth_provider, *FEATURES) if settings.built_in_provider else FEATURES:
+    provider = [auth_provider] if settings.built_in_provider else []
+    if has_sign_in_pages(settings):
+        provider += [people_blp, openid]
+        app.extensions[TOKEN_CLIENTS] = TokenClients()
+    for feature in (*provider, *FEATURES):
         api.register_blueprint(feature)
     if has_sign_in_pages(settings):
         app.extensions[KNOWN_CLIENTS] = KnownClients()
         app.register_blueprint(sign_in_pages)
+        app.register_blueprint(sign_out)
     return app
 
 
 def has_sign_in_pages(settings: Settings) -> bool:
     """Tell whether people sign in here: with the built-in provider, whose address is known."""
-    return settings.auth_url is None and settings.public_url is not None
+    return settings.issuer is not None
 
 
 def _database(settings: Settings, placement: Placement) -> dict[str, Any]:

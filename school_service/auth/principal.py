@@ -145,6 +145,7 @@ class VerifiedToken:
         by_own: bool = False,
         mine: bool = False,
         for_every_user: bool = False,
+        for_signing_in: bool = False,
     ) -> tuple[str, tuple[Any, ...]]:
         """Write the condition, as SQL, under which a user's state gives the token's bearer all of the permissions.
 
@@ -152,13 +153,15 @@ class VerifiedToken:
         can be made of the state and has the permissions for the whole school or, `by_own`, has them and not all of them
         so; with `mine`, has them at all. A principal whose password must be changed is let in only
         `with_given_password`; the user who, by the state, is the student `own_student`, or a guardian of theirs, needs
-        no permission. With `for_every_user` it is true `by_own` for whoever does not have all of them for the whole
-        school.
+        no permission. A token that is for signing in alone is let in where the view is `for_signing_in`. With
+        `for_every_user` it is true `by_own` for whoever does not have all of them for the whole school.
         """
         needed = tuple(map(str, permissions))
+        if self.is_for_signing_in and not for_signing_in:
+            return "false", ()
         if for_every_user and by_own:
             return self._condition_for_every_user(needed, with_given_password)
-        if self.is_for_signing_in or not (self.ceiling is None or self.ceiling.issuperset(needed)):
+        if not (self.ceiling is None or self.ceiling.issuperset(needed)):
             return self._condition_beyond_ceiling(with_given_password, own_student, by_own)
         sql = _condition(self.own, len(needed), with_given_password, own_student is not None, by_own, mine)
         own = (self.session_number,) if self.own else ()
@@ -183,7 +186,7 @@ class VerifiedToken:
         self, with_given_password: bool, own_student: UUID | None, by_own: bool
     ) -> tuple[str, tuple[Any, ...]]:
         """Write the condition where the token lacks one of the permissions: who needs none of them alone is let in."""
-        if self.is_for_signing_in or own_student is None or by_own:
+        if own_student is None or by_own:
             return "false", ()
         sql = _condition(self.own, 0, with_given_password, False, False, False)
         own = (self.session_number,) if self.own else ()

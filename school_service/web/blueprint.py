@@ -92,6 +92,8 @@ class Blueprint(flask_smorest.Blueprint):
         mine: bool = False,
         for_every_user: bool = False,
         unlinked: bool = False,
+        reads: bool = False,
+        for_signing_in: bool = False,
     ) -> Callable[[View], View]:
         """Require a token, a school and a permission, or several (None: any token of the school will do).
 
@@ -103,13 +105,21 @@ class Blueprint(flask_smorest.Blueprint):
         committed when its transaction began. `with_given_password`: that user is let in though they must change their
         password first, which every other operation refuses. `mine` answers what `own` means to every user; so does
         `mine=true` in the query of an operation that takes it. `answers_token`: a POST whose answer has a token, which
-        is stored nowhere: so it takes no Idempotency-Key. `for_every_user`: a user who has not the permissions for the
-        whole school needs none of them, and gets what `own` means. `unlinked`: it is for a token whose outside identity
-        is linked to nobody.
+        is stored nowhere: so it takes no Idempotency-Key. `reads`: a POST that writes nothing. `for_signing_in`: a
+        token that is for signing in alone will do. `for_every_user`: a user who has not the permissions for the whole
+        school needs none of them, and gets what `own` means. `unlinked`: it is for a token whose outside identity is
+        linked to nobody.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
-        access = Access(needed, with_given_password, own=own, mine=mine, for_every_user=for_every_user)
+        access = Access(
+            needed,
+            with_given_password,
+            own=own,
+            mine=mine,
+            for_signing_in=for_signing_in,
+            for_every_user=for_every_user,
+        )
         if not own.refused:
             SERVES_OWN.update(map(str, needed))
         access_to_mine = access._replace(mine=True)
@@ -139,13 +149,14 @@ class Blueprint(flask_smorest.Blueprint):
                     answers_token=answers_token,
                     snapshot=snapshot,
                     unlinked=unlinked,
+                    reads=reads,
                 )
 
             noted = {
                 "permissions": needed,
                 "own": own,
                 "school_required": header_required,
-                "answers_token": answers_token,
+                "answers_token": answers_token or reads,
             }
             note(scoped, access=noted)
             return scoped  # type: ignore[return-value]

@@ -106,19 +106,25 @@ class AppState:
     # The permissions that a user has for the whole school, and all that they have.
     _own_users: dict[UUID, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
 
-    def remember(self, principal: Principal, *, in_any_case: bool = False) -> None:
+    def remember(
+        self, user_id: UUID, principal: Principal, state: Mapping[str, Any], *, in_any_case: bool = False
+    ) -> None:
         """Remember of a user who has permissions that are OWN, or `in_any_case`, which others they have.
 
-        Forget who has none.
+        Forget who has none. All that their roles say counts, also where the token has less of it.
         """
-        user_id, known = principal.user_id, self._own_users
-        worth_it = in_any_case or bool(principal.own_permissions)
-        if user_id is None or not (worth_it or user_id in known):
+        known = self._own_users
+        worth_it = in_any_case or bool(state["own_permissions"])
+        if not (worth_it or user_id in known):
             return
         with self._lock:
             known.pop(user_id, None)
             if worth_it:
-                known[user_id] = principal.permissions, principal.permissions | principal.own_permissions
+                permissions, own_permissions = principal.permissions, principal.own_permissions
+                if principal.token.ceiling is not None:
+                    permissions = frozenset(state["permissions"])
+                    own_permissions = frozenset(state["own_permissions"])
+                known[user_id] = permissions, permissions | own_permissions
                 if len(known) > OWN_USERS_REMEMBERED:
                     del known[next(iter(known))]
 
@@ -219,8 +225,9 @@ class Access(NamedTuple):
     A user whose own id is in the path needs no permission and, `with_given_password`, is let in although they must
     change their password first. The user who, by their state, is the student `own_student`, or a guardian of theirs,
     needs none. `own` says what the view means for who has the permissions, and not all of them for the whole school;
-    with `mine` it means that for every user. `for_every_user`: a user who has not the permissions for the whole school
-    needs none of them, and gets what `own` means.
+    with `mine` it means that for every user. `for_signing_in`: a token that is for signing in alone will do.
+    `for_every_user`: a user who has not the permissions for the whole school needs none of them, and gets what `own`
+    means.
     """
 
     permissions: tuple[Permission, ...]
@@ -228,6 +235,7 @@ class Access(NamedTuple):
     own_student: UUID | None = None
     own: Own = REFUSED
     mine: bool = False
+    for_signing_in: bool = False
     for_every_user: bool = False
 
 
@@ -252,6 +260,7 @@ def run_in_request_scope(
     answers_token: bool = False,
     snapshot: bool = False,
     unlinked: bool = False,
+    reads: bool = False,
 ) -> Any:
     """Run a view in its request's school: one transaction, committed once, after the answer is rendered.
 
@@ -260,8 +269,8 @@ def run_in_request_scope(
     The principal is judged by `access` before the view's work; `own_user` is the id in the path of the user who is let
     in by it, `own_student` that of the student whose user is. Any error rolls back. A POST that has an Idempotency-Key
     is done once, unless it `answers_token`. GET runs read-only, and in one round trip where the view returns a read
-    model; unless it is `audited`: then it writes to the audit log. With `snapshot` all its statements see one moment of
-    the database. Raises Busy where the school has its share of requests.
+    model; unless it is `audited`: then it writes to the audit log. A POST that `reads` runs so, too. With `snapshot`
+    all its statements see one moment of the database. Raises Busy where the school has its share of requests.
     """
     state, environ, known = app_state(), current_request().environ, context_globals().__dict__
     known["token"] = token = authenticate(state, environ)
@@ -276,6 +285,7 @@ def run_in_request_scope(
         audited=audited,
         answers_token=answers_token,
         snapshot=snapshot,
+        reads=reads,
     )
     if token.identity is None or unlinked:
         return run(token)
@@ -340,10 +350,11 @@ def _run_as(
     audited: bool,
     answers_token: bool,
     snapshot: bool,
+    reads: bool,
 ) -> Any:
     """Run a view for the bearer of a token; the arguments are those of `run_in_request_scope`."""
     state, environ, known = app_state(), current_request().environ, context_globals().__dict__
-    read_only = environ["REQUEST_METHOD"] in {"GET", "HEAD"} and not audited
+    read_only = (environ["REQUEST_METHOD"] in {"GET", "HEAD"} or reads) and not audited
     if access.mine and token.user_id is None:
         access = access._replace(mine=False)
     relations = access.mine or access.for_every_user
@@ -351,7 +362,7 @@ def _run_as(
     if snapshot:
         binding = replace(binding, snapshot=True)
     if own_user is not None and own_user == token.user_id:
-        access = Access((), access.with_given_password)
+        access = Access((), access.with_given_password, for_signing_in=access.for_signing_in)
     elif own_user is not None and access.with_given_password:
         access = access._replace(with_given_password=False)
     if own_student is not None and token.user_id is not None:
@@ -408,10 +419,11 @@ class ActingClient:
 
 
 @contextmanager
-def acting_as_client(client_id: str, school_id: UUID) -> Iterator[None]:
+def acting_as_client(client_id: str, school_id: UUID) -> Iterator[Mapping[str, Any]]:
     """Work in a school in one transaction for a person who is not signed in yet, by a client whose grant covers it.
 
-    All who do so in a school have a share of requests together, which takes nothing of the share of others. Raises Busy
+    Yields the client's grant as it is now, with its session number and whether it is public. All who do so in a school
+    have a share of requests together, which takes nothing of the share of others. Raises Busy
     beyond it, ClientUnknown, SchoolForbidden, UnknownSchool, SchoolSuspended, SchoolUpgrading.
     """
     state, known = app_state(), context_globals()
@@ -426,8 +438,8 @@ def acting_as_client(client_id: str, school_id: UUID) -> Iterator[None]:
         with state.shares.of(("not signed in", school_id)) as waited:
             if waited:
                 known.waited_for_share = waited
-            with in_transaction(SchoolBinding(school_id, client=client_id), admit):
-                yield
+            with in_transaction(SchoolBinding(school_id, client=client_id), admit) as grant:
+                yield grant or {}
     except DBAPIError as error:
         _find_reason(error, school_id)
         raise
@@ -446,19 +458,21 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
         take_told_address()
     context.address = client_address()
     context.reach = None
+    if token.is_for_signing_in and not access.for_signing_in:
+        raise Forbidden("The token says who has signed in, and is for nothing else.")
     if not access.with_given_password:
         principal.require_own_password()
     if state is None or token.user_id is None:
         principal.require(access.permissions)
         return False
-    app_state().remember(principal)
+    app_state().remember(token.user_id, principal, state)
     if access.own_student is not None and _is_kin(access, state):
         return False
     if not access.mine:
         if all(map(principal.has, access.permissions)):
             return False
         if access.for_every_user:
-            app_state().remember(principal, in_any_case=True)
+            app_state().remember(token.user_id, principal, state, in_any_case=True)
         elif access.own.refused:
             principal.require(access.permissions)
         context_globals().by_own = True
@@ -567,6 +581,7 @@ class _Reading:
                 by_own=by_own,
                 mine=access.mine,
                 for_every_user=access.for_every_user,
+                for_signing_in=access.for_signing_in,
             )
             if token.link is not None:
                 condition = f"caller.session_number >= 0 AND ({condition})"

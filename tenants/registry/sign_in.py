@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Select, exists, func, null, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, func, null, or_, select
 
 from tenants.registry.schools import client_schools, clients, schools
 
@@ -78,12 +79,28 @@ def find_peoples_client(connection: Connection, client_id: str, school: str | No
     )
 
 
+class NamedClient(NamedTuple):
+    """What people are shown of a client, and its session number."""
+
+    name: str
+    session_number: int
+
+
+def find_names(connection: Connection, client_ids: Collection[str]) -> dict[str, NamedClient]:
+    """Find clients that are not revoked, by their ids."""
+    found = select(clients.c.id, clients.c.name, clients.c.session_number).where(
+        clients.c.id.in_(client_ids), clients.c.revoked_at.is_(None)
+    )
+    return {row.id: NamedClient(row.name or row.id, row.session_number) for row in connection.execute(found)}
+
+
 def _client_query(client_id: str, school: str | None) -> Select[Any]:
     granted = or_(
         clients.c.all_schools,
-        exists().where(
-            client_schools.c.client_id == clients.c.id, client_schools.c.school_id == schools.c.id
-        ),
+        select(client_schools.c.school_id)
+        .where(client_schools.c.client_id == clients.c.id, client_schools.c.school_id == schools.c.id)
+        .correlate(clients, schools)
+        .exists(),
     )
     told = func.json_build_object(*(part for name in _OF_SCHOOL for part in (name, schools.c[name])))
     of_client = select(told.label("school")).where(granted, schools.c.deletion.is_(None)).correlate(clients)

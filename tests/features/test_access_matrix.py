@@ -50,6 +50,8 @@ SECTIONS = {
 # Ending sessions changes a user, lifting a stop what a guardian may: nothing is deleted.
 OF_ANOTHER_ACCESS = {
     ("DELETE", "/users/{id}/sessions"): "write",
+    ("GET", "/users/{id}/sessions"): "write",
+    ("DELETE", "/users/{id}/sessions/{session_id}"): "write",
     ("DELETE", "/students/{id}/guardians/{guardian_id}/stop"): "write",
 }
 OF_ANOTHER_SECTION = {

@@ -37,6 +37,7 @@ from school_service.features.people.models import (
     StudentGuardian,
     User,
     UserRole,
+    UserSession,
 )
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
 from school_service.features.results.models import (
@@ -149,10 +150,16 @@ def _account(user_id: Any, records: list[Any], *entries: Any) -> list[Any]:
         .where(UserRole.user_id == user_id)
         .order_by(UserRole.created_at, UserRole.role_id)
     )
+    sessions = (
+        select(*told_columns(UserSession))
+        .where(UserSession.user_id == user_id)
+        .order_by(UserSession.created_at, UserSession.id)
+    )
     return [
         _one(select(*told_columns(User)).where(User.id == user_id), "user"),
         _many(roles, "roles"),
         _many(contacts, "contacts"),
+        _many(sessions, "sessions"),
         _many(_audit(user_id, records, *entries), "audit"),
     ]
 

@@ -27,6 +27,7 @@ from school_service.features.people.models import (
     StudentGuardian,
     User,
     UserRole,
+    UserSession,
 )
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
 from school_service.features.results.models import (
@@ -109,6 +110,7 @@ StoredChildSchema = _rows_of(
 )
 StoredUserRoleSchema = _rows_of(UserRole, role=_name())
 StoredContactSchema = _rows_of(Contact)
+StoredUserSessionSchema = _rows_of(UserSession, permissions=fields.List(fields.String(), allow_none=True))
 StoredEnrollmentSchema = _rows_of(Enrollment, batch=_name(), classroom=_name(), session=_name())
 StoredSubjectEnrollmentSchema = _rows_of(
     SubjectEnrollment, subject=_name(), classroom=_name(), session=_name()
@@ -155,6 +157,10 @@ class AccountDataSchema(RecordSchema):
     user = fields.Nested(StoredUserSchema)
     roles = fields.List(fields.Nested(StoredUserRoleSchema))
     contacts = fields.List(fields.Nested(StoredContactSchema))
+    sessions = fields.List(
+        fields.Nested(StoredUserSessionSchema),
+        metadata={"description": "Where they have signed in by a client."},
+    )
     audit = fields.List(
         fields.Nested(StoredAuditEntrySchema),
         metadata={

@@ -38,6 +38,7 @@ from school_service.features.people.models import (
     StudentGuardian,
     User,
     UserRole,
+    UserSession,
 )
 from school_service.features.people.roles.administrators import require_administrator
 from school_service.features.results.models import (
@@ -292,7 +293,7 @@ def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
     erase_answers()
     _erase_signatory(user)
     db.session.flush()
-    unlinked = execute(_take_roles(user.id), _unlink_guardian(user.id))
+    unlinked = execute(_take_roles(user.id), _delete_sessions(user.id), _unlink_guardian(user.id))
     if unlinked is not None:
         audit_change(GUARDIAN, unlinked["id"], old={"user": user.id}, new={"user": None})
     if held.all_of_them and not was_deleted:
@@ -302,6 +303,11 @@ def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
 @statement
 def _take_roles(user_id: UUID) -> Any:
     return delete(UserRole).where(UserRole.user_id == user_id)
+
+
+@statement
+def _delete_sessions(user_id: UUID) -> Any:
+    return delete(UserSession).where(UserSession.user_id == user_id)
 
 
 @statement

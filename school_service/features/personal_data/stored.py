@@ -8,6 +8,9 @@ from sqlalchemy import Column
 
 NOT_TOLD = {
     "users": frozenset({"password_hash"}),
+    "user_sessions": frozenset(
+        {"handle", "nonce", "code_hash", "code_challenge", "token_hash", "previous_hash", "salt"}
+    ),
     "report_cards": frozenset({"code"}),
     "issued_transcripts": frozenset({"code"}),
     "students": frozenset(
@@ -15,9 +18,9 @@ NOT_TOLD = {
     ),
     "student_guardians": frozenset({"stopped_by", "stopped_by_name", "stop_reason"}),
 }
-"""By table. The hash of a password and the code of a paper say nothing of a person, and help whoever gets hold of the
-document. The columns of students hold nothing any more. Who stopped a guardian, and why, may harm others: a child, and
-whoever asked for it."""
+"""By table. The hash of a password or token and the code of a paper say nothing of a person, and help whoever gets hold
+of the document. The columns of students hold nothing any more. Who stopped a guardian, and why, may harm others: a
+child, and whoever asked for it."""
 
 OF_THE_ACTOR = frozenset({"actor", "actor_name", "address"})
 """Columns of the audit log that tell of whoever made a change: told where that is the person, and null elsewhere."""

@@ -20,6 +20,7 @@ from tests.features.results.promotions.ends import End
 from tests.features.results.publications.arms import Arms
 from tests.features.results.submissions.classes import Class
 from tests.features.scores.scoresheets.sheets import sheet_of, upload
+from tests.features.sign_in.rows import store_session
 from tests.features.test_access_matrix import OPERATIONS
 from tests.printing.pictures import png
 
@@ -151,6 +152,13 @@ def _(scene):
 def _(scene):
     user = scene.user()
     return lambda: scene.api.delete(f"/users/{user}/sessions")
+
+
+@writes("DELETE /users/{id}/sessions/{session_id}", "session")
+def _(scene):
+    user = scene.user()
+    session = store_session(scene.api.school, user)
+    return lambda: scene.api.delete(f"/users/{user}/sessions/{session}")
 
 
 @writes("PUT /users/{id}/password", "user")

@@ -1,4 +1,4 @@
-"""The clients by which people sign in, as the pages know them: remembered for a moment, since a page only shows them."""
+"""The clients by which people sign in, as the pages know them: remembered for a moment, as a page only shows them."""
 
 from __future__ import annotations
 

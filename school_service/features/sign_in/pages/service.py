@@ -32,8 +32,9 @@ def sign_in(
     user = users.sign_in(username=username, password=password, throttle=throttle, username_hash=username_hash)
     must_change = db.session.scalar(select(must_change_password()).where(User.id == user.id))
     if must_change:
+        users.audit_sign_in(user, client=client.id)
         return Step(user.id, request_context().school_id, user.session_number, client.id)
-    return open_session(user, client=client, asked=asked, redirect_uri=redirect_uri, user_agent=user_agent)
+    return _open_session(user, client, asked, redirect_uri, user_agent)
 
 
 def change_password(
@@ -52,4 +53,20 @@ def change_password(
     user = users.replace_given_password(
         user_id=step.user_id, session_number=step.session_number, password=password
     )
-    return open_session(user, client=client, asked=asked, redirect_uri=redirect_uri, user_agent=user_agent)
+    return _open_session(user, client, asked, redirect_uri, user_agent)
+
+
+def _open_session(
+    user: User, client: PeoplesClient, asked: AuthorizationRequest, redirect_uri: str, user_agent: str
+) -> str:
+    return open_session(
+        user,
+        client_id=client.id,
+        client_session=client.session_number,
+        scopes=asked.scopes,
+        permissions=asked.permissions,
+        code_challenge=asked.code_challenge,
+        nonce=asked.nonce,
+        redirect_uri=redirect_uri,
+        user_agent=user_agent,
+    )
