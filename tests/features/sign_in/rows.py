@@ -7,7 +7,14 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from school_service.core.database import db
-from school_service.features.people.models import User, UserSession
+from school_service.features.people.models import (
+    BY_EMAIL,
+    Invitation,
+    User,
+    UserIdentity,
+    UserPhoto,
+    UserSession,
+)
 from school_service.web.request_scope import in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
@@ -44,3 +51,24 @@ def store_session(school: Any, user_id: str) -> str:
         db.session.add(session)
         db.session.flush()
         return str(session.id)
+
+
+def store_ways_in(school: Any, user_id: str) -> None:
+    """Store an identity, an open invitation and a photo of a user; needs an application context."""
+    by = {"created_by": user_id, "created_by_name": "Ada Zxq"}
+    with in_transaction(SchoolBinding(UUID(str(school)))):
+        account = UUID(user_id)
+        identity = UserIdentity(
+            user_id=account, issuer="https://id.example.com", subject=f"zxq {user_id}", way=BY_EMAIL, **by
+        )
+        invitation = Invitation(
+            user_id=account,
+            code_hash=uuid4().hex,
+            email="ada.zxq@example.com",
+            expires_at=now() + timedelta(days=1),
+            **by,
+        )
+        photo = UserPhoto(
+            user_id=account, image=b"\xff\xd8 zxq" * 20, width=480, height=600, sha256=uuid4().hex * 2
+        )
+        db.session.add_all([identity, invitation, photo])
