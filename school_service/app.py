@@ -31,6 +31,7 @@ from school_service.features.classes.subject_teachers.views import blp as subjec
 from school_service.features.exchange.oneroster.views import blp as exchange
 from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
+from school_service.features.invitations.views import blp as invitations
 from school_service.features.me.views import blp as me
 from school_service.features.people.contacts.views import blp as contacts
 from school_service.features.people.employees.views import blp as employees
@@ -67,6 +68,7 @@ from school_service.features.scores.assessments.views import blp as assessments
 from school_service.features.scores.grade_configs.views import blp as grade_configs
 from school_service.features.scores.gradebooks.views import blp as gradebooks
 from school_service.features.scores.scoresheets.views import blp as scoresheets
+from school_service.features.sign_in.invitation_page.views import blp as invitation_page
 from school_service.features.sign_in.pages.answers import KNOWN_CLIENTS
 from school_service.features.sign_in.pages.clients import KnownClients
 from school_service.features.sign_in.pages.views import blp as sign_in_pages
@@ -89,6 +91,7 @@ from tenants.placement import Placement
 FEATURES = (
     users,
     user_sessions,
+    invitations,
     me,
     roles,
     role_reaches,
@@ -203,6 +206,7 @@ def create_app(settings: Settings | None = None) -> Service:
     if has_sign_in_pages(settings):
         app.extensions[KNOWN_CLIENTS] = KnownClients()
         app.register_blueprint(sign_in_pages)
+        app.register_blueprint(invitation_page)
         app.register_blueprint(sign_out)
     return app
 

@@ -51,6 +51,8 @@ CLIENTS_ADDRESS_LIMIT = RateLimitItemPerMinute(60, namespace="secret-from-addres
 # Codes and refresh tokens that are refused: nobody guesses one, yet each costs a look into the database.
 GRANT_FAILURES = RateLimitItemPerMinute(600, namespace="grant-from-address")
 _MANY_GRANTS = "Too many codes or tokens that are not valid. Try again later."
+# Wrong codes of invitations at a school: a code has 60 bits, and a class may sit behind one address.
+CODES_LIMIT = RateLimitItemPerMinute(30, namespace="invitation-code")
 # Right passwords cost the service a hash, too.
 SUCCESS_LIMIT = RateLimitItemPerMinute(1000, namespace="sign-in-of-account")
 
@@ -106,6 +108,30 @@ def check_grants(address: str) -> None:
 def count_refused_grant(address: str) -> None:
     """Count a code or refresh token from an address that was refused; raises TooManyAttempts beyond the limit."""
     count_try(GRANT_FAILURES, address, message=_MANY_GRANTS)
+
+
+@dataclass(frozen=True, slots=True)
+class WrongCodes:
+    """The wrong codes of invitations that came from an address at a school; `school` is its id."""
+
+    school: str
+    address: str
+
+    def check(self) -> None:
+        """Refuse a try where there were too many wrong ones; raises TooManyAttempts."""
+        for limit, network in _of_networks(CODES_LIMIT, self.address):
+            if not limiter.limiter.test(limit, self.school, network):
+                raise self._refusal(limit, network)
+
+    def record(self) -> None:
+        """Count a wrong code; raises TooManyAttempts where others at this moment have used the limit up."""
+        for limit, network in _of_networks(CODES_LIMIT, self.address):
+            if not limiter.limiter.hit(limit, self.school, network):
+                raise self._refusal(limit, network)
+
+    def _refusal(self, limit: RateLimitItem, network: str) -> TooManyAttempts:
+        seconds = _seconds_until_room(limit, self.school, network)
+        return TooManyAttempts(seconds, "Too many wrong codes. Try again later.")
 
 
 def _of_networks(limit: RateLimitItem, address: str) -> list[tuple[RateLimitItem, str]]:

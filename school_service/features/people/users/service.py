@@ -15,12 +15,12 @@ from sqlalchemy.orm.attributes import set_committed_value
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.passwords import check_password, hash_new_password, hash_password, needs_rehash
 from school_service.auth.principal import Principal
-from school_service.core.database import db, outside_transaction
+from school_service.core.database import db, outside_transaction, request_context
 from school_service.core.errors import Conflict, Invalid, NotFound, WrongPassword
 from school_service.core.permissions import Permission
 from school_service.core.read_models import fetch_row
 from school_service.core.records import change, find, get, not_found, unknown_reference
-from school_service.core.statements import NewRow, execute, new_row, statement
+from school_service.core.statements import NewRow, execute, new_row, statement, stored_in
 from school_service.features.audit.service import (
     REFUSED_SIGN_IN,
     SIGN_IN,
@@ -29,7 +29,7 @@ from school_service.features.audit.service import (
     audit_refusal,
 )
 from school_service.features.people.access import require_to_change
-from school_service.features.people.models import CREATED, SCHOOL, Guardian, Role, User, UserRole
+from school_service.features.people.models import CREATED, SCHOOL, Guardian, Invitation, Role, User, UserRole
 from school_service.features.people.roles.administrators import require_administrator
 from school_service.features.people.roles.service import permissions_of_role, require_permissions
 from school_service.features.people.usernames import first_free, stem_of, username_key
@@ -202,6 +202,7 @@ def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
     held = require_to_change(principal, user.id, "Deleting this user")
     user.deleted_at = now()
     user.session_number += 1
+    _end_invitation(user.id)
     if held.all_of_them:
         require_administrator("Deleting this user")
     audit_change(ENTITY, user.id, old=_audited(user))
@@ -308,6 +309,7 @@ def set_password(
     user.password_given_at = None if is_own else now()
     user.session_number += 1
     db.session.flush()
+    _end_invitation(user.id)
     # The audit log says that it was set, never what it was.
     audit_change(ENTITY, user.id, old={}, new={"password": "set"})
     return user.id
@@ -329,6 +331,7 @@ def replace_given_password(*, user_id: UUID, session_number: int, password: str)
     user.password_given_at = None
     user.session_number += 1
     db.session.flush()
+    _end_invitation(user.id)
     audit_change(ENTITY, user.id, old={}, new={"password": "set"})
     return user
 
@@ -363,6 +366,12 @@ def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
     db.session.flush()
     audit_change(ENTITY, user.id, old={}, new={"sessions": "ended"})
     return user.id
+
+
+def _end_invitation(user_id: UUID) -> None:
+    """Delete the open invitation of an account, which the caller has locked, with COMMIT."""
+    ending = f"DELETE FROM {stored_in(Invitation.__tablename__)} WHERE user_id = %(not_invited)s"  # noqa: S608
+    request_context().with_commit.append((ending, {"not_invited": str(user_id)}))
 
 
 def _audited(user: User) -> dict[str, str]:
