@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from uuid import uuid4
-
 import pytest
-from sqlalchemy import text
-
-from school_service.core.permissions import Permission
-from tests.factories import PASSWORD
 
 CROCKFORD = set("0123456789ABCDEFGHJKMNPQRSTVWXYZ-")
 
@@ -18,7 +11,7 @@ def invite(api, *users, **options):
     return api.post("/invitations", {"users": [user["id"] for user in users], **options})
 
 
-def take(api, code, password="a much longer password"):  # noqa: S107
+def take(api, code, password="a much longer password"):
     return api.post("/users/login/invitation", {"code": code, "password": password})
 
 
