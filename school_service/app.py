@@ -92,10 +92,10 @@ from tenants.placement import Placement
 # In the order in which the document shows them.
 FEATURES = (
     users,
-    user_sessions,
-    invitations,
     identities,
+    invitations,
     photos,
+    user_sessions,
     me,
     roles,
     role_reaches,
