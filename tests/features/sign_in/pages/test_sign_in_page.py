@@ -281,7 +281,7 @@ def test_the_form_is_taken_without_tls_by_its_origin(enter):
 
 
 def test_the_school_is_named_chosen_or_typed(entrance, browser):
-    short = "ijoba-college"
+    short = "ijoba-senior"
     with entrance.tenancy.admin.begin() as connection:
         connection.execute(update(schools).where(schools.c.id == entrance.place.id).values(short_name=short))
     other = make_place(entrance.app, entrance.tenancy, "Another <School>")
