@@ -30,7 +30,7 @@ def test_axe_finds_nothing(browser, town):
     entrance.admin.ok(entrance.admin.patch("/settings", {"must_change_password": True}))
     person = entrance.person()
     (invitation,) = entrance.admin.ok(
-        entrance.admin.post("/invitations", {"users": [entrance.person().id]})
+        entrance.admin.post("/invitations", {"users": [entrance.person().id], "everybody": True})
     )
     faults = {}
 
