@@ -70,6 +70,7 @@ from school_service.features.scores.assessments.views import blp as assessments
 from school_service.features.scores.grade_configs.views import blp as grade_configs
 from school_service.features.scores.gradebooks.views import blp as gradebooks
 from school_service.features.scores.scoresheets.views import blp as scoresheets
+from school_service.features.sign_in.invitation_page.views import blp as invitation_page
 from school_service.features.sign_in.pages.answers import KNOWN_CLIENTS
 from school_service.features.sign_in.pages.clients import KnownClients
 from school_service.features.sign_in.pages.views import blp as sign_in_pages
@@ -91,10 +92,10 @@ from tenants.placement import Placement
 # In the order in which the document shows them.
 FEATURES = (
     users,
-    identities,
-    invitations,
-    photos,
     user_sessions,
+    invitations,
+    identities,
+    photos,
     me,
     roles,
     role_reaches,
@@ -209,6 +210,7 @@ def create_app(settings: Settings | None = None) -> Service:
     if has_sign_in_pages(settings):
         app.extensions[KNOWN_CLIENTS] = KnownClients()
         app.register_blueprint(sign_in_pages)
+        app.register_blueprint(invitation_page)
         app.register_blueprint(sign_out)
     return app
 

@@ -408,29 +408,31 @@ def _find_reason(error: DBAPIError, school_id: UUID) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ActingClient:
-    """A client as the one who acts for a person who is not signed in yet."""
+    """A client, or a page, as the one who acts for a person who is not signed in yet."""
 
     actor: str
 
     @property
     def actor_name(self) -> str:
-        """The client's id."""
+        """Its id."""
         return self.actor
 
 
 @contextmanager
-def acting_as_client(client_id: str, school_id: UUID) -> Iterator[Mapping[str, Any]]:
+def acting_as_client(
+    client_id: str | None, school_id: UUID, *, page: str = ""
+) -> Iterator[Mapping[str, Any]]:
     """Work in a school in one transaction for a person who is not signed in yet, by a client whose grant covers it.
 
-    Yields the client's grant as it is now, with its session number and whether it is public. All who do so in a school
-    have a share of requests together, which takes nothing of the share of others. Raises Busy
-    beyond it, ClientUnknown, SchoolForbidden, UnknownSchool, SchoolSuspended, SchoolUpgrading.
+    Yields the client's grant as it is now, with its session number and whether it is public. Where no client led there,
+    the `page` acts. All who do so in a school have a share of requests together, which takes nothing of the share of
+    others. Raises Busy beyond it, ClientUnknown, SchoolForbidden, UnknownSchool, SchoolSuspended, SchoolUpgrading.
     """
     state, known = app_state(), context_globals()
 
     def admit(_grant: Mapping[str, Any] | None) -> None:
         context = request_context()
-        context.principal = known.principal = ActingClient(client_id)
+        context.principal = known.principal = ActingClient(client_id or page)
         context.request_id = request_id()
         context.address = client_address()
 

@@ -28,6 +28,11 @@ class SchoolOfClient:
     status: str
     revision: str
 
+    @property
+    def known_as(self) -> str:
+        """What it is called in an address: its short name, or without one its id."""
+        return self.short_name or str(self.id)
+
 
 @dataclass(frozen=True, slots=True)
 class PeoplesClient:
@@ -92,6 +97,14 @@ def find_names(connection: Connection, client_ids: Collection[str]) -> dict[str,
         clients.c.id.in_(client_ids), clients.c.revoked_at.is_(None)
     )
     return {row.id: NamedClient(row.name or row.id, row.session_number) for row in connection.execute(found)}
+
+
+def find_named_school(connection: Connection, school: str) -> SchoolOfClient | None:
+    """Find the school of an id or a short name, whoever asks; None where there is none."""
+    columns = (schools.c[name] for name in _OF_SCHOOL)
+    query = select(*columns).where(schools.c.deletion.is_(None), _is_named(school))
+    row = connection.execute(query).one_or_none()
+    return None if row is None else SchoolOfClient(**row._mapping)
 
 
 def _client_query(client_id: str, school: str | None) -> Select[Any]:

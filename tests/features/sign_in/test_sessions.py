@@ -9,6 +9,7 @@ import pytest
 
 from school_service.auth.signing_key import SigningKey
 from tenants.registry.clients import change_client, revoke_client, rotate_secret
+from tests.auth.outside_provider import OutsideProvider
 from tests.features.sign_in.conftest import AFTER_LOGOUT, ISSUER, PERSON_PASSWORD, Client, Entrance, Person
 from tests.features.sign_in.test_grants import claims_of, is_refused, works
 
@@ -412,3 +413,41 @@ def test_a_client_that_becomes_public_needs_no_secret(entrance, person):
 
     assert is_refused(client.refresh(got["refresh_token"]), "invalid_client", 401)
     assert client.refresh(got["refresh_token"], client_secret=None).status_code == 200
+
+
+# Both providers at once.
+
+
+def test_tokens_of_two_providers_are_told_apart_by_their_issuer(entrance, enter, person):
+    with OutsideProvider() as provider:
+        both = enter(auth_url=provider.url, auth_issuers=(provider.url,), built_in_provider=True)
+        client = both.client()
+        got = client.sign_in(person, scope="openid")
+        outside = {"azp": "front-end", "sub": "front-end", "school_id": str(both.place.id)}
+        outside["permissions"] = ["read:classrooms"]
+        assert works(both, got["access_token"])
+        assert works(both, provider.token(**outside))
+        assert works(both, both.place.admin_token)
+        key = both.app.extensions["school-service"].verifier.key
+        own = claims_of(got["access_token"])
+        for forged in (
+            # The issuer of one, signed by the other, by its name for the key or by one's own.
+            provider.token(**own),
+            provider.token(kid=key.key_id, **own),
+            jwt.encode(provider.claims(**outside), key.private, key.algorithm, headers={"kid": key.key_id}),
+            jwt.encode(provider.claims(**outside), key.private, key.algorithm, headers={"kid": "ES256"}),
+            # An access token that says the issuer of ID tokens, and the other way round.
+            jwt.encode({**own, "iss": ISSUER}, key.private, key.algorithm, headers={"kid": key.key_id}),
+            provider.token(**{**outside, "iss": ISSUER}),
+            provider.token(**{**outside, "iss": own["iss"]}),
+            got["id_token"],
+        ):
+            assert both.with_token(forged).get("/classrooms").status_code == 401
+        # No ID token of the other provider is a hint.
+        hint = provider.token(**{**claims_of(got["id_token"]), "iss": ISSUER})
+        signed_out(both, id_token_hint=hint)
+        assert works(both, got["access_token"])
+    # Where the outside provider is alone, there is nothing of the built-in one.
+    alone = enter(auth_url="https://login.example.com", built_in_provider=False).app.test_client()
+    assert alone.get("/auth/authorize").status_code == 404
+    assert alone.post("/auth/oauth/token", data={}).status_code == 404

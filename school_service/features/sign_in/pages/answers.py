@@ -6,8 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from flask import Response, current_app, request
+from limits import RateLimitItemPerMinute
+from marshmallow import ValidationError
 
-from school_service.core.errors import TooManyAttempts
+from school_service.auth.login_throttle import count_try
+from school_service.auth.passwords import MIN_LENGTH, is_strict
+from school_service.core.errors import Invalid, TooManyAttempts
+from school_service.features.people.users.schemas import PasswordSchema
 from school_service.features.sign_in.pages.clients import KnownClients
 from school_service.features.sign_in.pages.redirects import is_registered, with_parameters
 from school_service.features.sign_in.pages.requests import (
@@ -17,12 +22,17 @@ from school_service.features.sign_in.pages.requests import (
     RequestRefused,
     judge,
 )
+from school_service.web.client_address import client_address
 from school_service.web.error_responses import handle
 from school_service.web.pages import ForeignForm, show_form
 from school_service.web.request_log import log_of_request
 from school_service.web.request_scope import app_state
 from tenants.exceptions import ClientUnknown, SchoolForbidden, SchoolSuspended, SchoolUpgrading
 from tenants.registry.sign_in import PeoplesClient, SchoolOfClient
+
+UNKNOWN_SCHOOLS = RateLimitItemPerMinute(60, namespace="unknown-school")
+"""Of one address."""
+_passwords = PasswordSchema(only=("password",))
 
 KNOWN_CLIENTS = "sign-in clients"
 """Where an application has its KnownClients."""
@@ -67,6 +77,15 @@ class Errand:
     client: PeoplesClient
     redirect_uri: str
     asked: AuthorizationRequest
+
+    def of_session(self) -> dict[str, Any]:
+        """What a session keeps of the request that opens it."""
+        return {
+            "client": self.client,
+            "asked": self.asked,
+            "redirect_uri": self.redirect_uri,
+            "user_agent": request.headers.get("User-Agent", ""),
+        }
 
     def lead_back(self, *parameters: tuple[str, str]) -> Response:
         """Lead the person back to the client."""
@@ -155,3 +174,33 @@ def show(
     """Answer a page of the errand, or of none; `errors` are those of its fields, `error` is about all of it."""
     given: dict[str, Any] = {"errors": {}, "error": None, "beside": "", **values}
     return show_form(template, client=errand and errand.client, school=school, **given)
+
+
+def count_unknown_school() -> None:
+    """Count a name that no school has; raises TooManyAttempts for an address that goes on."""
+    count_try(UNKNOWN_SCHOOLS, client_address(), message="Too many unknown schools. Try again later.")
+
+
+def password_hint() -> str | None:
+    """Say what is asked of a new password, where something is."""
+    return f"At least {MIN_LENGTH} characters, and not a common password or name." if is_strict() else None
+
+
+def new_password_errors(form: dict[str, str]) -> dict[str, str]:
+    """Say what is wrong with a new password that was typed twice, before the policy is asked."""
+    password, again = form.get("new_password", ""), form.get("again", "")
+    if not password:
+        return {"new_password": "Enter a new password."}
+    if password != again:
+        return {"again": "The two are not the same. Type both anew."}
+    try:
+        _passwords.load({"password": password})
+    except ValidationError as error:
+        return {"new_password": " ".join(error.messages_dict["password"])}
+    return {}
+
+
+def faults_of(error: Invalid) -> dict[str, str]:
+    """Say what the policy misses in a new password: `Must have at least 10 characters.`"""
+    faults: Any = error.errors["password"]
+    return {"new_password": " ".join(f"{fault[:1].upper()}{fault[1:]}." for fault in faults)}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from school_service.auth.login_throttle import LoginThrottle
+from school_service.auth.login_throttle import LoginThrottle, WrongCodes
+from school_service.auth.signing_key import SigningKeys
 from school_service.core.database import db, request_context
+from school_service.features.invitations import taking
 from school_service.features.people.models import User, must_change_password
 from school_service.features.people.users import service as users
 from school_service.features.sign_in.pages.requests import AuthorizationRequest
@@ -29,7 +31,9 @@ def sign_in(
 
     Raises WrongPassword, TooManyAttempts, Busy.
     """
-    user = users.sign_in(username=username, password=password, throttle=throttle, username_hash=username_hash)
+    user = users.sign_in(
+        username=username, password=password, throttle=throttle, username_hash=username_hash, audited=False
+    )
     must_change = db.session.scalar(select(must_change_password()).where(User.id == user.id))
     if must_change:
         users.audit_sign_in(user, client=client.id)
@@ -53,6 +57,26 @@ def change_password(
     user = users.replace_given_password(
         user_id=step.user_id, session_number=step.session_number, password=password
     )
+    return _open_session(user, client, asked, redirect_uri, user_agent)
+
+
+def take_invitation(
+    *,
+    code: str,
+    password: str,
+    keys: SigningKeys,
+    wrong_codes: WrongCodes,
+    client: PeoplesClient,
+    asked: AuthorizationRequest,
+    redirect_uri: str,
+    user_agent: str,
+) -> str:
+    """Set the password of whom an invitation is for, and sign them in; returns the code for the client.
+
+    Raises WrongPassword for an invitation's code that is not valid, TooManyAttempts, Invalid for a password that is not
+    taken, Busy.
+    """
+    user = taking.take_invitation(code=code, password=password, keys=keys, wrong_codes=wrong_codes)
     return _open_session(user, client, asked, redirect_uri, user_agent)
 
 

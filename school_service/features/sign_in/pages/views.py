@@ -7,19 +7,26 @@ from __future__ import annotations
 
 import time
 from functools import partial
+from mimetypes import guess_type
 from typing import Any
+from uuid import UUID
 
 from flask import Blueprint, Response, request
-from limits import RateLimitItemPerMinute
 from marshmallow import ValidationError
 
-from school_service.auth.login_throttle import LoginThrottle, count_try
-from school_service.auth.passwords import MIN_LENGTH, is_strict
-from school_service.core.errors import Invalid, TooManyAttempts, WrongPassword
-from school_service.features.people.users.schemas import LoginSchema, PasswordSchema
+from school_service.auth.login_throttle import LoginThrottle
+from school_service.auth.principal import CANONICAL_UUID
+from school_service.core.errors import Invalid, NotFound, TooManyAttempts, WrongPassword
+from school_service.features.people.users.schemas import LoginSchema
+from school_service.features.results.letterheads import service as letterheads
+from school_service.features.results.models import LOGO
 from school_service.features.sign_in.pages import service
 from school_service.features.sign_in.pages.answers import (
     Errand,
+    count_unknown_school,
+    faults_of,
+    new_password_errors,
+    password_hint,
     public_url,
     read_errand,
     require_open,
@@ -32,16 +39,18 @@ from school_service.features.sign_in.pages.steps import LIFETIME, Step, read_ste
 from school_service.web.client_address import client_address
 from school_service.web.pages import read_own_form
 from school_service.web.request_log import log_of_request
-from school_service.web.request_scope import acting_as_client, app_state, attempted_username
+from school_service.web.request_scope import acting_as_client, app_state, attempted_username, in_transaction
+from tenants.connections.binding import SchoolBinding
+from tenants.exceptions import SchoolSuspended, SchoolUpgrading, UnknownSchool
 from tenants.registry.sign_in import SchoolOfClient
 
-UNKNOWN_SCHOOLS = RateLimitItemPerMinute(60, namespace="unknown-school")
-"""Of one address."""
+LOGO_MAX_AGE = 3600
+"""Seconds for which any cache may keep a logo."""
 
 _WRONG = "The username or the password is wrong."
 _UNKNOWN_SCHOOL = "No school of this app has this name. Compare it with what your school told you."
 _BEGIN_ANEW = f"Too much time has passed, more than {LIFETIME // 60} minutes. Sign in once more."
-_credentials, _passwords = LoginSchema(), PasswordSchema(only=("password",))
+_credentials = LoginSchema()
 
 blp = Blueprint("sign_in", __name__, url_prefix="/auth", template_folder="templates")
 blp.register_error_handler(Exception, show_problem)
@@ -72,7 +81,7 @@ def _show_schools(errand: Errand, named: str | None) -> Response:
     error = None
     if named is not None:
         error = _UNKNOWN_SCHOOL
-        count_try(UNKNOWN_SCHOOLS, client_address(), message="Too many unknown schools. Try again later.")
+        count_unknown_school()
     choice = [
         {"name": one.name, "address": errand.query.address(str(one.id))} for one in errand.client.schools
     ]
@@ -88,7 +97,7 @@ def _show_schools(errand: Errand, named: str | None) -> Response:
 
 
 def _show_sign_in(errand: Errand, school: SchoolOfClient, *, username: str, **values: Any) -> Response:
-    here = errand.query.address(school.short_name or str(school.id))
+    here = errand.query.address(school.known_as)
     return show(
         "sign_in.html",
         errand,
@@ -120,7 +129,7 @@ def _sign_in(errand: Errand, school: SchoolOfClient, form: dict[str, str]) -> Re
                 **credentials,
                 throttle=throttle,
                 username_hash=attempted_username(realm, credentials["username"]),
-                **_of_session(errand),
+                **errand.of_session(),
             )
     except WrongPassword:
         return show_again(status=422, error=_WRONG, errors=both)
@@ -144,7 +153,7 @@ def _change_password(errand: Errand, school: SchoolOfClient, form: dict[str, str
         try:
             with acting_as_client(errand.client.id, school.id):
                 code = service.change_password(
-                    step=step, password=form["new_password"], **_of_session(errand)
+                    step=step, password=form["new_password"], **errand.of_session()
                 )
             return errand.lead_back(("code", code))
         except Invalid as error:
@@ -164,42 +173,28 @@ def _show_new_password(
         errand,
         school=school,
         step=value or sign_step(app_state().verifier.keys, step, at=time.time()),
-        action=errand.query.address(school.short_name or str(school.id)),
+        action=errand.query.address(school.known_as),
         hint=password_hint(),
         **values,
     )
 
 
-def _of_session(errand: Errand) -> dict[str, Any]:
-    """What a session keeps of the request that opens it."""
-    return {
-        "client": errand.client,
-        "asked": errand.asked,
-        "redirect_uri": errand.redirect_uri,
-        "user_agent": request.headers.get("User-Agent", ""),
-    }
-
-
-def password_hint() -> str | None:
-    """Say what is asked of a new password, where something is."""
-    return f"At least {MIN_LENGTH} characters, and not a common password or name." if is_strict() else None
-
-
-def new_password_errors(form: dict[str, str]) -> dict[str, str]:
-    """Say what is wrong with a new password that was typed twice, before the policy is asked."""
-    password, again = form.get("new_password", ""), form.get("again", "")
-    if not password:
-        return {"new_password": "Enter a new password."}
-    if password != again:
-        return {"again": "The two are not the same. Type both anew."}
+@blp.get("/<school>/logo")
+def logo(school: str) -> Response:
+    """Show the logo of a school's letterhead to whoever asks; what is not there, or closed, is the same 404."""
     try:
-        _passwords.load({"password": password})
-    except ValidationError as error:
-        return {"new_password": " ".join(error.messages_dict["password"])}
-    return {}
+        with in_transaction(SchoolBinding(_id(school), read_only=True)):
+            name, picture = letterheads.read_picture(LOGO)
+    except (NotFound, UnknownSchool, SchoolSuspended, SchoolUpgrading):
+        raise NotFound("There is no logo at this address.") from None
+    response = Response(picture, mimetype=guess_type(name)[0])
+    response.cache_control.public = True
+    response.cache_control.max_age = LOGO_MAX_AGE
+    return response
 
 
-def faults_of(error: Invalid) -> dict[str, str]:
-    """Say what the policy misses in a new password: `Must have at least 10 characters.`"""
-    faults: Any = error.errors["password"]
-    return {"new_password": " ".join(f"{fault[:1].upper()}{fault[1:]}." for fault in faults)}
+def _id(school: str) -> UUID:
+    """Read the id of a school; raises NotFound for what is none."""
+    if not CANONICAL_UUID.fullmatch(school):
+        raise NotFound("There is no logo at this address.")
+    return UUID(school)
