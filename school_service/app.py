@@ -92,10 +92,10 @@ from tenants.placement import Placement
 # In the order in which the document shows them.
 FEATURES = (
     users,
-    identities,
-    invitations,
-    photos,
     user_sessions,
+    invitations,
+    identities,
+    photos,
     me,
     roles,
     role_reaches,

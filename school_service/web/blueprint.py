@@ -315,11 +315,17 @@ class Blueprint(flask_smorest.Blueprint):
 
         return decorate
 
-    def if_match(self, read: Callable[..., BoundQuery], *locks: Lock) -> Callable[[View], View]:
+    def if_match(
+        self,
+        read: Callable[..., BoundQuery],
+        *locks: Lock,
+        render: Callable[[BoundQuery], bytes | None] = render_one,
+    ) -> Callable[[View], View]:
         """Refuse a change of a record that is not as the request's If-Match says, innermost of a view's decorators.
 
         `read` is the read model that GET answers the record with; the `locks` are those that the view's service
-        takes, in its order. Each gets the ids of the path. Without the header nothing is read.
+        takes, in its order. Each gets the ids of the path. `render` makes what GET answers, of a picture
+        its bytes. Without the header nothing is read.
         """
 
         def decorate(view: View) -> View:
@@ -327,7 +333,7 @@ class Blueprint(flask_smorest.Blueprint):
             def matching(*arguments: Any, **parameters: Any) -> Any:
                 if IF_MATCH in request.environ:
                     ids = tuple(parameters.values())
-                    check_if_match(read(*ids), *(lock(*ids) for lock in locks))
+                    check_if_match(read(*ids), *(lock(*ids) for lock in locks), render=render)
                 return view(*arguments, **parameters)
 
             note(matching, if_match=True)

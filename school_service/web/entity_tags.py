@@ -6,6 +6,7 @@ A tag is strong: the hash of the bytes that answer the record.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 from flask import Response, request
 
@@ -42,12 +43,14 @@ def tagged_picture(content: bytes, media_type: str) -> Response:
     return response
 
 
-def check_if_match(read: BoundQuery, *locks: Executable) -> None:
+def check_if_match(
+    read: BoundQuery, *locks: Executable, render: Callable[[BoundQuery], bytes | None] = render_one
+) -> None:
     """Compare the tags in If-Match with the record as it is once it is locked, in one round trip with the locks.
 
-    What is not there is left to whoever changes it. Raises PreconditionFailed.
+    `render` makes what a GET answers. What is not there is left to whoever changes it. Raises PreconditionFailed.
     """
-    body = render_one(in_one_round_trip(*locks, read=read))
+    body = render(in_one_round_trip(*locks, read=read))
     if body is not None and not request.if_match.contains(_tag(body)):
         raise PreconditionFailed("The record is not what If-Match names: it was changed. Read it again.")
 

@@ -10,10 +10,13 @@ from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
+from school_service.core.statements import row_lock
+from school_service.features.people.models import User
 from school_service.features.people.users.schemas import UserSchema
 from school_service.features.photos import reads, service
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import sought_text
+from school_service.web.rendering import render_bytes
 from school_service.web.request_scope import current_principal
 from school_service.web.schemas import Schema
 
@@ -59,7 +62,8 @@ class Photo(MethodView):
 
     @blp.requires(Permission.USERS_WRITE)
     @blp.answers(404)
-    @blp.returns(UserSchema)
+    @blp.returns(UserSchema, tagged=False)
+    @blp.if_match(reads.photo, row_lock(User), render=render_bytes)
     def delete(self, id: UUID) -> Any:
         """Take the photo of a user away; needs every permission that the user has."""
         return service.delete_photo(user_id=id, principal=current_principal())

@@ -8,7 +8,6 @@ import pytest
 
 from tests.factories import UNKNOWN_ID
 from tests.features.invitations.test_invitations import an_account, code_of, expire, invite, is_refused
-from tests.threads import run_concurrently
 
 NOT_LINKED = "This sign-in is linked to no account of the school."
 pytestmark = pytest.mark.usefixtures("state")
@@ -336,31 +335,3 @@ class TestInvitations:
             assert is_refused(ada.post("/me/identities", {"code": "K7QM-4TZ9-XDR2"}))
         answer = ada.post("/me/identities", {"code": "K7QM-4TZ9-XDR2"})
         assert (answer.status_code, "Retry-After" in answer.headers) == (429, True)
-
-
-def test_of_twenty_at_once_one_is_linked(committing, provider, link_users):
-    api = committing.api
-    link_users(api)
-    student = an_account(api, committing)
-    code = code_of(api, student)
-    claims = {"email": "ada@example.com", "email_verified": True}
-
-    def linking(number):
-        client = outside(api.using(), provider, f"somebody {number}", **claims)
-        return client.post("/me/identities", {"code": code}).status_code
-
-    answers = run_concurrently(20, linking)
-
-    assert answers.count(200) == 1
-    assert set(answers) <= {200, 401, 429}
-    assert [one["subject"] for one in listed(api, student)] == [f"somebody {answers.index(200)}"]
-    other = an_account(api, committing)
-    api.ok(invite(api, other, emails=["ada@example.com"]))
-    answers = run_concurrently(
-        8,
-        lambda number: (
-            outside(api.using(), provider, f"else {number}", **claims).post("/me/identities", {}).status_code
-        ),
-    )
-    assert sorted(answers) == [200] + [403] * 7
-    assert len(listed(api, other)) == 1

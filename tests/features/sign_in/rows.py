@@ -53,14 +53,28 @@ def store_session(school: Any, user_id: str) -> str:
         return str(session.id)
 
 
+def store_identity(school: Any, user_id: str) -> str:
+    """Link an account to an identity of its own; needs an application context. Returns the link's id."""
+    with in_transaction(SchoolBinding(UUID(str(school)))):
+        link = UserIdentity(
+            user_id=UUID(user_id),
+            issuer="https://id.example.com",
+            subject=f"zxq {uuid4()}",
+            way=BY_EMAIL,
+            created_by=user_id,
+            created_by_name="Ada Zxq",
+        )
+        db.session.add(link)
+        db.session.flush()
+        return str(link.id)
+
+
 def store_ways_in(school: Any, user_id: str) -> None:
     """Store an identity, an open invitation and a photo of a user; needs an application context."""
     by = {"created_by": user_id, "created_by_name": "Ada Zxq"}
+    store_identity(school, user_id)
     with in_transaction(SchoolBinding(UUID(str(school)))):
         account = UUID(user_id)
-        identity = UserIdentity(
-            user_id=account, issuer="https://id.example.com", subject=f"zxq {user_id}", way=BY_EMAIL, **by
-        )
         invitation = Invitation(
             user_id=account,
             code_hash=uuid4().hex,
@@ -71,4 +85,5 @@ def store_ways_in(school: Any, user_id: str) -> None:
         photo = UserPhoto(
             user_id=account, image=b"\xff\xd8 zxq" * 20, width=480, height=600, sha256=uuid4().hex * 2
         )
-        db.session.add_all([identity, invitation, photo])
+        db.session.add_all([invitation, photo])
+        db.session.get_one(User, account).photo = photo.sha256[:12]
