@@ -34,6 +34,8 @@ def tenancy_of(settings: Settings) -> Tenancy:
         version=__version__,
         backup_recipients=settings.backup_recipients,
         permissions=tuple(map(str, Permission)),
+        cors_origins=settings.cors_origins,
+        not_restored=("user_sessions", "invitations"),
     )
 
 

@@ -60,7 +60,8 @@ class Tenancy:
     drafted from. `operator_entry` gives the row of the audit log that says what the operator did.
     `version` is that of the program, for the records that outlive it. `backup_recipients` are the public keys to which
     every backup is encrypted; none: backups are not encrypted. `permissions` are those that a client can be granted by
-    name.
+    name, `cors_origins` those of pages whose scripts may read answers. `not_restored` are the tables that a restored
+    school begins without rows in: what has ended since the backup was made would be there again.
     """
 
     admin_url: URL
@@ -77,6 +78,8 @@ class Tenancy:
     version: str = field(default="unknown", kw_only=True)
     backup_recipients: tuple[str, ...] = field(default=(), kw_only=True)
     permissions: tuple[str, ...] = field(default=(), kw_only=True)
+    cors_origins: tuple[str, ...] = field(default=(), kw_only=True)
+    not_restored: tuple[str, ...] = field(default=(), kw_only=True)
 
     @cached_property
     def admin(self) -> Engine:
