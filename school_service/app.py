@@ -18,6 +18,10 @@ from school_service.auth.tokens import TokenVerifier
 from school_service.config import ConfigError, Settings
 from school_service.core.database import HEALTH_BIND, METRICS_BIND, db
 from school_service.core.shares import Shares
+from school_service.features.attendance.codes.views import blp as attendance_codes
+from school_service.features.attendance.registers.views import blp as registers
+from school_service.features.attendance.school_days.views import blp as school_days
+from school_service.features.attendance.settings.views import blp as attendance_settings
 from school_service.features.audit.service import insertion
 from school_service.features.audit.views import blp as audit
 from school_service.features.auth_provider.views import blp as auth_provider
@@ -85,6 +89,7 @@ FEATURES = (
     sessions,
     session_copies,
     term_calendars,
+    school_days,
     classrooms,
     subjects,
     students,
@@ -98,6 +103,7 @@ FEATURES = (
     gradebooks,
     absences,
     scoresheets,
+    registers,
     metrics,
     comments,
     results,
@@ -112,6 +118,8 @@ FEATURES = (
     school_settings,
     grade_configs,
     result_settings,
+    attendance_settings,
+    attendance_codes,
     letterheads,
     graduates,
     contacts,
