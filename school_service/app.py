@@ -22,6 +22,7 @@ from school_service.features.attendance.codes.views import blp as attendance_cod
 from school_service.features.attendance.registers.views import blp as registers
 from school_service.features.attendance.school_days.views import blp as school_days
 from school_service.features.attendance.settings.views import blp as attendance_settings
+from school_service.features.attendance.sheets.views import blp as register_sheets
 from school_service.features.audit.service import insertion
 from school_service.features.audit.views import blp as audit
 from school_service.features.auth_provider.views import blp as auth_provider
@@ -104,6 +105,7 @@ FEATURES = (
     absences,
     scoresheets,
     registers,
+    register_sheets,
     metrics,
     comments,
     results,

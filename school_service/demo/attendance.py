@@ -92,11 +92,7 @@ def make_registers(context: DemoContext) -> None:
 def _term_of_today() -> tuple[str, date]:
     """Find the term that today is in, and the first day of half a term until today."""
     term, start = max(
-        (
-            (term, start)
-            for term, (start, _) in zip(TERMS, term_dates(), strict=True)
-            if start <= TODAY
-        ),
+        ((term, start) for term, (start, _) in zip(TERMS, term_dates(), strict=True) if start <= TODAY),
         key=lambda found: found[1],
     )
     return term, max(start, TODAY - HALF_A_TERM)

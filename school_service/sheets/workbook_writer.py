@@ -137,7 +137,9 @@ def frame_of(layouts: tuple[SheetLayout, ...]) -> Frame:
         for styles_of_column in chain.from_iterable(layout.styles):
             if styles_of_column not in numbers:
                 numbers[styles_of_column] = _style_numbers(sheet, styles_of_column)
-    styles = [tuple(tuple(numbers[column] for column in rows) for rows in layout.styles) for layout in layouts]
+    styles = [
+        tuple(tuple(numbers[column] for column in rows) for rows in layout.styles) for layout in layouts
+    ]
     new_cells = [
         tuple(_style_number(sheet, style) for style in layout.new_cells)
         for sheet, layout in zip(sheets, layouts, strict=True)
@@ -313,7 +315,9 @@ def _merged(sheet: Sheet) -> str:
     if not sheet.merged:
         return ""
     if sheet.layout.protected is not None:
-        raise RuntimeError(f"the cells of the sheet {sheet.layout.title}, which is protected, can't be merged")
+        raise RuntimeError(
+            f"the cells of the sheet {sheet.layout.title}, which is protected, can't be merged"
+        )
     ranges = "".join(f'<mergeCell ref="{cells}"/>' for cells in sheet.merged)
     return f'<mergeCells count="{len(sheet.merged)}">{ranges}</mergeCells>'
 

@@ -215,17 +215,19 @@ def lock_registers(
     *,
     principal: Principal | None = None,
     bound: bool = True,
+    made: bool = True,
 ) -> Locked:
     """Make the registers of a batch that are not there, lock them all, and read what they have, in one round trip.
 
-    The times are in the order of days and parts, and each once; with a cohort subject they are its lessons. Raises as
-    `mark_register`; unless they are `bound` to be changed while they are young, not for their age.
+    The times are in the order of days and parts, and each once; with a cohort subject they are its lessons. Unless they
+    are to be `made`, as nothing is stored, one that is not there has no id. Raises as `mark_register`; unless they are
+    `bound` to be changed while they are young, not for their age.
     """
     days, parts = [day for day, _ in times], [part for _, part in times]
     for _ in range(MOST_TRIES):
         found = execute(
             share_days(),
-            _make(batch, days, parts, new_ids(len(times)), cohort_subject),
+            *([_make(batch, days, parts, new_ids(len(times)), cohort_subject)] if made else []),
             _lock(batch, days, parts, cohort_subject),
             reads.judged(batch, days, parts, cohort_subject),
         )
@@ -235,7 +237,7 @@ def lock_registers(
         rows = orjson.loads(found["registers"])
         for (day, _), row in zip(times, rows, strict=True):
             _refuse_time(day, row, found, principal, bound=bound)
-        if all(row["id"] for row in rows):
+        if all(row["id"] for row in rows) or not made:
             codes = orjson.loads(found["codes"]) or [
                 {"code": code, "kind": kind} for code, _, kind in DEFAULT_CODES
             ]

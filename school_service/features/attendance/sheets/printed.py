@@ -31,9 +31,9 @@ _SURNAME_FIRST = "SURNAME_FIRST"
 def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     """Write the register of a batch in a term, to be printed: the file's name and the workbook.
 
-    `term` is FIRST, SECOND or THIRD of the batch's session, or the id of a term. Only registers that are submitted stand
-    in it, so that its totals are the students' sums. Raises Invalid for an unknown batch or term, and for a term of
-    another session.
+    `term` is FIRST, SECOND or THIRD of the batch's session, or the id of a term. Only registers that are submitted
+    stand in it, so that its totals are the students' sums. Raises Invalid for an unknown batch or term, and for a term
+    of another session.
     """
     found = find_batch(batch, field="batch")
     of_term = find_term(term, found)

@@ -46,9 +46,11 @@ def week(batch_id: UUID, days: list[date], reach: Reach | None = None) -> Query:
     kept = _day_registers(batch_id, Register.date == any_(cast(days, ARRAY(Date)))).cte("kept")
     settings = calendar.settings().cte("settings")
     given = unnest_rows("given", None, day=(Date, days))
-    each = func.unnest(calendar.day_parts(settings.c.parts)).table_valued(
-        column("part", String), with_ordinality="number"
-    ).render_derived("each")
+    each = (
+        func.unnest(calendar.day_parts(settings.c.parts))
+        .table_valued(column("part", String), with_ordinality="number")
+        .render_derived("each")
+    )
     is_kept = select(kept.c.id).where(kept.c.date == given.c.day, kept.c.part == each.c.part).exists()
     is_taught = calendar.is_open(given.c.day, each.c.part, settings.c.weekdays) & calendar.term_of(
         Cohort.session_id, given.c.day
@@ -112,7 +114,9 @@ def term(batch_id: UUID, term_id: UUID, reach: Reach | None = None) -> Query:
     `[date, part, code, kind]`: of two for one time the one that counts, in whichever arm.
     """
     settings = calendar.settings().cte("settings")
-    kept = _day_registers(batch_id, Register.term_id == term_id).where(Register.state == SUBMITTED).cte("kept")
+    kept = (
+        _day_registers(batch_id, Register.term_id == term_id).where(Register.state == SUBMITTED).cte("kept")
+    )
     people = in_register(batch_id, None, kept).cte("people")
     code = func.coalesce(Mark.correction_code, Mark.code)
     # PRESENT, LATE, EXCUSED, ABSENT is the alphabet backwards: the greatest is the one that counts.
@@ -123,7 +127,9 @@ def term(batch_id: UUID, term_id: UUID, reach: Reach | None = None) -> Query:
             Register.date,
             Register.part,
             func.max(of_kind).label("kind"),
-            func.array_agg(aggregate_order_by(code, of_kind.desc(), code), type_=ARRAY(Text))[1].label("code"),
+            func.array_agg(aggregate_order_by(code, of_kind.desc(), code), type_=ARRAY(Text))[1].label(
+                "code"
+            ),
         )
         .join(Register, Register.id == Mark.register_id)
         .where(
@@ -220,9 +226,11 @@ def _codes() -> Any:
 
 def _days(term_id: Any, settings: Any, kept: Any, counting: Any) -> Any:
     """The days of a term as they are printed: a JSON array."""
-    number = func.generate_series(0, TermCalendar.end_date - TermCalendar.start_date).table_valued(
-        column("number")
-    ).render_derived("after_first")
+    number = (
+        func.generate_series(0, TermCalendar.end_date - TermCalendar.start_date)
+        .table_valued(column("number"))
+        .render_derived("after_first")
+    )
     of_calendar = (
         select(cast(TermCalendar.start_date + number.c.number, Date).label("date"))
         .select_from(TermCalendar)
@@ -233,9 +241,7 @@ def _days(term_id: Any, settings: Any, kept: Any, counting: Any) -> Any:
     open_parts = calendar.open_parts(each.c.date, settings.c.parts, settings.c.weekdays)
     is_marked = each.c.date.in_(select(counting.c.date).union_all(select(kept.c.date)))
     is_shown = (
-        calendar.is_weekday(each.c.date, settings.c.weekdays)
-        | (func.cardinality(open_parts) > 0)
-        | is_marked
+        calendar.is_weekday(each.c.date, settings.c.weekdays) | (func.cardinality(open_parts) > 0) | is_marked
     )
     day = func.json_build_object(
         "date", each.c.date, "parts", open_parts, "name", calendar.day_name(each.c.date)

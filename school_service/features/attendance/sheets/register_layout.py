@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from decimal import ROUND_HALF_UP, Decimal
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby, pairwise
 
 from openpyxl.utils import get_column_letter
@@ -127,7 +127,10 @@ _PAGE_WIDTH = 16.54 - 2 * 0.3  # of A3 in landscape, between the margins, in inc
 _PAGE_HEIGHT = 11.69 - sum(_MARGINS)
 _POINT = 1 / 72  # of an inch
 _CHARACTER = 9.4 / 96  # inches: the widest digit of the fonts that programs without Calibri take in its place
-_LEAST_SCALE, _USUAL_SCALE = 55, 60  # percent: of the smallest figures that are read well, and of those of a page
+_LEAST_SCALE, _USUAL_SCALE = (
+    55,
+    60,
+)  # percent: of the smallest figures that are read well, and of those of a page
 _TITLE_HEIGHT, _LINE_HEIGHT, _HEADING_HEIGHT = 24, 16, 62
 
 
@@ -162,15 +165,14 @@ class _Layout:
 
     def __init__(self, register: PrintedRegister) -> None:
         self.register = register
-        self.taken_by_week = [
-            [(day.date, part) for day in week for part in register.parts if (day.date, part) in register.taken]
+        # With those in which a student was marked in another arm, before they came.
+        self.called = register.taken.union(slot for student in register.students for slot in student.marks)
+        self.called_by_week = [
+            [(day.date, part) for day in week for part in register.parts if (day.date, part) in self.called]
             for week in register.weeks
         ]
-        self.taken = [slot for week in self.taken_by_week for slot in week]
         self.identity = list(self._identity())
-        self.weeks = [
-            list(self._week(number, days)) for number, days in enumerate(register.weeks, 1)
-        ]
+        self.weeks = [list(self._week(number, days)) for number, days in enumerate(register.weeks, 1)]
         self.totals = list(self._totals())
         self.columns = [*self.identity, *(column for week in self.weeks for column in week), *self.totals]
 
@@ -267,15 +269,15 @@ class _Layout:
     def _week(self, number: int, days: Sequence[PrintedDay]) -> Iterator[_Column]:
         first, last = days[0].date, days[-1].date
         week = f"Week {number}: {_span(first, last)}"
-        slots = self.taken_by_week[number - 1]
+        slots = self.called_by_week[number - 1]
         for day in days:
             for position, part in enumerate(self.register.parts):
                 slot = (day.date, part)
                 yield _Column(
                     (week, *_day_headings(day.date, part, first=position == 0)),
                     3.1 if len(self.register.parts) > 1 else 5.6,
-                    lambda _, student, slot=slot: _shown(student.marks.get(slot)),
-                    lambda row, slot=slot: row.of_slot(slot) if slot in self.register.taken else None,
+                    partial(_mark_of, slot),
+                    partial(self._present_in, slot),
                     is_closed=part not in day.open_parts,
                     closed_name=day.name if part not in day.open_parts else None,
                 )
@@ -298,8 +300,11 @@ class _Layout:
             closes_week=True,
         )
 
+    def _present_in(self, slot: Slot, row: _SummaryRow) -> Value:
+        return row.of_slot(slot) if slot in self.called else None
+
     def _totals(self) -> Iterator[_Column]:
-        slots = self.taken
+        slots = [slot for week in self.called_by_week for slot in week]
         figures: tuple[tuple[str, Callable[[PrintedStudent], Value]], ...] = (
             ("Times opened", lambda student: len(student.marks)),
             ("Present", lambda student: sum(mark.is_present for mark in student.marks.values())),
@@ -312,7 +317,7 @@ class _Layout:
             yield _Column(
                 ("Term" if number == 0 else "", "", heading),
                 7.6 if heading == "Percent" else 5.8,
-                lambda _, student, figure=figure: figure(student),
+                partial(_figure_of, figure),
                 (lambda row: row.of_slots(slots)) if heading == "Present" else (lambda _: None),
                 style=_CELL._replace(bold=heading in ("Times opened", "Present", "Absent")),
                 upright=True,
@@ -327,15 +332,20 @@ class _Layout:
         for label, of in (("Boys present", boys), ("Girls present", girls), ("Present", students)):
             yield _SummaryRow(
                 label,
-                lambda slot, of=of: sum(student.present([slot]) for student in of),
-                lambda slots, of=of: sum(student.present(slots) for student in of),
+                partial(_present_of, of),
+                partial(_present_in_all, of),
             )
-        yield _SummaryRow("Times opened", lambda _: 1, len)
-        yield _SummaryRow(
-            "Average present",
-            lambda _: None,
-            lambda slots: _average(sum(student.present(slots) for student in students), len(slots)),
-        )
+        yield _SummaryRow("Times opened", lambda slot: int(slot in self.register.taken), self._opened)
+        yield _SummaryRow("Average present", lambda _: None, self._average)
+
+    def _opened(self, slots: Sequence[Slot]) -> int:
+        """How often the class was called."""
+        return sum(slot in self.register.taken for slot in slots)
+
+    def _average(self, slots: Sequence[Slot]) -> Value:
+        """How many were present on average when the class was called."""
+        taken = [slot for slot in slots if slot in self.register.taken]
+        return _average(_present_in_all(self.register.students, taken), len(taken))
 
     def _key(self) -> list[str]:
         return ["   ".join(f"{code} = {name}" for code, name in self.register.codes)]
@@ -350,7 +360,7 @@ class _Layout:
         return rows
 
     def _closed_blocks(self) -> Iterator[tuple[int, int]]:
-        """Find the columns of closed days that follow each other in a week and have one name: the first and the last."""
+        """Find the first and the last column of closed days of one name that follow each other in a week."""
         position = len(self.identity)
         for week in self.weeks:
             places = range(position, position + len(week))
@@ -430,8 +440,8 @@ def _range(first_column: int, first_row: int, last_column: int, last_row: int) -
 
 
 def _heading(column: _Column, level: int) -> ColumnStyles:
-    style = _HEADING._replace(wrapped=level == 2, size=9 if level == 1 else 10)  # noqa: PLR2004 -- the lowest of three
-    if level == 2 and column.upright:  # noqa: PLR2004
+    style = _HEADING._replace(wrapped=level == 2, size=9 if level == 1 else 10)
+    if level == 2 and column.upright:
         style = style._replace(upwards=True)
     if column.is_closed:
         style = style._replace(fill=_CLOSED)
@@ -480,6 +490,22 @@ def _shown(mark: PrintedMark | None) -> Value:
     if mark is None:
         return None
     return mark.code if mark.is_present else Marked(mark.code)
+
+
+def _mark_of(slot: Slot, _number: int, student: PrintedStudent) -> Value:
+    return _shown(student.marks.get(slot))
+
+
+def _figure_of(figure: Callable[[PrintedStudent], Value], _number: int, student: PrintedStudent) -> Value:
+    return figure(student)
+
+
+def _present_of(students: Sequence[PrintedStudent], slot: Slot) -> Value:
+    return _present_in_all(students, [slot])
+
+
+def _present_in_all(students: Sequence[PrintedStudent], slots: Sequence[Slot]) -> int:
+    return sum(student.present(slots) for student in students)
 
 
 def _percent(student: PrintedStudent) -> Decimal | None:

@@ -19,7 +19,9 @@ from school_service.web.blueprint import Blueprint
 from school_service.web.request_scope import current_principal
 from school_service.web.schemas import UploadedRowsSchema
 
-blp = Blueprint("register sheets", __name__, description="Registers to fill in, a week at a time, and to print.")
+blp = Blueprint(
+    "register sheets", __name__, description="Registers to fill in, a week at a time, and to print."
+)
 
 
 @blp.route("/registers/download-sheet")
@@ -31,7 +33,7 @@ class RegisterSheetToFillIn(MethodView):
     @blp.answers(409)
     @blp.returns_file()
     def get(self, filters: dict[str, Any]) -> Any:
-        """Download a week's registers: an Excel workbook with a row for each student and a column for each open part."""
+        """Download a week's registers: an Excel workbook with a column for each open part."""
         return week.download(**filters)
 
 
@@ -47,9 +49,9 @@ class FilledInRegisterSheet(MethodView):
     def post(self, file: FileStorage, options: dict[str, Any]) -> Any:
         """Mark registers by a filled-in sheet, all or none; a blank cell leaves what is there alone.
 
-        A register in which nobody is unmarked then is submitted. The week is that which the sheet itself names, where it
-        has a sheet Details. What was changed since the sheet was downloaded is 409: `errors.rows` names each, and who
-        changed it.
+        A register in which nobody is unmarked then is submitted. The week is that which the sheet itself names, where
+        it has a sheet Details. What was changed since the sheet was downloaded is 409: `errors.rows` names each, and
+        who changed it.
         """
         return week.upload(
             file=file.stream, file_name=file.filename or "", principal=current_principal(), **options

@@ -143,9 +143,9 @@ def upload(
 
     `week` is that of a sheet that does not name it itself; without it the columns tell the days, within the session. A
     cell that is blank leaves a mark alone. A register in which nobody is unmarked then is submitted. `dry_run` stores
-    nothing, and answers what would change, too, and who is not in the sheet. Raises Invalid for an unknown batch and what
-    is no sheet of this batch, InvalidRows naming every bad row, RowsChanged where something was changed since the sheet
-    was downloaded, unless `force` replaces it, and as marking a register does.
+    nothing, and answers what would change, too, and who is not in the sheet. Raises Invalid for an unknown batch and
+    what is no sheet of this batch, InvalidRows naming every bad row, RowsChanged where something was changed since the
+    sheet was downloaded, unless `force` replaces it, and as marking a register does.
     """
     found = find_batch(batch, field="batch")
     sheet_upload = _RegisterUpload(
@@ -302,9 +302,7 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
         person = self.registers[name].people.get(pupil.id)
         return None if person is None else person.code
 
-    def _replaced(
-        self, rows: Sequence[tuple[Pupil, Row, Sequence[tuple[str, str]]]]
-    ) -> Iterator[Replaced]:
+    def _replaced(self, rows: Sequence[tuple[Pupil, Row, Sequence[tuple[str, str]]]]) -> Iterator[Replaced]:
         """Find the marks that were changed since the download, and that the sheet would replace."""
         if self.download is None:
             return
@@ -384,5 +382,7 @@ def _named_week(details: Mapping[str, str]) -> date:
     except ValueError:
         found = None
     if found is None or found.weekday() != 0:
-        raise Invalid(f"{WEEK} on the sheet {DETAILS} is no Monday: download the sheet, and fill that one in.")
+        raise Invalid(
+            f"{WEEK} on the sheet {DETAILS} is no Monday: download the sheet, and fill that one in."
+        )
     return found

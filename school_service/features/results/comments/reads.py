@@ -10,8 +10,9 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
+from school_service.features.attendance.calendar import counts_registers
 from school_service.features.attendance.models import Mark, Register
-from school_service.features.attendance.sums import counts_registers, roll_up
+from school_service.features.attendance.sums import roll_up
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.reach import scopes

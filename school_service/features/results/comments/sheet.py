@@ -163,7 +163,9 @@ class _CommentUpload(ClassSheetUpload[Commented]):
         then = None if self.download is None else self.download.values_of(number).get(TIMES_PRESENT)
         if student is not None and times not in (student.times_present, then):
             remedy = "leave it as it is, or blank"
-            yield RowError(row.number, TIMES_PRESENT, INVALID, FROM_REGISTERS, f"{times.normalize():f}", remedy)
+            yield RowError(
+                row.number, TIMES_PRESENT, INVALID, FROM_REGISTERS, f"{times.normalize():f}", remedy
+            )
 
     def store(self, matched: _MatchedRows) -> RowCounts:
         given = [(student, row, _given(row)) for student, row in matched]

@@ -35,8 +35,9 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query, school_value
 from school_service.core.records import unnest_rows
+from school_service.features.attendance.calendar import counts_registers
 from school_service.features.attendance.models import Mark, Register
-from school_service.features.attendance.sums import counts_registers, roll_up
+from school_service.features.attendance.sums import roll_up
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Employee, FormTeacher, Student, User
 from school_service.features.results.figures.reads import term_results_in
@@ -240,9 +241,7 @@ def _attendance(times_opened: Column, rolled_up: FromClause) -> Column:
     present = TermComment.times_present
     typed = {"opened": times_opened, "present": present, "absent": times_opened - present}
     by_registers = counts_registers()
-    members = {
-        name: case((by_registers, rolled_up.c[name]), else_=figure) for name, figure in typed.items()
-    }
+    members = {name: case((by_registers, rolled_up.c[name]), else_=figure) for name, figure in typed.items()}
     return func.jsonb_build_object(*(part for member in members.items() for part in member))
 
 
