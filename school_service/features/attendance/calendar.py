@@ -85,7 +85,9 @@ def is_open(day: Any, part: Any, weekdays: Any) -> Column:
 
     def said(of: Any) -> Any:
         exception = aliased(SchoolDay)
-        return select(exception.status).where(exception.date == day, exception.part == of).scalar_subquery()
+        found = select(exception.status).where(exception.date == day, exception.part == of)
+        # Also where it stands in a subquery of one: the day is that of the statement around, however far.
+        return found.correlate_except(exception).scalar_subquery()
 
     usual = case(
         (is_weekday(day, weekdays), literal_column(f"'{OPEN}'")), else_=literal_column(f"'{CLOSED}'")
@@ -102,7 +104,7 @@ def open_parts(day: Any, parts: Any, weekdays: Any) -> Column:
         .render_derived()
     )
     found = select(each.c.part).where(is_open(day, each.c.part, weekdays)).order_by(each.c.number)
-    return func.array(found.scalar_subquery(), type_=ARRAY(Text))
+    return func.array(found.correlate_except(each).scalar_subquery(), type_=ARRAY(Text))
 
 
 def is_weekday(day: Any, weekdays: Any) -> Column:
@@ -114,7 +116,7 @@ def is_weekday(day: Any, weekdays: Any) -> Column:
 def is_exception(day: Any) -> Column:
     """Tell whether anything is said of a day."""
     exception = aliased(SchoolDay)
-    return exists().where(exception.date == day)
+    return exists().where(exception.date == day).correlate_except(exception)
 
 
 def day_name(day: Any, part: Any = None) -> Column:
@@ -125,7 +127,7 @@ def day_name(day: Any, part: Any = None) -> Column:
         named = named.where(or_(exception.part == part, exception.part == DAY))
     # DAY is the first of the alphabet.
     order = exception.part if part is None else exception.part.desc()
-    return named.order_by(order).limit(1).scalar_subquery()
+    return named.order_by(order).limit(1).correlate_except(exception).scalar_subquery()
 
 
 def term_of(session_id: Any, day: Any) -> Column:
@@ -137,6 +139,7 @@ def term_of(session_id: Any, day: Any) -> Column:
         .where(term.session_id == session_id, day.between(calendar.start_date, calendar.end_date))
         .order_by(term.term)
         .limit(1)
+        .correlate_except(term, calendar)
         .scalar_subquery()
     )
 

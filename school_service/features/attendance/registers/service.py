@@ -322,8 +322,8 @@ def _id_of(register: StoredRegister) -> UUID:
 
 def _correction_values(time: tuple[date, str], part: str | None, code: str) -> dict[str, Any]:
     day, of_day = time
-    of_lesson = {"part": LESSON, "period": int(of_day)}
-    return {"date": day, **({"part": part} if part else of_lesson), "code": code}
+    of_time = {"part": part} if part else {"part": LESSON, "period": int(of_day)}
+    return {"date": day, **of_time, "code": code}
 
 
 def _refuse_time(
