@@ -15,6 +15,7 @@ from school_service.core.errors import Conflict
 from school_service.core.idempotency import erase_answers
 from school_service.core.records import get, not_found, unnest_rows
 from school_service.core.statements import execute, statement
+from school_service.features.attendance.models import Mark, Register
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import SubjectTeacher
 from school_service.features.people.access import require_to_change
@@ -177,8 +178,11 @@ def _erase_account_of_guardian(user_id: UUID, pseudonym: str, principal: Princip
 def _erase_words(student: Student, user: User) -> None:
     """Erase what was said of a student in words, and who they were on their cards and transcripts; figures stay."""
     of_student = {"synchronize_session": False}
+    worded = Mark.note.is_not(None) | Mark.reason.is_not(None)
+    _lock_registers(Register.id.in_(select(Mark.register_id).where(Mark.student_id == student.id, worded)))
     for model, words in (
         (Absence, {"note": None}),
+        (Mark, {"note": None, "reason": None}),
         (TermComment, {"form_teacher_comment": None, "principal_comment": None}),
         (PromotionDecision, {"reason": None}),
     ):
@@ -216,12 +220,16 @@ def _erase_words(student: Student, user: User) -> None:
 
 
 def _erase_signatory(user: User) -> None:
-    """Replace the name under which somebody submitted, published or reopened results, or promoted, by the pseudonym."""
+    """Replace the name of somebody on what they submitted, published, promoted or marked, by the pseudonym."""
     name, actor = f"{user.first_name} {user.last_name}", str(user.id)
+    corrected = select(Mark.register_id).where(Mark.corrected_by == actor)
+    _lock_registers(or_(Register.changed_by == actor, Register.id.in_(corrected)))
     for model, acts in (
         (Submission, ("submitted",)),
         (Publication, ("published", "reopened")),
         (Promotion, ("committed", "undone")),
+        (Register, ("changed",)),
+        (Mark, ("corrected",)),
     ):
         done = {act: getattr(model, f"{act}_by") == actor for act in acts}
         values: dict[str, Any] = {
@@ -233,6 +241,12 @@ def _erase_signatory(user: User) -> None:
             execution_options={"synchronize_session": False},
         )
     _erase_submitter(name, actor)
+
+
+def _lock_registers(condition: Any) -> None:
+    """Lock registers FOR NO KEY UPDATE, in the order of their ids, before their marks are written."""
+    locking = select(Register.id).where(condition).order_by(Register.id).with_for_update(key_share=True)
+    db.session.execute(locking)
 
 
 def _erase_submitter(name: str, actor: str) -> None:
