@@ -10,7 +10,7 @@ from typing import Any
 
 import marshmallow as ma
 from marshmallow import fields
-from sqlalchemy import ARRAY, Boolean, Date, DateTime, Integer, Numeric, String, Uuid
+from sqlalchemy import ARRAY, Boolean, Date, DateTime, Integer, Numeric, String, Time, Uuid
 from sqlalchemy.dialects.postgresql import INET, JSONB
 from sqlalchemy.types import TypeEngine
 
@@ -56,6 +56,7 @@ _FIELDS: list[tuple[type[TypeEngine[Any]], type[Field]]] = [
     (Numeric, fields.Decimal),
     (DateTime, fields.AwareDateTime),
     (Date, fields.Date),
+    (Time, fields.Time),
     (JSONB, fields.Dict),
     (ARRAY, fields.Raw),
 ]

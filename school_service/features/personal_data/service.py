@@ -14,8 +14,8 @@ from school_service.core.database import db
 from school_service.core.errors import Conflict
 from school_service.core.idempotency import erase_answers
 from school_service.core.records import get, not_found, unnest_rows
-from school_service.core.statements import execute, statement
-from school_service.features.attendance.models import Mark, Register
+from school_service.core.statements import Executable, execute, statement
+from school_service.features.attendance.registers.erasure import without_name, without_words
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import SubjectTeacher
 from school_service.features.people.access import require_to_change
@@ -91,7 +91,7 @@ def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
         if db.session.scalar(enrolled) is not None:
             raise Conflict("The student is enrolled: take them out of the cohort first.")
         pseudonym = token_hex(16)
-        _erase_account(user, pseudonym, principal)
+        _erase_account(user, pseudonym, principal, *without_words(student.id))
         student.admission_number = f"erased-{pseudonym}"
         student.middle_name = student.dob = None
         remove_guardians(student.id)
@@ -178,11 +178,8 @@ def _erase_account_of_guardian(user_id: UUID, pseudonym: str, principal: Princip
 def _erase_words(student: Student, user: User) -> None:
     """Erase what was said of a student in words, and who they were on their cards and transcripts; figures stay."""
     of_student = {"synchronize_session": False}
-    worded = Mark.note.is_not(None) | Mark.reason.is_not(None)
-    _lock_registers(Register.id.in_(select(Mark.register_id).where(Mark.student_id == student.id, worded)))
     for model, words in (
         (Absence, {"note": None}),
-        (Mark, {"note": None, "reason": None}),
         (TermComment, {"form_teacher_comment": None, "principal_comment": None}),
         (PromotionDecision, {"reason": None}),
     ):
@@ -220,16 +217,12 @@ def _erase_words(student: Student, user: User) -> None:
 
 
 def _erase_signatory(user: User) -> None:
-    """Replace the name of somebody on what they submitted, published, promoted or marked, by the pseudonym."""
+    """Replace the name of somebody on what they submitted, published, reopened or promoted, by the pseudonym."""
     name, actor = f"{user.first_name} {user.last_name}", str(user.id)
-    corrected = select(Mark.register_id).where(Mark.corrected_by == actor)
-    _lock_registers(or_(Register.changed_by == actor, Register.id.in_(corrected)))
     for model, acts in (
         (Submission, ("submitted",)),
         (Publication, ("published", "reopened")),
         (Promotion, ("committed", "undone")),
-        (Register, ("changed",)),
-        (Mark, ("corrected",)),
     ):
         done = {act: getattr(model, f"{act}_by") == actor for act in acts}
         values: dict[str, Any] = {
@@ -241,12 +234,6 @@ def _erase_signatory(user: User) -> None:
             execution_options={"synchronize_session": False},
         )
     _erase_submitter(name, actor)
-
-
-def _lock_registers(condition: Any) -> None:
-    """Lock registers FOR NO KEY UPDATE, in the order of their ids, before their marks are written."""
-    locking = select(Register.id).where(condition).order_by(Register.id).with_for_update(key_share=True)
-    db.session.execute(locking)
 
 
 def _erase_submitter(name: str, actor: str) -> None:
@@ -294,7 +281,8 @@ def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
     return record, user
 
 
-def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
+def _erase_account(user: User, pseudonym: str, principal: Principal, *together: Executable) -> None:
+    """Erase an account; `together` are statements that go out in one round trip with what it does."""
     held = require_to_change(principal, user.id, "Erasing this person")
     was_deleted, moment = user.deleted_at is not None, now()
     user.username = f"erased-{pseudonym}"
@@ -306,7 +294,8 @@ def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
     erase_answers()
     _erase_signatory(user)
     db.session.flush()
-    unlinked = execute(_take_roles(user.id), _unlink_guardian(user.id))
+    renamed = without_name(str(user.id), f"{user.first_name} {user.last_name}")
+    unlinked = execute(*together, *renamed, _take_roles(user.id), _unlink_guardian(user.id))
     if unlinked is not None:
         audit_change(GUARDIAN, unlinked["id"], old={"user": user.id}, new={"user": None})
     if held.all_of_them and not was_deleted:
