@@ -19,6 +19,7 @@ from school_service.config import ConfigError, Settings
 from school_service.core.database import HEALTH_BIND, METRICS_BIND, db
 from school_service.core.shares import Shares
 from school_service.features.attendance.codes.views import blp as attendance_codes
+from school_service.features.attendance.overviews.views import blp as attendance
 from school_service.features.attendance.registers.views import blp as registers
 from school_service.features.attendance.school_days.views import blp as school_days
 from school_service.features.attendance.settings.views import blp as attendance_settings
@@ -106,6 +107,7 @@ FEATURES = (
     scoresheets,
     registers,
     register_sheets,
+    attendance,
     metrics,
     comments,
     results,

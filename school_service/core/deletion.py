@@ -60,7 +60,7 @@ WORDS = {
     "issued_transcripts": "issued transcripts",
     "left_out_students": "left-out students",
     "letterheads": "letterheads",
-    "marks": "marks of attendance",
+    "marks": "attendance marks",
     "metric_scores": "trait scores",
     "metrics": "metric records",
     "next_of_kin": "next of kin",

@@ -39,6 +39,7 @@ def times(*conditions: Any, period: bool = False) -> Query:
     of_kind = Register.part == LESSON if period else Register.part != LESSON
     return (
         select(Mark.student_id, Register.date, part.label("part"), kind)
+        .select_from(Mark)
         .join(Register, Register.id == Mark.register_id)
         .where(Register.state == SUBMITTED, of_kind, *conditions)
         .group_by(Mark.student_id, Register.date, part)

@@ -14,7 +14,8 @@ from school_service.core.database import db
 from school_service.core.errors import Conflict
 from school_service.core.idempotency import erase_answers
 from school_service.core.records import get, not_found, unnest_rows
-from school_service.core.statements import execute, statement
+from school_service.core.statements import Executable, execute, statement
+from school_service.features.attendance.registers.erasure import without_name, without_words
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import SubjectTeacher
 from school_service.features.people.access import require_to_change
@@ -90,7 +91,7 @@ def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
         if db.session.scalar(enrolled) is not None:
             raise Conflict("The student is enrolled: take them out of the cohort first.")
         pseudonym = token_hex(16)
-        _erase_account(user, pseudonym, principal)
+        _erase_account(user, pseudonym, principal, *without_words(student.id))
         student.admission_number = f"erased-{pseudonym}"
         student.middle_name = student.dob = None
         remove_guardians(student.id)
@@ -216,7 +217,7 @@ def _erase_words(student: Student, user: User) -> None:
 
 
 def _erase_signatory(user: User) -> None:
-    """Replace the name under which somebody submitted, published or reopened results, or promoted, by the pseudonym."""
+    """Replace the name of somebody on what they submitted, published, reopened or promoted, by the pseudonym."""
     name, actor = f"{user.first_name} {user.last_name}", str(user.id)
     for model, acts in (
         (Submission, ("submitted",)),
@@ -280,7 +281,8 @@ def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
     return record, user
 
 
-def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
+def _erase_account(user: User, pseudonym: str, principal: Principal, *together: Executable) -> None:
+    """Erase an account; `together` are statements that go out in one round trip with what it does."""
     held = require_to_change(principal, user.id, "Erasing this person")
     was_deleted, moment = user.deleted_at is not None, now()
     user.username = f"erased-{pseudonym}"
@@ -292,7 +294,8 @@ def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
     erase_answers()
     _erase_signatory(user)
     db.session.flush()
-    unlinked = execute(_take_roles(user.id), _unlink_guardian(user.id))
+    renamed = without_name(str(user.id), f"{user.first_name} {user.last_name}")
+    unlinked = execute(*together, *renamed, _take_roles(user.id), _unlink_guardian(user.id))
     if unlinked is not None:
         audit_change(GUARDIAN, unlinked["id"], old={"user": user.id}, new={"user": None})
     if held.all_of_them and not was_deleted:

@@ -19,7 +19,7 @@ from school_service.features.attendance.models import (
     REASON_LENGTH,
     REGISTER_STATES,
 )
-from school_service.features.school.models import TERMS
+from school_service.features.attendance.school_days.schemas import AttendanceTermSchema
 from school_service.web.fields import (
     MAX_IDS,
     Choice,
@@ -50,13 +50,6 @@ class AttendanceStudentSchema(RecordSchema):
     admission_number = fields.String()
     first_name = fields.String()
     last_name = fields.String()
-
-
-class AttendanceTermSchema(RecordSchema):
-    """The term of a day."""
-
-    id = fields.UUID()
-    term = fields.String(validate=validate.OneOf(TERMS))
 
 
 class CorrectionSchema(RecordSchema):
@@ -203,8 +196,8 @@ class NewRegisterSchema(_BodyKeySchema):
         0,
         required=False,
         metadata={
-            "description": "That of the register which was seen last, by default 0: none. What differs from a mark that "
-            "has changed since is refused (409)."
+            "description": "That of the register which was seen last, by default 0: none. What differs from a mark "
+            "that has changed since is refused (409)."
         },
     )
     default = Text(

@@ -172,13 +172,14 @@ def correct_register(
     (register,) = locked.registers
     changed = marking.corrections(register, locked.codes, corrections)
     read = reads.register(batch, day, part, cohort_subject, period)
+    named = _named(time, lesson=part is None)
     audit_changes(
         CORRECTION,
         (
             Change(
                 UUID(person.id),
-                None if person.correction is None else _correction_values(time, part, person.correction),
-                None if code is None else _correction_values(time, part, code),
+                None if person.correction is None else {**named, "code": person.correction},
+                None if code is None else {**named, "code": code},
             )
             for person, code, _, _ in changed
             if person.correction is not None or code is not None
@@ -267,10 +268,7 @@ def storing(
     `source` says in the log how they came, by hand or by a sheet, of which `about` may say more.
     """
     register_id = _id_of(register)
-    day, part = time
-    values = {"part": LESSON if lesson else part, "date": day}
-    if lesson:
-        values["period"] = int(part)
+    values = _named(time, lesson=lesson)
     audit_change(
         ENTITY,
         register_id,
@@ -320,10 +318,10 @@ def _id_of(register: StoredRegister) -> UUID:
     return UUID(register.id)
 
 
-def _correction_values(time: tuple[date, str], part: str | None, code: str) -> dict[str, Any]:
-    day, of_day = time
-    of_time = {"part": part} if part else {"part": LESSON, "period": int(of_day)}
-    return {"date": day, **of_time, "code": code}
+def _named(time: tuple[date, str], *, lesson: bool) -> dict[str, Any]:
+    """Say in the log which time of a class it is."""
+    day, part = time
+    return {"part": LESSON, "period": int(part), "date": day} if lesson else {"part": part, "date": day}
 
 
 def _refuse_time(

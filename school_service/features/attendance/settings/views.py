@@ -22,7 +22,7 @@ from school_service.web.fields import Choice, ListOf, StrictInteger
 from school_service.web.schemas import RecordSchema, Schema
 
 _WORDS = {
-    "parts": "DAY: a class is called once a day. HALF_DAYS: in the morning and in the afternoon, each a time of its own.",
+    "parts": "DAY: a class is called once a day. HALF_DAYS: in the morning and in the afternoon, each by itself.",
     "weekdays": "On which school is open; 1 is Monday.",
     "roll_up": "What cards say of attendance. TYPED: what is typed in. REGISTERS: what the registers come to.",
     "lock_after": "Days after which the office alone changes a register; null: never.",
