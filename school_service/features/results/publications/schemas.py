@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from marshmallow import fields, validate
 
+from school_service.features.attendance.models import DAY_PARTS
 from school_service.features.results.figures.schemas import (
     ResultSessionSchema,
     ResultStudentSchema,
@@ -18,8 +21,19 @@ MAX_BATCHES = 50
 MAX_LEFT_OUT = 100
 
 
+class LackingRegisterSchema(RecordSchema):
+    """A register of an arm that is not submitted."""
+
+    batch = fields.UUID()
+    batch_name = fields.String()
+    date = fields.Date()
+    part = fields.String(validate=validate.OneOf(DAY_PARTS))
+
+
 class PublicationSchema(RecordSchema):
     """A version of a batch's results in a term, as it was released."""
+
+    SOMETIMES: ClassVar[frozenset[str]] = frozenset({"registers_missing"})
 
     id = fields.UUID(allow_none=True, metadata={"description": "Null in a dry run."})
     batch = fields.UUID()
@@ -58,6 +72,13 @@ class PublicationSchema(RecordSchema):
     left = fields.List(
         fields.UUID(),
         metadata={"description": "Whose cards it has who were not enrolled in the batch any more."},
+    )
+    registers_missing = fields.List(
+        fields.Nested(LackingRegisterSchema),
+        metadata={
+            "description": "In a dry run, where cards take attendance from the registers: those of the batch that are "
+            "not submitted, of the term's days until today. They refuse nothing."
+        },
     )
 
 

@@ -36,7 +36,10 @@ class Term(Week):
     def __init__(self, make, students=60):
         super().__init__(make, students=0)
         self.first = monday(back=WEEKS)
-        self.calendar = {"start_date": str(self.first), "end_date": str(self.first + timedelta(weeks=WEEKS, days=-3))}
+        self.calendar = {
+            "start_date": str(self.first),
+            "end_date": str(self.first + timedelta(weeks=WEEKS, days=-3)),
+        }
         self.api.ok(self.api.put(f"/terms/{self.term['id']}/calendar", self.calendar))
         made = [
             make.student(
@@ -47,7 +50,11 @@ class Term(Week):
         ]  # fmt: skip
         make.enrolled(self.cohort, *made)
         self.students = {one["admission_number"]: one["id"] for one in made}
-        self.closed = {self.at(2, 2): "Independence Day", self.at(6, 3): "Mid-term break", self.at(6, 4): "Mid-term break"}
+        self.closed = {
+            self.at(2, 2): "Independence Day",
+            self.at(6, 3): "Mid-term break",
+            self.at(6, 4): "Mid-term break",
+        }
         days = [{"date": str(day), "status": "CLOSED", "name": name} for day, name in self.closed.items()]
         half = {"date": str(self.at(9, 4)), "status": "CLOSED", "part": "AFTERNOON", "name": "Sports"}
         self.api.ok(self.api.put("/school-days", {"days": [*days, half]}))
@@ -56,7 +63,8 @@ class Term(Week):
             for week in range(WEEKS - 1)
             for weekday in range(5)
             for part in PARTS
-            if (day := self.at(week, weekday)) not in self.closed and (day, part) != (self.at(9, 4), "AFTERNOON")
+            if (day := self.at(week, weekday)) not in self.closed
+            and (day, part) != (self.at(9, 4), "AFTERNOON")
         ]
         self._store()
 
@@ -147,7 +155,8 @@ def test_the_totals_are_the_sums_of_the_students(api, term):
     assert below["Times opened"][column].value == len(term.times)
     assert below["Average present"][column].value == round(whole[2] / len(term.times), 2)
     assert [below[name][4].value for name in ("Boys present", "Girls present", "Times opened")] == [
-        sum(row[4].value in {"P", "L"} for row in rows_of(sheet).values() if row[3].value == sex) for sex in "MF"
+        sum(row[4].value in {"P", "L"} for row in rows_of(sheet).values() if row[3].value == sex)
+        for sex in "MF"
     ] + [1]
 
 
@@ -168,9 +177,14 @@ def test_how_it_is_printed(api, term):
     column = days[f"{holiday:%a} {holiday.day}"]
     assert sheet.cell(number + 1, column).value == "Independence Day"
     # One cell over all students, in another colour than the days beside it.
-    assert f"{letter(column)}{number + 1}:{letter(column + 1)}{number + 60}" in map(str, sheet.merged_cells.ranges)
-    fills = [sheet.cell(row, of).fill.fgColor.rgb for row in (number, number + 1) for of in (column, column - 1)]
-    assert fills[0] == fills[2] and fills[0] not in {fills[1], fills[3]}
+    assert f"{letter(column)}{number + 1}:{letter(column + 1)}{number + 60}" in map(
+        str, sheet.merged_cells.ranges
+    )
+    fills = [
+        sheet.cell(row, of).fill.fgColor.rgb for row in (number, number + 1) for of in (column, column - 1)
+    ]
+    assert fills[0] == fills[2]
+    assert fills[0] not in {fills[1], fills[3]}
     friday = term.at(9, 4)
     assert sheet.cell(number + 1, days[f"{friday:%a} {friday.day}"] + 1).value == "Sports"
     codes = {cell.value for row in rows_of(sheet).values() for cell in row[4:14]}
@@ -187,7 +201,9 @@ def test_corrections_count_and_a_draft_does_not(api, make, term):
     arm = make.batch(term.cohort)
     api.ok(term.put(date=str(term.at(WEEKS - 1, 0)), part="MORNING", codes={number: "A"}))
 
-    assert totals(term.sheet()) == before | {number: (before[number][0], before[number][1] - 1, before[number][2] + 1)}
+    assert totals(term.sheet()) == before | {
+        number: (before[number][0], before[number][1] - 1, before[number][2] + 1)
+    }
     # Who moves takes the marks along.
     make.enrolled(term.cohort, {"id": term.students[number]}, batch=arm["id"])
     moved = totals(term.sheet(batch=arm["id"]))
@@ -217,7 +233,9 @@ def test_libreoffice_prints_all_of_it(api, term, tmp_path):
     pages = int(re.search(r"Pages:\s+(\d+)", shown)[1])
     assert "1190.55 x 841.89" in shown or "1191 x 842" in shown
     assert pages == 3
-    text = subprocess.run(["pdftotext", "-layout", pdf, "-"], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run(
+        ["pdftotext", "-layout", pdf, "-"], check=True, capture_output=True, text=True
+    ).stdout
     of_pages = text.split("\f")[:pages]
     weeks = [re.findall(r"Week \d+", page) for page in of_pages]
     assert [name for page in weeks for name in page] == [f"Week {number}" for number in range(1, WEEKS + 1)]

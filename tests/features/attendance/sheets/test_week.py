@@ -40,7 +40,11 @@ def test_the_sheet_has_a_column_for_each_open_part_and_what_is_stored(api, week)
 
     workbook = week.workbook()
 
-    times = [each for each in week.times() if each not in {week.column(2), week.column(2, "PM"), week.column(4, "PM")}]
+    times = [
+        each
+        for each in week.times()
+        if each not in {week.column(2), week.column(2, "PM"), week.column(4, "PM")}
+    ]
     sheet = workbook["Register"]
     assert [cell.value for cell in sheet[1]] == [*STUDENT, *times, week.column(5)]
     codes = {row[0].value: row[3].value for row in sheet.iter_rows(min_row=2)}
@@ -79,7 +83,9 @@ def test_what_is_filled_in_is_stored_and_a_complete_register_submitted(api, week
     assert week.marks(0, "AFTERNOON") == {"R/1": "P", "R/2": "L", "R/3": None}
     assert week.marks(1) == {"R/1": "P", "R/2": None, "R/3": None}
     # Everybody was enrolled today, so that nobody has to be marked in last week's registers.
-    assert {week.register(day, part)["state"] for day, part in ((0, "MORNING"), (0, "AFTERNOON"))} == {"SUBMITTED"}
+    assert {week.register(day, part)["state"] for day, part in ((0, "MORNING"), (0, "AFTERNOON"))} == {
+        "SUBMITTED"
+    }
     assert week.register(2)["state"] == "NOT_TAKEN"
     entries = week.log()
     assert len(entries) == 3
@@ -103,7 +109,13 @@ def test_who_was_in_the_class_by_the_day_and_is_blank_leaves_the_register_open(a
     api.ok(api.patch("/attendance-settings", {"weekdays": [1, 2, 3, 4, 5, 6, 7]}))
     column = week.column(day)
 
-    assert counts(week.upload(fill(week.workbook(), {"R/1": {column: "P"}, "R/2": {column: "A"}}))) == (3, 2, 0, 0, 1)
+    assert counts(week.upload(fill(week.workbook(), {"R/1": {column: "P"}, "R/2": {column: "A"}}))) == (
+        3,
+        2,
+        0,
+        0,
+        1,
+    )
     assert week.register(day)["state"] == "DRAFT"
     assert counts(week.upload(fill(week.workbook(), {"R/3": {column: "P"}}))) == (3, 1, 0, 2, 0)
     assert week.register(day)["state"] == "SUBMITTED"
@@ -210,7 +222,10 @@ def test_a_csv_file_tells_its_days_by_its_columns(api, week):
 
 def test_a_code_that_the_school_has_no_more_may_stand_where_it_is_stored(api, week):
     api.ok(week.mark(0, codes={"R/1": "E"}))
-    codes = [{"code": "P", "name": "Present", "kind": "PRESENT"}, {"code": "A", "name": "Away", "kind": "ABSENT"}]
+    codes = [
+        {"code": "P", "name": "Present", "kind": "PRESENT"},
+        {"code": "A", "name": "Away", "kind": "ABSENT"},
+    ]
     api.ok(api.put("/attendance-codes", codes))
 
     assert counts(week.upload(fill(week.workbook(), {"R/2": {week.column(0): "a"}}))) == (3, 1, 0, 1, 1)
