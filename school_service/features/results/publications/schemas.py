@@ -33,8 +33,6 @@ class LackingRegisterSchema(RecordSchema):
 class PublicationSchema(RecordSchema):
     """A version of a batch's results in a term, as it was released."""
 
-    SOMETIMES: ClassVar[frozenset[str]] = frozenset({"registers_missing"})
-
     id = fields.UUID(allow_none=True, metadata={"description": "Null in a dry run."})
     batch = fields.UUID()
     batch_name = fields.String()
@@ -73,10 +71,17 @@ class PublicationSchema(RecordSchema):
         fields.UUID(),
         metadata={"description": "Whose cards it has who were not enrolled in the batch any more."},
     )
+
+
+class NewVersionSchema(PublicationSchema):
+    """A version of a batch's results as it was released just now, or would be."""
+
+    SOMETIMES: ClassVar[frozenset[str]] = frozenset({"registers_missing"})
+
     registers_missing = fields.List(
         fields.Nested(LackingRegisterSchema),
         metadata={
-            "description": "In a dry run, where cards take attendance from the registers: those of the batch that are "
+            "description": "Where cards take attendance from the registers, in a dry run: those of the batch that are "
             "not submitted, of the term's days until today. They refuse nothing."
         },
     )
