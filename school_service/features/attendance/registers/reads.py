@@ -28,6 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from school_service.core.database import db, session_reach
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import unnest_rows
@@ -144,6 +145,14 @@ def in_reach(reach: Reach, batch_id: Any, cohort_subject_id: Any) -> Any:
     if cohort_subject_id is None:
         return scopes.is_form_batch(reach, batch_id)
     return scopes.results_in_reach(reach, cohort_subject_id, batch_id)
+
+
+def cohort_of(batch_id: UUID, cohort_subject_id: Any = None) -> UUID | None:
+    """Find the cohort of a batch whose registers, or lessons of a cohort subject, are in reach; None where none is."""
+    found, reach = select(Batch.cohort_id).where(Batch.id == batch_id), session_reach()
+    if reach is not None:
+        found = found.where(in_reach(reach, Batch.id, cohort_subject_id))
+    return db.session.scalar(found.execution_options(judged=True))
 
 
 def in_register(batch_id: Any, cohort_subject_id: Any, kept: CTE) -> Query:

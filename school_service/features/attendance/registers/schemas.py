@@ -40,7 +40,7 @@ _PART = "Of a register of a day: a part that the school has, DAY or MORNING and 
 _SUBJECT = "Of a lesson: a subject of the batch's cohort. It has a `period` and no `part`."
 _PERIOD = "Of a lesson: which of the day it is."
 _EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
-_TIME_OF_DAY = validate.Regexp(r"([01][0-9]|2[0-3]):[0-5][0-9]\Z", error="Not a time HH:MM.")
+_TIME_OF_DAY = validate.Regexp(r"^([01][0-9]|2[0-3]):[0-5][0-9]$", error="Not a time HH:MM.")
 
 
 class AttendanceStudentSchema(RecordSchema):
@@ -118,17 +118,6 @@ class RegisterSchema(RecordSchema):
     unmarked = fields.Integer(metadata={"description": "Who has neither a mark nor a correction."})
 
 
-def refuse_mixed_key(key: Mapping[str, Any]) -> None:
-    """Refuse a key that is neither of a part of a day nor of a lesson. Raises ValidationError."""
-    lesson = {"cohort_subject", "period"} & key.keys()
-    if "part" in key and lesson:
-        raise ma.ValidationError("is not given with a part", sorted(lesson)[0])
-    if "part" not in key and not lesson:
-        raise ma.ValidationError("is required, or cohort_subject and period", "part")
-    for name in {"cohort_subject", "period"} - key.keys() if lesson else ():
-        raise ma.ValidationError("is required of a lesson", name)
-
-
 class RegisterKeySchema(Schema):
     """Which register is meant: batch, date and part, or batch, date, cohort subject and period."""
 
@@ -138,10 +127,6 @@ class RegisterKeySchema(Schema):
     cohort_subject = Id(required=False, metadata={"description": _SUBJECT})
     period = QueryInteger(1, MOST_PERIODS, required=False, metadata={"description": _PERIOD})
 
-    @ma.validates_schema
-    def _check_key(self, key: dict[str, Any], **_options: Any) -> None:
-        refuse_mixed_key(key)
-
 
 class _BodyKeySchema(Schema):
     batch = Id(metadata={"description": _BATCH})
@@ -149,10 +134,6 @@ class _BodyKeySchema(Schema):
     part = Choice(DAY_PARTS, required=False, metadata={"description": _PART})
     cohort_subject = Id(required=False, metadata={"description": _SUBJECT})
     period = StrictInteger(1, MOST_PERIODS, required=False, metadata={"description": _PERIOD})
-
-    @ma.validates_schema
-    def _check_key(self, key: dict[str, Any], **_options: Any) -> None:
-        refuse_mixed_key(key)
 
 
 class Moment(Input, fields.AwareDateTime):
@@ -185,7 +166,7 @@ class NewMarkSchema(Schema):
         pattern=_TIME_OF_DAY,
         required=False,
         allow_none=True,
-        metadata={"description": "HH:MM, of who came late."},
+        metadata={"format": "hh:mm", "description": "HH:MM, of who came late."},
     )
 
 

@@ -27,6 +27,7 @@ from sqlalchemy import (
     cast,
     delete,
     exists,
+    literal,
     literal_column,
     null,
     select,
@@ -103,6 +104,32 @@ class Locked:
     registers: Sequence[StoredRegister]
 
 
+def register(
+    *,
+    batch: UUID,
+    day: date,
+    part: str | None = None,
+    cohort_subject: UUID | None = None,
+    period: int | None = None,
+) -> BoundQuery:
+    """Give the read model of a register, of a part of a day or of a lesson. Raises Invalid for a key of neither."""
+    _check_key(part, cohort_subject, period)
+    return reads.register(batch, day, part, cohort_subject, period)
+
+
+def _check_key(part: str | None, cohort_subject: UUID | None, period: int | None) -> None:
+    """Refuse a key that is neither of a part of a day nor of a lesson. Raises Invalid."""
+    lesson = {"cohort_subject": cohort_subject, "period": period}
+    given = [name for name, value in lesson.items() if value is not None]
+    if part is not None and given:
+        raise Invalid.field(given[0], "is not given with a part")
+    if part is None and not given:
+        raise Invalid.field("part", "is required, or cohort_subject and period")
+    if part is None and len(given) < len(lesson):
+        (missing,) = lesson.keys() - set(given)
+        raise Invalid.field(missing, "is required of a lesson")
+
+
 def mark_register(
     *,
     batch: UUID,
@@ -131,6 +158,7 @@ def mark_register(
     moment = now()
     if taken_at is not None and taken_at > moment + AHEAD:
         raise Invalid.field("taken_at", "is more than 5 minutes ahead")
+    _check_key(part, cohort_subject, period)
     time = (day, part or str(period))
     locked = lock_registers(batch, [time], cohort_subject, principal=principal)
     (register,) = locked.registers
@@ -167,6 +195,7 @@ def correct_register(
     to be taken. Returns its read model, which is stored in the round trip that reads it. Raises as `mark_register`,
     but neither for its age nor for its version.
     """
+    _check_key(part, cohort_subject, period)
     time = (day, part or str(period))
     locked = lock_registers(batch, [time], cohort_subject, bound=False)
     (register,) = locked.registers
@@ -202,10 +231,12 @@ def delete_register(*, register_id: UUID, principal: Principal | None = None) ->
 
 def check_register(*, batch: UUID, cohort_subject: UUID | None = None, **_time: Any) -> None:
     """Tell whether there are the batch, and the subject of its cohort, whose register is asked for. Raises Invalid."""
-    found = get_referenced(Batch, batch, "batch")
+    cohort_id = reads.cohort_of(batch, None if cohort_subject is None else literal(cohort_subject, Uuid))
+    if cohort_id is None:
+        raise unknown_reference(Batch, "batch")
     if cohort_subject is not None:
         subject = get_referenced(CohortSubject, cohort_subject, "cohort_subject")
-        if subject.cohort_id != found.cohort_id:
+        if subject.cohort_id != cohort_id:
             raise Invalid.field("cohort_subject", "is not of the batch's cohort")
 
 

@@ -9,7 +9,7 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
-from school_service.features.attendance.registers import reads, service
+from school_service.features.attendance.registers import service
 from school_service.features.attendance.registers.schemas import (
     CorrectionsSchema,
     NewRegisterSchema,
@@ -31,9 +31,7 @@ class Registers(MethodView):
     @blp.returns(RegisterSchema, if_empty=service.check_register)
     def get(self, key: dict[str, Any]) -> Any:
         """Show a register, taken or not, with everyone in it by name. A subject teacher reaches their lessons."""
-        return reads.register(
-            key["batch"], key["day"], key.get("part"), key.get("cohort_subject"), key.get("period")
-        )
+        return service.register(**key)
 
     @blp.requires(Permission.ATTENDANCE_WRITE, own=related("TF"))
     @blp.arguments(NewRegisterSchema)
