@@ -282,6 +282,20 @@ def _teaching(page: Recorder, cohort: str, students: list[str]) -> None:
     send("GET", "/metric-definitions")
     send("GET", f"/metrics?batchId={_observed(page)}")
     _traits(page, cohort)
+    _registers(page, cohort, taught, students)
+
+
+def _registers(page: Recorder, cohort: str, taught: str, students: list[str]) -> None:
+    """Set codes, take the register of a lesson, and delete that of a day; the year has the rest."""
+    send = page.quietly
+    send("GET", "/attendance-settings")
+    codes = send("GET", "/attendance-codes")
+    sick = {"code": "S", "name": "Sick bay", "kind": "EXCUSED"}
+    send("PUT", "/attendance-codes", [*codes, sick])
+    lesson = {"batch": cohort, "date": "2025-10-02", "cohort_subject": taught, "period": 2}
+    register = send("PUT", "/registers", {**lesson, "marks": [{"student": students[0], "code": "P"}]})
+    send("GET", "/attendance/chronic?term=FIRST")
+    send("DELETE", f"/registers/{register['id']}")
 
 
 def _traits(page: Recorder, cohort: str) -> None:

@@ -36,6 +36,7 @@ WITHOUT_READ_MODEL = {
     "ProviderSchema": "the built-in identity provider's description of itself",
     "NationalitySchema": "rows of the registry, which the service reads",
     "StateSchema": "rows of the registry, which the service reads",
+    "NewVersionSchema": "a publication, in a dry run with what the service finds",
     "LgaSchema": "rows of the registry, which the service reads",
 }
 

@@ -20,6 +20,8 @@ AT_TIMES = {
     ("POST", "/assessments/{id}/scoresheet"): _OF_UPLOADS,
     ("POST", "/comments/upload-sheet"): _OF_UPLOADS,
     ("POST", "/metrics/upload-sheet"): _OF_UPLOADS,
+    ("POST", "/publications"): {"registers_missing"},
+    ("POST", "/registers/upload-sheet"): _OF_UPLOADS,
     ("POST", "/students/import-sheet"): {
         *("enrolled", "replaced_values", "ignored_columns", "warnings"),
         *("guardians_created", "guardians_found"),

@@ -12,6 +12,8 @@ from school_service.features.audit import service
 from tests.client import ApiClient
 from tests.factories import PASSWORD, Factory
 from tests.features.attendance.classes import Kept
+from tests.features.attendance.sheets.weeks import Week
+from tests.features.attendance.sheets.weeks import fill as fill_register
 from tests.features.people.students.test_import import people
 from tests.features.people.students.test_import import sheet as students_sheet
 from tests.features.people.students.test_import import upload as import_students
@@ -40,6 +42,7 @@ MESSAGES = {
     # Sheets, with however many rows.
     ("POST", "/metrics/upload-sheet"): 8,
     ("POST", "/comments/upload-sheet"): 6,
+    ("POST", "/registers/upload-sheet"): 6,
     ("POST", "/students/import-sheet"): 10,
 }
 
@@ -598,6 +601,24 @@ def _(scene):
 def _(scene):
     register = Kept(scene.make, 2).take()["id"]
     return lambda: scene.api.delete(f"/registers/{register}")
+
+
+@writes("POST /registers/upload-sheet", "register")
+def _(scene):
+    week = Week(scene.make, 2)
+    content = fill_register(week.workbook(), {"R/1": {week.column(0): "P"}})
+    return lambda: week.upload(content)
+
+
+@writes("GET /registers/download-sheet", "export")
+def _(scene):
+    return Week(scene.make, 2).download
+
+
+@writes("GET /registers/download", "export")
+def _(scene):
+    kept = Kept(scene.make, 2)
+    return lambda: scene.api.get(f"/registers/download?batch={kept.batch}&term=FIRST")
 
 
 @writes("PUT /terms/{id}/calendar", "term-calendar")

@@ -242,6 +242,18 @@ def comments_of(place: Place) -> tuple[BytesIO, str]:
     return BytesIO(f"{header}\n{place.number},2,,\n".encode()), "comments.csv"
 
 
+def marks_of(place: Place) -> tuple[BytesIO, str]:
+    """A sheet of registers with today's mark of the student."""
+    day = date.fromisoformat(Own.today())
+    return BytesIO(f"admission_number,{day:%a} {day.day} {day:%b}\n{place.number},P\n".encode()), "week.csv"
+
+
+def monday() -> str:
+    """The Monday of this week."""
+    day = date.fromisoformat(Own.today())
+    return str(day - timedelta(days=day.weekday()))
+
+
 def of_day(place: Place) -> str:
     """The key of a register of today, in a query."""
     return f"batch={place.batch}&date={Own.today()}&part=DAY"
@@ -515,6 +527,20 @@ CASES: dict[str, list[Case]] = {
             at="updated",
             files=lambda place: {"comments_sheet": comments_of(place)},
         )
+    ],
+    "GET /registers/download-sheet": [
+        Case("F", lambda place: f"/registers/download-sheet?batch={place.batch}&week={monday()}", at="number")
+    ],
+    "POST /registers/upload-sheet": [
+        Case(
+            "F",
+            lambda place: f"/registers/upload-sheet?batch={place.batch}",
+            at="rows",
+            files=lambda place: {"register_sheet": marks_of(place)},
+        )
+    ],
+    "GET /registers/download": [
+        Case("F", lambda place: f"/registers/download?batch={place.batch}&term={place.term}", at="number")
     ],
     "GET /registers": [
         Case("TF", lambda place: f"/registers?{of_lesson(place)}"),

@@ -24,10 +24,12 @@ MAX_LEFT_OUT = 100
 class LackingRegisterSchema(RecordSchema):
     """A register of an arm that is not submitted."""
 
-    batch = fields.UUID()
-    batch_name = fields.String()
-    date = fields.Date()
-    part = fields.String(validate=validate.OneOf(DAY_PARTS))
+    batch = fields.UUID(metadata={"description": "The arm."})
+    batch_name = fields.String(metadata={"description": "The arm's name."})
+    date = fields.Date(metadata={"description": "A day on which school was open, until today."})
+    part = fields.String(
+        validate=validate.OneOf(DAY_PARTS), metadata={"description": "The part of that day."}
+    )
 
 
 class PublicationSchema(RecordSchema):
