@@ -469,7 +469,8 @@ def test_every_member_of_an_answer_is_always_there(document):
 
 def test_members_that_are_there_at_times_alone_say_when(document):
     found = {}
-    for key, _kind, shape in answers(document):
+    for key, _kind, answered in answers(document):
+        shape = resolve(document, answered.get("items", answered))
         sometimes = set(shape.get("properties", ())) - set(shape.get("required", ()))
         if sometimes:
             found[key] = sometimes
