@@ -41,7 +41,12 @@ WITHOUT_READ_MODEL = {
 }
 
 _NAMED = re.compile(r"Read model of (\w+Schema)\b")
-_SOME_VALUES = {"hh:mm": "08:15", "date": "2025-09-08", "email": "adaeze@example.com"}
+_SOME_VALUES = {
+    "hh:mm": "08:15",
+    "date-time": "2025-09-08T08:00:00Z",
+    "date": "2025-09-08",
+    "email": "adaeze@example.com",
+}
 
 
 def modules(*names):

@@ -100,8 +100,8 @@ class StudentAttendanceSchema(SumsSchema):
 class MissingFilterSchema(Schema):
     """Of which days: of one, or from one to another, 31 at most."""
 
-    day = IsoDate(data_key="date", required=False)
-    first = IsoDate(data_key="from", required=False)
+    day = IsoDate(data_key="date", required=False, metadata={"description": "One day."})
+    first = IsoDate(data_key="from", required=False, metadata={"description": "The first day."})
     last = IsoDate(data_key="to", required=False, metadata={"description": "The last day."})
 
     @ma.validates_schema
@@ -125,8 +125,8 @@ class MissingFilterSchema(Schema):
 class DayFilterSchema(Schema):
     """Of which day, and of which cohort alone."""
 
-    day = IsoDate(data_key="date")
-    cohort = Id(required=False)
+    day = IsoDate(data_key="date", metadata={"description": "The day."})
+    cohort = Id(required=False, metadata={"description": "Its batches alone."})
 
 
 class SummaryFilterSchema(Schema):
@@ -134,7 +134,7 @@ class SummaryFilterSchema(Schema):
 
     term = term_text("the class's")
     batch = Id(required=False, metadata={"description": "A batch; a cohort's id is its first batch."})
-    cohort_subject = Id(required=False)
+    cohort_subject = Id(required=False, metadata={"description": "A subject of a cohort, by its id."})
 
     @ma.validates_schema
     def _one_of_both(self, filters: dict[str, Any], **_options: Any) -> None:
@@ -151,7 +151,7 @@ class ChronicFilterSchema(Schema):
     """Whose absences, and from which share on."""
 
     term = term_text("the cohort's, without one of the current")
-    cohort = Id(required=False)
+    cohort = Id(required=False, metadata={"description": "Its students alone."})
     percent = QueryInteger(
         1, 100, required=False, metadata={"description": "In place of the school's `chronic_percent`."}
     )

@@ -122,7 +122,7 @@ class RegisterKeySchema(Schema):
     """Which register is meant: batch, date and part, or batch, date, cohort subject and period."""
 
     batch = Id(metadata={"description": _BATCH})
-    day = IsoDate(data_key="date")
+    day = IsoDate(data_key="date", metadata={"description": "The day."})
     part = Choice(DAY_PARTS, required=False, metadata={"description": _PART})
     cohort_subject = Id(required=False, metadata={"description": _SUBJECT})
     period = QueryInteger(1, MOST_PERIODS, required=False, metadata={"description": _PERIOD})

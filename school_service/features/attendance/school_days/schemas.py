@@ -39,7 +39,7 @@ class SchoolDaySchema(RecordSchema):
 class SchoolDayFilterSchema(Schema):
     """Which days to show: 400 at most."""
 
-    first = IsoDate(data_key="from")
+    first = IsoDate(data_key="from", metadata={"description": "The first day."})
     last = IsoDate(data_key="to", metadata={"description": "The last day."})
 
     @ma.validates_schema
