@@ -283,20 +283,6 @@ def _teaching(page: Recorder, cohort: str, students: list[str]) -> None:
     send("GET", "/metric-definitions")
     send("GET", f"/metrics?batchId={_observed(page)}")
     _traits(page, cohort)
-    _registers(page, cohort, taught, students)
-
-
-def _registers(page: Recorder, cohort: str, taught: str, students: list[str]) -> None:
-    """Set codes, take the register of a lesson, and delete that of a day; the year has the rest."""
-    send = page.quietly
-    send("GET", "/attendance-settings")
-    codes = send("GET", "/attendance-codes")
-    sick = {"code": "S", "name": "Sick bay", "kind": "EXCUSED"}
-    send("PUT", "/attendance-codes", [*codes, sick])
-    lesson = {"batch": cohort, "date": "2025-10-02", "cohort_subject": taught, "period": 2}
-    register = send("PUT", "/registers", {**lesson, "marks": [{"student": students[0], "code": "P"}]})
-    send("GET", "/attendance/chronic?term=FIRST")
-    send("DELETE", f"/registers/{register['id']}")
 
 
 def _traits(page: Recorder, cohort: str) -> None:
@@ -348,7 +334,7 @@ def _attendance(page: Recorder, cohort: str, term: str, students: list[str]) -> 
     holiday = {"date": "2025-10-01", "status": "CLOSED", "name": "Independence Day"}
     send("PUT", "/school-days", {"days": [holiday]})
     send("GET", "/school-days?from=2025-09-29&to=2025-10-03")
-    days = [{"batch": cohort, "date": f"2025-10-{day:02}", "part": "DAY"} for day in range(6, 11)]
+    days = [{"batch": cohort, "date": f"2025-10-{day:02}", "part": "MORNING"} for day in range(6, 11)]
     (absent, late) = students[:2]
     marks = [
         {"student": absent, "code": "A", "note": "Nobody has called"},
