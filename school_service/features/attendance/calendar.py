@@ -20,7 +20,6 @@ from sqlalchemy import (
     case,
     cast,
     column,
-    exists,
     func,
     literal,
     literal_column,
@@ -78,7 +77,9 @@ def is_open(day: Any, part: Any, weekdays: Any) -> Column:
 
     def said(of: Any) -> Any:
         exception = aliased(SchoolDay)
-        return select(exception.status).where(exception.date == day, exception.part == of).scalar_subquery()
+        found = select(exception.status).where(exception.date == day, exception.part == of)
+        # Said, since SQLAlchemy finds by itself only what is in the FROM of the SELECT right around.
+        return found.correlate_except(exception).scalar_subquery()
 
     usual = case(
         (is_weekday(day, weekdays), literal_column(f"'{OPEN}'")), else_=literal_column(f"'{CLOSED}'")
@@ -95,7 +96,7 @@ def open_parts(day: Any, parts: Any, weekdays: Any) -> Column:
         .render_derived()
     )
     found = select(each.c.part).where(is_open(day, each.c.part, weekdays)).order_by(each.c.number)
-    return func.array(found.scalar_subquery(), type_=ARRAY(Text))
+    return func.array(found.correlate_except(each).scalar_subquery(), type_=ARRAY(Text))
 
 
 def is_weekday(day: Any, weekdays: Any) -> Column:
@@ -107,7 +108,7 @@ def is_weekday(day: Any, weekdays: Any) -> Column:
 def is_exception(day: Any) -> Column:
     """Tell whether anything is said of a day."""
     exception = aliased(SchoolDay)
-    return exists().where(exception.date == day)
+    return select(exception.id).where(exception.date == day).correlate_except(exception).exists()
 
 
 def day_name(day: Any, part: Any = None) -> Column:
@@ -118,7 +119,7 @@ def day_name(day: Any, part: Any = None) -> Column:
         named = named.where(or_(exception.part == part, exception.part == DAY))
     # DAY is the first of the alphabet.
     order = exception.part if part is None else exception.part.desc()
-    return named.order_by(order).limit(1).scalar_subquery()
+    return named.order_by(order).limit(1).correlate_except(exception).scalar_subquery()
 
 
 def term_of(session_id: Any, day: Any) -> Column:
@@ -130,6 +131,7 @@ def term_of(session_id: Any, day: Any) -> Column:
         .where(term.session_id == session_id, day.between(calendar.start_date, calendar.end_date))
         .order_by(term.term)
         .limit(1)
+        .correlate_except(term, calendar)
         .scalar_subquery()
     )
 
