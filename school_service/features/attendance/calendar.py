@@ -20,7 +20,6 @@ from sqlalchemy import (
     case,
     cast,
     column,
-    exists,
     func,
     literal,
     literal_column,
@@ -86,7 +85,7 @@ def is_open(day: Any, part: Any, weekdays: Any) -> Column:
     def said(of: Any) -> Any:
         exception = aliased(SchoolDay)
         found = select(exception.status).where(exception.date == day, exception.part == of)
-        # Also where it stands in a subquery of one: the day is that of the statement around, however far.
+        # Said, since SQLAlchemy finds by itself only what is in the FROM of the SELECT right around.
         return found.correlate_except(exception).scalar_subquery()
 
     usual = case(
@@ -116,7 +115,7 @@ def is_weekday(day: Any, weekdays: Any) -> Column:
 def is_exception(day: Any) -> Column:
     """Tell whether anything is said of a day."""
     exception = aliased(SchoolDay)
-    return exists().where(exception.date == day).correlate_except(exception)
+    return select(exception.id).where(exception.date == day).correlate_except(exception).exists()
 
 
 def day_name(day: Any, part: Any = None) -> Column:

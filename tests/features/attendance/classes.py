@@ -19,17 +19,6 @@ def today() -> date:
     return datetime.now(UTC).astimezone(LAGOS).date()
 
 
-def weekday(back: int = 0) -> date:
-    """Give a Monday to Friday: the latest that is not to come, or so many of them before it."""
-    day = today()
-    while True:
-        if day.isoweekday() <= 5:
-            if not back:
-                return day
-            back -= 1
-        day -= timedelta(days=1)
-
-
 class Kept:
     """An arm with the students R/1 … and the registers of its days; `half_days` and other settings may be given."""
 
@@ -97,6 +86,32 @@ class Kept:
             for name, code in codes.items()
         ]
         return (api or self.api).put("/registers/corrections", {**self.key(back, **key), "corrections": rows})
+
+    def move(self, name: str, batch: str) -> None:
+        """Move a student into another arm."""
+        removed = {"student_ids": [self.students[name]]}
+        self.api.ok(self.api.patch(f"/cohorts/{self.cohort['id']}/remove_students", removed))
+        self.make.enrolled(self.cohort, {"id": self.students[name]}, batch=batch)
+
+    def sums(self, batch: str | None = None) -> dict[str, tuple[Any, ...]]:
+        """The sums of an arm: opened, present, late, absent, excused, by admission number."""
+        query = {"term": self.term["id"], "batch": batch or self.batch}
+        found = self.api.ok(self.api.get("/attendance/summary", query_string=query))
+        names = ("opened", "present", "late", "absent", "excused")
+        return {one["student"]["admission_number"]: tuple(one[name] for name in names) for one in found}
+
+    def of_student(self, name: str, api: ApiClient | None = None) -> TestResponse:
+        """The attendance of a student in the term."""
+        path = f"/students/{self.students[name]}/attendance"
+        return (api or self.api).get(path, query_string={"term": self.term["id"]})
+
+    def say(self, *days: dict[str, Any]) -> Any:
+        """Say of days that they are open or closed."""
+        return self.api.ok(self.api.put("/school-days", {"days": list(days)}))
+
+    def close(self, back: int, **about: Any) -> Any:
+        """Close a day, or a part of it, so many days ago."""
+        return self.say({"date": self.key(back)["date"], "status": "CLOSED", **about})
 
     def codes(self, register: Any) -> dict[str, Any]:
         """The teacher's codes of a register, by admission number."""

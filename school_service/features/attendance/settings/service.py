@@ -19,7 +19,7 @@ from school_service.features.attendance.models import (
 )
 from school_service.features.audit.service import audit_member_changes
 from school_service.features.reach import scopes
-from school_service.features.school.models import AcademicSession, Term
+from school_service.features.school.models import AcademicSession
 from school_service.features.school.settings.service import lock_settings
 
 ENTITY = "attendance-settings"
@@ -39,11 +39,7 @@ def _stored() -> Query:
     """Select the settings, and whether the current term, that of today in the current session, has a day register."""
     chosen = calendar.settings().subquery("settings")
     current = calendar.term_of(AcademicSession.id, scopes.today())
-    mixed = (
-        exists()
-        .where(Register.term_id == current, IS_DAY)
-        .where(AcademicSession.current, Term.id == Register.term_id)
-    )
+    mixed = exists().where(AcademicSession.current, Register.term_id == current, IS_DAY)
     return select(chosen, mixed.label("mixed"))
 
 
