@@ -11,8 +11,8 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.attendance.calendar import counts_registers
-from school_service.features.attendance.models import Mark, Register
-from school_service.features.attendance.sums import roll_up
+from school_service.features.attendance.models import Register
+from school_service.features.attendance.sums import roll_up_of
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.reach import scopes
@@ -120,10 +120,10 @@ def _belonging(batch_id: Any, cohort_id: Any, term_id: Any) -> CTE:
     return select(found.c.student_id).where(found.c.batch_id == batch_id).cte("belonging")
 
 
-def _rolled_up(belonging: CTE, term_id: Any) -> Any:
+def _rolled_up(belonging: CTE, term_id: Any) -> CTE:
     """Roll up the registers of the term of whoever belongs to a batch; no rows where what is typed in counts."""
-    students = Mark.student_id.in_(select(belonging.c.student_id))
-    return roll_up(counts_registers(), Register.term_id == term_id, students).subquery("rolled_up")
+    students = select(belonging.c.student_id)
+    return roll_up_of(students, counts_registers(), Register.term_id == term_id)
 
 
 def _times_present(rolled_up: Any) -> Any:

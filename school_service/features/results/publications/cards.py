@@ -36,8 +36,8 @@ from sqlalchemy.orm import aliased
 from school_service.core.read_models import Query, school_value
 from school_service.core.records import unnest_rows
 from school_service.features.attendance.calendar import counts_registers
-from school_service.features.attendance.models import Mark, Register
-from school_service.features.attendance.sums import roll_up
+from school_service.features.attendance.models import Register
+from school_service.features.attendance.sums import roll_up_of
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Employee, FormTeacher, Student, User
 from school_service.features.results.figures.reads import term_results_in
@@ -45,6 +45,7 @@ from school_service.features.results.figures.rules import (
     OPTIMIZATION_FENCE,
     Computed,
     compute,
+    one,
     scope_of_batch,
 )
 from school_service.features.results.models import (
@@ -227,16 +228,14 @@ def _cards(computed: Computed, batches: CTE, *, published_at: Any) -> Query:
     )
 
 
-def _rolled_up(computed: Computed, batches: CTE) -> FromClause:
+def _rolled_up(computed: Computed, batches: CTE) -> CTE:
     """Roll up the registers of the term of everyone in these batches; no rows where what is typed in counts."""
     scope, roster = computed.scope, computed.roster
     of_batches = select(roster.c.student_id).join(batches, batches.c.batch_id == roster.c.batch_id)
-    term_id = select(scope.c.term_id).limit(1).scalar_subquery()
-    of_term = Register.term_id == term_id, Mark.student_id.in_(of_batches)
-    return roll_up(counts_registers(), *of_term).subquery("rolled_up")
+    return roll_up_of(of_batches, counts_registers(), Register.term_id == one(scope, "term_id"))
 
 
-def _attendance(times_opened: Column, rolled_up: FromClause) -> Column:
+def _attendance(times_opened: Column, rolled_up: CTE) -> Column:
     """How often school opened for a student, and how often they came: by the registers, or as it was typed in."""
     present = TermComment.times_present
     typed = {"opened": times_opened, "present": present, "absent": times_opened - present}
