@@ -35,6 +35,9 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query, school_value
 from school_service.core.records import unnest_rows
+from school_service.features.attendance.calendar import counts_registers
+from school_service.features.attendance.models import Register
+from school_service.features.attendance.sums import roll_up_of
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Employee, FormTeacher, Student, User
 from school_service.features.results.figures.reads import term_results_in
@@ -42,6 +45,7 @@ from school_service.features.results.figures.rules import (
     OPTIMIZATION_FENCE,
     Computed,
     compute,
+    one,
     scope_of_batch,
 )
 from school_service.features.results.models import (
@@ -185,7 +189,7 @@ def _cards(computed: Computed, batches: CTE, *, published_at: Any) -> Query:
     result = results.add_columns(
         Student.id.label("student_id"), Student.dob, computed.terms.c.batch_position.label("position")
     ).subquery("result")
-    opened, present = paper.c.times_opened, TermComment.times_present
+    rolled_up = _rolled_up(computed, batches)
     of_student = _to_jsonb(result.c.student).op("||")(func.jsonb_build_object("dob", result.c.dob))
     document: dict[str, Any] = {
         "layout": LAYOUT,
@@ -193,9 +197,7 @@ def _cards(computed: Computed, batches: CTE, *, published_at: Any) -> Query:
         "version": paper.c.version,
         "published_at": cast(published_at, DateTime(timezone=True)),
         "student": of_student,
-        "attendance": func.jsonb_build_object(
-            "opened", opened, "present", present, "absent", opened - present
-        ),
+        "attendance": _attendance(paper.c.times_opened, rolled_up),
         "traits": _traits(result.c.student_id, paper.c.term_id),
         "trait_key": _constant(_TRAIT_KEY),
         "comments": func.jsonb_build_object(
@@ -222,7 +224,24 @@ def _cards(computed: Computed, batches: CTE, *, published_at: Any) -> Query:
         .select_from(result)
         .join(paper, paper.c.batch_id == result.c.batch)
         .outerjoin(TermComment, of_term)
+        .outerjoin(rolled_up, rolled_up.c.student_id == result.c.student_id)
     )
+
+
+def _rolled_up(computed: Computed, batches: CTE) -> CTE:
+    """Roll up the registers of the term of everyone in these batches; no rows where what is typed in counts."""
+    scope, roster = computed.scope, computed.roster
+    of_batches = select(roster.c.student_id).join(batches, batches.c.batch_id == roster.c.batch_id)
+    return roll_up_of(of_batches, counts_registers(), Register.term_id == one(scope, "term_id"))
+
+
+def _attendance(times_opened: Column, rolled_up: CTE) -> Column:
+    """How often school opened for a student, and how often they came: by the registers, or as it was typed in."""
+    present = TermComment.times_present
+    typed = {"opened": times_opened, "present": present, "absent": times_opened - present}
+    by_registers = counts_registers()
+    members = {name: case((by_registers, rolled_up.c[name]), else_=figure) for name, figure in typed.items()}
+    return func.jsonb_build_object(*(part for member in members.items() for part in member))
 
 
 def _paper(computed: Computed, batches: CTE) -> CTE:
