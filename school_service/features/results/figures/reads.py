@@ -32,6 +32,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.reach import Reach
 from school_service.core.read_models import BoundQuery, Query, read_model, school_value
 from school_service.features.classes.models import CohortSubject
+from school_service.features.classes.subject_teachers.reads import teachers_in
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.reach import scopes
@@ -110,7 +111,7 @@ def _subject_results(
     else:
         position, scores = found.c.batch_position, _scores(computed, computed.roster.c.batch_id == batch_id)
     listed_results = (
-        select(STUDENT.label("student"), *_subject_result(found, scores.c.listed), *_LIVE[:2])
+        select(STUDENT.label("student"), *_subject_result(computed, found, scores.c.listed), *_LIVE[:2])
         .select_from(found)
         .join(CohortSubject, CohortSubject.id == found.c.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
@@ -366,6 +367,7 @@ def _broadsheet(computed: Computed, *, printed: bool) -> Query:
             CohortSubject.elective,
             Submission.id.is_not(None).label("submitted"),
             Submission.submitted_by_name.label("submitted_by"),
+            teachers_in(one(scope, "cohort_id"), CohortSubject.id, batch).label("teachers"),
         )
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .outerjoin(Submission, of_term)
@@ -461,7 +463,7 @@ def _subjects_by_student(computed: Computed, whose: Column, *, of_class: bool) -
         .offset(OPTIMIZATION_FENCE)
         .subquery("scored")
     )
-    columns = _subject_result(found, found.c.scores)
+    columns = _subject_result(computed, found, found.c.scores)
     document = func.json_build_object(*(part for shown in columns for part in (shown.name, shown.element)))
     return (
         select(
@@ -477,7 +479,7 @@ def _subjects_by_student(computed: Computed, whose: Column, *, of_class: bool) -
     )
 
 
-def _subject_result(found: FromClause, scores: Column) -> list[Any]:
+def _subject_result(computed: Computed, found: FromClause, scores: Column) -> list[Any]:
     """The columns of a subject result, beside whose it is."""
     subject = func.json_build_object(
         "id", CohortSubject.id,
@@ -485,6 +487,7 @@ def _subject_result(found: FromClause, scores: Column) -> list[Any]:
         "name", Subject.name,
         "code", Subject.code,
         "elective", CohortSubject.elective,
+        "teachers", teachers_in(one(computed.scope, "cohort_id"), CohortSubject.id, found.c.batch_id),
     )  # fmt: skip
     return [
         subject.label("subject"),

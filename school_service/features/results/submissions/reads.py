@@ -28,12 +28,14 @@ from school_service.core.read_models import Query, read_model
 from school_service.core.records import is_one_of
 from school_service.features.audit.models import CREATE, AuditEntry
 from school_service.features.classes.models import CohortSubject
+from school_service.features.classes.subject_teachers.reads import teachers_in, teachers_of
 from school_service.features.people.models import Student
 from school_service.features.reach import scopes
 from school_service.features.results.figures import rules
 from school_service.features.results.figures.rules import (
     Computed,
     compute,
+    one,
     scope_of_batch,
     scope_of_subject,
 )
@@ -304,6 +306,7 @@ def _by_batch(computed: Computed) -> FromClause:
             Submission.submitted_at,
             Submission.submitted_by,
             Submission.submitted_by_name,
+            teachers_in(one(scope, "cohort_id"), CohortSubject.id, Batch.id).label("teachers"),
         )
         .select_from(scope)
         .join(CohortSubject, CohortSubject.cohort_id == scope.c.cohort_id)
@@ -343,6 +346,7 @@ def _of_batches(found: FromClause) -> Query:
         found.c.submitted_at,
         found.c.submitted_by,
         found.c.submitted_by_name,
+        found.c.teachers,
     ).order_by(found.c.subject, found.c.cohort_subject, found.c.batch_name, found.c.batch)
 
 
@@ -371,6 +375,7 @@ def _of_all(found: FromClause) -> Query:
         of_last(at),
         of_last(found.c.submitted_by),
         of_last(found.c.submitted_by_name),
+        teachers_of(found.c.cohort_subject).label("teachers"),
     ).group_by(*of_subject)
 
 
