@@ -165,7 +165,7 @@ def term_result(
     unpublished = ~select(staff_found.c.state).exists()
     if user_id is None:
         return _in_reach(_either(frozen.term_result(staff_found), live.where(unpublished)), reach, student_id)
-    is_own = frozen.is_own(student_id, user_id)
+    is_own = frozen.is_own(student_id, user_id, reach)
     in_force = frozen.latest_card(student_id, term, session, withdrawn=False)
     found = _either(
         frozen.own_term_result(in_force).where(is_own),
@@ -189,7 +189,7 @@ def term_result_of_version(
     `term` as in `live_term_result`. No row for their own account, `user_id`.
     """
     found = frozen.term_result(frozen.card_of_version(student_id, term, version, session))
-    found = found if user_id is None else found.where(~frozen.is_own(student_id, user_id))
+    found = found if user_id is None else found.where(~frozen.is_own(student_id, user_id, reach))
     return _in_reach(found, reach, student_id)
 
 
@@ -207,17 +207,20 @@ def live_term_result(
     they are in no batch of that session.
     """
     live = _term_results(compute(scope_of_student(student_id, term, session)), student_id)
-    live = live if user_id is None else live.where(~frozen.is_own(student_id, user_id))
+    live = live if user_id is None else live.where(~frozen.is_own(student_id, user_id, reach))
     return _in_reach(live, reach, student_id)
 
 
 def _in_reach(query: Query, reach: Reach | None, student_id: Any) -> Query:
-    """Select a term result where its student is in reach now, or was of a batch in reach in that term."""
+    """Select a term result where its student is in reach now, or was of a batch in reach in that term.
+
+    The student themselves and guardians see of it what they see without a permission.
+    """
     if reach is None:
         return query
     found = query.order_by(None).subquery("of_student")
     of_batch = scopes.is_form_batch(reach, found.c.batch)
-    return select(found).where(scopes.is_form_student(reach, student_id) | of_batch)
+    return select(found).where(scopes.students_in_reach(reach, student_id) | of_batch)
 
 
 def _either(*queries: Query) -> Query:
