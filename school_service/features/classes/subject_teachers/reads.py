@@ -96,14 +96,12 @@ def subject_teachers(
 
 
 @read_model
-def named(
-    cohort_subjects: list[UUID], employees: list[UUID], batches: list[UUID], reach: Reach | None = None
-) -> Query:
+def named(cohort_subjects: list[UUID], employees: list[UUID], batches: list[UUID]) -> Query:
     """Read model of SubjectTeacherSchema, of these cohort subjects, employees and batches, taken together."""
     keys = unnest_rows(
         cohort_subject_id=(Uuid, cohort_subjects), employee_id=(Uuid, employees), batch_id=(Uuid, batches)
     )
-    return subject_teachers.query(reach=reach).where(
+    return subject_teachers.query().where(
         select(keys.c.employee_id)
         .where(
             keys.c.cohort_subject_id == SubjectTeacher.cohort_subject_id,

@@ -75,18 +75,16 @@ def _in_reach(reach: Reach, found: FromClause) -> Any:
     return or_(taught, scopes.is_form_cohort_of(reach, found.c.batch))
 
 
-@read_model
-def submission(
-    cohort_subject_id: UUID, term: str, batch_id: UUID | None = None, reach: Reach | None = None
-) -> Query:
-    """Read model of SubmissionSchema, for one, whether something counts or not; `term` as in `submissions`.
+@read_model(judged=True)
+def submission(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
+    """Read model of SubmissionSchema, for one that was judged, whether something counts or not.
+
+    `term` as in `submissions`.
 
     Without a batch that of all batches together, which is SUBMITTED when each is in which somebody takes the subject.
     """
     computed = compute(scope_of_subject(cohort_subject_id, term), cohort_subject_id=cohort_subject_id)
     found = _by_batch(computed)
-    if reach is not None:
-        found = select(found).where(scopes.is_taught(reach, found.c.cohort_subject)).subquery("in_reach")
     if batch_id is None:
         return _of_all(found).where(found.c.cohort_subject == cohort_subject_id)
     return _of_batches(found).where(found.c.cohort_subject == cohort_subject_id, found.c.batch == batch_id)
