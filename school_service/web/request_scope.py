@@ -468,7 +468,8 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
         principal.require(access.permissions)
         return False
     app_state().remember(token.user_id, principal, state)
-    if access.own_student is not None and _is_kin(access, state):
+    lacks_some = not all(map(principal.may, access.permissions))
+    if access.own_student is not None and lacks_some and _is_kin(access, state):
         return False
     if not access.mine:
         if all(map(principal.has, access.permissions)):

@@ -10,6 +10,7 @@ Tables are taken from the metadata by their names, since this module is below al
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -138,6 +139,12 @@ def is_kin(reach: Reach, student_id: Any) -> Condition:
 def is_form_student(reach: Reach, student_id: Any) -> Condition:
     """Whether a student, by their id, is now in a batch that the caller looks after."""
     return student_id.in_(_in_form_batches(reach)) if reach.by("F") else false()
+
+
+def is_reached_as_staff(reach: Reach, student_id: Any) -> Condition:
+    """Whether a student, by their id, is in reach of the caller as a teacher, of a subject or of a class."""
+    staff = "".join(letter for letter in reach.relations if letter in "TF")
+    return students_in_reach(replace(reach, relations=staff), student_id)
 
 
 def scores_in_reach(reach: Reach, cohort_subject_id: Any, student_id: Any) -> Condition:

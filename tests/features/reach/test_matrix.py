@@ -484,8 +484,10 @@ CASES: dict[str, list[Case]] = {
         ),
     ],
     "GET /students/{id}/results": [
-        Case("F", lambda place: f"/students/{place.student}/results?term={place.term}", apart="SG"),
-        Case("F", lambda place: f"/students/{place.student}/results?term={place.term}&live=true", apart="SG"),
+        Case("FSG", lambda place: f"/students/{place.student}/results?term={place.term}", apart="SG"),
+        Case(
+            "FSG", lambda place: f"/students/{place.student}/results?term={place.term}&live=true", apart="SG"
+        ),
     ],
     "GET /broadsheets": [
         Case("F", lambda place: f"/broadsheets?batch={place.batch}&term={place.term}"),
@@ -624,24 +626,24 @@ CASES: dict[str, list[Case]] = {
     ],
     "GET /students/{id}/report-card": [
         Case(
-            "F",
+            "FSG",
             lambda place: f"/students/{place.student}/report-card?term={place.term}",
             at="%PDF",
             apart="SG",
             published=True,
         ),
         Case(
-            "F",
+            "FSG",
             lambda place: f"/students/{place.student}/report-card?term={place.term}&draft=true",
             at="%PDF",
             apart="SG",
         ),
     ],
     "GET /students/{id}/transcript": [
-        Case("F", lambda place: f"/students/{place.student}/transcript", apart="SG")
+        Case("FSG", lambda place: f"/students/{place.student}/transcript", apart="SG")
     ],
     "GET /students/{id}/transcript/download": [
-        Case("F", lambda place: f"/students/{place.student}/transcript/download", at="%PDF", apart="SG")
+        Case("FSG", lambda place: f"/students/{place.student}/transcript/download", at="%PDF", apart="SG")
     ],
     "GET /report-cards": [
         Case("F", lambda place: f"/report-cards?batch={place.batch}&term={place.term}&draft=true", at="%PDF")
