@@ -112,6 +112,12 @@ def head(folder: Path = TENANT) -> str:
     return baseline(folder)[0]
 
 
+@cache
+def registry_head() -> str:
+    """Name the newest revision of the registry."""
+    return str(ScriptDirectory(str(history("registry"))).get_current_head())
+
+
 def served_revisions() -> tuple[str, ...]:
     """List the revisions of a school's schema that this program's code can work with."""
     return (head(), *ALSO_SERVED)
