@@ -1,4 +1,4 @@
-"""Which release runs: its version, the commit that it was built from, and the revisions of the tables that it serves."""
+"""Which release runs: its version, the commit that it was built from, and the revisions that it serves."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ from school_service.web.schemas import RecordSchema
 class ServedRevisionsSchema(RecordSchema):
     """The revisions of the tables that the process works with."""
 
-    registry = fields.String(metadata={"description": "Of the tables that all schools share."})
+    registry = fields.String(metadata={"description": "That of the tables which all schools share."})
     schools = fields.List(
         fields.String(),
         metadata={
-            "description": "Of a school's tables, the newest first; a school at another one is answered 503."
+            "description": "Those of a school's tables, the newest first; a school at another one is answered 503."
         },
     )
 
@@ -35,7 +35,10 @@ class HealthSchema(RecordSchema):
         allow_none=True,
         metadata={"description": "The commit that the release was built from, where it is known."},
     )
-    revisions = fields.Nested(ServedRevisionsSchema)
+    revisions = fields.Nested(
+        ServedRevisionsSchema,
+        metadata={"description": "The revisions of the tables that the process works with."},
+    )
     database = fields.String(validate=validate.OneOf(["ok", "unreachable"]))
 
 
