@@ -184,7 +184,7 @@ def create_app(settings: Settings | None = None) -> Service:
     response_headers.register(app, settings.cors_origins)
     error_responses.register(app)
     api = openapi.make_api(app, settings, __version__)
-    for feature in FEATURES if settings.auth_url else (auth_provider, *FEATURES):
+    for feature in (auth_provider, *FEATURES) if settings.built_in_provider else FEATURES:
         api.register_blueprint(feature)
     return app
 

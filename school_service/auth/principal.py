@@ -37,6 +37,11 @@ class VerifiedToken:
     `granted`: the client's grant in the registry must cover the school.
     `permissions`: those that the token carries; None where roles or the grant decide.
     `session_number`: that of the user or client when the service issued the token; their other tokens have ended.
+
+    Of a token that a user was given by signing in by a client, `client_id`: `session_id` is the session, which must
+    still be there, `client_session` the client's session number, `scope` what was granted. `ceiling`, where it is not
+    None, has the permissions that the roles' are narrowed to; without any the token is for signing in alone.
+    `link`: issuer and subject of an outside token whose user is found by them; the link must still be there.
     """
 
     user_id: UUID | None
@@ -46,11 +51,21 @@ class VerifiedToken:
     granted: bool
     permissions: frozenset[str] | None
     session_number: int | None = None
+    session_id: UUID | None = None
+    client_session: int | None = None
+    scope: frozenset[str] = frozenset()
+    ceiling: frozenset[str] | None = None
+    link: tuple[str, str] | None = None
     actor: str = field(init=False)
     """Who acts, for logs and the audit log: the user's id or the client's."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "actor", str(self.user_id) if self.user_id else self.client_id or "")
+
+    @property
+    def is_for_signing_in(self) -> bool:
+        """Tell whether the token says who its user is, and does nothing else."""
+        return self.ceiling is not None and not self.ceiling
 
     @property
     def is_of_client(self) -> bool:
@@ -89,7 +104,15 @@ class VerifiedToken:
                 client=self.client_id,
                 granted=False,
                 state=user_state,
-                state_parameters=(self.actor, self.actor, now(), relations),
+                state_parameters=(
+                    self.actor,
+                    self.actor,
+                    now(),
+                    relations,
+                    None if self.session_id is None else str(self.session_id),
+                    *(self.link or _NO_LINK),
+                ),
+                client_session=self.client_session,
             )
         return SchoolBinding(school_id, read_only, client=self.client_id or "", granted=self.granted)
 
@@ -111,11 +134,23 @@ class VerifiedToken:
         no permission.
         """
         needed = tuple(map(str, permissions))
+        if self.is_for_signing_in or not (self.ceiling is None or self.ceiling.issuperset(needed)):
+            return self._condition_beyond_ceiling(with_given_password, own_student, by_own)
         sql = _condition(self.own, len(needed), with_given_password, own_student is not None, by_own, mine)
         own = (self.session_number,) if self.own else ()
         students = (str(own_student),) * 2 if own_student is not None else ()
         twice = by_own and not mine
         return sql, (*own, *students, *needed, *needed) if twice else (*own, *students, *needed)
+
+    def _condition_beyond_ceiling(
+        self, with_given_password: bool, own_student: UUID | None, by_own: bool
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Write the condition where the token lacks one of the permissions: who needs none of them alone is let in."""
+        if self.is_for_signing_in or own_student is None or by_own:
+            return "false", ()
+        sql = _condition(self.own, 0, with_given_password, False, False, False)
+        own = (self.session_number,) if self.own else ()
+        return f"{sql} AND {_IS_KIN}", (*own, *(str(own_student),) * 2)
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
         """Make the principal of the token and its state in the school, the row that was read with its binding.
@@ -127,11 +162,17 @@ class VerifiedToken:
                 raise NotAuthenticated("The token's user does not exist any more.")
             if self.own and state["session_number"] != self.session_number:
                 raise NotAuthenticated("The token's session has ended.")
+            permissions, own_permissions = (
+                frozenset(state["permissions"]),
+                frozenset(state["own_permissions"]),
+            )
+            if self.ceiling is not None:
+                permissions, own_permissions = permissions & self.ceiling, own_permissions & self.ceiling
             return Principal(
                 self,
-                frozenset(state["permissions"]),
+                permissions,
                 all_permissions=False,
-                own_permissions=frozenset(state["own_permissions"]),
+                own_permissions=own_permissions,
                 user_name=state["name"],
                 # An outside provider's token was not given for the password.
                 must_change_password=self.own and state["must_change_password"],
@@ -153,6 +194,10 @@ def _named_school(header: str) -> UUID:
     return UUID(header)
 
 
+_NO_LINK = (None, None)
+_IS_KIN = "(caller.student IS NOT DISTINCT FROM %s::uuid OR %s::uuid = ANY (caller.children))"
+
+
 @lru_cache(ACCESSES_REMEMBERED)
 def _condition(
     own: bool, needed: int, with_given_password: bool, own_student: bool, by_own: bool, mine: bool
@@ -170,8 +215,7 @@ def _condition(
             has_all = has_some if mine else f"{has_some} AND NOT ({has_all})"
         if own_student:
             # The student whose account it is, and a guardian, read by the text for the whole school.
-            is_kin = "(caller.student IS NOT DISTINCT FROM %s::uuid OR %s::uuid = ANY (caller.children))"
-            has_all = f"NOT {is_kin} AND {has_all}" if by_own else f"({is_kin} OR {has_all})"
+            has_all = f"NOT {_IS_KIN} AND {has_all}" if by_own else f"({_IS_KIN} OR {has_all})"
         parts.append(has_all)
     return " AND ".join(parts) or "true"
 

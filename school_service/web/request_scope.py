@@ -74,7 +74,8 @@ class AppState:
 
     `user_state` is the SELECT of a user's state in its school: a row with `permissions` and `own_permissions` (arrays
     of text), `name`, `session_number`, `must_change_password` and the user's relations, or no row where the user does
-    not exist any more; its parameters are the user's id, twice, the moment, and whether relations are asked for.
+    not exist any more; its parameters are the user's id, twice, the moment, whether relations are asked for, and the
+    token's session, issuer and subject: `session_number` is -1 where the session, or the link, is not there any more.
     `audit_insertion` writes the statement that adds entries to the audit log, and its
     parameters. `binding_options` hold for every transaction.
     """

@@ -67,6 +67,9 @@ schools = Table(
     Column("deletion", String(20)),
     Column("backup", Text),
     Column("website", Text),
+    # By which people name the school when they sign in.
+    Column("short_name", String(40), unique=True),
+    CheckConstraint("short_name ~ '^[a-z0-9][a-z0-9-]{1,38}[a-z0-9]$'", name="short_name"),
     CheckConstraint("status IN ('active', 'suspended')", name="status"),
     CheckConstraint("deletion IN ('closed', 'begun')", name="deletion"),
 )
@@ -85,6 +88,17 @@ clients = Table(
     Column("session_number", Integer, nullable=False, server_default="0"),
     # Whether the addresses are believed that it tells of its end users.
     Column("tells_addresses", Boolean, nullable=False, server_default="false"),
+    # By which people sign in: it has addresses to which they are led back. A public one has no secret.
+    Column("redirect_uris", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("post_logout_uris", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("name", String(120)),
+    Column("is_public", Boolean, nullable=False, server_default="false"),
+    # What a person's token by it may do at most; null: what their roles allow, none: nothing but signing in.
+    Column("user_permissions", ARRAY(Text)),
+    Column("idle_days", Integer, nullable=False, server_default="14"),
+    Column("session_days", Integer, nullable=False, server_default="90"),
+    CheckConstraint("idle_days BETWEEN 1 AND 365", name="idle_days"),
+    CheckConstraint("session_days BETWEEN 1 AND 365", name="session_days"),
 )
 
 client_schools = Table(
@@ -141,6 +155,7 @@ class School:
     deletion: str | None = None
     backup: str | None = None
     website: str | None = None
+    short_name: str | None = None
 
     @property
     def schema(self) -> str:

@@ -293,10 +293,12 @@ TABLES = (
     "schools",
     "states",
 )
-FUNCTIONS = {
-    *("client_secret_matches", "enter", "enter_as_client", "refuse_revoked"),
+FUNCTIONS = [
+    # It takes a client alone, or with the session number of a token.
+    *("refuse_revoked", "refuse_revoked"),
+    *("client_secret_matches", "enter", "enter_as_client"),
     *(("client_grant", "enter_node", "read_shards") if on_citus() else ()),
-}
+]
 RIGHTS = [
     ("database", "here", "CONNECT"),
     *(("function", name, "EXECUTE") for name in sorted(FUNCTIONS)),
@@ -407,6 +409,12 @@ def test_no_other_login_connects_to_the_database(bare, server, login):
     assert execute(stranger, "SELECT 1") == [(1,)]
 
 
+OF_PEOPLES_CLIENTS = (
+    *("name", "is_public", "redirect_uris", "post_logout_uris"),
+    *("user_permissions", "idle_days", "session_days"),
+)
+
+
 @pytest.mark.parametrize("logins", [1, 3])
 def test_an_installation_of_the_release_before_is_upgraded(server, logins):
     with installation(server, logins=logins) as tenancy:
@@ -421,6 +429,9 @@ def test_an_installation_of_the_release_before_is_upgraded(server, logins):
             "ALTER TABLE registry.schools DROP COLUMN website",
             "ALTER TABLE registry.clients DROP COLUMN session_number",
             "ALTER TABLE registry.clients DROP COLUMN tells_addresses",
+            "DROP FUNCTION registry.refuse_revoked(text, integer)",
+            "ALTER TABLE registry.schools DROP COLUMN short_name",
+            *(f"ALTER TABLE registry.clients DROP COLUMN {name}" for name in OF_PEOPLES_CLIENTS),
             "UPDATE registry.revision SET version_num = 'r0004'",
             f'GRANT CONNECT ON DATABASE "{tenancy.admin_url.database}" TO PUBLIC',
             *(f'GRANT SELECT ON registry.clients TO "{login}"' for login in tenancy.placement.all_logins),

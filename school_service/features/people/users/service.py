@@ -146,13 +146,15 @@ def change_account(user: User, changes: Mapping[str, Any]) -> None:
         audit_change(ENTITY, user.id, old=old, new=new)
 
 
-def sign_in(*, username: str, password: str, throttle: LoginThrottle, username_hash: str) -> User:
+def sign_in(
+    *, username: str, password: str, throttle: LoginThrottle, username_hash: str, audited: bool = True
+) -> User:
     """Find the user with this name, in whatever case, and this password.
 
     Does the same work whether or not there is such a user, and holds no connection meanwhile; both ways to be refused
     are in the audit log, with the hash of the username, which may be a password that was typed into the wrong field.
-    Raises WrongPassword, Busy, and TooManyAttempts; what that refuses without looking at the password is not on record
-    there.
+    That it was right is on record there too, unless it is not `audited`: then the caller calls `audit_sign_in`. Raises
+    WrongPassword, Busy, and TooManyAttempts; what that refuses without looking at the password is not on record there.
     """
     account = username_key(username)
     throttle.check(account)
@@ -180,8 +182,14 @@ def sign_in(*, username: str, password: str, throttle: LoginThrottle, username_h
         _begin_sessions(user)
     if renewed is not None:
         _store_renewed(user, renewed)
-    audit_change(SIGN_IN, user.id, new={"username": user.username})
+    if audited:
+        audit_sign_in(user)
     return user
+
+
+def audit_sign_in(user: User, **by: Any) -> None:
+    """Write to the audit log that a user has signed in; `by` a client, and which session that opened."""
+    audit_change(SIGN_IN, user.id, new={"username": user.username, **by})
 
 
 def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
