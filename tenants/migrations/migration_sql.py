@@ -113,9 +113,14 @@ def head(folder: Path = TENANT) -> str:
 
 
 @cache
+def registry_revisions() -> tuple[str, ...]:
+    """List the revisions of the registry, the first of all first."""
+    return tuple(revisions(history("registry")))
+
+
 def registry_head() -> str:
     """Name the newest revision of the registry."""
-    return str(ScriptDirectory(str(history("registry"))).get_current_head())
+    return registry_revisions()[-1]
 
 
 def served_revisions() -> tuple[str, ...]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from threading import Event
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import delete, insert
 
 from migrations.tenant import ALSO_SERVED
 from school_service.app import create_app
 from tenants.migrations.migrate import LockRetry, migrate_schools
 from tenants.migrations.migration_sql import head, revisions, served_revisions
+from tenants.registry.schools import also_served
 from tests.conftest import dispose, make_place
 from tests.tenants.migrations.histories import later_history
 from tests.tenants.migrations.upgrades import await_lock, locked, revision
@@ -126,6 +129,60 @@ def test_code_that_serves_both_goes_on_over_the_migration_on_the_same_connection
     assert request_classrooms(both, school).get_json() == before.get_json()
     assert add_classroom(both, school).status_code == 200
     assert len(request_classrooms(both, school).get_json()) == 2
+
+
+@pytest.fixture
+def expanding(tenancy, added):
+    """What the release of `added` says of its revision: that programs of today serve it, too."""
+    with tenancy.admin.begin() as connection:
+        connection.execute(insert(also_served), {"revision": head(added), "served_by": head()})
+    yield
+    with tenancy.admin.begin() as connection:
+        connection.execute(delete(also_served))
+
+
+@pytest.mark.usefixtures("expanding")
+def test_a_migration_that_only_adds_is_served_by_the_release_before_and_the_release_after_all_the_time(
+    app, both, tenancy, school, other_school, migrate, added
+):
+    """The release before is the application of today; the one after serves a revision more. Neither answers 503."""
+    releases = (app, both)
+    begun, migrated = Event(), Event()
+
+    def use(program):
+        """Read and write, as long as the migration takes and once more after it."""
+        statuses = []
+        for last in (False, True):
+            while not (last or migrated.is_set()):
+                statuses += [
+                    add_classroom(program, school).status_code,
+                    request_classrooms(program, school).status_code,
+                ]
+                begun.set()
+            statuses += [
+                add_classroom(program, school).status_code,
+                request_classrooms(program, school).status_code,
+            ]
+        return statuses
+
+    def work(number):
+        if number < len(releases):
+            return use(releases[number])
+        assert begun.wait(30)
+        try:
+            return migrate(school, added)
+        finally:
+            migrated.set()
+
+    before, after, report = run_concurrently(3, work)
+
+    assert (report.complete, revision(tenancy, school)) == (True, head(added))
+    assert {*before, *after} == {200}
+    # What one of them writes, the other reads; and a school that was not migrated is served by both.
+    for program in releases:
+        names = [classroom["name"] for classroom in request_classrooms(program, school).get_json()]
+        assert len(names) == len(before) // 2 + len(after) // 2
+        assert request_classrooms(program, other_school).status_code == 200
 
 
 @contextmanager
