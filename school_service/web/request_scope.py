@@ -275,6 +275,11 @@ def run_in_request_scope(
         if token.own:
             raise NotAuthenticated("The token's client has no grant any more.") from None
         raise
+    except NotAuthenticated:
+        # A function that waited for a table which a migration has written anew finds it empty: there is no user then.
+        if token.user_id is not None:
+            _recheck_school(school_id)
+        raise
     except DBAPIError as error:
         if _SCHEMA_CHANGED.fullmatch(sqlstate(error) or ""):
             # A table may have been made anew: the next request asks for it.

@@ -39,6 +39,16 @@ def taken_away(tmp_path_factory):
     return later_history(tmp_path_factory.mktemp("history") / "taken_away", TAKEN_AWAY)
 
 
+@pytest.fixture(scope="module")
+def written_anew(tmp_path_factory):
+    """A history whose newest revision makes PostgreSQL write the table of users anew."""
+    anew = [
+        "ALTER TABLE users ADD COLUMN shouted text GENERATED ALWAYS AS (upper(username)) STORED",
+        "ALTER TABLE subjects ADD COLUMN motto text",
+    ]
+    return later_history(tmp_path_factory.mktemp("history") / "written_anew", anew)
+
+
 @pytest.fixture
 def school(app, tenancy):
     """A school of the test's own."""
@@ -218,6 +228,30 @@ def test_a_request_in_the_midst_of_a_migration_waits_and_then_goes_on_or_is_put_
     assert report.complete
     assert (answer.status_code, other.status_code) == (status, 200)
     assert ("Retry-After" in answer.headers) == (status == 503)
+
+
+def test_a_request_that_waited_for_users_who_were_written_anew_is_put_off_and_signs_nobody_out(
+    app, tenancy, school, migrate, written_anew
+):
+    """To whoever waited inside of a function, with the snapshot of before, such a table is empty."""
+    with migrating(tenancy, school) as reader:
+
+        def work(number):
+            if number == 0:
+                return migrate(school, written_anew, retry=LockRetry(lock_timeout=30))
+            await_lock(tenancy)
+            if number == 1:
+                return request_classrooms(app, school)
+            if number == 2:
+                return add_classroom(app, school)
+            await_lock(tenancy, 3)
+            reader.rollback()
+            return None
+
+        report, read, written, _ = run_concurrently(4, work)
+
+    assert report.complete
+    assert (read.status_code, written.status_code) == (503, 503)
 
 
 def test_a_migration_that_gives_up_lets_the_requests_pass_that_waited_behind_it(
