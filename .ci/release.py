@@ -146,7 +146,13 @@ def follow_dockerfile(built: Path, environment: Path) -> None:
     making = instructions("RUN")[0]
     if making.count(IN_IMAGE) < 3:
         raise Wrong("the first RUN of the Dockerfile does not make the environment")
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    # As in the image it is the system's, which every user may run.
+    programs = environment.parent / "programs"
+    programs.mkdir()
+    (programs / "python").symlink_to(
+        "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
+    )
+    path = f"{programs}:{os.environ['PATH']}"
     run("sh", "-ec", making.replace(IN_IMAGE, str(environment)), cwd=built, PATH=path)
 
 
@@ -163,7 +169,7 @@ def serve_as_in_container(environment: Path, folder: Path) -> None:
         key = run("openssl", "genpkey", "-algorithm", "ed25519", cwd=folder)
         settings = write_secrets(folder, {**addresses(admin, login), "SIGNING_KEY": key}, user)
         options: dict[str, Any] = {"env": settings, "cwd": "/", "text": True}
-        if os.getuid() == 0:
+        if os.getuid() == 0 and may_run(environment, user):
             options["user"] = user
             writable = ["find", str(environment), "-writable", "-not", "-type", "l", "-print", "-quit"]
             if subprocess.run(writable, check=True, capture_output=True, **options).stdout:
@@ -183,6 +189,16 @@ def serve_as_in_container(environment: Path, folder: Path) -> None:
         finally:
             if served.poll() is None:
                 served.kill()
+
+
+def may_run(environment: Path, user: int) -> bool:
+    """Tell whether another user may run this Python; says so where not, as one that lies in the home of root."""
+    try:
+        subprocess.run([environment / "bin" / "python", "-c", ""], check=True, user=user, cwd="/")
+    except PermissionError:
+        print(f"not tried as another user, who can't run {Path(sys.executable).resolve()}")
+        return False
+    return True
 
 
 def write_secrets(folder: Path, secrets: dict[str, str], user: int) -> dict[str, str]:
