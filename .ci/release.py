@@ -175,7 +175,9 @@ def serve_as_in_container(environment: Path, folder: Path) -> None:
             if subprocess.run(writable, check=True, capture_output=True, **options).stdout:
                 raise Wrong("who runs the program can change it")
         for verb in ("init", "migrate"):
-            subprocess.run([*program, "tenants", verb], check=True, capture_output=True, **options)
+            done = subprocess.run([*program, "tenants", verb], check=False, stderr=subprocess.PIPE, **options)
+            if done.returncode:
+                raise Wrong(f"tenants {verb}: {done.stderr}")
         del settings["ADMIN_DATABASE_URL_FILE"]
         served = subprocess.Popen([*program, *command, "--port", "0"], stderr=subprocess.PIPE, **options)
         try:
