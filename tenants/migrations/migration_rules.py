@@ -63,7 +63,7 @@ _WHY = {
     "default": "PostgreSQL computes no defaults: ids and times are bound by the program",
     "concurrently": "an index can't be made CONCURRENTLY within a transaction",
     "insert-values": "rows are inserted from rows that are there: a school being created has none, and is seeded",
-    "expand": "programs of the release before serve it, too (SERVED_BY_EARLIER): it only adds, and writes no table anew",
+    "expand": "programs of the release before serve it (SERVED_BY_EARLIER): it only adds, and writes no table anew",
     "offline": "the SQL can't be written without a database",
     "unreadable": "the SQL can't be read",
     "baseline": "baseline.sql is not what the migrations amount to; run: school-service tenants baseline",
