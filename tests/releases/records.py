@@ -47,11 +47,11 @@ class Reader:
         found = {path: self.get(path) for path in LISTS}
         found |= {path: list(self._pages(path, "pageNumber", "pageSize")) for path in PAGED}
         found["/graduates"] = list(self._pages("/graduates", "page", "size"))
-        for cohort in found["/cohorts"]:
+        for number, cohort in enumerate(found["/cohorts"]):
             for path in ("/cohorts/{}/batches", "/cohorts/{}/students", "/teachers/{}"):
                 self._note(found, path.format(cohort["id"]))
             for batch in found[f"/cohorts/{cohort['id']}/batches"]:
-                self._read_batch(found, cohort, batch["id"])
+                self._read_batch(found, cohort, batch["id"], number)
         for subject in _some(found["/cohort-subjects"]):
             self._note(found, f"/cohort-subjects/{subject['id']}")
             self._note(found, f"/scoresheets/{subject['id']}/scoresheet")
@@ -65,12 +65,13 @@ class Reader:
             self._note(found, f"/publications/{publication['id']}")
         return found
 
-    def _read_batch(self, found: dict[str, Any], cohort: dict[str, Any], batch: str) -> None:
+    def _read_batch(self, found: dict[str, Any], cohort: dict[str, Any], batch: str, number: int) -> None:
         self._note(found, "/metrics", batchId=batch)
-        terms = [term for term in found["/terms"] if term["sessionId"] == cohort["session"]]
-        for term in terms:
-            for path in ("/comments", "/broadsheets", "/submissions"):
-                self._note(found, path, batch=batch, term=term["id"])
+        terms = [term["id"] for term in found["/terms"] if term["sessionId"] == cohort["session"]]
+        # Of the session's terms in turn: all together each is read of some.
+        term = terms[number % len(terms)]
+        for path in ("/comments", "/broadsheets", "/submissions"):
+            self._note(found, path, batch=batch, term=term)
 
     def _note(self, found: dict[str, Any], path: str, **query: Any) -> None:
         address = f"{path}?{urlencode(query)}" if query else path
