@@ -114,7 +114,7 @@ def _common_words() -> frozenset[str]:
 
 
 # Half of the processors are left to other requests. Some hundred hashes can be waited for within the patience.
-_turns = Shares(max(1, (os.cpu_count() or 2) // 2), waiting=500, patience=5.0)
+_turns = Shares(max(1, (os.cpu_count() or 2) // 2), waiting=500, patience=5.0, of_machine="hashing")
 
 
 def hash_password(password: str) -> str:

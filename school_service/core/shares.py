@@ -11,9 +11,11 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
+from school_service.core import machine
 from school_service.core.errors import Busy
 
 Waiter = TypeVar("Waiter")
@@ -151,17 +153,37 @@ def _count_down(counts: dict[Hashable, int], key: Hashable) -> None:
 
 
 class Shares:
-    """The rules of `Turns` for threads: one whose turn has not come waits, for at most `patience` seconds."""
+    """The rules of `Turns` for threads: one whose turn has not come waits, for at most `patience` seconds.
 
-    def __init__(self, limit: int, *, waiting: int, patience: float, total: int | None = None) -> None:
+    Where several workers serve, shares `of_machine` are divided among the threads of all of them: it names what is
+    shared. With `grows` there are at least as many places as workers, for what takes a worker's interpreter.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        *,
+        waiting: int,
+        patience: float,
+        total: int | None = None,
+        of_machine: str | None = None,
+        grows: bool = False,
+    ) -> None:
         self.limit = limit
         self.patience = patience
         self._turns: Turns[Turn] = Turns(limit, waiting=waiting, total=total)
         self._lock = threading.Lock()
+        self._of_machine, self._grows = of_machine, grows
+        self._limits = (limit, total, waiting)
 
-    def of(self, key: Hashable) -> Turn:
+    def of(self, key: Hashable) -> AbstractContextManager[float]:
         """Run a block within the share of a key: `with shares.of(key) as seconds_waited`."""
-        return Turn(self, key)
+        if self._of_machine is None or (supervisor := machine.supervisor()) is None:
+            return Turn(self, key)
+        limit, total, waiting = self._limits
+        if self._grows and total is not None:
+            total = max(total, supervisor.workers)
+        return supervisor.turn(self._of_machine, (limit, total, waiting), str(key), self.patience)
 
     def count_waiting(self) -> int:
         """Count who waits, of all keys."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.process_collector import ProcessCollector
 from sqlalchemy import func, select
@@ -147,6 +147,7 @@ class Metrics:
 
     def __init__(self, app: Service) -> None:
         self._app = app
+        self._asks_database = True
         self.queue: Queue | None = None
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
@@ -215,6 +216,11 @@ class Metrics:
         if cause is not None:
             self._unavailable.labels(cause).inc()
 
+    def write(self, *, database: bool) -> bytes:
+        """Write all of them as Prometheus reads them, those that the database is asked for only if so wanted."""
+        self._asks_database = database
+        return generate_latest(self.registry)
+
     def collect(self) -> Iterator[Metric]:
         """Read what is not counted but looked at, for a scrape."""
         state: AppState = self._app.extensions["school-service"]
@@ -229,7 +235,8 @@ class Metrics:
             age = keys.age()
             words = "Seconds since the identity provider's keys were fetched; +Inf: never."
             yield _gauge("provider_keys_age_seconds", words, (), [((), float("inf") if age is None else age)])
-        yield from self._schools()
+        if self._asks_database:
+            yield from self._schools()
         yield _gauge(
             "busiest_school_requests",
             f"Requests of the {BUSIEST} busiest schools in the last whole {WINDOW:.0f} seconds.",
