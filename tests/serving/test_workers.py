@@ -5,6 +5,7 @@ import json
 import signal
 import threading
 from collections import Counter
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import psutil
@@ -78,11 +79,13 @@ class Storm:
 
 
 def workers_of(service):
-    return [
-        child
-        for child in psutil.Process(service.process.pid).children()
-        if "--worker" in child.cmdline() and child.status() != psutil.STATUS_ZOMBIE
-    ]
+    found = []
+    for child in psutil.Process(service.process.pid).children():
+        # One may end at this moment.
+        with suppress(psutil.Error):
+            if "--worker" in child.cmdline():
+                found.append(child)
+    return found
 
 
 def lines(service, message):
