@@ -114,7 +114,9 @@ def _common_words() -> frozenset[str]:
 
 
 # Half of the processors are left to other requests. Some hundred hashes can be waited for within the patience.
-_turns = Shares(max(1, (os.cpu_count() or 2) // 2), waiting=500, patience=5.0, of_machine="hashing")
+_turns = Shares(
+    max(1, (os.cpu_count() or 2) // 2), waiting=500, patience=5.0, name="hashing", of_machine=True
+)
 
 
 def hash_password(password: str) -> str:

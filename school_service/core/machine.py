@@ -15,11 +15,13 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from collections import Counter
 from typing import Any
 
 import orjson
 
 from school_service.core.errors import Busy
+from school_service.core.refusals import count_refusal
 
 CONNECTION = b"c"
 """What a worker sends over its control socket with a socket that it will send requests on."""
@@ -38,6 +40,12 @@ class Supervisor:
         self._control = control
         self._lock = threading.Lock()
         self._idle: list[_Connection] = []
+        self._waiting: Counter[str] = Counter()
+
+    def count_waiting(self, shares: str) -> int:
+        """Count the threads of this worker that wait for a turn."""
+        with self._lock:
+            return self._waiting[shares]
 
     def count(self, method: str, *arguments: Any, timeout: float) -> Any:
         """Call a method of the counts of tries; raises OSError where no answer comes within `timeout` seconds."""
@@ -54,7 +62,11 @@ class Supervisor:
         `shares` is the name of what is shared, `limits` how many of a key, and of all keys, may be under way on the
         machine, and how many of a key may wait.
         """
-        return MachineTurn(self, [TURN, shares, *limits, key], patience)
+        return MachineTurn(self, shares, [TURN, shares, *limits, key], patience)
+
+    def _wait(self, shares: str, more: int) -> None:
+        with self._lock:
+            self._waiting[shares] += more
 
     def _take(self) -> _Connection:
         with self._lock:
@@ -114,23 +126,29 @@ class _Connection:
 class MachineTurn:
     """The turn of one thread among those of all workers, as a context manager that gives the seconds it has waited."""
 
-    __slots__ = ("_connection", "_patience", "_request", "_supervisor")
+    __slots__ = ("_connection", "_patience", "_request", "_shares", "_supervisor")
 
     _connection: _Connection
 
-    def __init__(self, supervisor: Supervisor, request: list[Any], patience: float) -> None:
-        self._supervisor, self._request, self._patience = supervisor, request, patience
+    def __init__(self, supervisor: Supervisor, shares: str, request: list[Any], patience: float) -> None:
+        self._supervisor, self._shares = supervisor, shares
+        self._request, self._patience = request, patience
 
     def __enter__(self) -> float:
         begun = time.monotonic()
+        self._supervisor._wait(self._shares, 1)
         try:
             self._connection = self._supervisor._take()
             granted = self._connection.ask(self._request, self._patience)
         except OSError:
             # Not in time, or there is no supervisor any more: then this worker is about to end, too.
+            count_refusal(self._shares)
             raise Busy from None
+        finally:
+            self._supervisor._wait(self._shares, -1)
         if not granted:
             self._supervisor._put(self._connection)
+            count_refusal(self._shares)
             raise Busy
         return time.monotonic() - begun
 

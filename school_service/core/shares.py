@@ -17,6 +17,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from school_service.core import machine
 from school_service.core.errors import Busy
+from school_service.core.refusals import count_refusal
 
 Waiter = TypeVar("Waiter")
 
@@ -155,8 +156,9 @@ def _count_down(counts: dict[Hashable, int], key: Hashable) -> None:
 class Shares:
     """The rules of `Turns` for threads: one whose turn has not come waits, for at most `patience` seconds.
 
-    Where several workers serve, shares `of_machine` are divided among the threads of all of them: it names what is
-    shared. With `grows` there are at least as many places as workers, for what takes a worker's interpreter.
+    `name` says what is shared, for the count of refusals. Where several workers serve, shares `of_machine` are divided
+    among the threads of all of them; with `grows` there are at least as many places as workers, for what takes a
+    worker's interpreter.
     """
 
     def __init__(
@@ -166,9 +168,11 @@ class Shares:
         waiting: int,
         patience: float,
         total: int | None = None,
-        of_machine: str | None = None,
+        name: str = "",
+        of_machine: bool = False,
         grows: bool = False,
     ) -> None:
+        self.name = name
         self.limit = limit
         self.patience = patience
         self._turns: Turns[Turn] = Turns(limit, waiting=waiting, total=total)
@@ -178,15 +182,18 @@ class Shares:
 
     def of(self, key: Hashable) -> AbstractContextManager[float]:
         """Run a block within the share of a key: `with shares.of(key) as seconds_waited`."""
-        if self._of_machine is None or (supervisor := machine.supervisor()) is None:
+        if not self._of_machine or (supervisor := machine.supervisor()) is None:
             return Turn(self, key)
         limit, total, waiting = self._limits
         if self._grows and total is not None:
             total = max(total, supervisor.workers)
-        return supervisor.turn(self._of_machine, (limit, total, waiting), str(key), self.patience)
+        return supervisor.turn(self.name, (limit, total, waiting), str(key), self.patience)
 
     def count_waiting(self) -> int:
-        """Count who waits, of all keys."""
+        """Count who waits in this process, of all keys."""
+        supervisor = machine.supervisor()
+        if self._of_machine and supervisor is not None:
+            return supervisor.count_waiting(self.name)
         with self._lock:
             return self._turns.count_waiting()
 
@@ -213,13 +220,18 @@ class Turn:
             if self._place is not None:
                 return 0.0
             self._came = threading.Event()
-            turns.wait(self._key, self)
+            try:
+                turns.wait(self._key, self)
+            except Busy:
+                count_refusal(self._shares.name)
+                raise
         begun = time.monotonic()
         if not self._came.wait(self._shares.patience):
             with lock:
                 # It may have come at this very moment.
                 if self._place is None:
                     turns.give_up(self._key, self)
+                    count_refusal(self._shares.name)
                     raise Busy
         return time.monotonic() - begun
 

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -36,6 +37,7 @@ PATIENCE = 10.0  # seconds that whoever prints waits for a printer
 TIMEOUT = 30.0  # seconds that a printer has
 WAITING = 500  # of a school that wait for a printer at once
 IDLE = 60.0  # seconds that a printer stays without a task
+OUTCOMES = ("printed", "failed", "too_slow")
 MOST_TASKS = 200  # of a printer, then it ends
 MOST_MEMORY = 256 * 1024 * 1024  # bytes; a printer that has more after a task ends
 
@@ -249,6 +251,8 @@ class Printers:
         self._patience = patience
         self._timeout = timeout
         self._idle_for = idle
+        self._lock = threading.Lock()
+        self._outcomes: Counter[str] = Counter()
         self._begin()
         _printers.add(self)
 
@@ -256,7 +260,12 @@ class Printers:
         """Begin without any printer."""
         of_school = max(1, self._limit - 1)
         self._turns = Shares(
-            of_school, total=self._limit, waiting=WAITING, patience=self._patience, of_machine="printers"
+            of_school,
+            total=self._limit,
+            waiting=WAITING,
+            patience=self._patience,
+            name="printers",
+            of_machine=True,
         )
         supervisor = machine.supervisor()
         # Of those that wait for a task each worker has its part.
@@ -270,7 +279,27 @@ class Printers:
         Parts of it may be JSON already, as orjson.Fragment.
         """
         with self._turns.of(school):
-            return self._run(orjson.dumps(task))
+            outcome = "printed"
+            try:
+                return self._run(orjson.dumps(task))
+            except Busy:
+                outcome = "too_slow"
+                raise
+            except NotPrinted:
+                outcome = "failed"
+                raise
+            finally:
+                with self._lock:
+                    self._outcomes[outcome] += 1
+
+    def count_waiting(self) -> int:
+        """Count who waits for a printer."""
+        return self._turns.count_waiting()
+
+    def count_outcomes(self) -> dict[str, int]:
+        """Tell how many files were printed, failed, or took too long."""
+        with self._lock:
+            return {outcome: self._outcomes[outcome] for outcome in OUTCOMES}
 
     def close(self) -> None:
         """End the printers that have no task."""

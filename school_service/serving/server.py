@@ -73,7 +73,7 @@ def serve(
     state: AppState = app.extensions["school-service"]
     share = settings.school_requests or max(1, threads // 2)
     # Requests wait in the queue of the dispatcher; few ever in a thread, and not for long.
-    state.shares = Shares(share, waiting=max(1, share // 2), patience=IN_THREAD)
+    state.shares = Shares(share, waiting=max(1, share // 2), patience=IN_THREAD, name="school")
     dispatcher = Dispatcher(
         threads, share=share, waiting=settings.school_waiting, groups=_group_limits(app, threads)
     )

@@ -64,7 +64,9 @@ def supervisor(monkeypatch):
 
 def test_turns_are_those_of_the_machine(supervisor):
     # Two objects, as two workers have them.
-    one, other = (Shares(1, total=2, waiting=1, patience=0.05, of_machine="sheets") for _ in range(2))
+    one, other = (
+        Shares(1, total=2, waiting=1, patience=0.05, name="sheets", of_machine=True) for _ in range(2)
+    )
 
     with one.of("a"):
         with other.of("b") as waited:
@@ -79,7 +81,7 @@ def test_turns_are_those_of_the_machine(supervisor):
 
 
 def test_who_waits_has_their_turn_when_another_ends(supervisor):
-    shares = Shares(1, total=1, waiting=5, patience=30, of_machine="printers")
+    shares = Shares(1, total=1, waiting=5, patience=30, name="printers", of_machine=True)
     order = []
 
     def wait(name):
@@ -99,7 +101,7 @@ def test_who_waits_has_their_turn_when_another_ends(supervisor):
 
 
 def test_the_turns_of_a_worker_that_is_gone_are_free(supervisor):
-    shares = Shares(1, total=1, waiting=5, patience=30, of_machine="hashing")
+    shares = Shares(1, total=1, waiting=5, patience=30, name="hashing", of_machine=True)
     turn = shares.of("a")
     turn.__enter__()
 
@@ -113,7 +115,7 @@ def test_the_turns_of_a_worker_that_is_gone_are_free(supervisor):
 def test_places_grow_with_the_workers_where_each_has_an_interpreter(monkeypatch):
     with Worker(CommonState(), workers=3) as supervisor:
         monkeypatch.setattr(machine, "_supervisor", supervisor)
-        shares = Shares(1, total=2, waiting=1, patience=0.05, of_machine="sheets", grows=True)
+        shares = Shares(1, total=2, waiting=1, patience=0.05, name="sheets", of_machine=True, grows=True)
         with shares.of("a"), shares.of("b"), shares.of("c"), pytest.raises(Busy), shares.of("d"):
             pass
 
@@ -150,5 +152,5 @@ def test_without_a_supervisor_tries_can_not_be_counted_and_turns_do_not_come(mon
 
     with pytest.raises(StorageError):
         MachineMemory(supervisor, 1).incr("x", 60)
-    with pytest.raises(Busy), Shares(1, waiting=1, patience=1, of_machine="sheets").of("a"):
+    with pytest.raises(Busy), Shares(1, waiting=1, patience=1, name="sheets", of_machine=True).of("a"):
         pass
