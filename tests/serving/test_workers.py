@@ -2,7 +2,9 @@
 
 import http.client
 import json
+import shutil
 import signal
+import subprocess
 import threading
 from collections import Counter
 from contextlib import suppress
@@ -159,6 +161,10 @@ def test_a_worker_that_is_killed_costs_the_requests_it_had_and_comes_back(servic
     after = metrics_of(service)
     assert after["school_service_workers_died_total",] == 1
     assert after["school_service_workers",] == after["school_service_workers_wanted",] == 2
+    if promtool := shutil.which("promtool"):
+        text = urllib3.request("GET", service.wait_for_log("serving metrics")["address"], timeout=30).data
+        done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     # What the dead worker had counted when it was asked is still counted.
     of_token = ("school_service_request_seconds_count", "POST", "/auth/oauth/token", "401")
     assert after[of_token] >= before[of_token] == 10
