@@ -284,6 +284,7 @@ def rights_of(tenancy):
 
 
 TABLES = (
+    "backups",
     "client_schools",
     "failed_migrations",
     "installation",
@@ -415,6 +416,7 @@ def test_an_installation_of_the_release_before_is_upgraded(server, logins):
             secret = create_client(connection, client_id="before")
         # As the release before left it.
         for statement in (
+            "DROP TABLE registry.backups",
             "DROP TABLE registry.installation",
             "DROP FUNCTION registry.client_secret_matches",
             "DROP FUNCTION registry.enter_as_client",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "r0011"
+revision = "r0012"
 down_revision = "r0009"
 branch_labels = None
 depends_on = None
