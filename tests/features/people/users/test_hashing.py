@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -79,7 +81,9 @@ def in_a_thread(work):
 def test_no_connection_is_taken_while_a_password_is_hashed(school, app, during):
     place, api = school
     taken = []
-    during(lambda: taken.append(db.engine.pool.checkedout()))
+    with app.app_context():
+        pool = db.engine.pool
+    during(lambda: taken.append(pool.checkedout()))
 
     user = api.ok(api.post("/users", NEW))["user"]["id"]
     api.ok(api.post("/users/login", {"username": "ada", "password": NEW["password"]}))
@@ -159,6 +163,17 @@ def test_who_may_enroll_nobody_any_more_imports_nobody_into_a_class(school, duri
     assert [one["admission_number"] for one in api.ok(api.get("/students"))["data"]] == [first[2]]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has a priority of each thread")
+def test_hashing_gives_way_to_short_requests(school, during):
+    _, api = school
+    found = []
+    during(lambda: found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
+    api.ok(api.post("/users/login", {"username": "admin", "password": PASSWORD}))
+    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    assert found == [own + passwords.NICENESS]
+
+
 def test_no_more_than_the_turns_are_hashed_at_once(school, during, monkeypatch):
     _, api = school
     monkeypatch.setattr(passwords, "_turns", Shares(1, waiting=50, patience=30))
@@ -203,3 +218,15 @@ def test_work_outside_of_a_transaction_must_not_follow_a_write(app, school):
             outside_transaction(lambda: None)
         db.session.rollback()
         db.session.expunge_all()
+
+
+def test_where_the_system_forbids_another_priority_passwords_are_hashed_all_the_same(monkeypatch):
+    def refused(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "setpriority", refused)
+    with ThreadPoolExecutor(1, initializer=passwords._stand_back) as threads:
+        monkeypatch.setattr(passwords, "_threads", threads)
+        stored = passwords.hash_password("a password of hers")
+
+    assert passwords.hasher.verify(stored, "a password of hers")
