@@ -246,7 +246,7 @@ def running(
 
 
 NAMES = ["nginx", "caddy"]
-PATH, SEVERAL = "Below a path", "Several processes"
+PATH, SEVERAL = "Below a path", "Several machines"
 
 
 @pytest.fixture(scope="module", params=NAMES)
