@@ -31,6 +31,7 @@ from school_service.features.classes.subject_teachers.views import blp as subjec
 from school_service.features.exchange.oneroster.views import blp as exchange
 from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
+from school_service.features.identities.views import blp as identities
 from school_service.features.invitations.views import blp as invitations
 from school_service.features.me.views import blp as me
 from school_service.features.people.contacts.views import blp as contacts
@@ -42,6 +43,7 @@ from school_service.features.people.students.views import blp as students
 from school_service.features.people.users.reads import USER_STATE
 from school_service.features.people.users.views import blp as users
 from school_service.features.personal_data.views import blp as personal_data
+from school_service.features.photos.views import blp as photos
 from school_service.features.results.comments.views import blp as comments
 from school_service.features.results.figures.views import blp as results
 from school_service.features.results.graduates.views import blp as graduates
@@ -92,6 +94,8 @@ FEATURES = (
     users,
     user_sessions,
     invitations,
+    identities,
+    photos,
     me,
     roles,
     role_reaches,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NoReturn
 from uuid import UUID
@@ -25,6 +25,17 @@ class InvalidSchoolHeader(Invalid):
     """X-SCHOOL-ID is missing where it is needed, or is no uuid (400)."""
 
 
+class NotLinked(Forbidden):
+    """An outside sign-in is linked to no account of the school."""
+
+    def __init__(self) -> None:
+        super().__init__("This sign-in is linked to no account of the school.", {"token": ["not linked"]})
+
+
+class LinkGone(NotLinked):
+    """The link by which the user of a token was found is not there any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class VerifiedToken:
     """What a verified token says of its bearer.
@@ -42,6 +53,9 @@ class VerifiedToken:
     still be there, `client_session` the client's session number, `scope` what was granted. `ceiling`, where it is not
     None, has the permissions that the roles' are narrowed to; without any the token is for signing in alone.
     `link`: issuer and subject of an outside token whose user is found by them; the link must still be there.
+
+    `identity`: issuer and subject of an outside token by which a user of the request's school is still to be found;
+    `email`: the address that its provider says it has verified, casefolded.
     """
 
     user_id: UUID | None
@@ -56,6 +70,8 @@ class VerifiedToken:
     scope: frozenset[str] = frozenset()
     ceiling: frozenset[str] | None = None
     link: tuple[str, str] | None = None
+    identity: tuple[str, str] | None = None
+    email: str | None = None
     actor: str = field(init=False)
     """Who acts, for logs and the audit log: the user's id or the client's."""
 
@@ -66,6 +82,10 @@ class VerifiedToken:
     def is_for_signing_in(self) -> bool:
         """Tell whether the token says who its user is, and does nothing else."""
         return self.ceiling is not None and not self.ceiling
+
+    def of_linked(self, user_id: UUID) -> VerifiedToken:
+        """Make the token of the user who is linked to its identity: their roles decide, whatever the token says."""
+        return replace(self, user_id=user_id, permissions=None, link=self.identity, identity=None, email=None)
 
     @property
     def is_of_client(self) -> bool:
@@ -124,6 +144,7 @@ class VerifiedToken:
         own_student: UUID | None = None,
         by_own: bool = False,
         mine: bool = False,
+        for_every_user: bool = False,
         for_signing_in: bool = False,
     ) -> tuple[str, tuple[Any, ...]]:
         """Write the condition, as SQL, under which a user's state gives the token's bearer all of the permissions.
@@ -132,11 +153,14 @@ class VerifiedToken:
         can be made of the state and has the permissions for the whole school or, `by_own`, has them and not all of them
         so; with `mine`, has them at all. A principal whose password must be changed is let in only
         `with_given_password`; the user who, by the state, is the student `own_student`, or a guardian of theirs, needs
-        no permission. A token that is for signing in alone is let in where the view is `for_signing_in`.
+        no permission. A token that is for signing in alone is let in where the view is `for_signing_in`. With
+        `for_every_user` it is true `by_own` for whoever does not have all of them for the whole school.
         """
         needed = tuple(map(str, permissions))
         if self.is_for_signing_in and not for_signing_in:
             return "false", ()
+        if for_every_user and by_own:
+            return self._condition_for_every_user(needed, with_given_password)
         if not (self.ceiling is None or self.ceiling.issuperset(needed)):
             return self._condition_beyond_ceiling(with_given_password, own_student, by_own)
         sql = _condition(self.own, len(needed), with_given_password, own_student is not None, by_own, mine)
@@ -144,6 +168,19 @@ class VerifiedToken:
         students = (str(own_student),) * 2 if own_student is not None else ()
         twice = by_own and not mine
         return sql, (*own, *students, *needed, *needed) if twice else (*own, *students, *needed)
+
+    def _condition_for_every_user(
+        self, needed: tuple[str, ...], with_given_password: bool
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Write the condition for who does not have all of the permissions for the whole school."""
+        if self.is_for_signing_in:
+            return "false", ()
+        sql = _condition(self.own, 0, with_given_password, False, False, False)
+        own = (self.session_number,) if self.own else ()
+        if not (self.ceiling is None or self.ceiling.issuperset(needed)):
+            return sql, own
+        has_all = " AND ".join(["%s = ANY (caller.permissions)"] * len(needed))
+        return f"{sql} AND NOT ({has_all})", (*own, *needed)
 
     def _condition_beyond_ceiling(
         self, with_given_password: bool, own_student: UUID | None, by_own: bool
@@ -165,6 +202,8 @@ class VerifiedToken:
                 raise NotAuthenticated("The token's user does not exist any more.")
             if self.own and state["session_number"] != self.session_number:
                 raise NotAuthenticated("The token's session has ended.")
+            if self.link is not None and state["session_number"] < 0:
+                raise LinkGone
             permissions, own_permissions = (
                 frozenset(state["permissions"]),
                 frozenset(state["own_permissions"]),
@@ -312,6 +351,21 @@ def client_claim(claims: dict[str, Any]) -> str | None:
     if not isinstance(name, str) or not name.isprintable():
         return None
     return name if 0 < len(name) <= MAX_CLIENT_ID_LENGTH else None
+
+
+def identity_claims(claims: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Read the identity that an outside token is of, its `iss` and `sub`; None where these can't be linked."""
+    issuer, subject = claims.get("iss"), claims.get("sub")
+    if not (isinstance(issuer, str) and isinstance(subject, str) and subject.isprintable()):
+        return None
+    return (issuer, subject) if 0 < len(subject) <= MAX_CLIENT_ID_LENGTH else None
+
+
+def email_claim(claims: Mapping[str, Any]) -> str | None:
+    """Read the e-mail address of an outside token, casefolded, where its provider has verified it; else None."""
+    email = claims.get("email")
+    verified = claims.get("email_verified") is True
+    return email.casefold() if verified and isinstance(email, str) and "\0" not in email else None
 
 
 def user_claim(value: Any) -> UUID:

@@ -18,6 +18,8 @@ from school_service.auth.jwks import KeySet, Provider, ProviderKey
 from school_service.auth.principal import (
     VerifiedToken,
     client_claim,
+    email_claim,
+    identity_claims,
     is_access_token,
     is_clients_own,
     permissions_claim,
@@ -223,6 +225,18 @@ class TokenVerifier:
         permissions = permissions_claim(claims, settings.auth_permission_claim)
         if not is_clients_own(claims, client_id, settings.auth_client_claim):
             # The token was issued to an end user by way of the client, whose grant is not the end user's.
+            if settings.auth_linked_users and (identity := identity_claims(claims)) is not None:
+                # Of a user of the school, who is found by the identity: what their roles allow.
+                return VerifiedToken(
+                    user_id=None,
+                    client_id=client_id,
+                    own=False,
+                    schools=schools,
+                    granted=False,
+                    permissions=frozenset(),
+                    identity=identity,
+                    email=email_claim(claims),
+                )
             schools, permissions = schools or frozenset(), permissions or frozenset()
         return VerifiedToken(
             user_id=None,

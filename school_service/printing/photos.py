@@ -56,7 +56,7 @@ def _photo(image: Image.Image) -> bytes:
     image.draft("RGB", box)  # a JPEG is decoded at half, a quarter or an eighth of its size
     shown = _in_colours(image)
     shown.thumbnail(box, Image.Resampling.LANCZOS, reducing_gap=2.0)
-    if orientation in _TURNS:
+    if orientation != 1:
         shown = shown.transpose(_TURNS[orientation])
     # A new picture has nothing of what the old one brought, such as comments.
     photo = Image.new("RGB", shown.size, "white")
@@ -72,7 +72,7 @@ def _orientation(image: Image.Image) -> int:
         found = image.getexif().get(Base.Orientation)
     except _BROKEN_EXIF:
         return 1
-    return found if isinstance(found, int) else 1
+    return found if found in _TURNS else 1
 
 
 def _in_colours(image: Image.Image) -> Image.Image:

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 from school_service.printing.wording import long_date, words
 
 # How large a text is set, in points, by how many characters it has at most, and how many of a word fit into a line.
-_SIZES = ((36, 10.5, 20), (90, 8.0, 26), (10_000, 6.5, 34))
-_OF_SCHOOL = ((80, 7.0, 30), (10_000, 6.0, 36))
+_SIZES = ((36, 10.5, 20), (90, 8.0, 26), (10_000, 5.0, 30))
+_OF_SCHOOL = ((80, 7.0, 30), (10_000, 5.0, 30))
 
 _SCAN = (
     "Scan the code with a telephone, or open {address} and type the code. Then choose a password of your own."

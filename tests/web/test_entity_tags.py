@@ -56,6 +56,7 @@ MATCHED = {
     ("PATCH", "/result-settings"): "/result-settings",
     ("PATCH", "/letterhead"): "/letterhead",
     ("DELETE", "/promotions/{id}"): "/promotions/{id}",
+    ("DELETE", "/users/{id}/photo"): "/users/{id}/photo",
     ("PATCH", "/contacts/{id}"): "/contacts",
     ("DELETE", "/contacts/{id}"): "/contacts",
 }

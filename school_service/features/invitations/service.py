@@ -78,7 +78,7 @@ def make_slips(*, format: str, issuer: str | None, **inviting: Any) -> File:
 
 
 def delete_invitation(*, invitation_id: UUID, principal: Principal) -> UUID:
-    """Delete an open invitation: its code is valid no more. Raises NotFound, and Forbidden as inviting the user does."""
+    """Delete an open invitation: its code is valid no more. Raises NotFound, Forbidden as inviting the user does."""
     invitee = fetch_row(reads.invitee(invitation_id))
     if invitee is None:
         raise not_found(Invitation)

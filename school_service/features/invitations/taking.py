@@ -11,13 +11,14 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
+from sqlalchemy import update
+
 from school_service.auth.login_throttle import WrongCodes
 from school_service.auth.passwords import hash_new_password
 from school_service.auth.signing_key import SigningKeys
 from school_service.core.database import db, outside_transaction
 from school_service.core.errors import WrongPassword
 from school_service.core.read_models import fetch_row
-from school_service.core.records import get
 from school_service.core.statements import execute
 from school_service.features.audit.service import audit_change
 from school_service.features.invitations import reads
@@ -58,11 +59,13 @@ def take_invitation(*, code: str, password: str, keys: SigningKeys, wrong_codes:
     username = _find(hashes, wrong_codes)["username"]
     password_hash = outside_transaction(partial(hash_new_password, password, username=username))
     # It is sought again: somebody else may have taken it meanwhile.
-    user = get(User, use_up_code(hashes, wrong_codes), judged=True)
-    user.password_hash = password_hash
-    user.password_given_at = None
-    user.session_number += 1
-    db.session.flush()
+    taking = (
+        update(User)
+        .where(User.id == use_up_code(hashes, wrong_codes))
+        .values(password_hash=password_hash, password_given_at=None, session_number=User.session_number + 1)
+        .returning(User)
+    )
+    user = db.session.scalars(taking, execution_options={"synchronize_session": False}).one()
     audit_change(USER, user.id, old={}, new={"password": "set"})
     return user
 

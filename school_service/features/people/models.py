@@ -490,6 +490,10 @@ class Invitation(db.Model):
     expires_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), index=True)
 
 
+PHOTO_DIGITS = "^[0-9a-f]{12}$"
+"""What `users.photo` has of a photo that is kept here: the first digits of its hash."""
+
+
 class UserPhoto(db.Model):
     """The photo of a user: a JPEG, made anew of what was uploaded."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import marshmallow as ma
 from marshmallow import fields
-from sqlalchemy import ARRAY, Boolean, Date, DateTime, Integer, Numeric, String, Uuid
+from sqlalchemy import ARRAY, Boolean, Date, DateTime, Integer, LargeBinary, Numeric, String, Uuid
 from sqlalchemy.dialects.postgresql import INET, JSONB
 from sqlalchemy.types import TypeEngine
 
@@ -22,10 +22,13 @@ from school_service.features.people.models import (
     Employee,
     FormTeacher,
     Guardian,
+    Invitation,
     NextOfKin,
     Student,
     StudentGuardian,
     User,
+    UserIdentity,
+    UserPhoto,
     UserRole,
     UserSession,
 )
@@ -50,6 +53,7 @@ Field = fields.Field[Any]
 _FIELDS: list[tuple[type[TypeEngine[Any]], type[Field]]] = [
     (Uuid, fields.UUID),
     (String, fields.String),
+    (LargeBinary, fields.String),
     (INET, fields.String),
     (Boolean, fields.Boolean),
     (Integer, fields.Integer),
@@ -76,7 +80,7 @@ def _rows_of(
     """
     columns = {
         column.name: _field(column.type, nullable=bool(column.nullable) or column.name in nullable)
-        for column in told_columns(model)
+        for column in map(model.__table__.c.get, [told.name for told in told_columns(model)])
     }
     schema = RecordSchema.from_dict({**columns, **names}, name=f"Stored{called or model.__name__}Schema")
     _TABLES[schema] = model.__table__.name
@@ -111,6 +115,9 @@ StoredChildSchema = _rows_of(
 StoredUserRoleSchema = _rows_of(UserRole, role=_name())
 StoredContactSchema = _rows_of(Contact)
 StoredUserSessionSchema = _rows_of(UserSession, permissions=fields.List(fields.String(), allow_none=True))
+StoredUserIdentitySchema = _rows_of(UserIdentity)
+StoredInvitationSchema = _rows_of(Invitation)
+StoredUserPhotoSchema = _rows_of(UserPhoto)
 StoredEnrollmentSchema = _rows_of(Enrollment, batch=_name(), classroom=_name(), session=_name())
 StoredSubjectEnrollmentSchema = _rows_of(
     SubjectEnrollment, subject=_name(), classroom=_name(), session=_name()
@@ -160,6 +167,18 @@ class AccountDataSchema(RecordSchema):
     sessions = fields.List(
         fields.Nested(StoredUserSessionSchema),
         metadata={"description": "Where they have signed in by a client."},
+    )
+    identities = fields.List(
+        fields.Nested(StoredUserIdentitySchema),
+        metadata={"description": "The outside sign-ins that open the account."},
+    )
+    invitations = fields.List(
+        fields.Nested(StoredInvitationSchema),
+        metadata={"description": "The open one, without its code; or none."},
+    )
+    photos = fields.List(
+        fields.Nested(StoredUserPhotoSchema),
+        metadata={"description": "The one that is kept, or none; `image` is in base64."},
     )
     audit = fields.List(
         fields.Nested(StoredAuditEntrySchema),

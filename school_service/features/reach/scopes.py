@@ -302,6 +302,25 @@ def accounts_in_reach(reach: Reach, user_id: Any) -> Condition:
     return _any_of(*conditions)
 
 
+def photos_in_reach(reach: Reach, user_id: Any) -> Condition:
+    """Whether the photo of an account, by its id, is in reach.
+
+    It is the caller's own (M), that of a student in reach, or of a form teacher of an arm in reach.
+    """
+    students, employees, form_teachers = map(_table, ("students", "employees", "form_teachers"))
+    of_students = select(students.c.user_id).where(students_in_reach(reach, students.c.id))
+    of_form_teachers = (
+        select(employees.c.user_id)
+        .join(form_teachers, form_teachers.c.employee_id == employees.c.id)
+        .where(employees.c.deleted_at.is_(None), arms_in_reach(reach, form_teachers.c.batch_id))
+    )
+    return _any_of(
+        *([user_id == _value(reach, "account")] if reach.by("M") else []),
+        user_id.in_(of_students.correlate(None)),
+        user_id.in_(of_form_teachers.correlate(None)),
+    )
+
+
 def is_employee(reach: Reach, employee_id: Any) -> Condition:
     """Whether an employee, by their id, is the caller."""
     found: Condition = employee_id == _value(reach, "employee")

@@ -20,10 +20,17 @@ from school_service.seed.defaults import TRAITS
 from tests.client import ApiClient
 from tests.factories import UNKNOWN_ID, Factory
 from tests.features.reach.conftest import OF_TEACHERS, Own, this_session
-from tests.features.sign_in.rows import store_session
+from tests.features.sign_in.rows import store_identity, store_session, store_ways_in
 from tests.features.test_access_matrix import documented_operations
 
 REFUSED = {
+    "DELETE /invitations/{id}",
+    "DELETE /users/{id}/photo",
+    "GET /invitations",
+    "POST /invitations",
+    "POST /invitations/slips",
+    "POST /users/{id}/identities",
+    "PUT /users/{id}/photo",
     "PUT /role-reaches",
     "DELETE /batches/{id}",
     "DELETE /classrooms/{id}",
@@ -193,6 +200,11 @@ _school: list[Any] = []
 def session_of(account: str) -> str:
     """Store a session of an account; answers its id."""
     return UNKNOWN_ID if account == UNKNOWN_ID else store_session(_school[-1], account)
+
+
+def identity_of(account: str) -> str:
+    """Link an account to another identity; answers the id of the link."""
+    return UNKNOWN_ID if account == UNKNOWN_ID else store_identity(_school[-1], account)
 
 
 UNKNOWN = Place(*[UNKNOWN_ID for _ in fields(Place)])
@@ -610,6 +622,20 @@ CASES: dict[str, list[Case]] = {
             by="S",
         )
     ],
+    "GET /users/{id}/photo": [
+        Case("TFSGM", lambda place: f"/users/{place.account}/photo", at="zxq", by="TFSG")
+    ],
+    "GET /users/{id}/identities": [
+        Case("M", lambda place: f"/users/{place.account}/identities", at="zxq", by="S")
+    ],
+    "DELETE /users/{id}/identities/{identity_id}": [
+        Case(
+            "M",
+            lambda place: f"/users/{place.account}/identities/{identity_of(place.account)}",
+            at="deleted",
+            by="S",
+        )
+    ],
     "GET /employees": [Case("M", lambda _: "/employees", listed=True, at="employee", by="")],
     "GET /employees/{id}": [Case("M", lambda place: f"/employees/{place.employee}", at="employee", by="")],
     "GET /employees/{id}/bank-account": [
@@ -653,6 +679,7 @@ def places(make: Factory) -> dict[str, Place]:
             teacher = make.employee()
             make.api.ok(make.api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": teacher["id"]}))
             account = {"id": student["user"]}
+            store_ways_in(make.api.school, student["user"])
             assessment = make.assessment(subject, term)
             entry = make.entry(assessment, student["id"], batch)
             make.api.ok(make.absences(assessment, {absent["id"]: "ABSENT"}))

@@ -7,7 +7,14 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from school_service.core.database import db
-from school_service.features.people.models import User, UserSession
+from school_service.features.people.models import (
+    BY_EMAIL,
+    Invitation,
+    User,
+    UserIdentity,
+    UserPhoto,
+    UserSession,
+)
 from school_service.web.request_scope import in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
@@ -44,3 +51,39 @@ def store_session(school: Any, user_id: str) -> str:
         db.session.add(session)
         db.session.flush()
         return str(session.id)
+
+
+def store_identity(school: Any, user_id: str) -> str:
+    """Link an account to an identity of its own; needs an application context. Returns the link's id."""
+    with in_transaction(SchoolBinding(UUID(str(school)))):
+        link = UserIdentity(
+            user_id=UUID(user_id),
+            issuer="https://id.example.com",
+            subject=f"zxq {uuid4()}",
+            way=BY_EMAIL,
+            created_by=user_id,
+            created_by_name="Ada Zxq",
+        )
+        db.session.add(link)
+        db.session.flush()
+        return str(link.id)
+
+
+def store_ways_in(school: Any, user_id: str) -> None:
+    """Store an identity, an open invitation and a photo of a user; needs an application context."""
+    by = {"created_by": user_id, "created_by_name": "Ada Zxq"}
+    store_identity(school, user_id)
+    with in_transaction(SchoolBinding(UUID(str(school)))):
+        account = UUID(user_id)
+        invitation = Invitation(
+            user_id=account,
+            code_hash=uuid4().hex,
+            email="ada.zxq@example.com",
+            expires_at=now() + timedelta(days=1),
+            **by,
+        )
+        photo = UserPhoto(
+            user_id=account, image=b"\xff\xd8 zxq" * 20, width=480, height=600, sha256=uuid4().hex * 2
+        )
+        db.session.add_all([invitation, photo])
+        db.session.get_one(User, account).photo = photo.sha256[:12]

@@ -413,8 +413,15 @@ def _store_renewed(user: User, renewed: str) -> None:
 
 def _settable(user_id: UUID, principal: Principal) -> User:
     """Lock a user whose password the principal may set; raises NotFound, Forbidden."""
+    return require_to_take_over(user_id, principal, "Setting this user's password")
+
+
+def require_to_take_over(user_id: UUID, principal: Principal, purpose: str) -> User:
+    """Lock a user as whom the principal may let somebody sign in, and return them: oneself, or by having all they have.
+
+    Raises NotFound, and Forbidden, whose message begins with `purpose`.
+    """
     user = _get_user(user_id)
-    purpose = "Setting this user's password"
     held = require_to_change(principal, user.id, purpose)
     if principal.user_id != user.id:
         # Whoever signs in as somebody reaches the records of that person, which are not their own.
