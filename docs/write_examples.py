@@ -141,6 +141,8 @@ def _ways_in(page: Recorder, user: str) -> None:
     send("DELETE", f"/users/{user}/photo")
     [made] = send("POST", "/invitations", {"users": [user], "everybody": True, "days": 7})
     send("GET", "/invitations")
+    send("POST", "/invitations/slips?format=xlsx", {"users": [user], "everybody": True})
+    (made,) = send("GET", f"/invitations?user={user}")["data"]
     send("DELETE", f"/invitations/{made['id']}")
     [made] = send("POST", "/invitations", {"users": [user], "everybody": True})
     send("POST", "/users/login/invitation", {"code": made["code"], "password": PASSWORD})
