@@ -11,27 +11,31 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID, uuid4
 
 from flask import Flask
 from sqlalchemy import select
 from write_api_guide import PASSWORD, SHOWN, Page, installation, write
 
+from school_service.auth.principal import VerifiedToken
 from school_service.core.database import db
 from school_service.demo.letterhead import draw_badge, draw_signature
 from school_service.features.people.models import User, UserSession
 from school_service.features.results.models import ReportCard
-from school_service.web.request_scope import in_transaction
+from school_service.web.request_scope import AppState, in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 from tenants.registry.clients import PeoplesOptions, create_client
 
 EXAMPLES = Path(__file__).parents[1] / "school_service" / "web" / "documentation" / "examples.json"
 BASE = "https://schools.example.org"
+PROVIDER = "https://id.example.org/"
 PORTAL = "portal"
 SECRET = "Zm9yIGV4YW1wbGUgb25seSwgbmV2ZXIgYSByZWFsIG9uZQ"  # noqa: S105 (an example)
 # The key that RFC 7517 shows, for one that is made anew in each run.
@@ -133,8 +137,48 @@ def _accounts(page: Recorder) -> None:
     )
     send("PATCH", f"/contacts/{made['id']}", {"phone_number": "+2348030000022"})
     send("DELETE", f"/contacts/{made['id']}")
+    _ways_in(page, user)
     send("DELETE", f"/users/{user}/delete")
     send("PUT", f"/users/{user}/restore")
+
+
+def _ways_in(page: Recorder, user: str) -> None:
+    """Invite a user, give them a photo, and link outside sign-ins to their account."""
+    send = page.quietly
+    send("PUT", f"/users/{user}/photo", files={"image": ("ngozi.png", draw_badge(20, 80, 60))})
+    send("DELETE", f"/users/{user}/photo")
+    [made] = send("POST", "/invitations", {"users": [user], "everybody": True, "days": 7})
+    send("GET", "/invitations")
+    send("POST", "/invitations/slips?format=xlsx", {"users": [user], "everybody": True})
+    (made,) = send("GET", f"/invitations?user={user}")["data"]
+    send("DELETE", f"/invitations/{made['id']}")
+    [made] = send("POST", "/invitations", {"users": [user], "everybody": True})
+    send("POST", "/users/login/invitation", {"code": made["code"], "password": PASSWORD})
+    state: AppState = page.app.extensions["school-service"]
+    settings = replace(state.settings, auth_issuers=(PROVIDER,), auth_linked_users=True)
+    with patch.object(state, "settings", settings):
+        identities = f"/users/{user}/identities"
+        send("POST", identities, {"issuer": PROVIDER, "subject": "auth0|5f7c8ec7c33c6c004bbafe82"})
+        invited = {"users": [user], "everybody": True, "emails": ["ngozi.eze@example.com"]}
+        [made] = send("POST", "/invitations", invited)
+        _link_own(state, page, made["code"])
+        (*_, last) = send("GET", identities)
+        send("DELETE", f"{identities}/{last['id']}")
+
+
+def _link_own(state: AppState, page: Recorder, code: str) -> None:
+    """Take an invitation by an outside sign-in: what its token says, no provider says here."""
+    token = VerifiedToken(
+        user_id=None,
+        client_id="a-portal",
+        own=False,
+        schools=None,
+        granted=False,
+        permissions=frozenset(),
+        identity=(PROVIDER, "auth0|6a1d0c2be55d6f0069c9b1aa"),
+    )
+    with patch.object(state.verifier, "verify", return_value=token):
+        page.quietly("POST", "/me/identities", {"code": code})
 
 
 def _sign_in_by_an_app(page: Recorder, user: str) -> None:
