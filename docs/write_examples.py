@@ -354,6 +354,7 @@ def _teaching(page: Recorder, cohort: str, students: list[str]) -> None:
     send("GET", f"/assessments/{assessment}/absences")
     send("DELETE", f"/assessments/{assessment}/absences/{students[0]}")
     _comments(page, cohort, term, students)
+    _attendance(page, cohort, term, students)
     send("DELETE", f"/assessments/{assessment}")
     send("DELETE", f"/cohort-subjects/{taught}/students/{students[1]}")
     send("GET", "/metric-definitions")
@@ -399,6 +400,36 @@ def _comments(page: Recorder, cohort: str, term: str, students: list[str]) -> No
     sheet["D2"].value, sheet["E2"].value = 118, "Takes part, and can reach more."
     files = {"comments_sheet": ("comments.xlsx", _saved(workbook))}
     send("POST", f"/comments/upload-sheet?batch={cohort}", files=files)
+
+
+def _attendance(page: Recorder, cohort: str, term: str, students: list[str]) -> None:
+    send = page.quietly
+    send("GET", "/attendance-settings")
+    send("PATCH", "/attendance-settings", {"lock_after": 14, "families_read": "MARKS"})
+    codes = send("GET", "/attendance-codes")
+    send("PUT", "/attendance-codes", [*codes, {"code": "S", "name": "Sick", "kind": "EXCUSED"}])
+    holiday = {"date": "2025-10-01", "status": "CLOSED", "name": "Independence Day"}
+    send("PUT", "/school-days", {"days": [holiday]})
+    send("GET", "/school-days?from=2025-09-29&to=2025-10-03")
+    days = [{"batch": cohort, "date": f"2025-10-{day:02}", "part": "MORNING"} for day in range(6, 11)]
+    (absent, late) = students[:2]
+    marks = [
+        {"student": absent, "code": "A", "note": "Nobody has called"},
+        {"student": late, "code": "L", "arrived": "08:40"},
+    ]
+    for day in days:
+        marked = {**day, "version": 0, "default": "P", "marks": marks, "submit": True}
+        register = send("PUT", "/registers", {**marked, "taken_at": f"{day['date']}T08:05:00+01:00"})
+    told = {"student": absent, "code": "S", "reason": "Her mother telephoned: malaria"}
+    send("PUT", "/registers/corrections", {**days[-1], "corrections": [told]})
+    key = "&".join(f"{name}={value}" for name, value in days[-1].items())
+    send("GET", f"/registers?{key}")
+    send("GET", "/registers/missing?date=2025-10-13")
+    send("GET", f"/attendance/days?date=2025-10-10&cohort={cohort}")
+    send("GET", f"/attendance/summary?term={term}&batch={cohort}")
+    send("GET", f"/attendance/chronic?term={term}&cohort={cohort}")
+    send("GET", f"/students/{absent}/attendance?term={term}")
+    send("DELETE", f"/registers/{register['id']}")
 
 
 def _results(page: Recorder) -> None:

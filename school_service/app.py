@@ -18,6 +18,12 @@ from school_service.auth.tokens import TokenVerifier
 from school_service.config import ConfigError, Settings
 from school_service.core.database import HEALTH_BIND, METRICS_BIND, db
 from school_service.core.shares import Shares
+from school_service.features.attendance.codes.views import blp as attendance_codes
+from school_service.features.attendance.overviews.views import blp as attendance
+from school_service.features.attendance.registers.views import blp as registers
+from school_service.features.attendance.school_days.views import blp as school_days
+from school_service.features.attendance.settings.views import blp as attendance_settings
+from school_service.features.attendance.sheets.views import blp as register_sheets
 from school_service.features.audit.service import insertion
 from school_service.features.audit.views import blp as audit
 from school_service.features.auth_provider.service import KNOWN_CLIENTS as TOKEN_CLIENTS
@@ -102,6 +108,7 @@ FEATURES = (
     sessions,
     session_copies,
     term_calendars,
+    school_days,
     classrooms,
     subjects,
     students,
@@ -115,6 +122,9 @@ FEATURES = (
     gradebooks,
     absences,
     scoresheets,
+    registers,
+    register_sheets,
+    attendance,
     metrics,
     comments,
     results,
@@ -129,6 +139,8 @@ FEATURES = (
     school_settings,
     grade_configs,
     result_settings,
+    attendance_settings,
+    attendance_codes,
     letterheads,
     graduates,
     contacts,

@@ -46,7 +46,7 @@ from tenants.registry.clients import (
     rotate_secret,
 )
 from tenants.registry.details import check_detail
-from tenants.registry.installation import install, revoke_unused_memberships
+from tenants.registry.installation import check_installed, install, revoke_unused_memberships
 from tenants.registry.redirect_uris import MAX_REDIRECT_URIS, check_redirect_uri, origin_of
 from tenants.registry.schools import STRICT_PASSWORDS
 from tenants.tenancy import MAX_PASSWORD_LENGTH, Administrator, Tenancy
@@ -78,9 +78,7 @@ def with_tenancy(verb: Callable[..., None]) -> Callable[..., None]:
             verb(tenancy, *arguments, **options)
         except ProgrammingError as error:
             if sqlstate(error) in {"42P01", "3F000", "42703"}:
-                raise click.ClickException(
-                    str(NotInstalled("The database has no registry. Run: school-service tenants init"))
-                ) from None
+                raise click.ClickException(_lacking(tenancy)) from None
             raise click.ClickException(first_line(error.orig)) from None
         except OperationalError as error:
             raise click.ClickException(f"The database can't be reached: {first_line(error.orig)}") from None
@@ -92,6 +90,16 @@ def with_tenancy(verb: Callable[..., None]) -> Callable[..., None]:
             tenancy.admin.dispose()
 
     return run
+
+
+def _lacking(tenancy: Tenancy) -> str:
+    """Say why something of the registry was not found."""
+    try:
+        with tenancy.admin.connect() as connection:
+            check_installed(connection)
+    except NotInstalled as error:
+        return str(error)
+    return str(NotInstalled())
 
 
 class Name(click.ParamType):  # type: ignore[type-arg]

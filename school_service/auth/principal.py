@@ -153,8 +153,9 @@ class VerifiedToken:
         can be made of the state and has the permissions for the whole school or, `by_own`, has them and not all of them
         so; with `mine`, has them at all. A principal whose password must be changed is let in only
         `with_given_password`; the user who, by the state, is the student `own_student`, or a guardian of theirs, needs
-        no permission. A token that is for signing in alone is let in where the view is `for_signing_in`. With
-        `for_every_user` it is true `by_own` for whoever does not have all of them for the whole school.
+        no permission, and is let in as for the whole school where they lack one. A token that is for signing in alone
+        is let in where the view is `for_signing_in`. With `for_every_user` it is true `by_own` for whoever does not
+        have all of them for the whole school.
         """
         needed = tuple(map(str, permissions))
         if self.is_for_signing_in and not for_signing_in:
@@ -165,9 +166,10 @@ class VerifiedToken:
             return self._condition_beyond_ceiling(with_given_password, own_student, by_own)
         sql = _condition(self.own, len(needed), with_given_password, own_student is not None, by_own, mine)
         own = (self.session_number,) if self.own else ()
-        students = (str(own_student),) * 2 if own_student is not None else ()
+        if own_student is not None and not by_own:
+            return sql, (*own, *needed, *(str(own_student),) * 2, *needed)
         twice = by_own and not mine
-        return sql, (*own, *students, *needed, *needed) if twice else (*own, *students, *needed)
+        return sql, (*own, *needed, *needed) if twice else (*own, *needed)
 
     def _condition_for_every_user(
         self, needed: tuple[str, ...], with_given_password: bool
@@ -252,12 +254,12 @@ def _condition(
             parts.append("NOT caller.must_change_password")
     if needed:
         has_all = " AND ".join(["%s = ANY (caller.permissions)"] * needed)
+        has_some = " AND ".join(["%s = ANY (caller.permissions || caller.own_permissions)"] * needed)
         if by_own:
-            has_some = " AND ".join(["%s = ANY (caller.permissions || caller.own_permissions)"] * needed)
             has_all = has_some if mine else f"{has_some} AND NOT ({has_all})"
-        if own_student:
-            # The student whose account it is, and a guardian, read by the text for the whole school.
-            has_all = f"NOT {_IS_KIN} AND {has_all}" if by_own else f"({_IS_KIN} OR {has_all})"
+        elif own_student:
+            # The student whose account it is, and a guardian, where they have no such permission.
+            has_all = f"(NOT ({has_some}) AND {_IS_KIN} OR {has_all})"
         parts.append(has_all)
     return " AND ".join(parts) or "true"
 

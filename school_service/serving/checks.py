@@ -108,7 +108,8 @@ def _read_schools(connection: Connection) -> Row[Any]:
     """
     return connection.execute(
         text(
-            "SELECT count(*) AS all_schools, count(*) FILTER (WHERE revision <> ALL (:served)) AS behind,"
+            "SELECT count(*) AS all_schools, count(*) FILTER (WHERE revision <> ALL (:served) AND revision NOT IN"
+            " (SELECT revision FROM registry.also_served WHERE served_by = ANY (:served))) AS behind,"
             " min(id::text) AS any_school FROM registry.schools"
         ),
         {"served": list(served_revisions())},

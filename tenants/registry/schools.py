@@ -137,7 +137,18 @@ installation = Table(
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("password_policy", Text),
+    # The release that brought the registry to its revision.
+    Column("release", Text),
     CheckConstraint(f"password_policy IN {PASSWORD_POLICIES}", name="password_policy"),
+)
+
+
+# Programs that serve the revision `served_by`, of a school or of the registry, serve `revision`, too.
+also_served = Table(
+    "also_served",
+    metadata,
+    Column("revision", String(40), primary_key=True),
+    Column("served_by", String(40), primary_key=True),
 )
 
 

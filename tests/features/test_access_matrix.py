@@ -25,6 +25,8 @@ ACCESS = {"GET": "read", "POST": "write", "PUT": "write", "PATCH": "write", "DEL
 # The section of an operation is the first part of its path, with these exceptions (decisions.md, "Tokens and
 # permissions", "Points of detail").
 SECTIONS = {
+    "attendance-codes": "settings",
+    "attendance-settings": "settings",
     "batches": "cohorts",
     "departments": "settings",
     "employee-categories": "settings",
@@ -37,12 +39,14 @@ SECTIONS = {
     "oneroster": "users",
     "permissions": "roles",
     "positions": "settings",
+    "registers": "attendance",
     "report-cards": "results",
     "promotion-rules": "settings",
     "promotions": "results",
     "role-reaches": "roles",
     "publications": "results",
     "result-settings": "settings",
+    "school-days": "terms",
     "sessions": "terms",
     "subject-teachers": "teachers",
     "submissions": "results",
@@ -68,6 +72,8 @@ OF_ANOTHER_SECTION = {
     ("DELETE", "/assessments/{id}/absences/{student_id}"): "gradebooks",
     ("GET", "/students/{id}/report-card"): "results",
     ("GET", "/students/{id}/transcript/download"): "results",
+    ("GET", "/students/{id}/attendance"): "attendance",
+    ("PUT", "/registers/corrections"): "attendance-corrections",
     ("GET", "/comments"): "results",
     ("PUT", "/comments"): "metrics",
     ("GET", "/comments/download-sheet"): "results",
@@ -95,8 +101,8 @@ SEVERAL = (
         ("GET", "/students/{id}/data"): tuple(
             f"read:{area}"
             for area in (
-                *("audit", "cohorts", "contacts", "gradebooks", "graduates", "metrics", "results", "roles"),
-                *("students", "users"),
+                *("attendance", "audit", "cohorts", "contacts", "gradebooks", "graduates", "metrics"),
+                *("results", "roles", "students", "users"),
             )
         ),
         ("GET", "/employees/{id}/data"): tuple(

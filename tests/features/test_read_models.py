@@ -38,11 +38,17 @@ WITHOUT_READ_MODEL = {
     "ProviderSchema": "the built-in identity provider's description of itself",
     "NationalitySchema": "rows of the registry, which the service reads",
     "StateSchema": "rows of the registry, which the service reads",
+    "NewVersionSchema": "a publication, in a dry run with what the service finds",
     "LgaSchema": "rows of the registry, which the service reads",
 }
 
 _NAMED = re.compile(r"Read model of (\w+Schema)\b")
-_SOME_VALUES = {"date": "2025-09-08", "email": "adaeze@example.com"}
+_SOME_VALUES = {
+    "hh:mm": "08:15",
+    "date-time": "2025-09-08T08:00:00Z",
+    "date": "2025-09-08",
+    "email": "adaeze@example.com",
+}
 
 
 def modules(*names):

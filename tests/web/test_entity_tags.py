@@ -54,6 +54,7 @@ MATCHED = {
     ("PATCH", "/employees/{id}/nextofkin"): "/employees/{id}/nextofkin",
     ("PATCH", "/settings"): "/settings",
     ("PATCH", "/result-settings"): "/result-settings",
+    ("PATCH", "/attendance-settings"): "/attendance-settings",
     ("PATCH", "/letterhead"): "/letterhead",
     ("DELETE", "/promotions/{id}"): "/promotions/{id}",
     ("DELETE", "/users/{id}/photo"): "/users/{id}/photo",

@@ -42,6 +42,7 @@ READ_WITH: dict[str, Collection[Permission]] = {
     "subject_enrollments": {Permission.COHORTS_READ},
     "gradebook_entries": {Permission.GRADEBOOKS_READ},
     "absences": {Permission.GRADEBOOKS_READ},
+    "marks": {Permission.ATTENDANCE_READ},
     "term_comments": {Permission.RESULTS_READ},
     "report_cards": {Permission.RESULTS_READ},
     "issued_transcripts": {Permission.RESULTS_READ},

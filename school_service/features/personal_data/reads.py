@@ -22,6 +22,7 @@ from sqlalchemy import (
 )
 
 from school_service.core.read_models import Query, read_model
+from school_service.features.attendance.models import Mark, Register
 from school_service.features.audit.models import AuditEntry
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment, SubjectTeacher
 from school_service.features.identities.service import ENTITY as IDENTITY
@@ -96,6 +97,7 @@ def student_data(student_id: UUID) -> Query:
         _many(_subject_enrollments(student_id), "subject_enrollments"),
         _many(_gradebook_entries(student_id), "gradebook_entries"),
         _many(_absences(student_id), "absences"),
+        _many(_marks(student_id), "marks"),
         _many(_metrics(student_id), "metrics"),
         _many(_term_comments(student_id), "term_comments"),
         _many(_report_cards(student_id), "report_cards"),
@@ -325,6 +327,34 @@ def _absence_entries(student_id: UUID) -> Any:
         AuditEntry.entity_id == any_(func.array(assessments.scalar_subquery())),
         AuditEntry.entity == ABSENCE,
         whose == cast(student_id, Text),
+    )
+
+
+def _marks(student_id: UUID) -> Rows:
+    """Write all marks, of each register, submitted or not, with the class and the time that it is of."""
+    return (
+        select(
+            *told_columns(Mark),
+            Batch.name.label("batch"),
+            Classroom.name.label("classroom"),
+            Subject.name.label("subject"),
+            AcademicSession.name.label("session"),
+            Term.display_name.label("term"),
+            Register.date,
+            Register.part,
+            Register.period,
+            Register.state,
+        )
+        .join(Register, Register.id == Mark.register_id)
+        .join(Batch, Batch.id == Register.batch_id)
+        .join(Cohort, Cohort.id == Register.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(AcademicSession, AcademicSession.id == Register.session_id)
+        .join(Term, Term.id == Register.term_id)
+        .outerjoin(CohortSubject, CohortSubject.id == Register.cohort_subject_id)
+        .outerjoin(Subject, Subject.id == CohortSubject.subject_id)
+        .where(Mark.student_id == student_id)
+        .order_by(Register.date, Register.part, Register.period, Register.id)
     )
 
 

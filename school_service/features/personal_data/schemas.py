@@ -10,10 +10,11 @@ from typing import Any
 
 import marshmallow as ma
 from marshmallow import fields
-from sqlalchemy import ARRAY, Boolean, Date, DateTime, Integer, LargeBinary, Numeric, String, Uuid
+from sqlalchemy import ARRAY, Boolean, Date, DateTime, Integer, LargeBinary, Numeric, String, Time, Uuid
 from sqlalchemy.dialects.postgresql import INET, JSONB
 from sqlalchemy.types import TypeEngine
 
+from school_service.features.attendance.models import Mark
 from school_service.features.audit.models import AuditEntry
 from school_service.features.classes.models import SubjectEnrollment, SubjectTeacher
 from school_service.features.people.models import (
@@ -60,6 +61,7 @@ _FIELDS: list[tuple[type[TypeEngine[Any]], type[Field]]] = [
     (Numeric, fields.Decimal),
     (DateTime, fields.AwareDateTime),
     (Date, fields.Date),
+    (Time, fields.Time),
     (JSONB, fields.Dict),
     (ARRAY, fields.Raw),
 ]
@@ -131,6 +133,18 @@ StoredGradebookEntrySchema = _rows_of(
     term=_name(),
 )
 StoredAbsenceSchema = _rows_of(Absence, assessment=_name(), subject=_name(), session=_name(), term=_name())
+StoredMarkSchema = _rows_of(
+    Mark,
+    batch=_name(),
+    classroom=_name(),
+    subject=fields.String(allow_none=True, metadata={"description": "Of a lesson."}),
+    session=_name(),
+    term=_name(),
+    date=fields.Date(),
+    part=_name(),
+    period=fields.Integer(allow_none=True, metadata={"description": "Of a lesson."}),
+    state=_name(),
+)
 StoredTermCommentSchema = _rows_of(TermComment, session=_name(), term=_name())
 StoredReportCardSchema = _rows_of(
     ReportCard, session=_name(), term=_name(), version=fields.Integer(), state=_name()
@@ -199,6 +213,9 @@ class StudentDataSchema(AccountDataSchema):
     subject_enrollments = fields.List(fields.Nested(StoredSubjectEnrollmentSchema))
     gradebook_entries = fields.List(fields.Nested(StoredGradebookEntrySchema))
     absences = fields.List(fields.Nested(StoredAbsenceSchema))
+    marks = fields.List(
+        fields.Nested(StoredMarkSchema), metadata={"description": "Of attendance, in every register."}
+    )
     metrics = fields.List(fields.Nested(StoredMetricSchema))
     term_comments = fields.List(fields.Nested(StoredTermCommentSchema))
     report_cards = fields.List(fields.Nested(StoredReportCardSchema))

@@ -14,7 +14,8 @@ from school_service.core.database import db
 from school_service.core.errors import Conflict
 from school_service.core.idempotency import erase_answers
 from school_service.core.records import get, not_found, unnest_rows
-from school_service.core.statements import execute, statement
+from school_service.core.statements import Executable, execute, statement
+from school_service.features.attendance.registers.erasure import without_name, without_words
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import SubjectTeacher
 from school_service.features.people.access import require_to_change
@@ -94,7 +95,7 @@ def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
         if db.session.scalar(enrolled) is not None:
             raise Conflict("The student is enrolled: take them out of the cohort first.")
         pseudonym = token_hex(16)
-        _erase_account(user, pseudonym, principal)
+        _erase_account(user, pseudonym, principal, *without_words(student.id))
         student.admission_number = f"erased-{pseudonym}"
         student.middle_name = student.dob = None
         remove_guardians(student.id)
@@ -220,7 +221,7 @@ def _erase_words(student: Student, user: User) -> None:
 
 
 def _erase_signatory(user: User) -> None:
-    """Replace the name under which somebody submitted, published or reopened results, or promoted, by the pseudonym."""
+    """Replace the name of somebody on what they submitted, published, reopened or promoted, by the pseudonym."""
     name, actor = f"{user.first_name} {user.last_name}", str(user.id)
     for model, acts in (
         (Submission, ("submitted",)),
@@ -284,7 +285,8 @@ def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
     return record, user
 
 
-def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
+def _erase_account(user: User, pseudonym: str, principal: Principal, *together: Executable) -> None:
+    """Erase an account; `together` are statements that go out in one round trip with what it does."""
     held = require_to_change(principal, user.id, "Erasing this person")
     was_deleted, moment = user.deleted_at is not None, now()
     user.username = f"erased-{pseudonym}"
@@ -296,16 +298,17 @@ def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
     erase_answers()
     _erase_signatory(user)
     db.session.flush()
+    actor, name = str(user.id), f"{user.first_name} {user.last_name}"
     unlinked = execute(
+        *together,
+        *without_name(actor, name),
+        _rename_linker(actor, name),
+        _rename_inviter(actor, name),
         _take_roles(user.id),
         _delete_sessions(user.id),
         _delete_identities(user.id),
         _delete_invitation(user.id),
         delete_photo(user.id),
-        *(
-            rename(str(user.id), f"{user.first_name} {user.last_name}")
-            for rename in (_rename_linker, _rename_inviter)
-        ),
         _unlink_guardian(user.id),
     )
     if unlinked is not None:

@@ -17,11 +17,12 @@ NOT_TOLD = {
     "students": frozenset(
         f"guardian_{name}" for name in ("full_name", "relationship", "phone_number", "email_address")
     ),
+    "marks": frozenset({"corrected_by", "corrected_by_name"}),
     "student_guardians": frozenset({"stopped_by", "stopped_by_name", "stop_reason"}),
 }
 """By table. The hash of a password or token and the code of a paper say nothing of a person, and help whoever gets hold
-of the document. The columns of students hold nothing any more. Who stopped a guardian, and why, may harm others: a
-child, and whoever asked for it."""
+of the document. The columns of students hold nothing any more. Who corrected a mark is somebody else. Who stopped a
+guardian, and why, may harm others: a child, and whoever asked for it."""
 
 OF_THE_ACTOR = frozenset({"actor", "actor_name", "address"})
 """Columns of the audit log that tell of whoever made a change: told where that is the person, and null elsewhere."""

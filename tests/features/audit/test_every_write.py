@@ -11,6 +11,9 @@ import pytest
 from school_service.features.audit import service
 from tests.client import ApiClient
 from tests.factories import PASSWORD, Factory
+from tests.features.attendance.classes import Kept
+from tests.features.attendance.sheets.weeks import Week
+from tests.features.attendance.sheets.weeks import fill as fill_register
 from tests.features.people.students.test_import import people
 from tests.features.people.students.test_import import sheet as students_sheet
 from tests.features.people.students.test_import import upload as import_students
@@ -43,6 +46,7 @@ MESSAGES = {
     # Sheets, with however many rows.
     ("POST", "/metrics/upload-sheet"): 8,
     ("POST", "/comments/upload-sheet"): 6,
+    ("POST", "/registers/upload-sheet"): 6,
     ("POST", "/students/import-sheet"): 10,
 }
 
@@ -628,6 +632,59 @@ def _(scene):
 @writes("PATCH /result-settings", "result-settings")
 def _(scene):
     return lambda: scene.api.patch("/result-settings", {"pass_mark": 45})
+
+
+@writes("PATCH /attendance-settings", "attendance-settings")
+def _(scene):
+    return lambda: scene.api.patch("/attendance-settings", {"lock_after": 3})
+
+
+@writes("PUT /attendance-codes", "attendance-code")
+def _(scene):
+    codes = [{"code": code, "name": code, "kind": kind} for code, kind in (("X", "PRESENT"), ("O", "ABSENT"))]
+    return lambda: scene.api.put("/attendance-codes", codes)
+
+
+@writes("PUT /school-days", "school-day")
+def _(scene):
+    day = {"date": "2025-10-01", "status": "CLOSED", "name": "Independence Day"}
+    return lambda: scene.api.put("/school-days", {"days": [day]})
+
+
+@writes("PUT /registers", "register")
+def _(scene):
+    kept = Kept(scene.make, 2)
+    return lambda: kept.put(default="P", submit=True)
+
+
+@writes("PUT /registers/corrections", "attendance-correction")
+def _(scene):
+    kept = Kept(scene.make, 2)
+    return lambda: kept.correct(codes={"R/1": "A"})
+
+
+@writes("DELETE /registers/{id}", "register")
+def _(scene):
+    register = Kept(scene.make, 2).take()["id"]
+    return lambda: scene.api.delete(f"/registers/{register}")
+
+
+@writes("POST /registers/upload-sheet", "register")
+def _(scene):
+    week = Week(scene.make, 2)
+    content = fill_register(week.workbook(), {"R/1": {week.column(0): "P"}})
+    return lambda: week.upload(content)
+
+
+@writes("GET /registers/download-sheet", "export")
+def _(scene):
+    return Week(scene.make, 2).download
+
+
+@writes("GET /registers/download", "export")
+def _(scene):
+    kept = Kept(scene.make, 2)
+    return lambda: scene.api.get(f"/registers/download?batch={kept.batch}&term=FIRST")
 
 
 @writes("PUT /terms/{id}/calendar", "term-calendar")

@@ -30,6 +30,7 @@ PLACES = {
     "subject_enrollments": lambda told: told.get("subject_enrollments", []),
     "gradebook_entries": lambda told: told.get("gradebook_entries", []),
     "absences": lambda told: told.get("absences", []),
+    "marks": lambda told: told.get("marks", []),
     "metrics": lambda told: told.get("metrics", []),
     "term_comments": lambda told: told.get("term_comments", []),
     "report_cards": lambda told: told.get("report_cards", []),
@@ -232,6 +233,8 @@ STAYS = {
     "gradebook_entries": {"id", "assessment_id", "student_id", "batch_id", "score", "sheet"}
     | {"created_at", "updated_at"},
     "absences": {"assessment_id", "student_id", "status", "created_at"},
+    "marks": {"register_id", "student_id", "code", "kind", "arrived", "version"}
+    | {"correction_code", "correction_kind", "corrected_at", "corrected_by"},
     "term_comments": {
         "student_id",
         "term_id",
@@ -268,6 +271,8 @@ CHANGES = {
     "students": {"admission_number", "middle_name", "dob", "status"},
     "guardians": {"user_id", "full_name", "phone_number", "email_address", "physical_address", "erased_at"},
     "absences": {"note"},
+    # In the tests it was the student themselves who corrected.
+    "marks": {"note", "reason", "corrected_by_name"},
     "term_comments": {"form_teacher_comment", "principal_comment"},
     # Of the card who it is of, and what was said of them: the figures stay.
     "report_cards": {"card"},

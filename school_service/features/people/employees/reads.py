@@ -30,6 +30,9 @@ _first_role = (
     .scalar_subquery()
 )
 
+TITLED_NAME = func.concat_ws(" ", func.nullif(Employee.title, ""), User.first_name, User.last_name)
+"""An employee's name as others are told it, with the title: of joined Employee and User."""
+
 
 @read_model
 def employees(reach: Reach | None = None) -> Query:

@@ -119,17 +119,10 @@ def divided(full_name: str) -> tuple[str, str]:
     return (first.rstrip(), last) if space else (last, "")
 
 
-def _role_of_guardians() -> Any:
-    """Select the id of the role that the accounts of guardians get."""
-    return select(Role.id).where(Role.given_to == GUARDIANS)
-
-
 @read_model
 def _seen_with_role(guardian_id: UUID) -> Query:
     """Select what decides of a guardian, and the role that a new account gets: null where the school has none."""
-    role = select(func.json_build_object("id", Role.id, "name", Role.name)).where(
-        Role.id.in_(_role_of_guardians())
-    )
+    role = select(func.json_build_object("id", Role.id, "name", Role.name)).where(Role.given_to == GUARDIANS)
     return reads.seen.query(guardian_id=guardian_id).add_columns(role.scalar_subquery().label("role"))
 
 
