@@ -23,6 +23,7 @@ from tenants.registry.clients import revoke_client
 from tenants.registry.schools import schools
 from tests.conftest import make_place
 from tests.features.sign_in.conftest import ISSUER, PUBLIC_URL, REDIRECT
+from tests.features.sign_in.test_grants import sent as sent
 from tests.printing.pictures import png
 from tests.threads import run_concurrently
 
@@ -281,7 +282,7 @@ def test_the_form_is_taken_without_tls_by_its_origin(enter):
 
 
 def test_the_school_is_named_chosen_or_typed(entrance, browser):
-    short = "ijoba-college"
+    short = "ijoba-senior"
     with entrance.tenancy.admin.begin() as connection:
         connection.execute(update(schools).where(schools.c.id == entrance.place.id).values(short_name=short))
     other = make_place(entrance.app, entrance.tenancy, "Another <School>")
@@ -555,3 +556,23 @@ def test_the_logo_is_public_and_everything_else_is_one_404(entrance, browser):
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
     finally:
         entrance.admin.ok(entrance.admin.delete("/letterhead/logo"))
+
+
+def test_a_page_is_one_message_and_its_form_one_more_than_signing_in_over_the_api(
+    entrance, browser, app_of_people, person, sent
+):
+    address, _ = app_of_people.ask()
+    send(browser, address, username=person.username, password=person.password)
+    entrance.app.extensions[KNOWN_CLIENTS] = KnownClients()
+    for path, most in ((address, 1), (address, 0)):
+        sent.clear()
+        check_page(browser.get(path))
+        assert len(sent) == most, sent
+    login = {"username": person.username, "password": person.password}
+    sent.clear()
+    assert entrance.admin.post("/users/login", login).status_code == 200
+    of_login = len(sent)
+    sent.clear()
+    assert signed_in(browser, address, person).status_code == 303
+    assert len(sent) <= of_login + 1, sent
+    assert sum("registry.clients" in one for one in sent) >= 1
