@@ -58,6 +58,7 @@ _MOMENT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?")
 _MINUTE = re.compile(r"\b\d{4}-\d\d-\d\d at \d\d:\d\d UTC")
 _TOKEN = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
 _FINGERPRINT = re.compile(r"\b[0-9a-f]{64}\b")
+_CODE = re.compile(r"(?<![\w-])[0-9A-Z]{4}(?:-[0-9A-Z]{4}){2}(?![\w-])")  # of an invitation
 _REQUEST = re.compile(r"\b[0-9a-f]{32}\b")
 
 
@@ -165,6 +166,7 @@ class Page:
     def _stable(self, text: str) -> str:
         text = _TOKEN.sub("eyJhbGciOiJFUzI1NiIsImtpZCI6…", text)
         text = _UUID.sub(self._stable_id, text)
+        text = _CODE.sub("K7QM-4TZ9-XDR2", text)
         text = _MOMENT.sub("2025-09-01T08:30:00", text)
         text = _MINUTE.sub("2025-09-01 at 08:30 UTC", text)
         text = _FINGERPRINT.sub(FINGERPRINT, text)
@@ -231,6 +233,7 @@ def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
     people = _set_up(page)
     _set_up_results(page, people)
     year = _enrol(page, people)
+    _invite(page, year)
     _teach(page, year)
     _assess(page, year)
     _record_traits(page, year)
@@ -515,6 +518,70 @@ def _enrol(page: Page, people: dict[str, Any]) -> dict[str, Any]:
     enrolling = {"students": [leaving], "batch": last["id"]}
     page.quietly("POST", f"/cohorts/{last['id']}/enrollment", enrolling)
     return {**people, "cohort": cohort, "students": ids, "last_cohort": last, "leaver": leaving}
+
+
+def _invite(page: Page, year: dict[str, Any]) -> None:
+    page.say(
+        """
+        ## People set their passwords themselves
+
+        The service sends no mail. The school hands out codes: whoever has one sets the password of its account, the
+        first or a forgotten one, by the page at `url` or, without the service's pages, by an application of the
+        school's. Invited are the users named, or the students of a batch; those who have a password already only with
+        `everybody`. The code is answered once, and known to nobody afterwards; another invitation takes its place.
+        """
+    )
+    [made, *_] = page.show("POST", "/invitations", {"batch": year["cohort"]["id"], "days": 14})
+    page.say(
+        """
+        For a class on paper, `POST /invitations/slips?format=pdf` takes the same body and answers slips to be cut
+        apart, ten on a page, with a QR code of `url` each; `format=xlsx` answers the same in columns. These, too, are
+        new codes. Which invitations are open, without their codes:
+        """
+    )
+    page.show("GET", f"/invitations?batch={year['cohort']['id']}")
+    page.say("The front end takes a code with its own token, and the student is signed in:")
+    page.quietly("POST", "/users/login/invitation", {"code": made["code"].lower(), "password": PASSWORD})
+    page.say(
+        """
+        ```http
+        POST /users/login/invitation
+
+        {"code": "k7qm 4tz9 xdr2", "password": "…"}
+        ```
+
+        It answers what `POST /users/login` does. A code that was used, replaced, has expired, or is of an account that
+        was given a password since, is refused in the same words (401), and thirty wrong ones a minute from an address
+        are too many (429).
+
+        ### Photos
+
+        A photo is a JPEG or PNG of up to 8 MiB. It is made anew, upright and small, without what a telephone writes
+        into it, such as the place. `photo` of the user is then an address below the service's own, which is read with
+        a token: by whoever may read users, by the user, and by those who are related to them.
+        """
+    )
+    page.show("PUT", f"/users/{made['user']}/photo", files={"image": ("zainab.png", draw_badge(90, 120, 60))})
+    page.say(
+        """
+        An application fetches the bytes with its token, and shows them:
+
+        ```js
+        const headers = { Authorization: `Bearer ${token}`, "X-SCHOOL-ID": school };
+        const answer = await fetch(user.photo, { headers });
+        if (answer.ok) picture.src = URL.createObjectURL(await answer.blob());
+        ```
+
+        ### Sign-ins of an outside provider
+
+        Where the operator has set `AUTH_LINKED_USERS=on`, somebody who signs in at the outside provider is the user
+        whose account is linked to the token's `iss` and `sub`. An administrator links them
+        (`POST /users/{id}/identities`), or people do so themselves: an application that is told 403 with
+        `errors.token` `["not linked"]` asks for the code of an invitation, and sends it with the same token to
+        `POST /me/identities`. Without a code, an invitation counts that was made with the e-mail address which the
+        provider has verified (`emails` of `POST /invitations`); an address of the records never does.
+        """
+    )
 
 
 def _teach(page: Page, year: dict[str, Any]) -> None:
