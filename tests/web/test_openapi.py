@@ -431,9 +431,11 @@ def test_an_answer_is_an_object_an_array_of_objects_an_envelope_or_a_file(docume
             assert shape["type"] == "object", key
 
 
-LOST_A_PART = {"/users/{id}/roles/{roleId}": "User", "/guardians/{id}/account": "Guardian"} | {
-    f"/letterhead/{which}": "Letterhead" for which in ("logo", "signature")
-}
+LOST_A_PART = {
+    "/users/{id}/roles/{roleId}": "User",
+    "/users/{id}/photo": "User",
+    "/guardians/{id}/account": "Guardian",
+} | {f"/letterhead/{which}": "Letterhead" for which in ("logo", "signature")}
 
 
 def test_a_delete_answers_id_and_deleted_or_the_record_that_lost_something(document):

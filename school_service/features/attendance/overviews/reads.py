@@ -305,7 +305,7 @@ def attendance_of_student(
     marks = func.coalesce(func.json_agg(aggregate_order_by(mark, each.c.date, each.c.part.desc())), _NONE)
     sums = select(*counted(each.c.kind), marks.label("marks")).subquery("sums")
     families_read = calendar.setting("families_read")
-    is_family: Any = false() if user_id is None else kin.is_own(student_id, user_id, "attendance")
+    is_family: Any = false() if user_id is None else kin.is_own(student_id, user_id, "attendance", reach)
     found = (
         select(
             *_shown_sums(sums),

@@ -39,6 +39,8 @@ from school_service.features.attendance.calendar import counts_registers
 from school_service.features.attendance.models import Register
 from school_service.features.attendance.sums import roll_up_of
 from school_service.features.classes.models import CohortSubject
+from school_service.features.classes.subject_teachers.reads import teachers_of
+from school_service.features.people.employees.reads import TITLED_NAME
 from school_service.features.people.models import Employee, FormTeacher, Student, User
 from school_service.features.results.figures.reads import term_results_in
 from school_service.features.results.figures.rules import (
@@ -88,9 +90,12 @@ _OF_PAPER = (
     "verification",
     "name_order",
     "signatures",
+    "show_teachers",
     "time_zone",
 )
-_SETTINGS = ("positions", "pass_mark", "percent_places", "verification", "name_order", "signatures")
+_SETTINGS = (
+    "positions", "pass_mark", "percent_places", "verification", "name_order", "signatures", "show_teachers",
+)  # fmt: skip
 _COMPARED = (
     "student", "subjects", "status", "total", "average", "grade", "remark", "passed", "failed", "batch_figures",
     "cohort_figures", "cumulative", "traits", "comments", "attendance", "positions", "number_in_class",
@@ -296,12 +301,16 @@ def rules(**more: Any) -> Column:
 
 
 def subjects(batch_id: Any, cohort_id: Any, term_id: Any) -> Column:
-    """The subjects of a cohort and who submitted them for an arm in a term: an object by the cohort subject's id."""
+    """The subjects of a cohort, who teaches them in an arm, and who submitted them for it in a term.
+
+    An object by the cohort subject's id.
+    """
     subject = func.jsonb_build_object(
         "base", CohortSubject.subject_id,
         "elective", CohortSubject.elective,
         "submitted_by", Submission.submitted_by,
         "submitted_by_name", Submission.submitted_by_name,
+        "teachers", teachers_of(CohortSubject.id, batch_id),
     )  # fmt: skip
     of_term = and_(
         Submission.cohort_subject_id == CohortSubject.id,
@@ -392,9 +401,8 @@ def _principal_comment(comments: Any, average: Any) -> Column:
 
 def _form_teacher(batches: CTE) -> Column:
     """The name of a batch's latest form teacher, with the title."""
-    name = func.concat_ws(" ", func.nullif(Employee.title, ""), User.first_name, User.last_name)
     return (
-        select(name)
+        select(TITLED_NAME)
         .select_from(FormTeacher)
         .join(Employee, Employee.id == FormTeacher.employee_id)
         .join(User, User.id == Employee.user_id)
