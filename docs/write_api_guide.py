@@ -234,6 +234,7 @@ def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
     _teach(page, year)
     _assess(page, year)
     _record_traits(page, year)
+    _call_registers(page, year)
     _publish(page, year)
     _correct(page, year)
     for term, day in (("SECOND", "2026-03-20"), ("THIRD", "2026-07-10")):
@@ -660,6 +661,176 @@ def _record_traits(page: Page, year: dict[str, Any]) -> None:
         "metric_scores": {"leadership": 5, "neatness": 4},
     }
     page.show("PUT", f"/metrics?batch={year['cohort']['id']}&term=FIRST", [record])
+
+
+def _call_registers(page: Page, year: dict[str, Any]) -> None:
+    batch, (_, second) = year["cohort"]["id"], year["students"]
+    page.say(
+        """
+        ## Attendance
+
+        Who was there. A *day register* is of a class (its batch), a date and a part of the day; a *lesson register* of
+        a cohort subject, a batch, a date and a period. That key is its identity: there is nothing to create first.
+        School is open on the days of a term's calendar, on the school's weekdays, but for those that are closed:
+        """
+    )
+    calendar = {"start_date": "2025-09-15", "end_date": "2025-12-12", "next_term_begins": "2026-01-12"}
+    page.show("PUT", f"/terms/{year['term']['id']}/calendar", calendar)
+    page.show("PATCH", "/attendance-settings", {"parts": "HALF_DAYS"})
+    page.say(
+        """
+        `HALF_DAYS` is the Nigerian register, which is called in the morning and in the afternoon. A holiday, and one
+        morning on a Saturday:
+        """
+    )
+    days = [
+        {"date": "2025-10-01", "status": "CLOSED", "name": "Independence Day"},
+        {"date": "2025-10-04", "status": "OPEN", "part": "MORNING", "name": "Open day"},
+    ]
+    page.show("PUT", "/school-days", {"days": days})
+    page.show("GET", "/school-days?from=2025-10-01&to=2025-10-06")
+    page.say(
+        """
+        What a mark says is a code of the school's; what it counts is its `kind`. PRESENT and LATE count as present,
+        ABSENT and EXCUSED as absent:
+        """
+    )
+    page.show("GET", "/attendance-codes")
+    page.say(
+        """
+        ### Take a register
+
+        A telephone asks for the register before it shows the class. `state` is NOT_TAKEN, and everyone is in it
+        without a code:
+        """
+    )
+    key = {"batch": batch, "date": "2025-10-02", "part": "MORNING"}
+    query = "&".join(f"{name}={value}" for name, value in key.items())
+    page.show("GET", f"/registers?{query}")
+    page.say(
+        """
+        The teacher taps those who are not there. `default` is the code of everyone who is not named and has none, so
+        that a class of forty with two absent is a request of 200 bytes. `submit` hands the register in: it counts from
+        then on, and everybody must be marked whose enrollment began by that date, else it is 409 and
+        `errors.json.unmarked` names them.
+        """
+    )
+    page.show(
+        "PUT",
+        "/registers",
+        {**key, "default": "P", "marks": [{"student": second, "code": "A"}], "submit": True},
+    )
+    page.say(
+        """
+        A student who comes at half past eight is marked again. Of a mark that is sent, what is left out stays and null
+        clears it; marks that are not sent stay. `version` is that of the register which the telephone saw last:
+        """
+    )
+    late = {"student": second, "code": "L", "arrived": "08:31"}
+    page.show("PUT", "/registers", {**key, "version": 1, "marks": [late]})
+    page.say(
+        """
+        ### Two devices, and no network
+
+        Each mark knows the version of the register with which it changed. A mark that is equal to what is stored is no
+        change. One that differs is taken if that mark has not changed since the `version` that was sent, whatever
+        became of the others. One that differs and has changed since is a conflict: nothing of the request is stored,
+        and the answer has what is stored beside what was given. Here a second telephone, which saw version 1, marks the
+        same student excused:
+        """
+    )
+    excused = {"student": second, "code": "E", "note": "Clinic"}
+    page.show("PUT", "/registers", {**key, "version": 1, "marks": [excused]}, status=409)
+    page.say(
+        """
+        So a program for telephones without a network at hand does this:
+
+        1. Before the day, while there is a network, GET the registers of the teacher's classes, and keep class list and
+           `version`. Without one, the version is 0.
+        2. Marking writes into the device alone. For each register keep **one** PUT, not a list of taps: the key, the
+           `version` that the teacher saw, the marks that they set, `default`, `submit`, and `taken_at`, when they
+           marked.
+        3. When there is a network, send what is kept, in any order, and as often as it takes: the same PUT sent ten
+           times ends as sent once. No `Idempotency-Key` is needed. A timeout, 429 and 503 are sent again, after
+           `Retry-After` where it is there.
+        4. 200: forget the PUT; keep the answer, with its `version`, as what was seen.
+        5. 409 with `errors.json.marks`: show the teacher both, `stored` and `given`, and who changed the register. Whom
+           they leave as stored goes out of the PUT; the rest is sent with the `version` of the answer. `force: true`
+           takes all that was given; the audit log says so.
+        6. 409 with `errors.json.unmarked`: somebody has joined the class since. GET the register, mark them, send it
+           again.
+        7. 409 otherwise: school is closed on that day. 422: a date to come, or somebody who is not in the class, who
+           are named: GET the register, and leave them out. 403: the register is older than the school lets a teacher
+           change (`lock_after`, in days): the office corrects it. None of these is sent again as it is.
+
+        A conflict goes by what the writer had seen, never by the clocks of telephones: `taken_at` may be at most five
+        minutes ahead, is kept beside the server's time and decides nothing. `default` never conflicts, since it fills
+        what is empty alone. A GET has `date` as the device shows it: which day is *today* is told by the school's time
+        zone (`GET /settings`).
+
+        ### Correct
+
+        The office's word stands beside the teacher's, and counts. Whoever has `write:attendance-corrections` says why;
+        no teacher's PUT changes it, and a `code` of null takes it back. It may be there before the register is taken: a
+        mother telephones at seven.
+        """
+    )
+    correction = {"student": second, "code": "E", "reason": "At the clinic since Monday, says her mother."}
+    page.show("PUT", "/registers/corrections", {**key, "corrections": [correction]})
+    page.say(
+        "### What registers come to\n\nWhich are missing, in every open part of a day and class with somebody in it:"
+    )
+    page.quietly("PUT", "/registers", {**key, "part": "AFTERNOON", "default": "P", "submit": True})
+    page.show("GET", "/registers/missing?from=2025-10-01&to=2025-10-03")
+    page.show("GET", "/attendance/days?date=2025-10-02")
+    page.say(
+        """
+        The sums of a class in a term. `opened` is how often the student was called: the submitted registers in which
+        they have a mark, in whichever arm. So `opened` is `present` and `absent` together for everyone, also for who
+        came late in the term. A register that is no more than a draft counts nowhere:
+        """
+    )
+    page.show("GET", f"/attendance/summary?term=FIRST&batch={batch}")
+    page.say(
+        "One student, by week and mark; what students and guardians read of it is set by `families_read`:"
+    )
+    page.show("GET", f"/students/{second}/attendance?term=FIRST")
+    page.say(
+        """
+        `GET /attendance/chronic` lists who was away for too large a part of the term.
+
+        ### On paper, and on cards
+
+        A week as a sheet to fill in, with a column for each open part of a day, for a class whose teacher has no
+        telephone:
+        """
+    )
+    sheet = page.show_workbook(f"/registers/download-sheet?batch={batch}&week=2025-09-29")
+    rows = list(sheet["Register"].iter_rows(min_row=2))
+    for column, codes in ((3, "PP"), (4, "PA")):
+        for row, code in zip(rows, codes, strict=True):
+            row[column].value = code
+    page.say("Filled in:")
+    page.show_sheet(sheet, "Register")
+    page.say(
+        """
+        A blank leaves alone, all is stored or nothing, and what was changed since the download is 409, named by row and
+        person, unless `force=true` replaces it. A register in which nobody is unmarked then is submitted:
+        """
+    )
+    files = {"register_sheet": ("week.xlsx", _saved(sheet))}
+    page.show("POST", f"/registers/upload-sheet?batch={batch}", files=files)
+    page.say(
+        "The register of the term, with weekly totals, times opened, boys, girls and averages, to be printed (A3):"
+    )
+    page.show_file(f"/registers/download?batch={batch}&term=FIRST")
+    page.say(
+        """
+        Cards show how often school opened and a student came as it was typed in, with `PUT /comments` and in the term's
+        calendar. With `{"roll_up": "REGISTERS"}` in the settings they show what the registers come to, and other
+        figures are refused; what was typed in comes back with `TYPED`.
+        """
+    )
 
 
 def _publish(page: Page, year: dict[str, Any]) -> None:

@@ -334,7 +334,7 @@ def _attendance(page: Recorder, cohort: str, term: str, students: list[str]) -> 
     holiday = {"date": "2025-10-01", "status": "CLOSED", "name": "Independence Day"}
     send("PUT", "/school-days", {"days": [holiday]})
     send("GET", "/school-days?from=2025-09-29&to=2025-10-03")
-    days = [{"batch": cohort, "date": f"2025-10-{day:02}", "part": "DAY"} for day in range(6, 11)]
+    days = [{"batch": cohort, "date": f"2025-10-{day:02}", "part": "MORNING"} for day in range(6, 11)]
     (absent, late) = students[:2]
     marks = [
         {"student": absent, "code": "A", "note": "Nobody has called"},

@@ -17,11 +17,11 @@ from uuid import UUID
 import click
 from flask.cli import FlaskGroup, routes_command, shell_command
 
-from school_service import __version__
 from school_service import account_commands as account_commands  # adds its verbs to `tenants`
 from school_service import role_commands as role_commands  # adds its verb to `tenants`
 from school_service.config import ConfigError, Settings, with_secrets_of_files
 from school_service.data_folder import DataFolderError, data_folder
+from school_service.release import log_release, this_release
 from school_service.serving import ServingError, server
 from school_service.serving.checks import check_database
 from school_service.serving.listening import DEFAULT_HOST, DEFAULT_PORT, listen
@@ -139,6 +139,13 @@ def _choose_temporary_folder(ctx: click.Context) -> None:
         ctx.meta[_CHOSEN_FOLDER] = Path(ctx.find_root().with_resource(folder))
 
 
+def _show_version(ctx: click.Context) -> None:
+    members = this_release().as_labels()
+    click.echo(f"{ctx.find_root().info_name} {members.pop('version')}")
+    show(members, as_json=False)
+    ctx.exit()
+
+
 @click.group(
     cls=Program,
     create_app=_make_app,
@@ -148,7 +155,14 @@ def _choose_temporary_folder(ctx: click.Context) -> None:
     set_debug_flag=False,
     context_settings={"auto_envvar_prefix": None, "help_option_names": ["-h", "--help"]},
 )
-@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda ctx, _parameter, wanted: _show_version(ctx) if wanted else None,
+    help="Show the version, the commit and the revisions that it serves, and exit.",
+)
 @folder_option
 @click.pass_context
 def program(ctx: click.Context) -> None:
@@ -219,6 +233,7 @@ def serve(host: str, port: int, threads: int) -> None:
     with listen(host, port) as listener:
         settings, in_folder = _settings(os.environ, create=True)
         configure_logging(settings.log_level)
+        log_release()
         app = create_app(settings)
         if in_folder:
             install(tenancy_of(settings))

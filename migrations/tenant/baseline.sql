@@ -1492,6 +1492,166 @@ BEGIN
 END
 $$;
 
+CREATE TABLE user_sessions (
+    id UUID NOT NULL,
+    handle UUID NOT NULL,
+    user_id UUID NOT NULL,
+    client_id VARCHAR(120) NOT NULL,
+    client_session_number INTEGER NOT NULL,
+    session_number INTEGER NOT NULL,
+    scope TEXT NOT NULL,
+    permissions JSONB,
+    redirect_uri VARCHAR(2000) NOT NULL,
+    nonce VARCHAR(500),
+    code_hash VARCHAR(64) NOT NULL,
+    code_challenge VARCHAR(43) NOT NULL,
+    code_used BOOLEAN NOT NULL,
+    token_hash VARCHAR(64),
+    previous_hash VARCHAR(64),
+    salt VARCHAR(64),
+    rotated_at TIMESTAMP WITH TIME ZONE,
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    last_used_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    idle_until TIMESTAMP WITH TIME ZONE NOT NULL,
+    expires_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    address INET,
+    user_agent VARCHAR(200),
+    CONSTRAINT pk_user_sessions PRIMARY KEY (id),
+    CONSTRAINT ck_user_sessions_exchanged CHECK (code_used = (token_hash IS NOT NULL)),
+    CONSTRAINT ck_user_sessions_ends CHECK (idle_until <= expires_at),
+    CONSTRAINT fk_user_sessions_user_id FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CONSTRAINT uq_user_sessions_handle UNIQUE (handle),
+    CONSTRAINT uq_user_sessions_code_hash UNIQUE (code_hash)
+);
+
+CREATE INDEX ix_user_sessions_user_id ON user_sessions (user_id);
+
+CREATE INDEX ix_user_sessions_idle_until ON user_sessions (idle_until);
+
+CREATE TABLE user_identities (
+    id UUID NOT NULL,
+    user_id UUID NOT NULL,
+    issuer VARCHAR(1000) NOT NULL,
+    subject VARCHAR(255) NOT NULL,
+    way VARCHAR(20) NOT NULL,
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    created_by VARCHAR(255) NOT NULL,
+    created_by_name VARCHAR(255) NOT NULL,
+    CONSTRAINT pk_user_identities PRIMARY KEY (id),
+    CONSTRAINT ck_user_identities_way CHECK (way IN ('ADMINISTRATOR', 'INVITATION', 'EMAIL')),
+    CONSTRAINT fk_user_identities_user_id FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CONSTRAINT uq_user_identities_issuer_subject UNIQUE (issuer, subject)
+);
+
+CREATE INDEX ix_user_identities_user_id ON user_identities (user_id);
+
+CREATE TABLE invitations (
+    id UUID NOT NULL,
+    user_id UUID NOT NULL,
+    code_hash VARCHAR(64) NOT NULL,
+    email VARCHAR(254),
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    created_by VARCHAR(255) NOT NULL,
+    created_by_name VARCHAR(255) NOT NULL,
+    expires_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    CONSTRAINT pk_invitations PRIMARY KEY (id),
+    CONSTRAINT fk_invitations_user_id FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CONSTRAINT uq_invitations_user_id UNIQUE (user_id),
+    CONSTRAINT uq_invitations_code_hash UNIQUE (code_hash)
+);
+
+CREATE INDEX ix_invitations_email ON invitations (email);
+
+CREATE INDEX ix_invitations_expires_at ON invitations (expires_at);
+
+CREATE TABLE user_photos (
+    user_id UUID NOT NULL,
+    image BYTEA NOT NULL,
+    width INTEGER NOT NULL,
+    height INTEGER NOT NULL,
+    sha256 VARCHAR(64) NOT NULL,
+    created_at TIMESTAMP WITH TIME ZONE NOT NULL,
+    CONSTRAINT pk_user_photos PRIMARY KEY (user_id),
+    CONSTRAINT fk_user_photos_user_id FOREIGN KEY(user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+
+CREATE OR REPLACE FUNCTION caller_state(
+    caller uuid, at timestamptz, relations boolean, session uuid, issuer text, subject text,
+    OUT permissions text[], OUT own_permissions text[], OUT name text, OUT session_number integer,
+    OUT must_change_password boolean, OUT student uuid, OUT children uuid[], OUT employee uuid,
+    OUT form_batches uuid[], OUT taught_subjects uuid[], OUT taught_arms uuid[]
+) LANGUAGE plpgsql STABLE PARALLEL SAFE SET plan_cache_mode TO force_generic_plan AS $$
+DECLARE
+    today date := (at AT TIME ZONE (SELECT s.time_zone FROM school_settings s))::date;
+BEGIN
+    SELECT
+        COALESCE(held.everywhere, '{}'),
+        COALESCE(held.own, '{}'),
+        u.first_name || ' ' || u.last_name,
+        CASE
+            WHEN (caller_state.session IS NULL OR EXISTS (
+                SELECT FROM user_sessions us
+                WHERE us.id = caller_state.session AND us.user_id = u.id AND us.idle_until > at
+            )) AND (caller_state.subject IS NULL OR EXISTS (
+                SELECT FROM user_identities ui
+                WHERE ui.issuer = caller_state.issuer AND ui.subject = caller_state.subject AND ui.user_id = u.id
+            )) THEN u.session_number
+            ELSE -1
+        END,
+        COALESCE(u.password_given_at >= (SELECT s.must_change_password_since FROM school_settings s), false),
+        (SELECT st.id FROM students st WHERE st.user_id = u.id),
+        ARRAY(
+            SELECT sg.student_id
+            FROM guardians g
+            JOIN student_guardians sg ON sg.guardian_id = g.id AND sg.stopped_at IS NULL
+            WHERE g.user_id = u.id
+        )
+    INTO permissions, own_permissions, name, session_number, must_change_password, student, children
+    FROM users u
+    CROSS JOIN LATERAL (
+        SELECT
+            array_agg(each.permission) FILTER (WHERE each.everywhere) AS everywhere,
+            array_agg(each.permission) FILTER (WHERE NOT each.everywhere) AS own
+        FROM (
+            SELECT p.access || ':' || p.section AS permission, bool_or(r.reach = 'SCHOOL') AS everywhere
+            FROM user_roles ur
+            JOIN roles r ON r.id = ur.role_id
+            JOIN role_permissions rp ON rp.role_id = r.id
+            JOIN permissions p ON p.id = rp.permission_id
+            WHERE ur.user_id = u.id
+            GROUP BY 1
+        ) AS each
+    ) AS held
+    WHERE u.id = caller AND u.deleted_at IS NULL;
+    IF session_number IS NOT NULL AND (relations OR own_permissions <> '{}') THEN
+        SELECT em.id INTO employee FROM employees em WHERE em.user_id = caller AND em.deleted_at IS NULL;
+        form_batches := ARRAY(
+            SELECT ft.batch_id
+            FROM form_teachers ft
+            JOIN batches b ON b.id = ft.batch_id
+            JOIN cohorts c ON c.id = b.cohort_id
+            JOIN sessions se ON se.id = c.session_id
+            WHERE ft.employee_id = employee AND (se.current OR se.end_date >= today - 60)
+            ORDER BY ft.batch_id
+        );
+        SELECT COALESCE(array_agg(taught.subject), '{}'), COALESCE(array_agg(taught.arm), '{}')
+        INTO taught_subjects, taught_arms
+        FROM (
+            SELECT DISTINCT st.cohort_subject_id AS subject, b.id AS arm
+            FROM subject_teachers st
+            JOIN cohorts c ON c.id = st.cohort_id
+            JOIN sessions se ON se.id = c.session_id
+            JOIN batches b ON b.cohort_id = st.cohort_id AND (st.batch_id IS NULL OR b.id = st.batch_id)
+            WHERE st.employee_id = employee
+                AND (st.starts_on IS NULL OR st.starts_on <= today)
+                AND (st.ends_on IS NULL OR st.ends_on >= today)
+                AND (se.current OR se.end_date >= today - 60)
+            ORDER BY 1, 2
+        ) AS taught;
+    END IF;
+END
+$$;
+
 INSERT INTO permissions (id, section, access)
 SELECT '510d9b37-820f-5186-8f91-87f59930e4cd', 'attendance', 'delete'
 FROM counters WHERE name = 'students' AND NOT EXISTS (

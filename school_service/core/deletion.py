@@ -57,6 +57,7 @@ WORDS = {
     "gradebook_entries": "scores",
     "graduates": "graduates",
     "guardians": "guardians",
+    "invitations": "invitations",
     "issued_transcripts": "issued transcripts",
     "left_out_students": "left-out students",
     "letterheads": "letterheads",
@@ -80,7 +81,10 @@ WORDS = {
     "term_calendars": "term calendars",
     "term_comments": "comments",
     "terms": "terms",
+    "user_identities": "identities",
+    "user_photos": "photos",
     "user_roles": "users",
+    "user_sessions": "sign-ins",
 }
 """What people call the rows of each table that refers to another."""
 

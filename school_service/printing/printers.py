@@ -47,7 +47,7 @@ sys.path += sys.argv[1:]
 from school_service.printing.worker import main
 main()
 """
-_PACKAGES = ("school_service", "typst", "fontpkg_noto_sans", "segno", "pypdf")
+_PACKAGES = ("school_service", "typst", "fontpkg_noto_sans", "segno", "pypdf", "PIL")
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
 _MOST_LOGGED = 2000  # characters of what a printer says
 _MOST_RECEIVED = 256 * 1024  # bytes at once

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from flask import Flask
@@ -22,6 +23,7 @@ from tenants.placement import Placement
 from tenants.registry.installation import check_installed
 from tenants.registry.schools import schema_name
 
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _log = logging.getLogger(__name__)
 
 
@@ -59,6 +61,7 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
         _log.warning("%s", advice)
     if settings.signing_key_warning:
         _log.warning(settings.signing_key_warning)
+    _tell_of_address(settings)
     if not strict:
         _log.warning(
             "PASSWORD_POLICY is not strict: users can have passwords of one character, and the most common ones"
@@ -68,6 +71,19 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
             "schools are at a revision that this version does not serve: they answer 503",
             extra={"schools": schools.behind},
         )
+
+
+def _tell_of_address(settings: Settings) -> None:
+    """Say whether people can sign in by a browser or an app, and warn where that is not by https."""
+    if settings.built_in_provider and settings.public_url is None:
+        _log.info("PUBLIC_URL is not set: people can't sign in by a browser or an app here")
+    elif settings.issuer is not None:
+        parts = urlsplit(settings.issuer)
+        if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+            _log.warning(
+                "PUBLIC_URL is not https: whoever listens on the network reads the passwords that people type",
+                extra={"issuer": settings.issuer},
+            )
 
 
 def _read_login(connection: Connection, placement: Placement) -> Row[Any]:
@@ -92,7 +108,8 @@ def _read_schools(connection: Connection) -> Row[Any]:
     """
     return connection.execute(
         text(
-            "SELECT count(*) AS all_schools, count(*) FILTER (WHERE revision <> ALL (:served)) AS behind,"
+            "SELECT count(*) AS all_schools, count(*) FILTER (WHERE revision <> ALL (:served) AND revision NOT IN"
+            " (SELECT revision FROM registry.also_served WHERE served_by = ANY (:served))) AS behind,"
             " min(id::text) AS any_school FROM registry.schools"
         ),
         {"served": list(served_revisions())},

@@ -20,8 +20,8 @@ from sqlalchemy import func, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from school_service import __version__
 from school_service.core.database import METRICS_BIND, db, placement
+from school_service.release import this_release
 from school_service.web.application import Service
 from school_service.web.error_responses import ALL_CAUSES
 from school_service.web.request_scope import AppState
@@ -218,7 +218,8 @@ class Metrics:
     def collect(self) -> Iterator[Metric]:
         """Read what is not counted but looked at, for a scrape."""
         state: AppState = self._app.extensions["school-service"]
-        yield _gauge("info", "The version that runs.", ("version",), [((__version__,), 1)])
+        release = this_release().as_labels()
+        yield _gauge("info", "The release that runs.", tuple(release), [(tuple(release.values()), 1)])
         waiting = state.shares.count_waiting() + (self.queue.count_waiting() if self.queue else 0)
         yield _gauge(
             "queue_length", "Requests that wait for a thread or their school's share.", (), [((), waiting)]

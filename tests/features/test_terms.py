@@ -77,6 +77,7 @@ def of_session(school, term):
         ("GET", "/metrics/download-sheet"): {"batchId": batch, "term": term, "metric_type": "AFFECTIVE"},
         ("GET", "/publications"): {"term": term, "session": session},
         ("GET", "/report-cards"): {"batch": batch, "term": term},
+        ("GET", "/registers/download"): {"batch": batch, "term": term},
         ("GET", "/scoresheets/{id}/scoresheet"): {"id": school.subject, "term": term},
         ("GET", "/students/{id}/attendance"): {"id": school.student, "term": term},
         ("GET", "/students/{id}/report-card"): {"id": school.student, "term": term},

@@ -57,6 +57,7 @@ MATCHED = {
     ("PATCH", "/attendance-settings"): "/attendance-settings",
     ("PATCH", "/letterhead"): "/letterhead",
     ("DELETE", "/promotions/{id}"): "/promotions/{id}",
+    ("DELETE", "/users/{id}/photo"): "/users/{id}/photo",
     ("PATCH", "/contacts/{id}"): "/contacts",
     ("DELETE", "/contacts/{id}"): "/contacts",
 }

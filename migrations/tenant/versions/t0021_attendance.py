@@ -8,7 +8,7 @@ from alembic import op
 from migrations.tenant.permissions import add_permissions
 
 revision = "t0021"
-down_revision = "t0019"
+down_revision = "t0020"
 branch_labels = None
 depends_on = None
 

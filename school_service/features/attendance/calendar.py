@@ -37,6 +37,7 @@ from school_service.features.attendance.models import (
     HALF_DAYS,
     MORNING,
     OPEN,
+    REGISTERS,
     AttendanceSettings,
     SchoolDay,
 )
@@ -64,6 +65,12 @@ def setting(name: str) -> Column:
     """Give one of the settings, as a scalar."""
     chosen = settings().subquery()
     return select(chosen.c[name]).scalar_subquery()
+
+
+def counts_registers() -> Column:
+    """Tell whether cards take from the registers how often a student came; else it is typed in."""
+    found: Column = setting("roll_up") == REGISTERS
+    return found
 
 
 def day_parts(parts: Any) -> Column:

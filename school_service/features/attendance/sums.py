@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Numeric, cast, func, or_, select
+from sqlalchemy import ARRAY, CTE, ColumnElement, Numeric, Uuid, any_, cast, func, or_, select
 
 from school_service.core.read_models import Query
 from school_service.features.attendance.models import (
@@ -54,6 +54,16 @@ def roll_up(*conditions: Any, period: bool = False) -> Query:
     """
     each = times(*conditions, period=period).subquery("times")
     return select(each.c.student_id, *counted(each.c.kind)).group_by(each.c.student_id)
+
+
+def roll_up_of(students: Any, *conditions: Any) -> CTE:
+    """Make the table of the sums of some students, as `roll_up` selects them, for use beside other tables.
+
+    `students` selects their ids. It is made once, from their marks: PostgreSQL would make it anew for each row that it
+    is joined to, where it thinks that there are few marks.
+    """
+    of_students = Mark.student_id == any_(func.array(students.scalar_subquery(), type_=ARRAY(Uuid)))
+    return roll_up(*conditions, of_students).cte("rolled_up").prefix_with("MATERIALIZED")
 
 
 def counted(kind: Any) -> list[Any]:

@@ -25,6 +25,8 @@ from school_service.core.read_models import Query, read_model
 from school_service.features.attendance.models import Mark, Register
 from school_service.features.audit.models import AuditEntry
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment, SubjectTeacher
+from school_service.features.identities.service import ENTITY as IDENTITY
+from school_service.features.invitations.taking import ENTITY as INVITATION
 from school_service.features.people.guardians.service import LINK
 from school_service.features.people.models import (
     BankAccount,
@@ -32,12 +34,16 @@ from school_service.features.people.models import (
     Employee,
     FormTeacher,
     Guardian,
+    Invitation,
     NextOfKin,
     Role,
     Student,
     StudentGuardian,
     User,
+    UserIdentity,
+    UserPhoto,
     UserRole,
+    UserSession,
 )
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
 from school_service.features.results.models import (
@@ -151,12 +157,38 @@ def _account(user_id: Any, records: list[Any], *entries: Any) -> list[Any]:
         .where(UserRole.user_id == user_id)
         .order_by(UserRole.created_at, UserRole.role_id)
     )
+    sessions = (
+        select(*told_columns(UserSession))
+        .where(UserSession.user_id == user_id)
+        .order_by(UserSession.created_at, UserSession.id)
+    )
     return [
         _one(select(*told_columns(User)).where(User.id == user_id), "user"),
         _many(roles, "roles"),
         _many(contacts, "contacts"),
-        _many(_audit(user_id, records, *entries), "audit"),
+        _many(sessions, "sessions"),
+        *(_many(_of_account(model, user_id), name) for name, model in _SIGNING_IN.items()),
+        _many(_audit(user_id, records, _account_entries(user_id), *entries), "audit"),
     ]
+
+
+_SIGNING_IN = {"identities": UserIdentity, "invitations": Invitation, "photos": UserPhoto}
+
+
+def _of_account(model: Any, user_id: Any) -> Rows:
+    return (
+        select(*told_columns(model))
+        .where(model.user_id == user_id)
+        .order_by(model.created_at, *model.__table__.primary_key)
+    )
+
+
+def _account_entries(user_id: Any) -> Any:
+    """Find what the log says of invitations and identities of an account, also of those that are gone."""
+    whose = func.coalesce(AuditEntry.new["user"].astext, AuditEntry.old["user"].astext)
+    return and_(
+        or_(AuditEntry.entity == INVITATION, AuditEntry.entity == IDENTITY), whose == cast(user_id, Text)
+    )
 
 
 def _records_of_account(user_id: Any) -> list[Any]:

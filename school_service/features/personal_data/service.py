@@ -34,13 +34,17 @@ from school_service.features.people.models import (
     Employee,
     FormTeacher,
     Guardian,
+    Invitation,
     NextOfKin,
     Student,
     StudentGuardian,
     User,
+    UserIdentity,
     UserRole,
+    UserSession,
 )
 from school_service.features.people.roles.administrators import require_administrator
+from school_service.features.photos.reads import delete_photo
 from school_service.features.results.models import (
     IssuedTranscript,
     Promotion,
@@ -294,8 +298,19 @@ def _erase_account(user: User, pseudonym: str, principal: Principal, *together: 
     erase_answers()
     _erase_signatory(user)
     db.session.flush()
-    renamed = without_name(str(user.id), f"{user.first_name} {user.last_name}")
-    unlinked = execute(*together, *renamed, _take_roles(user.id), _unlink_guardian(user.id))
+    actor, name = str(user.id), f"{user.first_name} {user.last_name}"
+    unlinked = execute(
+        *together,
+        *without_name(actor, name),
+        _rename_linker(actor, name),
+        _rename_inviter(actor, name),
+        _take_roles(user.id),
+        _delete_sessions(user.id),
+        _delete_identities(user.id),
+        _delete_invitation(user.id),
+        delete_photo(user.id),
+        _unlink_guardian(user.id),
+    )
     if unlinked is not None:
         audit_change(GUARDIAN, unlinked["id"], old={"user": user.id}, new={"user": None})
     if held.all_of_them and not was_deleted:
@@ -305,6 +320,31 @@ def _erase_account(user: User, pseudonym: str, principal: Principal, *together: 
 @statement
 def _take_roles(user_id: UUID) -> Any:
     return delete(UserRole).where(UserRole.user_id == user_id)
+
+
+@statement
+def _delete_sessions(user_id: UUID) -> Any:
+    return delete(UserSession).where(UserSession.user_id == user_id)
+
+
+@statement
+def _delete_identities(user_id: UUID) -> Any:
+    return delete(UserIdentity).where(UserIdentity.user_id == user_id)
+
+
+@statement
+def _delete_invitation(user_id: UUID) -> Any:
+    return delete(Invitation).where(Invitation.user_id == user_id)
+
+
+@statement
+def _rename_linker(actor: str, name: str) -> Any:
+    return update(UserIdentity).where(UserIdentity.created_by == actor).values(created_by_name=name)
+
+
+@statement
+def _rename_inviter(actor: str, name: str) -> Any:
+    return update(Invitation).where(Invitation.created_by == actor).values(created_by_name=name)
 
 
 @statement

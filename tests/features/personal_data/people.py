@@ -27,6 +27,7 @@ from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 from tests.factories import Factory
 from tests.features.results.metrics.sheets import TRAITS, Observed
+from tests.features.sign_in.rows import store_session, store_ways_in
 
 PRIVATE_OF_STUDENT = {
     "first_name": "Chidinma-Zxq",
@@ -253,7 +254,10 @@ def make_guardian(make: Factory) -> dict[str, Any]:
 
 
 def complete_account(make: Factory, account: dict[str, Any]) -> None:
-    """Give an account a role and another contact."""
+    """Give an account a role, another contact, a session, an identity, an invitation and a photo."""
     role = make.role("read:classrooms")
     make.api.ok(make.api.put(f"/users/{account['id']}/roles", {"role": role["id"]}))
     make.contact(account, email_address=f"{UUID(account['id']).hex}@zxq.example.com", phone_number="0805-Zxq")
+    with make.api.app.app_context():
+        store_session(make.api.school, account["id"])
+        store_ways_in(make.api.school, account["id"])

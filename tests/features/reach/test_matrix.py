@@ -21,9 +21,17 @@ from school_service.seed.defaults import TRAITS
 from tests.client import ApiClient
 from tests.factories import UNKNOWN_ID, Factory
 from tests.features.reach.conftest import OF_TEACHERS, Own, this_session
+from tests.features.sign_in.rows import store_identity, store_session, store_ways_in
 from tests.features.test_access_matrix import documented_operations
 
 REFUSED = {
+    "DELETE /invitations/{id}",
+    "DELETE /users/{id}/photo",
+    "GET /invitations",
+    "POST /invitations",
+    "POST /invitations/slips",
+    "POST /users/{id}/identities",
+    "PUT /users/{id}/photo",
     "PUT /role-reaches",
     "DELETE /batches/{id}",
     "DELETE /classrooms/{id}",
@@ -195,6 +203,19 @@ class Place:
     publication: str = ""
 
 
+_school: list[Any] = []
+
+
+def session_of(account: str) -> str:
+    """Store a session of an account; answers its id."""
+    return UNKNOWN_ID if account == UNKNOWN_ID else store_session(_school[-1], account)
+
+
+def identity_of(account: str) -> str:
+    """Link an account to another identity; answers the id of the link."""
+    return UNKNOWN_ID if account == UNKNOWN_ID else store_identity(_school[-1], account)
+
+
 UNKNOWN = Place(*[UNKNOWN_ID for _ in fields(Place)])
 ARM, SESSION = "arm", "session"
 
@@ -240,6 +261,18 @@ def comments_of(place: Place) -> tuple[BytesIO, str]:
     """A comment sheet with a row for the student."""
     header = "admission_number,times_present,form_teacher_comment,principal_comment"
     return BytesIO(f"{header}\n{place.number},2,,\n".encode()), "comments.csv"
+
+
+def marks_of(place: Place) -> tuple[BytesIO, str]:
+    """A sheet of registers with today's mark of the student."""
+    day = date.fromisoformat(Own.today())
+    return BytesIO(f"admission_number,{day:%a} {day.day} {day:%b}\n{place.number},P\n".encode()), "week.csv"
+
+
+def monday() -> str:
+    """The Monday of this week."""
+    day = date.fromisoformat(Own.today())
+    return str(day - timedelta(days=day.weekday()))
 
 
 def of_day(place: Place) -> str:
@@ -451,8 +484,10 @@ CASES: dict[str, list[Case]] = {
         ),
     ],
     "GET /students/{id}/results": [
-        Case("F", lambda place: f"/students/{place.student}/results?term={place.term}", apart="SG"),
-        Case("F", lambda place: f"/students/{place.student}/results?term={place.term}&live=true", apart="SG"),
+        Case("FSG", lambda place: f"/students/{place.student}/results?term={place.term}", apart="SG"),
+        Case(
+            "FSG", lambda place: f"/students/{place.student}/results?term={place.term}&live=true", apart="SG"
+        ),
     ],
     "GET /broadsheets": [
         Case("F", lambda place: f"/broadsheets?batch={place.batch}&term={place.term}"),
@@ -516,6 +551,20 @@ CASES: dict[str, list[Case]] = {
             files=lambda place: {"comments_sheet": comments_of(place)},
         )
     ],
+    "GET /registers/download-sheet": [
+        Case("F", lambda place: f"/registers/download-sheet?batch={place.batch}&week={monday()}", at="number")
+    ],
+    "POST /registers/upload-sheet": [
+        Case(
+            "F",
+            lambda place: f"/registers/upload-sheet?batch={place.batch}",
+            at="rows",
+            files=lambda place: {"register_sheet": marks_of(place)},
+        )
+    ],
+    "GET /registers/download": [
+        Case("F", lambda place: f"/registers/download?batch={place.batch}&term={place.term}", at="number")
+    ],
     "GET /registers": [
         Case("TF", lambda place: f"/registers?{of_lesson(place)}"),
         Case("F", lambda place: f"/registers?{of_day(place)}"),
@@ -577,24 +626,24 @@ CASES: dict[str, list[Case]] = {
     ],
     "GET /students/{id}/report-card": [
         Case(
-            "F",
+            "FSG",
             lambda place: f"/students/{place.student}/report-card?term={place.term}",
             at="%PDF",
             apart="SG",
             published=True,
         ),
         Case(
-            "F",
+            "FSG",
             lambda place: f"/students/{place.student}/report-card?term={place.term}&draft=true",
             at="%PDF",
             apart="SG",
         ),
     ],
     "GET /students/{id}/transcript": [
-        Case("F", lambda place: f"/students/{place.student}/transcript", apart="SG")
+        Case("FSG", lambda place: f"/students/{place.student}/transcript", apart="SG")
     ],
     "GET /students/{id}/transcript/download": [
-        Case("F", lambda place: f"/students/{place.student}/transcript/download", at="%PDF", apart="SG")
+        Case("FSG", lambda place: f"/students/{place.student}/transcript/download", at="%PDF", apart="SG")
     ],
     "GET /report-cards": [
         Case("F", lambda place: f"/report-cards?batch={place.batch}&term={place.term}&draft=true", at="%PDF")
@@ -669,6 +718,30 @@ CASES: dict[str, list[Case]] = {
     "DELETE /users/{id}/sessions": [
         Case("M", lambda place: f"/users/{place.account}/sessions", at="account", by="S")
     ],
+    # The one in the path is stored when the request is sent: it is of the account's present session number.
+    "GET /users/{id}/sessions": [Case("M", lambda place: f"/users/{place.account}/sessions", at="[", by="S")],
+    "DELETE /users/{id}/sessions/{session_id}": [
+        Case(
+            "M",
+            lambda place: f"/users/{place.account}/sessions/{session_of(place.account)}",
+            at="deleted",
+            by="S",
+        )
+    ],
+    "GET /users/{id}/photo": [
+        Case("TFSGM", lambda place: f"/users/{place.account}/photo", at="zxq", by="TFSG")
+    ],
+    "GET /users/{id}/identities": [
+        Case("M", lambda place: f"/users/{place.account}/identities", at="zxq", by="S")
+    ],
+    "DELETE /users/{id}/identities/{identity_id}": [
+        Case(
+            "M",
+            lambda place: f"/users/{place.account}/identities/{identity_of(place.account)}",
+            at="deleted",
+            by="S",
+        )
+    ],
     "GET /employees": [Case("M", lambda _: "/employees", listed=True, at="employee", by="")],
     "GET /employees/{id}": [Case("M", lambda place: f"/employees/{place.employee}", at="employee", by="")],
     "GET /employees/{id}/bank-account": [
@@ -698,6 +771,7 @@ def test_every_operation_says_what_own_means():
 @pytest.fixture
 def places(make: Factory) -> dict[str, Place]:
     """An arm, another of the same cohort, and one of a session that ended long ago; all of one base subject."""
+    _school.append(make.api.school)
     make.api.ok(make.api.patch("/attendance-settings", {"weekdays": [*range(1, 8)], "lock_after": None}))
     now, before = (
         this_session(make, current=True),
@@ -717,6 +791,7 @@ def places(make: Factory) -> dict[str, Place]:
             teacher = make.employee()
             make.api.ok(make.api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": teacher["id"]}))
             account = {"id": student["user"]}
+            store_ways_in(make.api.school, student["user"])
             assessment = make.assessment(subject, term)
             entry = make.entry(assessment, student["id"], batch)
             make.api.ok(make.absences(assessment, {absent["id"]: "ABSENT"}))

@@ -40,7 +40,7 @@ from school_service.features.attendance.models import (
     Mark,
     Register,
 )
-from school_service.features.attendance.sums import COUNTS, SUMS, counted, percent, roll_up, times
+from school_service.features.attendance.sums import COUNTS, SUMS, counted, percent, roll_up, roll_up_of, times
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.guardians import kin
 from school_service.features.people.models import (
@@ -173,9 +173,7 @@ def attendance_of_class(batch: UUID, term: str, reach: Reach | None = None) -> Q
         .correlate(ever)
     )
     people = select(ever.c.student_id).where(or_(ever.c.now_in, marked.exists())).cte("people")
-    sums = roll_up(Register.term_id == term_id, Mark.student_id.in_(select(people.c.student_id))).subquery(
-        "sums"
-    )
+    sums = roll_up_of(select(people.c.student_id), Register.term_id == term_id)
     found = _summary(people, sums).where(select(meant.c.id).exists())
     return found if reach is None else found.where(scopes.is_form_batch(reach, batch))
 
@@ -305,7 +303,7 @@ def attendance_of_student(
     marks = func.coalesce(func.json_agg(aggregate_order_by(mark, each.c.date, each.c.part.desc())), _NONE)
     sums = select(*counted(each.c.kind), marks.label("marks")).subquery("sums")
     families_read = calendar.setting("families_read")
-    is_family: Any = false() if user_id is None else kin.is_own(student_id, user_id, "attendance")
+    is_family: Any = false() if user_id is None else kin.is_own(student_id, user_id, "attendance", reach)
     found = (
         select(
             *_shown_sums(sums),
@@ -340,6 +338,8 @@ def _open_times(first: Any, last: Any) -> CTE:
         .join(settings, true())
         .join(parts, true())
         .cte("open_times")
+        # Planned by itself: of all these tables together there are too many ways to join them.
+        .prefix_with("MATERIALIZED")
     )
 
 

@@ -242,16 +242,18 @@ def lock_registers(
     *,
     principal: Principal | None = None,
     bound: bool = True,
+    made: bool = True,
 ) -> Locked:
     """Make the registers of a batch that are not there, lock them all, and read what they have, in one round trip.
 
-    The times are in the order of days and parts, and each once; with a cohort subject they are its lessons. Raises as
-    `mark_register`. Corrections are not `bound`: they are made at any age, and may leave a register empty, which goes.
+    The times are in the order of days and parts, and each once; with a cohort subject they are its lessons. Where they
+    are not to be `made`, since nothing is stored, one that is not there has no id. Raises as `mark_register`.
+    Corrections are not `bound`: they are made at any age, and may leave a register empty, which goes.
     """
     days, parts = [day for day, _ in times], [part for _, part in times]
     found = execute(
         share_days() if bound else lock_days(),
-        _make(batch, days, parts, new_ids(len(times)), cohort_subject),
+        *([_make(batch, days, parts, new_ids(len(times)), cohort_subject)] if made else []),
         _lock(batch, days, parts, cohort_subject),
         reads.judged(batch, days, parts, cohort_subject),
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, or_, select
 
+from school_service.core.reach import Reach
 from school_service.features.people.models import (
     SCHOOL,
     Guardian,
@@ -16,13 +17,17 @@ from school_service.features.people.models import (
     StudentGuardian,
     UserRole,
 )
+from school_service.features.reach import scopes
 
 
-def is_own(student_id: Any, user_id: Any, section: str) -> ColumnElement[bool]:
-    """Tell whether a student's account is this user's, or that of a guardian who may not read all of a section.
+def is_own(student_id: Any, user_id: Any, section: str, reach: Reach | None = None) -> ColumnElement[bool]:
+    """Tell whether a student's account is this user's, or that of a guardian who may not read a section as staff.
 
-    A guardian who is stopped for the student is none of theirs.
+    A guardian who is stopped for the student is none of theirs. With a `reach`, that of the user, whoever teaches the
+    student, or looks after their batch, reads as staff.
     """
+    if reach is not None:
+        return and_(scopes.is_kin(reach, student_id), ~scopes.is_reached_as_staff(reach, student_id))
     account = select(Student.id).where(Student.id == student_id, Student.user_id == user_id).exists()
     child = (
         select(StudentGuardian.student_id)

@@ -96,12 +96,13 @@ _SUBJECT_RESULT: dict[str, Any] = {
 """The members of a subject in a card, and their types."""
 
 
-def is_own(student_id: Any, user_id: Any) -> Column:
-    """Tell whether a student's account is this user's, or that of a guardian who may not read all results.
+def is_own(student_id: Any, user_id: Any, reach: Reach | None = None) -> Column:
+    """Tell whether a student's account is this user's, or that of a guardian who may not read their results as staff.
 
-    A guardian who is stopped for the student is none of theirs.
+    A guardian who is stopped for the student is none of theirs. With a `reach`, that of the user, whoever looks after
+    the student's batch reads as staff.
     """
-    return kin.is_own(student_id, user_id, "results")
+    return kin.is_own(student_id, user_id, "results", reach)
 
 
 def published_cards() -> Query:
