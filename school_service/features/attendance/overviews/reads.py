@@ -40,7 +40,7 @@ from school_service.features.attendance.models import (
     Mark,
     Register,
 )
-from school_service.features.attendance.sums import COUNTS, SUMS, counted, percent, roll_up, times
+from school_service.features.attendance.sums import COUNTS, SUMS, counted, percent, roll_up, roll_up_of, times
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.guardians import kin
 from school_service.features.people.models import (
@@ -173,9 +173,7 @@ def attendance_of_class(batch: UUID, term: str, reach: Reach | None = None) -> Q
         .correlate(ever)
     )
     people = select(ever.c.student_id).where(or_(ever.c.now_in, marked.exists())).cte("people")
-    sums = roll_up(Register.term_id == term_id, Mark.student_id.in_(select(people.c.student_id))).subquery(
-        "sums"
-    )
+    sums = roll_up_of(select(people.c.student_id), Register.term_id == term_id)
     found = _summary(people, sums).where(select(meant.c.id).exists())
     return found if reach is None else found.where(scopes.is_form_batch(reach, batch))
 
@@ -212,7 +210,7 @@ def attendance_of_subject(cohort_subject: UUID, term: str, reach: Reach | None =
         .where(lessons, Register.term_id == term_id, Register.state == SUBMITTED)
     )
     people = union(takers, marked).cte("people")
-    sums = roll_up(lessons, Register.term_id == term_id, period=True).subquery("sums")
+    sums = _together(roll_up(lessons, Register.term_id == term_id, period=True))
     found = _summary(people, sums).where(select(meant.c.id).exists())
     return found if reach is None else found.where(scopes.scores_in_reach(reach, cohort_subject, Student.id))
 
@@ -240,7 +238,7 @@ def chronic_absence(
     if cohort is not None:
         members = select(Enrollment.student_id).where(Enrollment.cohort_id == cohort, CURRENT)
         of_term.append(Mark.student_id.in_(members))
-    sums = roll_up(*of_term).subquery("sums")
+    sums = _together(roll_up(*of_term))
     limit: Any = calendar.setting("chronic_percent") if percentage is None else percentage
     enrolled = and_(
         Enrollment.student_id == sums.c.student_id, Enrollment.session_id == meant.c.session_id, CURRENT
@@ -340,6 +338,8 @@ def _open_times(first: Any, last: Any) -> CTE:
         .join(settings, true())
         .join(parts, true())
         .cte("open_times")
+        # Planned by itself: of all these tables together there are too many ways to join them.
+        .prefix_with("MATERIALIZED")
     )
 
 
@@ -410,6 +410,11 @@ def _shown_sums(sums: Any) -> list[Any]:
     """Show sums, 0 of who has none, and the percentage of times present."""
     shown = [func.coalesce(sums.c[name], 0).label(name) for name in SUMS]
     return [*shown, percent(sums.c.present, sums.c.opened).label("percent")]
+
+
+def _together(sums: Query) -> CTE:
+    """Compute the sums of all students once: PostgreSQL, which expects few, may else do so for each of them."""
+    return sums.cte("sums").prefix_with("MATERIALIZED")
 
 
 def _summary(people: CTE, sums: Any) -> Query:
