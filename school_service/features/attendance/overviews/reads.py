@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import (
     CTE,
     Date,
+    FromClause,
     Integer,
     Numeric,
     Text,
@@ -39,8 +40,7 @@ from school_service.features.attendance.models import (
     Mark,
     Register,
 )
-from school_service.features.attendance.registers.reads import in_class
-from school_service.features.attendance.sums import COUNTS, SUMS, counted, percent, roll_up, times
+from school_service.features.attendance.sums import COUNTS, SUMS, counted, percent, roll_up, roll_up_of, times
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.guardians import kin
 from school_service.features.people.models import (
@@ -74,8 +74,9 @@ def missing_registers(first: date, last: date, reach: Reach | None = None) -> Qu
 
     Each open part of a day and batch with somebody in it, of which no register is submitted.
     """
-    open_times = _open_times(first, func.least(last, scopes.today()))
-    of_time = _of_time(open_times)
+    open_times, teachers = _open_times(first, func.least(last, scopes.today())), _form_teachers()
+    # The days are said once more, so that registers are sought by them.
+    of_time = and_(_of_time(open_times), Register.date.between(first, last))
     found = (
         select(
             open_times.c.date,
@@ -83,7 +84,7 @@ def missing_registers(first: date, last: date, reach: Reach | None = None) -> Qu
             Batch.id.label("batch"),
             Batch.name.label("batch_name"),
             Classroom.name.label("classroom"),
-            _form_teachers().label("form_teachers"),
+            func.coalesce(teachers.c.names, literal_column("ARRAY[]::text[]")).label("form_teachers"),
             func.coalesce(Register.state, NOT_TAKEN).label("state"),
         )
         .select_from(open_times)
@@ -91,6 +92,7 @@ def missing_registers(first: date, last: date, reach: Reach | None = None) -> Qu
         .join(Batch, Batch.cohort_id == Cohort.id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .outerjoin(Register, of_time)
+        .outerjoin(teachers, teachers.c.batch_id == Batch.id)
         .where(func.coalesce(Register.state, NOT_TAKEN) != SUBMITTED, Batch.id.in_(_batches_with_students()))
         .order_by(open_times.c.date, *_BY_CLASS, open_times.c.number)
     )
@@ -152,16 +154,26 @@ def attendance_of_class(batch: UUID, term: str, reach: Reach | None = None) -> Q
         .cte("meant")
     )
     term_id = select(meant.c.id).scalar_subquery()
-    now_in = in_class(batch).subquery("now_in")
+    # Who has a mark was in the batch at some time.
+    ever = (
+        select(
+            Enrollment.student_id,
+            func.bool_or(and_(CURRENT, Student.status != WITHDRAWN)).label("now_in"),
+        )
+        .join(Student, Student.id == Enrollment.student_id)
+        .where(Enrollment.batch_id == batch)
+        .group_by(Enrollment.student_id)
+        .subquery("ever")
+    )
     marked = (
         select(Mark.student_id)
         .join(Register, Register.id == Mark.register_id)
-        .where(Register.batch_id == batch, Register.term_id == term_id, Register.state == SUBMITTED, IS_DAY)
+        .where(Mark.student_id == ever.c.student_id, Register.batch_id == batch, Register.term_id == term_id)
+        .where(Register.state == SUBMITTED, IS_DAY)
+        .correlate(ever)
     )
-    people = select(now_in.c.student_id).union(marked).cte("people")
-    sums = roll_up(Register.term_id == term_id, Mark.student_id.in_(select(people.c.student_id))).subquery(
-        "sums"
-    )
+    people = select(ever.c.student_id).where(or_(ever.c.now_in, marked.exists())).cte("people")
+    sums = roll_up_of(select(people.c.student_id), Register.term_id == term_id)
     found = _summary(people, sums).where(select(meant.c.id).exists())
     return found if reach is None else found.where(scopes.is_form_batch(reach, batch))
 
@@ -198,7 +210,7 @@ def attendance_of_subject(cohort_subject: UUID, term: str, reach: Reach | None =
         .where(lessons, Register.term_id == term_id, Register.state == SUBMITTED)
     )
     people = union(takers, marked).cte("people")
-    sums = roll_up(lessons, Register.term_id == term_id, period=True).subquery("sums")
+    sums = _together(roll_up(lessons, Register.term_id == term_id, period=True))
     found = _summary(people, sums).where(select(meant.c.id).exists())
     return found if reach is None else found.where(scopes.scores_in_reach(reach, cohort_subject, Student.id))
 
@@ -226,7 +238,7 @@ def chronic_absence(
     if cohort is not None:
         members = select(Enrollment.student_id).where(Enrollment.cohort_id == cohort, CURRENT)
         of_term.append(Mark.student_id.in_(members))
-    sums = roll_up(*of_term).subquery("sums")
+    sums = _together(roll_up(*of_term))
     limit: Any = calendar.setting("chronic_percent") if percentage is None else percentage
     enrolled = and_(
         Enrollment.student_id == sums.c.student_id, Enrollment.session_id == meant.c.session_id, CURRENT
@@ -326,6 +338,8 @@ def _open_times(first: Any, last: Any) -> CTE:
         .join(settings, true())
         .join(parts, true())
         .cte("open_times")
+        # Planned by itself: of all these tables together there are too many ways to join them.
+        .prefix_with("MATERIALIZED")
     )
 
 
@@ -347,17 +361,18 @@ def _batches_with_students() -> Any:
     )
 
 
-def _form_teachers() -> Any:
-    """Give the names of who looks after a batch, an array, the latest first."""
-    names = (
-        select(User.first_name.concat(" ").concat(User.last_name))
-        .join(Employee, Employee.user_id == User.id)
-        .join(FormTeacher, FormTeacher.employee_id == Employee.id)
-        .where(FormTeacher.batch_id == Batch.id, NOT_DELETED, User.deleted_at.is_(None))
-        .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
-        .correlate(Batch)
+def _form_teachers() -> FromClause:
+    """Make the table of who looks after each batch: its id, and their names, an array, the latest first."""
+    name = User.first_name.concat(" ").concat(User.last_name)
+    latest = (FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
+    return (
+        select(FormTeacher.batch_id, func.array_agg(aggregate_order_by(name, *latest)).label("names"))
+        .join(Employee, Employee.id == FormTeacher.employee_id)
+        .join(User, User.id == Employee.user_id)
+        .where(NOT_DELETED, User.deleted_at.is_(None))
+        .group_by(FormTeacher.batch_id)
+        .subquery("teachers")
     )
-    return func.array(names.scalar_subquery())
 
 
 def _counts_of_registers(*conditions: Any) -> Query:
@@ -395,6 +410,11 @@ def _shown_sums(sums: Any) -> list[Any]:
     """Show sums, 0 of who has none, and the percentage of times present."""
     shown = [func.coalesce(sums.c[name], 0).label(name) for name in SUMS]
     return [*shown, percent(sums.c.present, sums.c.opened).label("percent")]
+
+
+def _together(sums: Query) -> CTE:
+    """Compute the sums of all students once: PostgreSQL, which expects few, may else do so for each of them."""
+    return sums.cte("sums").prefix_with("MATERIALIZED")
 
 
 def _summary(people: CTE, sums: Any) -> Query:

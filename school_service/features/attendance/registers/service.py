@@ -1,8 +1,8 @@
 """Registers: marking them, correcting them, and deleting one.
 
-Whoever marks or corrects locks the registers FOR NO KEY UPDATE, having made those that were not there; whoever changes
-the school's days or settings waits for them, and they for it. Nobody waits for a cohort: who leaves meanwhile keeps the
-mark.
+Whoever marks or corrects locks the registers FOR NO KEY UPDATE, having made those that were not there. Many mark at
+once; whoever corrects or deletes, or changes the school's days or settings, waits for them, and they for it: so a
+register never goes while somebody waits for it. Nobody waits for a cohort: who leaves meanwhile keeps the mark.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from sqlalchemy.dialects.postgresql import insert
 
 from school_service.auth.principal import Principal
 from school_service.core.deletion import Deletion
-from school_service.core.errors import Busy, Conflict, Forbidden, Invalid
+from school_service.core.errors import Conflict, Forbidden, Invalid
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import get_referenced, new_ids, unknown_reference, unnest_rows
-from school_service.core.statements import Executable, execute, in_one_round_trip, statement, table_lock
+from school_service.core.statements import Executable, execute, in_one_round_trip, statement
 from school_service.features.attendance import calendar
 from school_service.features.attendance.models import (
     DEFAULT_CODES,
@@ -50,10 +50,10 @@ from school_service.features.attendance.models import (
     NOT_TAKEN,
     Mark,
     Register,
-    SchoolDay,
 )
 from school_service.features.attendance.registers import marking, reads
 from school_service.features.attendance.registers.marking import Marking, Person, StoredRegister
+from school_service.features.attendance.settings.service import lock_days, share_days
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.guardians.people import author
@@ -66,11 +66,6 @@ ENTITY, CORRECTION = "register", "attendance-correction"
 
 AHEAD = timedelta(minutes=5)
 """How far the clock of whoever marks may be ahead."""
-
-MOST_TRIES = 5
-
-share_days = table_lock(SchoolDay, shared=True)
-"""Makes the lock that keeps the school's days and settings of attendance as they are while registers change."""
 
 _DELETION = Deletion(
     Register,
@@ -222,7 +217,7 @@ def delete_register(*, register_id: UUID, principal: Principal | None = None) ->
 
     Raises NotFound, and Forbidden as `mark_register`.
     """
-    found = _DELETION.lock(register_id)
+    found = _DELETION.lock(register_id, lock_days())
     today, lock_after = found.values.pop("today"), found.values.pop("lock_after")
     _refuse_old(found.values["date"], today, lock_after, principal)
     audit_change(ENTITY, register_id, old=found.values)
@@ -251,36 +246,30 @@ def lock_registers(
 ) -> Locked:
     """Make the registers of a batch that are not there, lock them all, and read what they have, in one round trip.
 
-    The times are in the order of days and parts, and each once; with a cohort subject they are its lessons. Unless they
-    are to be `made`, as nothing is stored, one that is not there has no id. Raises as `mark_register`; unless they are
-    `bound` to be changed while they are young, not for their age.
+    The times are in the order of days and parts, and each once; with a cohort subject they are its lessons. Where they
+    are not to be `made`, since nothing is stored, one that is not there has no id. Raises as `mark_register`.
+    Corrections are not `bound`: they are made at any age, and may leave a register empty, which goes.
     """
     days, parts = [day for day, _ in times], [part for _, part in times]
-    for _ in range(MOST_TRIES):
-        found = execute(
-            share_days(),
-            *([_make(batch, days, parts, new_ids(len(times)), cohort_subject)] if made else []),
-            _lock(batch, days, parts, cohort_subject),
-            reads.judged(batch, days, parts, cohort_subject),
-        )
-        if found is None:
-            check_register(batch=batch, cohort_subject=cohort_subject)
-            raise unknown_reference(Batch, "batch")
-        rows = orjson.loads(found["registers"])
-        for (day, _), row in zip(times, rows, strict=True):
-            _refuse_time(day, row, found, principal, bound=bound)
-        if all(row["id"] for row in rows) or not made:
-            codes = orjson.loads(found["codes"]) or [
-                {"code": code, "kind": kind} for code, _, kind in DEFAULT_CODES
-            ]
-            return Locked(
-                found["today"],
-                found["lock_after"],
-                {row["code"].casefold(): (row["code"], row["kind"]) for row in codes},
-                [marking.to_register(row) for row in rows],
-            )
-        # Somebody deleted one between the two statements: it is made anew.
-    raise Busy
+    found = execute(
+        share_days() if bound else lock_days(),
+        *([_make(batch, days, parts, new_ids(len(times)), cohort_subject)] if made else []),
+        _lock(batch, days, parts, cohort_subject),
+        reads.judged(batch, days, parts, cohort_subject),
+    )
+    if found is None:
+        check_register(batch=batch, cohort_subject=cohort_subject)
+        raise unknown_reference(Batch, "batch")
+    rows = orjson.loads(found["registers"])
+    for (day, _), row in zip(times, rows, strict=True):
+        _refuse_time(day, row, found, principal, bound=bound)
+    codes = orjson.loads(found["codes"]) or [{"code": code, "kind": kind} for code, _, kind in DEFAULT_CODES]
+    return Locked(
+        found["today"],
+        found["lock_after"],
+        {row["code"].casefold(): (row["code"], row["kind"]) for row in codes},
+        [marking.to_register(row) for row in rows],
+    )
 
 
 def storing(

@@ -24,8 +24,15 @@ from school_service.features.school.settings.service import lock_settings
 
 ENTITY = "attendance-settings"
 
+share_days = table_lock(SchoolDay, shared=True)
+"""Makes the lock of everyone who marks a register: many may do so at once."""
+
 lock_days = table_lock(SchoolDay)
-"""Makes the lock that waits for everyone who marks a register, and for whom they wait."""
+"""Makes the lock that waits for everyone who marks a register, and for which they wait.
+
+Whoever changes days or settings takes it, so that no register is made by what they were; and whoever may take a
+register away, so that it is there for whoever waits for it.
+"""
 
 
 @read_model

@@ -422,7 +422,7 @@ class TestPermissions:
 
         assert sorted(answers) == [200] + [409] * 9
         [administrator] = [role for role in api.ok(api.get("/roles")) if role["name"] == "Administrator"]
-        assert len(administrator["permissions"]) == len(api.ok(api.get("/permissions"))) == 56
+        assert len(administrator["permissions"]) == len(api.ok(api.get("/permissions"))) == 60
 
 
 class TestTheSchoolHeader:
