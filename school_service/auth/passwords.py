@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
+import threading
 import unicodedata
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, lru_cache
+from typing import TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
@@ -22,6 +27,8 @@ MIN_LENGTH = 10
 MIN_WORD = 4
 """The fewest letters of a common password, word or name that is looked for in a longer password."""
 _STRICT = "STRICT_PASSWORDS"
+
+Answer = TypeVar("Answer")
 
 # A cost that OWASP's Password Storage Cheat Sheet recommends: 46 MiB, one pass, one lane. More lanes would
 # take the processors from other requests; the default costs three times as much of them.
@@ -115,6 +122,25 @@ def _common_words() -> frozenset[str]:
 
 # Half of the processors are left to other requests. Some hundred hashes can be waited for within the patience.
 _turns = Shares(max(1, (os.cpu_count() or 2) // 2), waiting=500, patience=5.0)
+NICENESS = 5  # of the threads that hash: beside short requests they get a third of a processor's time
+_niceness = os.getpriority(os.PRIO_PROCESS, 0) + NICENESS
+
+
+def _stand_back() -> None:
+    # Linux alone knows a priority of each thread; elsewhere it would be that of the whole process.
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _niceness)
+
+
+# The turns bound how many work at once. A hash takes a processor for 50 ms: in threads of lower priority it gives way
+# to the requests that take 2, and to PostgreSQL.
+_threads = ThreadPoolExecutor(thread_name_prefix="hash", initializer=_stand_back)
+
+
+def _in_turn(work: Callable[[], Answer]) -> Answer:
+    """Hash something when the turn comes, in a thread of lower priority. Raises Busy."""
+    with _turns.of("hash"):
+        return _threads.submit(work).result()
 
 
 def hash_password(password: str) -> str:
@@ -122,8 +148,7 @@ def hash_password(password: str) -> str:
 
     Raises Busy where too many are being hashed.
     """
-    with _turns.of("hash"):
-        return hasher.hash(password)
+    return _in_turn(lambda: hasher.hash(password))
 
 
 def check_password(stored: str | None, password: str) -> bool:
@@ -133,8 +158,7 @@ def check_password(stored: str | None, password: str) -> bool:
     time. Raises Busy where too many are being hashed.
     """
     try:
-        with _turns.of("hash"):
-            hasher.verify(stored or _dummy_hash(hasher), password)
+        _in_turn(lambda: hasher.verify(stored or _dummy_hash(hasher), password))
     except (VerificationError, InvalidHashError):
         return False
     return stored is not None

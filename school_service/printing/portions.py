@@ -14,7 +14,7 @@ import orjson
 from school_service.printing.archives import zip_of
 from school_service.printing.printers import print_paper
 
-OF_ARCHIVE = 10  # cards of a zip, each a PDF of its own, that are printed at once
+OF_ARCHIVE = 6  # cards of a zip, each a PDF of its own, that are printed at once
 OF_FILE = 40  # cards of one PDF: most classes are one portion
 
 _decode = JSONDecoder().raw_decode

@@ -15,10 +15,13 @@ from school_service.printing import ANSWER, TASK
 from school_service.printing.papers import PAPERS
 
 MOST_CPU = 60  # seconds of processor time of a task, after which the system ends it: also where nobody waits any more
+NICENESS = 5  # of a printer: beside what is busy it gets a third of a processor's time
 
 
 def main() -> None:
     """Print each task that comes; returns when the process that serves has ended or closed the connection."""
+    # Short requests, and PostgreSQL, come before papers.
+    os.nice(NICENESS)
     tasks = sys.stdin.buffer
     with os.fdopen(os.dup(1), "wb") as answers:
         # What some library prints is for the log, and no part of an answer.

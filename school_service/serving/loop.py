@@ -17,6 +17,7 @@ from typing import Any
 from waitress import wasyncore
 
 LOOK_INTERVAL = 0.5  # seconds after which every connection is looked at: deadlines change what one waits for
+MOST_LOOKS = 25  # connections that are looked at before those where something has happened come
 
 # Not POLLPRI, as waitress: urgent data, which nobody reads, would be announced again and again.
 _READ = select.POLLIN
@@ -37,6 +38,7 @@ class EventLoop(dict[int, Any]):
         self._poll = select.poll()
         self._registered: dict[int, int] = {}
         self._changed: deque[int] = deque()
+        self._due: deque[int] = deque()
         self._set_aside: set[int] = set()
         self._paused: set[int] = set()
         self._next_look = 0.0
@@ -69,11 +71,13 @@ class EventLoop(dict[int, Any]):
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + LOOK_INTERVAL
-            self._changed.extend(self)
+            self._due.extend(self)
             self._paused.clear()
+        for _ in range(min(MOST_LOOKS, len(self._due))):
+            self._look_at(self._due.popleft())
         while self._changed:
             self._look_at(self._changed.popleft())
-        for number, events in self._poll.poll(int(seconds * 1000)):
+        for number, events in self._poll.poll(0 if self._due else int(seconds * 1000)):
             self._handle(number, events)
 
     def _look_at(self, number: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -79,7 +81,9 @@ def in_a_thread(work):
 def test_no_connection_is_taken_while_a_password_is_hashed(school, app, during):
     place, api = school
     taken = []
-    during(lambda: taken.append(db.engine.pool.checkedout()))
+    with app.app_context():
+        pool = db.engine.pool
+    during(lambda: taken.append(pool.checkedout()))
 
     user = api.ok(api.post("/users", NEW))["user"]["id"]
     api.ok(api.post("/users/login", {"username": "ada", "password": NEW["password"]}))
@@ -157,6 +161,17 @@ def test_who_may_enroll_nobody_any_more_imports_nobody_into_a_class(school, duri
 
     assert (refused.status_code, "write:cohorts" in refused.get_json()["message"]) == (403, True)
     assert [one["admission_number"] for one in api.ok(api.get("/students"))["data"]] == [first[2]]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has a priority of each thread")
+def test_hashing_gives_way_to_short_requests(school, during):
+    _, api = school
+    found = []
+    during(lambda: found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
+    api.ok(api.post("/users/login", {"username": "admin", "password": PASSWORD}))
+    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    assert found == [own + passwords.NICENESS]
 
 
 def test_no_more_than_the_turns_are_hashed_at_once(school, during, monkeypatch):
