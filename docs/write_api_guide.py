@@ -52,6 +52,30 @@ PASSWORD = "correct horse battery staple"  # noqa: S105 (of a school that exists
 REQUEST_ID = "5f0c2a7be1d94c3f8a6e4b2d90c17f35"
 FINGERPRINT = "ac9145f2b875c06ac5d3091ed66dbfe70e3933a35dcede05dadf55c5cdf3b51b"
 
+_WHO = {"T": "subject teacher", "F": "form teacher", "S": "student", "G": "guardian", "M": "everybody"}
+# What there is to see and to do, in a school's words, each with the operation that says to whom it is open.
+_SEEN = {
+    "who is in the class": "GET /students",
+    "classes and arms": "GET /cohorts",
+    "subjects, and who teaches them": "GET /cohort-subjects",
+    "assessments of a subject": "GET /assessments",
+    "scores and absences": "GET /gradebooks",
+    "how far a subject is": "GET /submissions",
+    "results of a subject": "GET /cohort-subjects/{id}/results",
+    "results, report card and transcript of a student": "GET /students/{id}/results",
+    "broadsheets and the cards of a class": "GET /broadsheets",
+    "traits and comments": "GET /comments",
+    "guardians": "GET /guardians",
+    "addresses and telephone numbers": "GET /contacts",
+    "account, employee record": "GET /users/{id}",
+}
+_DONE = {
+    "enter and correct scores and absences": "POST /gradebooks",
+    "submit a subject for an arm": "POST /cohort-subjects/{id}/submission",
+    "add, change and delete assessments (who teaches every arm)": "POST /assessments",
+    "enter traits and comments": "PUT /comments",
+    "set a password": "PUT /users/{id}/password",
+}
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _MOMENT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?")
@@ -230,6 +254,7 @@ def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
         )
     page.headers = {}
     _begin(page, str(school.id), secret)
+    _say_who_sees_what(page)
     people = _set_up(page)
     _set_up_results(page, people)
     year = _enrol(page, people)
@@ -304,6 +329,50 @@ def _begin(page: Page, school_id: str, secret: str) -> None:
     )
     page.headers["Authorization"] = f"Bearer {signed_in['access_token']['access_token']}"
     page.say("From here on the requests are the administrator's.")
+
+
+def _say_who_sees_what(page: Page) -> None:
+    """Tell what permissions that are OWN reach: the table is written from what the operations declare."""
+    paths = page.quietly("GET", "/openapi.json")["paths"]
+
+    def row(words: str, operation: str) -> str:
+        method, path = operation.split()
+        relations = paths[path][method.lower()]["x-own"].split()
+        return f"| {words} | {' | '.join('yes' if each in relations else '–' for each in _WHO)} |"  # noqa: RUF001
+
+    def table(head: str, rows: dict[str, str]) -> str:
+        heading = f"| {head} | {' | '.join(f'{name}' for name in _WHO.values())} |"
+        return "\n".join([heading, "|---" * (len(_WHO) + 1) + "|", *(row(*each) for each in rows.items())])
+
+    page.say(
+        """
+        ## Who sees what
+
+        A role's permissions say what somebody may do, its `reach` to whose records: `SCHOOL`, everybody's, or `OWN`,
+        those to which they are related. A new school's Administrator, Principal, Registrar, Bursar and Viewer reach the
+        whole school; its Teacher, Guardian and Student their own. A permission that somebody has by any role of reach
+        SCHOOL reaches the whole school. With OWN a *subject teacher* sees the students who take the subject in the
+        arms that they teach (`PUT /subject-teachers`), and of them what belongs to that subject; a *form teacher* the
+        students of the batch, with all their subjects; a *student* themselves; a *guardian* their children; and
+        *everybody* their own account. All of them read what is of no person: terms, subjects, grades, settings.
+        """
+    )
+    page.say(table("may see", _SEEN))
+    page.say(table("may do", _DONE))
+    page.say(
+        """
+        A student and a guardian need no permission for results, report card and transcript, and are shown what is
+        published and no more: nothing live, no draft. A guardian who is stopped for a child sees nothing of that child
+        from the next request on. To a subject teacher `dob` and `guardian` of a student are null. Figures are those of
+        the whole class, whoever reads them: a position is the same to a teacher and to the principal.
+
+        What is out of reach is not there: it is in no list, total, search or file, and its id is answered as one that
+        nobody has, with 404 in a path and 422 elsewhere. An operation that says nothing of OWN refuses it with 403.
+        `GET /me` tells somebody their permissions, classes, subjects and children, and `mine=true` shows whoever
+        reaches the whole school what OWN would. In `/docs` each operation says as `x-own` whom it serves: `T`, `F`,
+        `S`, `G` and `M` for these five, `EVERYTHING` or `REFUSED`.
+        """
+    )
 
 
 def _set_up(page: Page) -> dict[str, Any]:
