@@ -172,6 +172,19 @@ def narrow(browser, tag):
     write(browser, ".operation-filter-input", tag)
 
 
+def expand(browser, operation):
+    """Press an operation until it is open: the list moves while it is narrowed, and a press may miss it."""
+
+    def opened(_):
+        control = browser.find_element(By.CSS_SELECTOR, f"{operation} .opblock-summary-control")
+        if control.get_attribute("aria-expanded") == "true":
+            return True
+        control.click()
+        return None
+
+    wait(browser, opened)
+
+
 def authorize(browser, token):
     """Enter a token in the dialog, whose button is pressed until it opens: the page scrolls to where a link leads."""
 
@@ -264,7 +277,7 @@ def test_an_operation_is_tried_with_a_token_and_a_school(browser, address, app, 
     choose_school(browser, str(place.id))
     authorize(browser, place.admin_token)
     narrow(browser, "classrooms")
-    press(browser, f"{listing} .opblock-summary-control")
+    expand(browser, listing)
 
     assert value(browser, f"{listing} tr[data-param-name='X-SCHOOL-ID'] input") == str(place.id)
     assert execute(browser, listing) == "200"
