@@ -52,12 +52,37 @@ PASSWORD = "correct horse battery staple"  # noqa: S105 (of a school that exists
 REQUEST_ID = "5f0c2a7be1d94c3f8a6e4b2d90c17f35"
 FINGERPRINT = "ac9145f2b875c06ac5d3091ed66dbfe70e3933a35dcede05dadf55c5cdf3b51b"
 
+_WHO = {"T": "subject teacher", "F": "form teacher", "S": "student", "G": "guardian", "M": "everybody"}
+# What there is to see and to do, in a school's words, each with the operation that says to whom it is open.
+_SEEN = {
+    "who is in the class": "GET /students",
+    "classes and arms": "GET /cohorts",
+    "subjects, and who teaches them": "GET /cohort-subjects",
+    "assessments of a subject": "GET /assessments",
+    "scores and absences": "GET /gradebooks",
+    "how far a subject is": "GET /submissions",
+    "results of a subject": "GET /cohort-subjects/{id}/results",
+    "results, report card and transcript of a student": "GET /students/{id}/results",
+    "broadsheets and the cards of a class": "GET /broadsheets",
+    "traits and comments": "GET /comments",
+    "guardians": "GET /guardians",
+    "addresses and telephone numbers": "GET /contacts",
+    "account, employee record": "GET /users/{id}",
+}
+_DONE = {
+    "enter and correct scores and absences": "POST /gradebooks",
+    "submit a subject for an arm": "POST /cohort-subjects/{id}/submission",
+    "add, change and delete assessments (who teaches every arm)": "POST /assessments",
+    "enter traits and comments": "PUT /comments",
+    "set a password": "PUT /users/{id}/password",
+}
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _MOMENT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?")
 _MINUTE = re.compile(r"\b\d{4}-\d\d-\d\d at \d\d:\d\d UTC")
 _TOKEN = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
 _FINGERPRINT = re.compile(r"\b[0-9a-f]{64}\b")
+_CODE = re.compile(r"(?<![\w-])[0-9A-Z]{4}(?:-[0-9A-Z]{4}){2}(?![\w-])")  # of an invitation
 _REQUEST = re.compile(r"\b[0-9a-f]{32}\b")
 
 
@@ -165,6 +190,7 @@ class Page:
     def _stable(self, text: str) -> str:
         text = _TOKEN.sub("eyJhbGciOiJFUzI1NiIsImtpZCI6…", text)
         text = _UUID.sub(self._stable_id, text)
+        text = _CODE.sub("K7QM-4TZ9-XDR2", text)
         text = _MOMENT.sub("2025-09-01T08:30:00", text)
         text = _MINUTE.sub("2025-09-01 at 08:30 UTC", text)
         text = _FINGERPRINT.sub(FINGERPRINT, text)
@@ -228,9 +254,11 @@ def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
         )
     page.headers = {}
     _begin(page, str(school.id), secret)
+    _say_who_sees_what(page)
     people = _set_up(page)
     _set_up_results(page, people)
     year = _enrol(page, people)
+    _invite(page, year)
     _teach(page, year)
     _assess(page, year)
     _record_traits(page, year)
@@ -301,6 +329,50 @@ def _begin(page: Page, school_id: str, secret: str) -> None:
     )
     page.headers["Authorization"] = f"Bearer {signed_in['access_token']['access_token']}"
     page.say("From here on the requests are the administrator's.")
+
+
+def _say_who_sees_what(page: Page) -> None:
+    """Tell what permissions that are OWN reach: the table is written from what the operations declare."""
+    paths = page.quietly("GET", "/openapi.json")["paths"]
+
+    def row(words: str, operation: str) -> str:
+        method, path = operation.split()
+        relations = paths[path][method.lower()]["x-own"].split()
+        return f"| {words} | {' | '.join('yes' if each in relations else '–' for each in _WHO)} |"  # noqa: RUF001
+
+    def table(head: str, rows: dict[str, str]) -> str:
+        heading = f"| {head} | {' | '.join(f'{name}' for name in _WHO.values())} |"
+        return "\n".join([heading, "|---" * (len(_WHO) + 1) + "|", *(row(*each) for each in rows.items())])
+
+    page.say(
+        """
+        ## Who sees what
+
+        A role's permissions say what somebody may do, its `reach` to whose records: `SCHOOL`, everybody's, or `OWN`,
+        those to which they are related. A new school's Administrator, Principal, Registrar, Bursar and Viewer reach the
+        whole school; its Teacher, Guardian and Student their own. A permission that somebody has by any role of reach
+        SCHOOL reaches the whole school. With OWN a *subject teacher* sees the students who take the subject in the
+        arms that they teach (`PUT /subject-teachers`), and of them what belongs to that subject; a *form teacher* the
+        students of the batch, with all their subjects; a *student* themselves; a *guardian* their children; and
+        *everybody* their own account. All of them read what is of no person: terms, subjects, grades, settings.
+        """
+    )
+    page.say(table("may see", _SEEN))
+    page.say(table("may do", _DONE))
+    page.say(
+        """
+        A student and a guardian need no permission for results, report card and transcript, and are shown what is
+        published and no more: nothing live, no draft. A guardian who is stopped for a child sees nothing of that child
+        from the next request on. To a subject teacher `dob` and `guardian` of a student are null. Figures are those of
+        the whole class, whoever reads them: a position is the same to a teacher and to the principal.
+
+        What is out of reach is not there: it is in no list, total, search or file, and its id is answered as one that
+        nobody has, with 404 in a path and 422 elsewhere. An operation that says nothing of OWN refuses it with 403.
+        `GET /me` tells somebody their permissions, classes, subjects and children, and `mine=true` shows whoever
+        reaches the whole school what OWN would. In `/docs` each operation says as `x-own` whom it serves: `T`, `F`,
+        `S`, `G` and `M` for these five, `EVERYTHING` or `REFUSED`.
+        """
+    )
 
 
 def _set_up(page: Page) -> dict[str, Any]:
@@ -515,6 +587,70 @@ def _enrol(page: Page, people: dict[str, Any]) -> dict[str, Any]:
     enrolling = {"students": [leaving], "batch": last["id"]}
     page.quietly("POST", f"/cohorts/{last['id']}/enrollment", enrolling)
     return {**people, "cohort": cohort, "students": ids, "last_cohort": last, "leaver": leaving}
+
+
+def _invite(page: Page, year: dict[str, Any]) -> None:
+    page.say(
+        """
+        ## People set their passwords themselves
+
+        The service sends no mail. The school hands out codes: whoever has one sets the password of its account, the
+        first or a forgotten one, by the page at `url` or, without the service's pages, by an application of the
+        school's. Invited are the users named, or the students of a batch; those who have a password already only with
+        `everybody`. The code is answered once, and known to nobody afterwards; another invitation takes its place.
+        """
+    )
+    [made, *_] = page.show("POST", "/invitations", {"batch": year["cohort"]["id"], "days": 14})
+    page.say(
+        """
+        For a class on paper, `POST /invitations/slips?format=pdf` takes the same body and answers slips to be cut
+        apart, ten on a page, with a QR code of `url` each; `format=xlsx` answers the same in columns. These, too, are
+        new codes. Which invitations are open, without their codes:
+        """
+    )
+    page.show("GET", f"/invitations?batch={year['cohort']['id']}")
+    page.say("The front end takes a code with its own token, and the student is signed in:")
+    page.quietly("POST", "/users/login/invitation", {"code": made["code"].lower(), "password": PASSWORD})
+    page.say(
+        """
+        ```http
+        POST /users/login/invitation
+
+        {"code": "k7qm 4tz9 xdr2", "password": "…"}
+        ```
+
+        It answers what `POST /users/login` does. A code that was used, replaced, has expired, or is of an account that
+        was given a password since, is refused in the same words (401), and thirty wrong ones a minute from an address
+        are too many (429).
+
+        ### Photos
+
+        A photo is a JPEG or PNG of up to 8 MiB. It is made anew, upright and small, without what a telephone writes
+        into it, such as the place. `photo` of the user is then an address below the service's own, which is read with
+        a token: by whoever may read users, by the user, and by those who are related to them.
+        """
+    )
+    page.show("PUT", f"/users/{made['user']}/photo", files={"image": ("zainab.png", draw_badge(90, 120, 60))})
+    page.say(
+        """
+        An application fetches the bytes with its token, and shows them:
+
+        ```js
+        const headers = { Authorization: `Bearer ${token}`, "X-SCHOOL-ID": school };
+        const answer = await fetch(user.photo, { headers });
+        if (answer.ok) picture.src = URL.createObjectURL(await answer.blob());
+        ```
+
+        ### Sign-ins of an outside provider
+
+        Where the operator has set `AUTH_LINKED_USERS=on`, somebody who signs in at the outside provider is the user
+        whose account is linked to the token's `iss` and `sub`. An administrator links them
+        (`POST /users/{id}/identities`), or people do so themselves: an application that is told 403 with
+        `errors.token` `["not linked"]` asks for the code of an invitation, and sends it with the same token to
+        `POST /me/identities`. Without a code, an invitation counts that was made with the e-mail address which the
+        provider has verified (`emails` of `POST /invitations`); an address of the records never does.
+        """
+    )
 
 
 def _teach(page: Page, year: dict[str, Any]) -> None:

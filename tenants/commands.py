@@ -50,6 +50,7 @@ from tenants.registry.installation import check_installed, install, revoke_unuse
 from tenants.registry.redirect_uris import MAX_REDIRECT_URIS, check_redirect_uri, origin_of
 from tenants.registry.schools import STRICT_PASSWORDS
 from tenants.tenancy import MAX_PASSWORD_LENGTH, Administrator, Tenancy
+from tenants.verification import verify
 
 LOADER = "tenants.loader"
 _PERMISSION = re.compile(r"[a-z][a-z0-9-]*:[a-z][a-z0-9-]*")
@@ -672,6 +673,55 @@ def _show_report(report: BackupReport, as_json: bool) -> None:
     for school, error in report.failed:
         click.echo(f"Failed: {school.id} {school.name}: {error}", err=True)
     if report.failed:
+        click.get_current_context().exit(1)
+
+
+@tenants_group.command("verify", short_help="See that every school is whole, as after a recovery.")
+@click.option(
+    "--backups",
+    "folder",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Compare each school's rows with the newest file of `tenants backup --all DIR`.",
+)
+@click.option(
+    "--identity",
+    "key_file",
+    metavar="KEYFILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File of the private key, as age-keygen writes it, of backups that are encrypted.",
+)
+@as_json
+@with_tenancy
+def verify_(tenancy: Tenancy, folder: Path | None, key_file: Path | None, as_json: bool) -> None:
+    """See that every school has its role, owner, grants, and the schema of its revision, and count its rows.
+
+    It changes nothing. Exits with status 1 where something is wrong; what may be as it should be is a note.
+    """
+    found = verify(
+        tenancy,
+        folder=folder,
+        identities=read_identities(key_file) if key_file else (),
+        progress=partial(progress_bar, hidden=as_json),
+    )
+    if as_json:
+        click.echo(json.dumps(found.as_record(), ensure_ascii=False))
+    else:
+        records = [one.as_record() for one in found.schools]
+        show_table(records, ("id", "name", "revision", "rows", "state"), as_json)
+        for one in found.schools:
+            for note in one.notes:
+                click.echo(f"Note: {one.school.id} {one.school.name}: {note}.")
+        for note in found.notes:
+            click.echo(f"Note: {note}.")
+        wrong = sum(bool(one.faults) for one in found.schools)
+        click.echo(f"{len(found.schools)} schools verified, {wrong} of them wrong.")
+    for one in found.schools:
+        for fault in one.faults:
+            click.echo(f"Wrong: {one.school.id} {one.school.name}: {fault}.", err=True)
+    for fault in found.faults:
+        click.echo(f"Wrong: {fault}.", err=True)
+    if not found.is_good:
         click.get_current_context().exit(1)
 
 

@@ -1,11 +1,10 @@
+import { forgetRegisters, showRegister } from "./register.js";
 // Where the service is, and this app's id there: a public client, whose redirect URI is the address of this page.
 const SERVICE = "http://127.0.0.1:8000";
-const CLIENT = "example";
-const ISSUER = `${SERVICE}/auth`;
+const [CLIENT, ISSUER] = ["example", `${SERVICE}/auth`];
 const HERE = location.origin + location.pathname;
 const at = (id) => document.getElementById(id);
 const say = (text) => (at("message").textContent = text);
-
 // The refresh token is this tab's; the access token is in memory alone, and gone when the page is loaded anew.
 let access, refreshing, classes, terms, students;
 const session = () => JSON.parse(sessionStorage.getItem("session"));
@@ -54,11 +53,11 @@ async function call(path, options = {}) {
   const send = () => fetch(new URL(path, SERVICE), {
     ...options, headers: { Authorization: `Bearer ${access}`, "X-SCHOOL-ID": session().school_id, ...options.headers },
   });
-  const used = access;
-  let answer = await send();
+  let [used, answer] = [access, await send()];
   if (answer.status === 401) answer = await (access === used ? refresh() : Promise.resolve()).then(send);
-  if (!answer.ok) throw new Error((await answer.json()).message);
-  return answer;
+  if (answer.ok) return answer;
+  const problem = await answer.json();
+  throw Object.assign(new Error(problem.message), { status: answer.status, problem });
 }
 const get = async (path) => (await call(path)).json();
 const write = (method, path, body) => call(path, { method, body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
@@ -77,6 +76,7 @@ async function showClass() {
   if (photo) at("photo").src = URL.createObjectURL(await photo.blob());
   at("photo").hidden = !photo;
   await showAssessments();
+  await showRegister(at("register"), { call, say, batch: cohort });
 }
 
 async function showAssessments() {
@@ -105,7 +105,7 @@ async function start() {
 
 function signOut() {
   const hint = { id_token_hint: session().id_token, post_logout_redirect_uri: HERE };
-  sessionStorage.removeItem("session");
+  sessionStorage.removeItem("session"), forgetRegisters();
   location.assign(`${ISSUER}/logout?${new URLSearchParams(hint)}`);
 }
 const showState = () => [at("sign-in").hidden, at("sign-out").hidden] = [!!session(), !session()];

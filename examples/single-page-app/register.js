@@ -25,6 +25,7 @@ export async function showRegister(element, options) {
     parts = day?.parts ?? [];
     if (!parts.length) return place.replaceChildren(`There is no register today${day?.name ? `: ${day.name}` : ""}.`);
   } catch (error) {
+    if (error.status === 403) return (place.hidden = true); // whoever takes no registers is shown none
     if (error.problem) throw error;
     const kept = Object.values(all()).filter(({ key }) => key.batch === options.batch && key.date === date);
     parts = kept.length ? kept.map(({ key }) => key.part) : parts;
@@ -34,7 +35,10 @@ export async function showRegister(element, options) {
   const form = document.createElement("form");
   const label = Object.assign(document.createElement("label"), { textContent: "Register " });
   label.append(choice);
-  const open = () => openRegister(form, { batch: options.batch, date, part: choice.value }).catch((error) => say(error.message));
+  const open = () => openRegister(form, { batch: options.batch, date, part: choice.value }).catch((error) => {
+    place.hidden = error.status === 403;
+    if (!place.hidden) say(error.message);
+  });
   choice.onchange = open;
   place.replaceChildren(label, form);
   await open();

@@ -25,8 +25,10 @@ from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter, RateLimiter
 
 from school_service.auth.bounded_memory import BoundedMemory
+from school_service.auth.machine_memory import MachineMemory
 from school_service.auth.signing_key import SigningKey
 from school_service.config import IN_MEMORY, ConfigError
+from school_service.core import machine
 from school_service.core.addresses import TIMES, networks_of
 from school_service.core.errors import TooManyAttempts
 
@@ -61,6 +63,11 @@ TOKEN_ENDPOINT = "token endpoint"  # noqa: S105 -- it names one
 """The realm of machine clients' attempts."""
 
 
+def _in_memory() -> BoundedMemory | MachineMemory:
+    supervisor = machine.supervisor()
+    return BoundedMemory(IN_MEMORY) if supervisor is None else MachineMemory(supervisor, STORAGE_TIMEOUT)
+
+
 class Limiter:
     """Counts attempts with `limits`, the engine of Flask-Limiter, in a moving window.
 
@@ -68,12 +75,15 @@ class Limiter:
     """
 
     def init_app(self, app: Flask) -> None:
-        """Count where RATELIMIT_STORAGE_URI says: memory:// or a Redis address. Raises ConfigError."""
+        """Count where RATELIMIT_STORAGE_URI says: memory:// or a Redis address. Raises ConfigError.
+
+        The memory is this process's, or of several workers their supervisor's.
+        """
         uri = app.config["RATELIMIT_STORAGE_URI"]
         timeouts = {"socket_connect_timeout": STORAGE_TIMEOUT, "socket_timeout": STORAGE_TIMEOUT}
         try:
             storage = (
-                BoundedMemory(uri)
+                _in_memory()
                 if uri == IN_MEMORY
                 else storage_from_string(uri, wrap_exceptions=True, **timeouts)
             )

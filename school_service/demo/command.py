@@ -44,6 +44,8 @@ from tenants.tenancy import Administrator, Tenancy
 
 ADMIN = "admin"
 LOCK = "demo.lock"
+DOCS, EXAMPLE = "docs", "example"
+"""The clients by which people sign in: that of the docs page, and the sample app's."""
 APP_ORIGINS = ("http://127.0.0.1:8080", "http://localhost:8080")
 """Where the sample app of examples/single-page-app is served."""
 BACK = "/docs/oauth2-redirect.html"
@@ -137,6 +139,8 @@ def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) 
             if secret is None:
                 # The provider has clients of its own, one of which may have the id of ours.
                 _remove_client(connection)
+            for client_id in (DOCS, EXAMPLE):
+                _remove_client(connection, client_id)
             if settings.issuer is not None:
                 _register_apps(connection, {f"{settings.public_url}{BACK}", f"{base_url}{BACK}"})
         schools = []
@@ -176,13 +180,12 @@ def _register_apps(connection: Connection, docs_uris: Collection[str]) -> None:
     """Register the docs page and the sample app, by which people sign in to every school."""
     app_uris = ("http://127.0.0.1/", *(f"{origin}/" for origin in APP_ORIGINS if "localhost" in origin))
     for client_id, name, uris, logout_uris in (
-        ("docs", "the docs page", tuple(sorted(docs_uris)), ()),
-        ("example", "the sample app", app_uris, tuple(f"{origin}/" for origin in APP_ORIGINS)),
+        (DOCS, "the docs page", tuple(sorted(docs_uris)), ()),
+        (EXAMPLE, "the sample app", app_uris, tuple(f"{origin}/" for origin in APP_ORIGINS)),
     ):
         of_people = PeoplesOptions(
             name=name, is_public=True, redirect_uris=uris, post_logout_uris=logout_uris
         )
-        _remove_client(connection, client_id)
         create_client(connection, client_id=client_id, all_schools=True, of_people=of_people)
 
 

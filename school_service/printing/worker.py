@@ -7,6 +7,7 @@ import os
 import resource
 import sys
 import time
+from contextlib import suppress
 from typing import IO, Any
 
 from typst import TypstError
@@ -20,8 +21,9 @@ NICENESS = 5  # of a printer: beside what is busy it gets a third of a processor
 
 def main() -> None:
     """Print each task that comes; returns when the process that serves has ended or closed the connection."""
-    # Short requests, and PostgreSQL, come before papers.
-    os.nice(NICENESS)
+    # Short requests, and PostgreSQL, come before papers; where the system forbids it, as a sandbox may, they do not.
+    with suppress(PermissionError):
+        os.nice(NICENESS)
     tasks = sys.stdin.buffer
     with os.fdopen(os.dup(1), "wb") as answers:
         # What some library prints is for the log, and no part of an answer.

@@ -27,10 +27,13 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _log = logging.getLogger(__name__)
 
 
-def check_database(app: Flask, settings: Settings, threads: int) -> None:
-    """See that the database is there and of this version, and warn of what is unwise.
+def check_database(
+    app: Flask, settings: Settings, threads: int, *, workers: int = 1, warn: bool = True
+) -> None:
+    """See that the database is there and of this version, and `warn` of what is unwise.
 
-    Raises ServingError where it can't be served.
+    `threads` and the settings are those of a worker, of which there are `workers`. Raises ServingError where it can't
+    be served.
     """
     placement: Placement = app.extensions["placement"]
     try:
@@ -54,8 +57,10 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
             f"SERVING_LOGINS is {placement.logins}, and the database has not all of these logins. "
             "Run: school-service tenants init"
         )
+    if not warn:
+        return
     _warn_of_login(login)
-    _warn_of_connections(login, placement, settings, threads)
+    _warn_of_connections(login, placement, settings, threads, workers)
     advice = placement.advice(schools.all_schools) if settings.tenant_roles else None
     if advice:
         _log.warning("%s", advice)
@@ -141,19 +146,22 @@ def _warn_of_login(login: Row[Any]) -> None:
         )
 
 
-def _warn_of_connections(login: Row[Any], placement: Placement, settings: Settings, threads: int) -> None:
+def _warn_of_connections(
+    login: Row[Any], placement: Placement, settings: Settings, threads: int, workers: int
+) -> None:
     """Warn of a POOL_SIZE that is too small for the threads, or too large for PostgreSQL."""
     if settings.pool_size < threads:
         _log.warning(
             "POOL_SIZE is less than --threads: requests will wait for a database connection",
             extra={"pool_size": settings.pool_size, "threads": threads},
         )
-    idle = placement.logins * placement.idle_connections(settings.pool_size)
+    idle = workers * placement.logins * placement.idle_connections(settings.pool_size)
     if idle >= login.connections:
         _log.warning(
             "POOL_SIZE asks for more connections than PostgreSQL allows",
             extra={
                 "pool_size": settings.pool_size,
+                "workers": workers,
                 "idle_connections": idle,
                 "max_connections": login.connections,
             },

@@ -33,6 +33,7 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from tenants.driver_errors import constraint_names, sqlstate
@@ -125,6 +126,15 @@ failed_migrations = Table(
     Column("sqlstate", String(5)),
     Column("error", Text, nullable=False),
     Column("failed_at", DateTime(timezone=True), nullable=False),
+)
+
+# At most one for a school, that of the newest backup that was complete, and was read again.
+backups = Table(
+    "backups",
+    metadata,
+    Column("school_id", ForeignKey(schools.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("taken_at", DateTime(timezone=True), nullable=False),
+    Column("sha256", String(64), nullable=False),
 )
 
 # One row, made with the registry: what tells this installation from every other, and which new passwords it takes where
@@ -250,6 +260,16 @@ def schools_to_lock(connection: Connection) -> Table:
     """
     placement: Placement | None = connection.get_execution_options().get("placement")
     return schools if placement is None else placement.schools_to_lock(connection, schools)
+
+
+def record_backup(connection: Connection, school_id: UUID, taken_at: datetime, sha256: str) -> None:
+    """Remember a school's backup as its newest, within the connection's transaction."""
+    values = {"school_id": school_id, "taken_at": taken_at, "sha256": sha256}
+    connection.execute(
+        insert(backups)
+        .values(values)
+        .on_conflict_do_update(index_elements=[backups.c.school_id], set_=values)
+    )
 
 
 def installation_id(connection: Connection) -> UUID:

@@ -15,6 +15,7 @@ import tempfile
 from contextlib import closing, contextmanager
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
 
 import psycopg2
@@ -291,6 +292,8 @@ def assert_is_printed(demo):
     line = next(line for line in demo.printed.splitlines() if line.startswith("curl "))
     token = line.partition("Bearer ")[2].partition("'")[0]
     assert token in demo.printed.splitlines()
+    assert f"  Sign in     {demo.base_url}/docs" in demo.printed
+    assert_people_sign_in(demo)
     # A report card that is verified at the address that is printed, without a token.
     verified = next(line for line in demo.printed.splitlines() if "/verify/" in line).split()[1]
     assert demo.ok("GET", verified.removeprefix(demo.base_url))["state"] == "CURRENT"
@@ -302,6 +305,25 @@ def assert_is_printed(demo):
         school = line.partition("X-SCHOOL-ID: ")[2].partition("'")[0]
         path = line.rpartition(demo.base_url)[2].strip("'")
         assert demo.ok("GET", path, token=token, school=school)["total"] >= 60
+
+
+def assert_people_sign_in(demo):
+    """The docs page and the sample app are registered, and a school is found by its short name."""
+    for client_id, uri in (
+        ("docs", f"{demo.base_url}/docs/oauth2-redirect.html"),
+        ("example", "http://127.0.0.1:8080/"),
+    ):
+        asked = {
+            "client_id": client_id,
+            "redirect_uri": uri,
+            "response_type": "code",
+            "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+            "code_challenge_method": "S256",
+        }
+        for school, shown in ({}, "Unity High School"), ({"school": "unity-high"}, "Password"):
+            page = demo.request("GET", f"/auth/authorize?{urlencode({**asked, **school})}")
+            assert page.status == 200
+            assert shown in page.data.decode()
 
 
 def json_texts(value):

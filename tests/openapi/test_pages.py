@@ -66,7 +66,7 @@ def test_axe_finds_nothing(browser, town):
         wait(browser, lambda _: browser.find_element("name", "again"))
         look("new password")
         fill_in(browser, new_password="one", again="two")
-        wait(browser, lambda _: browser.find_element("id", "again-error"))
+        wait(browser, lambda _: browser.find_element("id", "new_password-error"))
         look("new passwords that differ")
     finally:
         browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})

@@ -56,8 +56,40 @@ def serving(app):
         wasyncore.close_all(sockets)
 
 
+SHOWN = {"classrooms", "roles"}  # tags
+
+
+def with_few_operations(app):
+    """The application with a document of a few operations: the browser takes seconds to draw all of them."""
+
+    def shortened(environ, start_response):
+        if not environ["PATH_INFO"].endswith("/openapi.json"):
+            return app(environ, start_response)
+        document = app.test_client().get("/openapi.json").get_json()
+        document["paths"] = {
+            path: each
+            for path, each in document["paths"].items()
+            if SHOWN.issuperset(
+                tag for name, operation in each.items() if name != "parameters" for tag in operation["tags"]
+            )
+        }
+        content = json.dumps(document).encode()
+        start_response(
+            "200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]
+        )
+        return [content]
+
+    return shortened
+
+
 @pytest.fixture
 def address(app):
+    with serving(with_few_operations(app)) as address:
+        yield address
+
+
+@pytest.fixture
+def whole_address(app):
     with serving(app) as address:
         yield address
 
@@ -203,7 +235,8 @@ return shown;
 """
 
 
-def test_it_lists_every_operation_without_a_complaint_or_a_foreign_address(browser, address, document):
+def test_it_lists_every_operation_without_a_complaint_or_a_foreign_address(browser, whole_address, document):
+    address = whole_address
     open_page(browser, address)
 
     listed, expected = set(), set(document.operations())
@@ -286,6 +319,7 @@ PREFIX = "/school/api"
 
 def below_prefix(app):
     """The application behind a proxy that takes a prefix away, and has nothing elsewhere."""
+    app = with_few_operations(app)
 
     def proxy(environ, start_response):
         path = environ["PATH_INFO"]

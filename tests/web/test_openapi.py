@@ -16,7 +16,18 @@ from school_service.web.openapi import documentation, operation_id
 
 # Members of an answer that are there where there is something to tell.
 _OF_UPLOADS = {"changes", "not_in_sheet", "ignored_columns", "warnings"}
+_OF_PROVIDERS = {
+    *("authorization_endpoint", "userinfo_endpoint", "revocation_endpoint", "end_session_endpoint"),
+    *("response_modes_supported", "revocation_endpoint_auth_methods_supported", "scopes_supported"),
+    *("code_challenge_methods_supported", "subject_types_supported", "claims_supported"),
+    *("id_token_signing_alg_values_supported", "authorization_response_iss_parameter_supported"),
+    *("request_parameter_supported", "request_uri_parameter_supported"),
+}
 AT_TIMES = {
+    ("POST", "/auth/oauth/token"): {"refresh_token", "scope", "school_id", "id_token"},
+    ("GET", "/.well-known/oauth-authorization-server"): _OF_PROVIDERS,
+    ("GET", "/.well-known/oauth-authorization-server/auth"): _OF_PROVIDERS,
+    ("GET", "/auth/.well-known/oauth-authorization-server"): _OF_PROVIDERS,
     ("POST", "/assessments/{id}/scoresheet"): _OF_UPLOADS,
     ("POST", "/comments/upload-sheet"): _OF_UPLOADS,
     ("POST", "/metrics/upload-sheet"): _OF_UPLOADS,

@@ -83,22 +83,52 @@ class ProviderSchema(RecordSchema):
     token_endpoint_auth_methods_supported = fields.List(
         fields.String(), metadata={"description": "How a client shows its secret; `none` if it is public."}
     )
-    authorization_endpoint = fields.String(metadata={"description": "Where people sign in."})
-    userinfo_endpoint = fields.String(metadata={"description": "Where the token of a person says who it is."})
-    revocation_endpoint = fields.String(metadata={"description": "Where a token is given up (RFC 7009)."})
-    end_session_endpoint = fields.String(metadata={"description": "Where people sign out."})
-    response_modes_supported = fields.List(fields.String())
-    revocation_endpoint_auth_methods_supported = fields.List(fields.String())
-    scopes_supported = fields.List(
-        fields.String(), metadata={"description": "Beside the permissions, which are scopes, too."}
+    authorization_endpoint = fields.String(metadata={"description": "Where people sign in: where they do."})
+    userinfo_endpoint = fields.String(
+        metadata={"description": "Where people sign in: where the token of a person says who it is."}
     )
-    code_challenge_methods_supported = fields.List(fields.String())
-    subject_types_supported = fields.List(fields.String())
-    claims_supported = fields.List(fields.String())
-    id_token_signing_alg_values_supported = fields.List(fields.String())
-    authorization_response_iss_parameter_supported = fields.Boolean()
-    request_parameter_supported = fields.Boolean()
-    request_uri_parameter_supported = fields.Boolean()
+    revocation_endpoint = fields.String(
+        metadata={"description": "Where people sign in: where a token is given up (RFC 7009)."}
+    )
+    end_session_endpoint = fields.String(
+        metadata={"description": "Where people sign in: where they sign out."}
+    )
+    response_modes_supported = fields.List(
+        fields.String(), metadata={"description": "Where people sign in: how a code comes back."}
+    )
+    revocation_endpoint_auth_methods_supported = fields.List(
+        fields.String(),
+        metadata={"description": "Where people sign in: how a client shows its secret there."},
+    )
+    scopes_supported = fields.List(
+        fields.String(),
+        metadata={
+            "description": "Where people sign in: the scopes beside the permissions, which are scopes, too."
+        },
+    )
+    code_challenge_methods_supported = fields.List(
+        fields.String(),
+        metadata={"description": "Where people sign in: how a verifier is hashed (RFC 7636)."},
+    )
+    subject_types_supported = fields.List(
+        fields.String(),
+        metadata={"description": "Where people sign in: `public`: a person is the same to every client."},
+    )
+    claims_supported = fields.List(
+        fields.String(), metadata={"description": "Where people sign in: what an ID token may say."}
+    )
+    id_token_signing_alg_values_supported = fields.List(
+        fields.String(), metadata={"description": "Where people sign in: how ID tokens are signed."}
+    )
+    authorization_response_iss_parameter_supported = fields.Boolean(
+        metadata={"description": "Where people sign in: whether answers name the issuer (RFC 9207)."}
+    )
+    request_parameter_supported = fields.Boolean(
+        metadata={"description": "Where people sign in: whether requests may be signed."}
+    )
+    request_uri_parameter_supported = fields.Boolean(
+        metadata={"description": "Where people sign in: whether requests may be named by an address."}
+    )
 
 
 class TokenSchema(RecordSchema):
@@ -110,11 +140,11 @@ class TokenSchema(RecordSchema):
     token_type = fields.String(validate=validate.OneOf(TOKEN_TYPES))
     expires_in = fields.Integer(metadata={"description": "Seconds."})
     refresh_token = fields.String(
-        metadata={"description": "Of a person: what the next token is asked for with."}
+        metadata={"description": "Of people: what the next token is asked for with."}
     )
-    scope = fields.String(metadata={"description": "Of a person: what was granted."})
-    school_id = fields.UUID(metadata={"description": "Of a person: the school, for X-SCHOOL-ID."})
-    id_token = fields.String(metadata={"description": "Of a person, with the scope `openid`: who they are."})
+    scope = fields.String(metadata={"description": "Of people: what was granted."})
+    school_id = fields.UUID(metadata={"description": "Of people: the school, for X-SCHOOL-ID."})
+    id_token = fields.String(metadata={"description": "Of people with the scope `openid`: who they are."})
 
 
 class NothingSchema(RecordSchema):

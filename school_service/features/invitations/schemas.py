@@ -80,7 +80,12 @@ class InvitationFilterSchema(Schema):
 class SlipsFormatSchema(Schema):
     """The kind of the file."""
 
-    format = Choice(FORMATS, required=False, load_default=PDF)
+    format = Choice(
+        FORMATS,
+        required=False,
+        load_default=PDF,
+        metadata={"description": "Slips to cut apart, or a workbook."},
+    )
 
 
 def code_text(**options: Any) -> Text:

@@ -127,6 +127,21 @@ def test_all_but_the_first_request_are_one_message(api, make, user, provider, me
         assert counted == [2, 1, 1]
 
 
+def test_what_is_written_is_a_few_messages(api, make, user, provider, messages):
+    student = an_account(api, make)
+    code = code_of(api, student)
+    with messages() as linked:
+        made = api.ok(link(api, user, provider))
+    ada, eve = outside(api, provider), outside(api, provider, "eve")
+    ada.ok(ada.get("/me"))
+    with messages() as taken:
+        eve.ok(eve.post("/me/identities", {"code": code}))
+    with messages() as unlinked:
+        api.ok(api.delete(f"/users/{user['id']}/identities/{made['id']}"))
+
+    assert [len(sent) <= 7 for sent in (linked, taken, unlinked)] == [True] * 3, (linked, taken, unlinked)
+
+
 def test_unlinking_works_in_the_next_request_of_every_process(api, user, provider, state, link_users):
     made = api.ok(link(api, user, provider))
     ada = outside(api, provider)

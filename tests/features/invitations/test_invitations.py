@@ -14,6 +14,7 @@ from school_service.features.invitations.codes import code_hasher, code_hashes, 
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.factories import UNKNOWN_ID
+from tests.features.sign_in.rows import store_ways_in
 from tests.threads import run_concurrently
 
 CROCKFORD = set("0123456789ABCDEFGHJKMNPQRSTVWXYZ-")
@@ -97,7 +98,7 @@ class TestCodes:
         assert stored not in code_hashes("K1QM-40Z9-XDR1", SigningKeys((new,)))
 
 
-def test_an_invitation_is_taken_once(api, person, make, caplog):
+def test_an_invitation_is_taken(api, person, make, caplog):
     [made] = api.ok(invite(api, person))
     assert set(made) == {"id", "user", "username", "name", "code", "url", "expires_at"}
     assert [made[name] for name in ("user", "username", "name", "url")] == [
@@ -383,3 +384,15 @@ def test_of_twenty_who_invite_one_at_once_a_single_code_is_valid(committing):
         codes = [one["code"] for each in made for one in each if one["user"] == user["id"]]
         assert len(set(codes)) == 10
     assert api.ok(api.get("/invitations"))["total"] == 3
+
+
+def test_a_student_who_was_invited_and_has_a_photo_can_be_deleted(api, make):
+    student = make.student()
+    code = code_of(api, {"id": student["user"]})
+    store_ways_in(api.school, student["user"], invitation=False)
+
+    api.ok(api.delete(f"/students/{student['id']}"))
+
+    assert is_refused(take(api, code))
+    for table in ("invitations", "user_photos", "user_identities"):
+        assert in_school(api, f"SELECT count(*) FROM {table}") == [(0,)]

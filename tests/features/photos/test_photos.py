@@ -16,7 +16,10 @@ import pytest
 from PIL import Image
 from PIL.ExifTags import Base
 
+from school_service.auth.tokens import issue_client_token
+from school_service.core.permissions import Permission
 from school_service.printing.printers import MOST_MEMORY, Printers
+from tenants.registry.clients import create_client
 from tests.factories import UNKNOWN_ID
 from tests.printing.pictures import png
 from tests.threads import run_concurrently
@@ -394,6 +397,22 @@ class TestWhoSees:
         for answer in (refused, unknown):
             assert answer.status_code == 404
         assert refused.get_json()["message"] == unknown.get_json()["message"]
+
+    def test_a_client_needs_the_permission(self, app, tenancy, document, committing):
+        user = committing.user()["user"]
+        committing.api.ok(put(committing.api, user, picture(100, 100)))
+        for permissions, status in (([Permission.STUDENTS_READ], 403), ([Permission.USERS_READ], 200)):
+            name = f"photos-{status}"
+            with tenancy.admin.begin() as connection:
+                create_client(
+                    connection, client_id=name, school_ids=[committing.api.school], permissions=permissions
+                )
+            with app.app_context():
+                key = app.extensions["school-service"].verifier.key
+                token = issue_client_token(key, name, [])["access_token"]
+            answer = shown(committing.api.using(token=token), user)
+            assert answer.status_code == status
+            assert status == 200 or "read:users" in answer.get_json()["message"]
 
     def test_form_teachers_are_shown_with_its_address(self, api, school):
         photo = api.ok(api.get(f"/users/{school['form teacher one']['id']}"))["photo"]

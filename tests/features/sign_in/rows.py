@@ -69,13 +69,13 @@ def store_identity(school: Any, user_id: str) -> str:
         return str(link.id)
 
 
-def store_ways_in(school: Any, user_id: str) -> None:
+def store_ways_in(school: Any, user_id: str, *, invitation: bool = True) -> None:
     """Store an identity, an open invitation and a photo of a user; needs an application context."""
     by = {"created_by": user_id, "created_by_name": "Ada Zxq"}
     store_identity(school, user_id)
     with in_transaction(SchoolBinding(UUID(str(school)))):
         account = UUID(user_id)
-        invitation = Invitation(
+        invited = Invitation(
             user_id=account,
             code_hash=uuid4().hex,
             email="ada.zxq@example.com",
@@ -85,5 +85,5 @@ def store_ways_in(school: Any, user_id: str) -> None:
         photo = UserPhoto(
             user_id=account, image=b"\xff\xd8 zxq" * 20, width=480, height=600, sha256=uuid4().hex * 2
         )
-        db.session.add_all([invitation, photo])
+        db.session.add_all([invited, photo] if invitation else [photo])
         db.session.get_one(User, account).photo = photo.sha256[:12]

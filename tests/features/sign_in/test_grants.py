@@ -273,6 +273,29 @@ def test_an_address_with_too_many_refused_ones_waits(entrance, client, monkeypat
     assert int(answer.headers["Retry-After"]) > 0
 
 
+def test_a_session_ends_for_want_of_use_and_in_any_case(entrance, person):
+    client = entrance.client(idle_days=7, session_days=10)
+    got = client.sign_in(person)
+    sid = claims_of(got["access_token"])["sid"]
+    [(created, idle, ends)] = entrance.sql(
+        "SELECT created_at, idle_until, expires_at FROM user_sessions WHERE id = %s", sid
+    )
+    assert abs(idle - created - timedelta(days=7)) < timedelta(minutes=1)
+    assert ends - created == timedelta(days=10)
+    # A refresh does not carry it beyond its end, and its access tokens end with it.
+    for left, lifetime in ((timedelta(days=1), 3600), (timedelta(seconds=90), 90)):
+        end = now() + left
+        entrance.sql("UPDATE user_sessions SET expires_at = %s, idle_until = %s WHERE id = %s", end, end, sid)
+        got = client.refresh(got["refresh_token"]).json
+        assert lifetime - 60 < got["expires_in"] <= lifetime
+        [(idle, ends)] = entrance.sql("SELECT idle_until, expires_at FROM user_sessions WHERE id = %s", sid)
+        assert idle == ends == end
+    assert works(entrance, got["access_token"])
+    later(entrance, got, "idle_until", timedelta(seconds=-1))
+    assert not works(entrance, got["access_token"])
+    assert is_refused(client.refresh(got["refresh_token"]))
+
+
 # At once.
 
 

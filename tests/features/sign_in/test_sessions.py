@@ -451,3 +451,16 @@ def test_tokens_of_two_providers_are_told_apart_by_their_issuer(entrance, enter,
     alone = enter(auth_url="https://login.example.com", built_in_provider=False).app.test_client()
     assert alone.get("/auth/authorize").status_code == 404
     assert alone.post("/auth/oauth/token", data={}).status_code == 404
+
+
+def test_the_document_has_what_an_address_adds(entrance, document):
+    added = entrance.document.operations().keys() - document.operations().keys()
+
+    assert added == {
+        ("GET", "/auth/.well-known/openid-configuration"),
+        ("POST", "/auth/oauth/revoke"),
+        ("GET", "/auth/userinfo"),
+        ("POST", "/auth/userinfo"),
+    }
+    # The pages are no part of it.
+    assert not [path for _, path in entrance.document.operations() if "authorize" in path or "logout" in path]

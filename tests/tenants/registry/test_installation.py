@@ -312,6 +312,7 @@ def rights_of(tenancy):
 
 TABLES = (
     "also_served",
+    "backups",
     "client_schools",
     "failed_migrations",
     "installation",
@@ -451,6 +452,7 @@ def test_an_installation_of_the_release_before_is_upgraded(server, logins):
             secret = create_client(connection, client_id="before")
         # As the release before left it.
         for statement in (
+            "DROP TABLE registry.backups",
             "DROP TABLE registry.installation",
             "DROP TABLE registry.also_served",
             "DROP FUNCTION registry.client_secret_matches",

@@ -44,7 +44,9 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     taken = frozenset((date.fromisoformat(day), part) for day, part in orjson.loads(stored["taken"]))
     parts = _parts(stored["parts"], taken, students)
     school = current_school().name
-    about = f"{found.class_name}, {of_term.display_name}, {found.session}"
+    # The names of most terms end with that of the session; further pages have room for this alone.
+    named = found.session in of_term.display_name
+    about = f"{found.class_name}, {of_term.display_name}{'' if named else f', {found.session}'}"
     teacher = stored["form_teacher"]
     register = PrintedRegister(
         lines=[

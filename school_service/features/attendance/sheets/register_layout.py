@@ -453,7 +453,7 @@ def _heading(column: _Column, level: int) -> ColumnStyles:
 def _cells(column: _Column) -> ColumnStyles:
     style = column.style._replace(lines="closing" if column.closes_week else "around")
     if column.is_closed:
-        style = style._replace(fill=_CLOSED, upwards=True)
+        style = style._replace(bold=True, size=12, fill=_CLOSED, upwards=True)
     number = style._replace(number_format="0.00" if column.places else "0")
     return ColumnStyles(
         text=style,

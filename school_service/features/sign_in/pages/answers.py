@@ -192,7 +192,7 @@ def new_password_errors(form: dict[str, str]) -> dict[str, str]:
     if not password:
         return {"new_password": "Enter a new password."}
     if password != again:
-        return {"again": "The two are not the same. Type both anew."}
+        return {"new_password": "The two are not the same. Type both anew."}
     try:
         _passwords.load({"password": password})
     except ValidationError as error:

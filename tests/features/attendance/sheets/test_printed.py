@@ -211,7 +211,9 @@ def test_corrections_count_and_a_draft_does_not(api, make, term):
     assert totals(term.sheet()) == sums_of(term) | {number: moved[number]}
 
 
-def test_what_is_refused(api, make, term):
+def test_what_is_refused(api, make, term, make_other):
+    theirs = make_other.cohort()["id"]
+    assert term.printed(batch=theirs).get_json()["errors"]["query"] == {"batch": ["no such batch"]}
     assert term.printed(batch=str(uuid4())).get_json()["errors"]["query"] == {"batch": ["no such batch"]}
     assert term.printed(term="THIRD").get_json()["errors"]["query"] == {"term": ["no such term"]}
     elsewhere = make.term()

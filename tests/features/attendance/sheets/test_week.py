@@ -60,6 +60,25 @@ def test_the_sheet_has_a_column_for_each_open_part_and_what_is_stored(api, week)
     )  # fmt: skip
 
 
+def test_the_other_schools_batches_and_students_are_unknown(api, week, make_other):
+    theirs = Week(make_other, 1)
+    for answer in (
+        week.download(batch=theirs.batch),
+        week.upload(fill(week.workbook(), {"R/1": {week.column(0): "P"}}), batch=theirs.batch),
+    ):
+        assert (answer.status_code, answer.get_json()["errors"]["query"]) == (
+            422,
+            {"batch": ["no such batch"]},
+        )
+    sheet = theirs.workbook()
+    for row in sheet["Register"].iter_rows(min_row=2):
+        row[0].value = make_other.student()["admission_number"]
+    content = csv_of(sheet).replace(b",,", f",{'P'},".encode(), 1)
+    assert bad_rows(week.upload(content, "week.csv")) == [(2, "admission_number", "unknown")]
+    assert week.upload(fill(theirs.workbook(), {})).status_code == 422
+    assert theirs.log() == week.log() == []
+
+
 def test_which_sheet_is_refused(api, week):
     unknown = week.download(batch=str(uuid4()))
     assert (unknown.status_code, unknown.get_json()["errors"]["query"]) == (422, {"batch": ["no such batch"]})

@@ -23,6 +23,7 @@ from tenants.registry.clients import revoke_client
 from tenants.registry.schools import schools
 from tests.conftest import make_place
 from tests.features.sign_in.conftest import ISSUER, PUBLIC_URL, REDIRECT
+from tests.features.sign_in.test_grants import sent as sent
 from tests.printing.pictures import png
 from tests.threads import run_concurrently
 
@@ -555,3 +556,45 @@ def test_the_logo_is_public_and_everything_else_is_one_404(entrance, browser):
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
     finally:
         entrance.admin.ok(entrance.admin.delete("/letterhead/logo"))
+
+
+def test_a_page_is_one_message_and_its_form_one_more_than_signing_in_over_the_api(
+    entrance, browser, app_of_people, person, sent
+):
+    address, _ = app_of_people.ask()
+    send(browser, address, username=person.username, password=person.password)
+    entrance.app.extensions[KNOWN_CLIENTS] = KnownClients()
+    for path, most in ((address, 1), (address, 0)):
+        sent.clear()
+        check_page(browser.get(path))
+        assert len(sent) == most, sent
+    login = {"username": person.username, "password": person.password}
+    sent.clear()
+    assert entrance.admin.post("/users/login", login).status_code == 200
+    of_login = len(sent)
+    sent.clear()
+    assert signed_in(browser, address, person).status_code == 303
+    assert len(sent) <= of_login + 1, sent
+    assert sum("registry.clients" in one for one in sent) >= 1
+
+
+def test_the_document_has_the_way_in_where_people_sign_in(entrance, enter):
+    spec = entrance.document.spec
+    flow = spec["components"]["securitySchemes"]["oauth2"]["flows"]["authorizationCode"]
+    assert (flow["authorizationUrl"], flow["tokenUrl"]) == ("auth/authorize", "auth/oauth/token")
+    needs = [one["security"] for one in entrance.document.operations().values() if one.get("security")]
+    assert len(needs) > 100
+    assert all(one == [{"bearer": []}, {"oauth2": []}] for one in needs)
+    assert not any(path.startswith(("/auth/authorize", "/auth/invitation")) for path in spec["paths"])
+    closed = enter(public_url=None).document
+    assert "oauth2" not in closed.spec["components"]["securitySchemes"]
+    assert [{"bearer": []}] in [one["security"] for one in closed.operations().values()]
+
+
+def test_the_docs_page_is_led_back_to_under_its_policy(browser):
+    page = browser.get("/docs")
+    for name, kind in (("oauth2-redirect.html", "text/html"), ("oauth2-redirect.js", "text/javascript")):
+        answer = browser.get(f"/docs/{name}")
+        assert (answer.status_code, answer.mimetype) == (200, kind)
+        assert answer.headers["Content-Security-Policy"] == page.headers["Content-Security-Policy"]
+    assert browser.get("/docs/swagger-ui.css").status_code == 404
