@@ -321,7 +321,8 @@ class TestPermissions:
         listed = api.ok(api.get("/permissions"))
 
         assert {named(permission) for permission in listed} == set(Permission)
-        assert len(listed) == len(Permission) == 3 * 18 + 1
+        # Three of each section, but of the audit log and of the corrections of registers one.
+        assert len(listed) == len(Permission) == 3 * 19 + 2
         assert all(set(permission) == {"id", "section", "access"} for permission in listed)
         order = [(permission["section"], permission["access"]) for permission in listed]
         assert order == sorted(order)
