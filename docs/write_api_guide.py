@@ -566,7 +566,8 @@ def _invite(page: Page, year: dict[str, Any]) -> None:
         An application fetches the bytes with its token, and shows them:
 
         ```js
-        const answer = await fetch(user.photo, { headers: { Authorization: `Bearer ${token}`, "X-SCHOOL-ID": school } });
+        const headers = { Authorization: `Bearer ${token}`, "X-SCHOOL-ID": school };
+        const answer = await fetch(user.photo, { headers });
         if (answer.ok) picture.src = URL.createObjectURL(await answer.blob());
         ```
 
