@@ -332,6 +332,13 @@ def test_clients_are_listed_with_their_grants(cli):
         "permissions": ["read:users", "write:users"],
         "revoked": False,
         "tells_addresses": False,
+        "name": None,
+        "is_public": False,
+        "redirect_uris": [],
+        "post_logout_uris": [],
+        "user_permissions": None,
+        "idle_days": 14,
+        "session_days": 90,
     }
 
 
