@@ -9,7 +9,6 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Date, String, Text, any_, cast, column, func, literal_column, or_, select, true
 from sqlalchemy.dialects.postgresql import JSON, aggregate_order_by
 
-from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import unnest_rows
 from school_service.features.attendance import calendar
@@ -36,8 +35,8 @@ from school_service.features.school.models import (
 _EMPTY = literal_column("'[]'::json", JSON)
 
 
-@read_model
-def week(batch_id: UUID, days: list[date], reach: Reach | None = None) -> Query:
+@read_model(judged=True)
+def week(batch_id: UUID, days: list[date]) -> Query:
     """Select what the sheet of a week says: one row, or none without the batch.
 
     `times` is a JSON array of `{date, part}` in which school is open, or that have a register; `students`, by name, has
@@ -64,7 +63,7 @@ def week(batch_id: UUID, days: list[date], reach: Reach | None = None) -> Query:
         .where(or_(is_taught, is_kept))
         .correlate(Cohort)
     )
-    found = (
+    return (
         select(
             cast(times.scalar_subquery(), Text).label("times"),
             cast(_students(batch_id, kept), Text).label("students"),
@@ -74,11 +73,10 @@ def week(batch_id: UUID, days: list[date], reach: Reach | None = None) -> Query:
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .where(Batch.id == batch_id)
     )
-    return found if reach is None else found.where(scopes.is_form_batch(reach, batch_id))
 
 
-@read_model
-def class_list(batch_id: UUID, days: list[date] | None = None, reach: Reach | None = None) -> Query:
+@read_model(judged=True)
+def class_list(batch_id: UUID, days: list[date] | None = None) -> Query:
     """Select who may be in a sheet of a batch, and the times that it may have: one row, or none without the batch.
 
     `students` are those in the class and whoever has a mark on one of the days, by name; without days the first and
@@ -87,7 +85,7 @@ def class_list(batch_id: UUID, days: list[date] | None = None, reach: Reach | No
     on_days = [] if days is None else [Register.date == any_(cast(days, ARRAY(Date)))]
     kept = _day_registers(batch_id, *on_days).cte("kept")
     settings = calendar.settings().cte("settings")
-    found = (
+    return (
         select(
             cast(_students(batch_id, kept), Text).label("students"),
             calendar.day_parts(settings.c.parts).label("parts"),
@@ -101,11 +99,10 @@ def class_list(batch_id: UUID, days: list[date] | None = None, reach: Reach | No
         .join(settings, true())
         .where(Batch.id == batch_id)
     )
-    return found if reach is None else found.where(scopes.is_form_batch(reach, batch_id))
 
 
-@read_model
-def term(batch_id: UUID, term_id: UUID, reach: Reach | None = None) -> Query:
+@read_model(judged=True)
+def term(batch_id: UUID, term_id: UUID) -> Query:
     """Select what the printed register of a term says: one row, or none without the batch.
 
     `days` is a JSON array of the days of the term's calendar on which school usually is open, of which something else
@@ -157,7 +154,7 @@ def term(batch_id: UUID, term_id: UUID, reach: Reach | None = None) -> Query:
     taken = select(
         func.coalesce(func.json_agg(func.json_build_array(kept.c.date, kept.c.part)), _EMPTY)
     ).select_from(kept)
-    found = (
+    return (
         select(
             cast(_days(term_id, settings, kept, counting), Text).label("days"),
             cast(taken.scalar_subquery(), Text).label("taken"),
@@ -170,7 +167,6 @@ def term(batch_id: UUID, term_id: UUID, reach: Reach | None = None) -> Query:
         .join(settings, true())
         .where(Batch.id == batch_id)
     )
-    return found if reach is None else found.where(scopes.is_form_batch(reach, batch_id))
 
 
 def _day_registers(batch_id: Any, *conditions: Any) -> Query:
