@@ -12,10 +12,12 @@ if __name__ == "__main__":
 else:
     from school_service.app import create_app
     from school_service.config import Settings
+    from school_service.release import log_release
     from school_service.web.request_log import configure_logging
 
     settings = Settings.load(os.environ)
     configure_logging(settings.log_level)
+    log_release()
     app = create_app(settings)
     if settings.metrics_port is not None:
         from school_service.serving.monitoring import count_requests

@@ -103,6 +103,22 @@ class School:
                     scheduled.append(Taught(subject, term, [assessment.id for assessment in made]))
         return scheduled
 
+    def classes(self, classrooms: int, arms: int) -> UUID:
+        """Divide the students into so many classrooms of so many arms, in a session; answers its first term."""
+        with in_transaction(SchoolBinding(self._id)):
+            start, end = date(2025, 9, 8), date(2026, 7, 24)
+            session = create_session(name="2025", start_date=start, end_date=end, current=True)
+            number = 0
+            for room in range(classrooms):
+                made = create_classroom(name=f"Class {room}", level="Junior Secondary").id
+                cohort = create_cohort(classroom=made, session_id=str(session.id))
+                for arm in range(arms):
+                    batch = create_batch(cohort_id=cohort.id, name=f"Arm {arm}").id if arm else cohort.id
+                    members = self._students[number :: classrooms * arms]
+                    enroll(cohort_id=cohort.id, batch=batch, students=members)
+                    number += 1
+            return create_term(session_id=session.id, term="FIRST", display_name="First term").id
+
     def score(self, taught: list[Taught]) -> None:
         """Give every student a score in every assessment."""
         for one in taught:
@@ -144,6 +160,12 @@ class School:
     def post(self, path: str, body: dict[str, Any]) -> Any:
         """POST JSON, and fail on anything but 200."""
         answer = self._client.post(path, json=body, headers=self._headers)
+        return self._app.json.loads(self._answer(answer))
+
+    def put(self, path: str, body: dict[str, Any]) -> Any:
+        """PUT JSON, and fail on anything but 200."""
+        # A client of its own, as threads send at once.
+        answer = self._app.test_client().put(path, json=body, headers=self._headers)
         return self._app.json.loads(self._answer(answer))
 
     def patch(self, path: str, body: dict[str, Any]) -> Any:

@@ -67,6 +67,14 @@ CARDS: dict[str, dict[str, Any]] = {
         )
         for number in (40, 50)
     },
+    **{
+        f"card-{number}-subjects-with-teachers": samples.card(
+            number,
+            show_teachers=True,
+            subjects=[samples.subject_result(one, f"Subject {one}") for one in range(1, number + 1)],
+        )
+        for number in (3, 18, 40)
+    },
     "card-long-name-and-comments": samples.card(24, term="THIRD", student=LONG_NAME, comments=COMMENTS),
     "card-without-logo": samples.card(9, letterhead=samples.letterhead(logo=None, signature=None)),
     "card-with-nothing-optional": samples.card(9, **samples.BARE),
@@ -133,7 +141,9 @@ def draw_pages(folder: Path) -> None:
 
 def verified(card: dict[str, Any], state: str) -> str:
     """Write the page of a card in a state."""
-    templates = FileSystemLoader(ROOT / "school_service" / "features" / "report_cards" / "templates")
+    templates = FileSystemLoader(
+        ROOT / "school_service" / "features" / "results" / "report_cards" / "templates"
+    )
     environment = Environment(loader=templates, autoescape=True)
     environment.filters.update(ordinal=ordinal, long_date=long_date)
     student = card["student"]

@@ -52,12 +52,37 @@ PASSWORD = "correct horse battery staple"  # noqa: S105 (of a school that exists
 REQUEST_ID = "5f0c2a7be1d94c3f8a6e4b2d90c17f35"
 FINGERPRINT = "ac9145f2b875c06ac5d3091ed66dbfe70e3933a35dcede05dadf55c5cdf3b51b"
 
+_WHO = {"T": "subject teacher", "F": "form teacher", "S": "student", "G": "guardian", "M": "everybody"}
+# What there is to see and to do, in a school's words, each with the operation that says to whom it is open.
+_SEEN = {
+    "who is in the class": "GET /students",
+    "classes and arms": "GET /cohorts",
+    "subjects, and who teaches them": "GET /cohort-subjects",
+    "assessments of a subject": "GET /assessments",
+    "scores and absences": "GET /gradebooks",
+    "how far a subject is": "GET /submissions",
+    "results of a subject": "GET /cohort-subjects/{id}/results",
+    "results, report card and transcript of a student": "GET /students/{id}/results",
+    "broadsheets and the cards of a class": "GET /broadsheets",
+    "traits and comments": "GET /comments",
+    "guardians": "GET /guardians",
+    "addresses and telephone numbers": "GET /contacts",
+    "account, employee record": "GET /users/{id}",
+}
+_DONE = {
+    "enter and correct scores and absences": "POST /gradebooks",
+    "submit a subject for an arm": "POST /cohort-subjects/{id}/submission",
+    "add, change and delete assessments (who teaches every arm)": "POST /assessments",
+    "enter traits and comments": "PUT /comments",
+    "set a password": "PUT /users/{id}/password",
+}
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _MOMENT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?")
 _MINUTE = re.compile(r"\b\d{4}-\d\d-\d\d at \d\d:\d\d UTC")
 _TOKEN = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
 _FINGERPRINT = re.compile(r"\b[0-9a-f]{64}\b")
+_CODE = re.compile(r"(?<![\w-])[0-9A-Z]{4}(?:-[0-9A-Z]{4}){2}(?![\w-])")  # of an invitation
 _REQUEST = re.compile(r"\b[0-9a-f]{32}\b")
 
 
@@ -165,6 +190,7 @@ class Page:
     def _stable(self, text: str) -> str:
         text = _TOKEN.sub("eyJhbGciOiJFUzI1NiIsImtpZCI6…", text)
         text = _UUID.sub(self._stable_id, text)
+        text = _CODE.sub("K7QM-4TZ9-XDR2", text)
         text = _MOMENT.sub("2025-09-01T08:30:00", text)
         text = _MINUTE.sub("2025-09-01 at 08:30 UTC", text)
         text = _FINGERPRINT.sub(FINGERPRINT, text)
@@ -228,12 +254,15 @@ def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
         )
     page.headers = {}
     _begin(page, str(school.id), secret)
+    _say_who_sees_what(page)
     people = _set_up(page)
     _set_up_results(page, people)
     year = _enrol(page, people)
+    _invite(page, year)
     _teach(page, year)
     _assess(page, year)
     _record_traits(page, year)
+    _call_registers(page, year)
     _publish(page, year)
     _correct(page, year)
     for term, day in (("SECOND", "2026-03-20"), ("THIRD", "2026-07-10")):
@@ -300,6 +329,51 @@ def _begin(page: Page, school_id: str, secret: str) -> None:
     )
     page.headers["Authorization"] = f"Bearer {signed_in['access_token']['access_token']}"
     page.say("From here on the requests are the administrator's.")
+
+
+def _say_who_sees_what(page: Page) -> None:
+    """Tell what permissions that are OWN reach: the table is written from what the operations declare."""
+    # No step of the walk: it is not among the examples.
+    paths = page.app.test_client().get("/openapi.json").get_json()["paths"]
+
+    def row(words: str, operation: str) -> str:
+        method, path = operation.split()
+        relations = paths[path][method.lower()]["x-own"].split()
+        return f"| {words} | {' | '.join('yes' if each in relations else '–' for each in _WHO)} |"  # noqa: RUF001
+
+    def table(head: str, rows: dict[str, str]) -> str:
+        heading = f"| {head} | {' | '.join(f'{name}' for name in _WHO.values())} |"
+        return "\n".join([heading, "|---" * (len(_WHO) + 1) + "|", *(row(*each) for each in rows.items())])
+
+    page.say(
+        """
+        ## Who sees what
+
+        A role's permissions say what somebody may do, its `reach` to whose records: `SCHOOL`, everybody's, or `OWN`,
+        those to which they are related. A new school's Administrator, Principal, Registrar, Bursar and Viewer reach the
+        whole school; its Teacher, Guardian and Student their own. A permission that somebody has by any role of reach
+        SCHOOL reaches the whole school. With OWN a *subject teacher* sees the students who take the subject in the
+        arms that they teach (`PUT /subject-teachers`), and of them what belongs to that subject; a *form teacher* the
+        students of the batch, with all their subjects; a *student* themselves; a *guardian* their children; and
+        *everybody* their own account. All of them read what is of no person: terms, subjects, grades, settings.
+        """
+    )
+    page.say(table("may see", _SEEN))
+    page.say(table("may do", _DONE))
+    page.say(
+        """
+        A student and a guardian need no permission for results, report card and transcript, and are shown what is
+        published and no more: nothing live, no draft. A guardian who is stopped for a child sees nothing of that child
+        from the next request on. To a subject teacher `dob` and `guardian` of a student are null. Figures are those of
+        the whole class, whoever reads them: a position is the same to a teacher and to the principal.
+
+        What is out of reach is not there: it is in no list, total, search or file, and its id is answered as one that
+        nobody has, with 404 in a path and 422 elsewhere. An operation that says nothing of OWN refuses it with 403.
+        `GET /me` tells somebody their permissions, classes, subjects and children, and `mine=true` shows whoever
+        reaches the whole school what OWN would. In `/docs` each operation says as `x-own` whom it serves: `T`, `F`,
+        `S`, `G` and `M` for these five, `EVERYTHING` or `REFUSED`.
+        """
+    )
 
 
 def _set_up(page: Page) -> dict[str, Any]:
@@ -516,6 +590,70 @@ def _enrol(page: Page, people: dict[str, Any]) -> dict[str, Any]:
     return {**people, "cohort": cohort, "students": ids, "last_cohort": last, "leaver": leaving}
 
 
+def _invite(page: Page, year: dict[str, Any]) -> None:
+    page.say(
+        """
+        ## People set their passwords themselves
+
+        The service sends no mail. The school hands out codes: whoever has one sets the password of its account, the
+        first or a forgotten one, by the page at `url` or, without the service's pages, by an application of the
+        school's. Invited are the users named, or the students of a batch; those who have a password already only with
+        `everybody`. The code is answered once, and known to nobody afterwards; another invitation takes its place.
+        """
+    )
+    [made, *_] = page.show("POST", "/invitations", {"batch": year["cohort"]["id"], "days": 14})
+    page.say(
+        """
+        For a class on paper, `POST /invitations/slips?format=pdf` takes the same body and answers slips to be cut
+        apart, ten on a page, with a QR code of `url` each; `format=xlsx` answers the same in columns. These, too, are
+        new codes. Which invitations are open, without their codes:
+        """
+    )
+    page.show("GET", f"/invitations?batch={year['cohort']['id']}")
+    page.say("The front end takes a code with its own token, and the student is signed in:")
+    page.quietly("POST", "/users/login/invitation", {"code": made["code"].lower(), "password": PASSWORD})
+    page.say(
+        """
+        ```http
+        POST /users/login/invitation
+
+        {"code": "k7qm 4tz9 xdr2", "password": "…"}
+        ```
+
+        It answers what `POST /users/login` does. A code that was used, replaced, has expired, or is of an account that
+        was given a password since, is refused in the same words (401), and thirty wrong ones a minute from an address
+        are too many (429).
+
+        ### Photos
+
+        A photo is a JPEG or PNG of up to 8 MiB. It is made anew, upright and small, without what a telephone writes
+        into it, such as the place. `photo` of the user is then an address below the service's own, which is read with
+        a token: by whoever may read users, by the user, and by those who are related to them.
+        """
+    )
+    page.show("PUT", f"/users/{made['user']}/photo", files={"image": ("zainab.png", draw_badge(90, 120, 60))})
+    page.say(
+        """
+        An application fetches the bytes with its token, and shows them:
+
+        ```js
+        const headers = { Authorization: `Bearer ${token}`, "X-SCHOOL-ID": school };
+        const answer = await fetch(user.photo, { headers });
+        if (answer.ok) picture.src = URL.createObjectURL(await answer.blob());
+        ```
+
+        ### Sign-ins of an outside provider
+
+        Where the operator has set `AUTH_LINKED_USERS=on`, somebody who signs in at the outside provider is the user
+        whose account is linked to the token's `iss` and `sub`. An administrator links them
+        (`POST /users/{id}/identities`), or people do so themselves: an application that is told 403 with
+        `errors.token` `["not linked"]` asks for the code of an invitation, and sends it with the same token to
+        `POST /me/identities`. Without a code, an invitation counts that was made with the e-mail address which the
+        provider has verified (`emails` of `POST /invitations`); an address of the records never does.
+        """
+    )
+
+
 def _teach(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
@@ -660,6 +798,176 @@ def _record_traits(page: Page, year: dict[str, Any]) -> None:
         "metric_scores": {"leadership": 5, "neatness": 4},
     }
     page.show("PUT", f"/metrics?batch={year['cohort']['id']}&term=FIRST", [record])
+
+
+def _call_registers(page: Page, year: dict[str, Any]) -> None:
+    batch, (_, second) = year["cohort"]["id"], year["students"]
+    page.say(
+        """
+        ## Attendance
+
+        Who was there. A *day register* is of a class (its batch), a date and a part of the day; a *lesson register* of
+        a cohort subject, a batch, a date and a period. That key is its identity: there is nothing to create first.
+        School is open on the days of a term's calendar, on the school's weekdays, but for those that are closed:
+        """
+    )
+    calendar = {"start_date": "2025-09-15", "end_date": "2025-12-12", "next_term_begins": "2026-01-12"}
+    page.show("PUT", f"/terms/{year['term']['id']}/calendar", calendar)
+    page.show("PATCH", "/attendance-settings", {"parts": "HALF_DAYS"})
+    page.say(
+        """
+        `HALF_DAYS` is the Nigerian register, which is called in the morning and in the afternoon. A holiday, and one
+        morning on a Saturday:
+        """
+    )
+    days = [
+        {"date": "2025-10-01", "status": "CLOSED", "name": "Independence Day"},
+        {"date": "2025-10-04", "status": "OPEN", "part": "MORNING", "name": "Open day"},
+    ]
+    page.show("PUT", "/school-days", {"days": days})
+    page.show("GET", "/school-days?from=2025-10-01&to=2025-10-06")
+    page.say(
+        """
+        What a mark says is a code of the school's; what it counts is its `kind`. PRESENT and LATE count as present,
+        ABSENT and EXCUSED as absent:
+        """
+    )
+    page.show("GET", "/attendance-codes")
+    page.say(
+        """
+        ### Take a register
+
+        A telephone asks for the register before it shows the class. `state` is NOT_TAKEN, and everyone is in it
+        without a code:
+        """
+    )
+    key = {"batch": batch, "date": "2025-10-02", "part": "MORNING"}
+    query = "&".join(f"{name}={value}" for name, value in key.items())
+    page.show("GET", f"/registers?{query}")
+    page.say(
+        """
+        The teacher taps those who are not there. `default` is the code of everyone who is not named and has none, so
+        that a class of forty with two absent is a request of 200 bytes. `submit` hands the register in: it counts from
+        then on, and everybody must be marked whose enrollment began by that date, else it is 409 and
+        `errors.json.unmarked` names them.
+        """
+    )
+    page.show(
+        "PUT",
+        "/registers",
+        {**key, "default": "P", "marks": [{"student": second, "code": "A"}], "submit": True},
+    )
+    page.say(
+        """
+        A student who comes at half past eight is marked again. Of a mark that is sent, what is left out stays and null
+        clears it; marks that are not sent stay. `version` is that of the register which the telephone saw last:
+        """
+    )
+    late = {"student": second, "code": "L", "arrived": "08:31"}
+    page.show("PUT", "/registers", {**key, "version": 1, "marks": [late]})
+    page.say(
+        """
+        ### Two devices, and no network
+
+        Each mark knows the version of the register with which it changed. A mark that is equal to what is stored is no
+        change. One that differs is taken if that mark has not changed since the `version` that was sent, whatever
+        became of the others. One that differs and has changed since is a conflict: nothing of the request is stored,
+        and the answer has what is stored beside what was given. Here a second telephone, which saw version 1, marks the
+        same student excused:
+        """
+    )
+    excused = {"student": second, "code": "E", "note": "Clinic"}
+    page.show("PUT", "/registers", {**key, "version": 1, "marks": [excused]}, status=409)
+    page.say(
+        """
+        So a program for telephones without a network at hand does this:
+
+        1. Before the day, while there is a network, GET the registers of the teacher's classes, and keep class list and
+           `version`. Without one, the version is 0.
+        2. Marking writes into the device alone. For each register keep **one** PUT, not a list of taps: the key, the
+           `version` that the teacher saw, the marks that they set, `default`, `submit`, and `taken_at`, when they
+           marked.
+        3. When there is a network, send what is kept, in any order, and as often as it takes: the same PUT sent ten
+           times ends as sent once. No `Idempotency-Key` is needed. A timeout, 429 and 503 are sent again, after
+           `Retry-After` where it is there.
+        4. 200: forget the PUT; keep the answer, with its `version`, as what was seen.
+        5. 409 with `errors.json.marks`: show the teacher both, `stored` and `given`, and who changed the register. Whom
+           they leave as stored goes out of the PUT; the rest is sent with the `version` of the answer. `force: true`
+           takes all that was given; the audit log says so.
+        6. 409 with `errors.json.unmarked`: somebody has joined the class since. GET the register, mark them, send it
+           again.
+        7. 409 otherwise: school is closed on that day. 422: a date to come, or somebody who is not in the class, who
+           are named: GET the register, and leave them out. 403: the register is older than the school lets a teacher
+           change (`lock_after`, in days): the office corrects it. None of these is sent again as it is.
+
+        A conflict goes by what the writer had seen, never by the clocks of telephones: `taken_at` may be at most five
+        minutes ahead, is kept beside the server's time and decides nothing. `default` never conflicts, since it fills
+        what is empty alone. A GET has `date` as the device shows it: which day is *today* is told by the school's time
+        zone (`GET /settings`).
+
+        ### Correct
+
+        The office's word stands beside the teacher's, and counts. Whoever has `write:attendance-corrections` says why;
+        no teacher's PUT changes it, and a `code` of null takes it back. It may be there before the register is taken: a
+        mother telephones at seven.
+        """
+    )
+    correction = {"student": second, "code": "E", "reason": "At the clinic since Monday, says her mother."}
+    page.show("PUT", "/registers/corrections", {**key, "corrections": [correction]})
+    page.say(
+        "### What registers come to\n\nWhich are missing, in every open part of a day and class with somebody in it:"
+    )
+    page.quietly("PUT", "/registers", {**key, "part": "AFTERNOON", "default": "P", "submit": True})
+    page.show("GET", "/registers/missing?from=2025-10-01&to=2025-10-03")
+    page.show("GET", "/attendance/days?date=2025-10-02")
+    page.say(
+        """
+        The sums of a class in a term. `opened` is how often the student was called: the submitted registers in which
+        they have a mark, in whichever arm. So `opened` is `present` and `absent` together for everyone, also for who
+        came late in the term. A register that is no more than a draft counts nowhere:
+        """
+    )
+    page.show("GET", f"/attendance/summary?term=FIRST&batch={batch}")
+    page.say(
+        "One student, by week and mark; what students and guardians read of it is set by `families_read`:"
+    )
+    page.show("GET", f"/students/{second}/attendance?term=FIRST")
+    page.say(
+        """
+        `GET /attendance/chronic` lists who was away for too large a part of the term.
+
+        ### On paper, and on cards
+
+        A week as a sheet to fill in, with a column for each open part of a day, for a class whose teacher has no
+        telephone:
+        """
+    )
+    sheet = page.show_workbook(f"/registers/download-sheet?batch={batch}&week=2025-09-29")
+    rows = list(sheet["Register"].iter_rows(min_row=2))
+    for column, codes in ((3, "PP"), (4, "PA")):
+        for row, code in zip(rows, codes, strict=True):
+            row[column].value = code
+    page.say("Filled in:")
+    page.show_sheet(sheet, "Register")
+    page.say(
+        """
+        A blank leaves alone, all is stored or nothing, and what was changed since the download is 409, named by row and
+        person, unless `force=true` replaces it. A register in which nobody is unmarked then is submitted:
+        """
+    )
+    files = {"register_sheet": ("week.xlsx", _saved(sheet))}
+    page.show("POST", f"/registers/upload-sheet?batch={batch}", files=files)
+    page.say(
+        "The register of the term, with weekly totals, times opened, boys, girls and averages, to be printed (A3):"
+    )
+    page.show_file(f"/registers/download?batch={batch}&term=FIRST")
+    page.say(
+        """
+        Cards show how often school opened and a student came as it was typed in, with `PUT /comments` and in the term's
+        calendar. With `{"roll_up": "REGISTERS"}` in the settings they show what the registers come to, and other
+        figures are refused; what was typed in comes back with `TYPED`.
+        """
+    )
 
 
 def _publish(page: Page, year: dict[str, Any]) -> None:

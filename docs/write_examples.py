@@ -11,23 +11,32 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from unittest.mock import patch
+from uuid import UUID, uuid4
 
 from flask import Flask
 from sqlalchemy import select
 from write_api_guide import PASSWORD, SHOWN, Page, installation, write
 
+from school_service.auth.principal import VerifiedToken
 from school_service.core.database import db
 from school_service.demo.letterhead import draw_badge, draw_signature
+from school_service.features.people.models import User, UserSession
 from school_service.features.results.models import ReportCard
-from school_service.web.request_scope import in_transaction
+from school_service.web.request_scope import AppState, in_transaction
+from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
+from tenants.registry.clients import PeoplesOptions, create_client
 
 EXAMPLES = Path(__file__).parents[1] / "school_service" / "web" / "documentation" / "examples.json"
 BASE = "https://schools.example.org"
+PROVIDER = "https://id.example.org/"
+PORTAL = "portal"
 SECRET = "Zm9yIGV4YW1wbGUgb25seSwgbmV2ZXIgYSByZWFsIG9uZQ"  # noqa: S105 (an example)
 # The key that RFC 7517 shows, for one that is made anew in each run.
 KEY = {
@@ -118,6 +127,9 @@ def _accounts(page: Recorder) -> None:
     send("PUT", f"/users/{user}/roles", {"role": role})
     send("DELETE", f"/users/{user}/roles/{role}")
     send("DELETE", f"/roles/{role}")
+    _sign_in_by_an_app(page, user)
+    (session,) = send("GET", f"/users/{user}/sessions")
+    send("DELETE", f"/users/{user}/sessions/{session['id']}")
     send("DELETE", f"/users/{user}/sessions")
     contact = {"email_address": "ngozi@example.com", "phone_number": "+2348030000021"}
     made = send(
@@ -125,8 +137,73 @@ def _accounts(page: Recorder) -> None:
     )
     send("PATCH", f"/contacts/{made['id']}", {"phone_number": "+2348030000022"})
     send("DELETE", f"/contacts/{made['id']}")
+    _ways_in(page, user)
     send("DELETE", f"/users/{user}/delete")
     send("PUT", f"/users/{user}/restore")
+
+
+def _ways_in(page: Recorder, user: str) -> None:
+    """Invite a user, give them a photo, and link outside sign-ins to their account."""
+    send = page.quietly
+    send("PUT", f"/users/{user}/photo", files={"image": ("ngozi.png", draw_badge(20, 80, 60))})
+    send("DELETE", f"/users/{user}/photo")
+    [made] = send("POST", "/invitations", {"users": [user], "everybody": True, "days": 7})
+    send("GET", "/invitations")
+    send("POST", "/invitations/slips?format=xlsx", {"users": [user], "everybody": True})
+    (made,) = send("GET", f"/invitations?user={user}")["data"]
+    send("DELETE", f"/invitations/{made['id']}")
+    [made] = send("POST", "/invitations", {"users": [user], "everybody": True})
+    send("POST", "/users/login/invitation", {"code": made["code"], "password": PASSWORD})
+    state: AppState = page.app.extensions["school-service"]
+    settings = replace(state.settings, auth_issuers=(PROVIDER,), auth_linked_users=True)
+    with patch.object(state, "settings", settings):
+        identities = f"/users/{user}/identities"
+        send("POST", identities, {"issuer": PROVIDER, "subject": "auth0|5f7c8ec7c33c6c004bbafe82"})
+        invited = {"users": [user], "everybody": True, "emails": ["ngozi.eze@example.com"]}
+        [made] = send("POST", "/invitations", invited)
+        _link_own(state, page, made["code"])
+        (*_, last) = send("GET", identities)
+        send("DELETE", f"{identities}/{last['id']}")
+
+
+def _link_own(state: AppState, page: Recorder, code: str) -> None:
+    """Take an invitation by an outside sign-in: what its token says, no provider says here."""
+    token = VerifiedToken(
+        user_id=None,
+        client_id="a-portal",
+        own=False,
+        schools=None,
+        granted=False,
+        permissions=frozenset(),
+        identity=(PROVIDER, "auth0|6a1d0c2be55d6f0069c9b1aa"),
+    )
+    with patch.object(state.verifier, "verify", return_value=token):
+        page.quietly("POST", "/me/identities", {"code": code})
+
+
+def _sign_in_by_an_app(page: Recorder, user: str) -> None:
+    """Store the session that signing in by the page of a service with a PUBLIC_URL would leave."""
+    moment = now()
+    with page.app.app_context(), in_transaction(SchoolBinding(UUID(page.school))):
+        session = UserSession(
+            handle=uuid4(),
+            user_id=UUID(user),
+            client_id=PORTAL,
+            client_session_number=0,
+            session_number=db.session.get_one(User, UUID(user)).session_number,
+            scope="openid",
+            redirect_uri=f"{BASE}/back",
+            code_hash=uuid4().hex,
+            code_challenge="E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+            code_used=True,
+            token_hash=uuid4().hex,
+            last_used_at=moment,
+            idle_until=moment + timedelta(days=14),
+            expires_at=moment + timedelta(days=90),
+            address="192.0.2.7",
+            user_agent="Mozilla/5.0 (Android 15; Mobile; rv:145.0) Firefox/145.0",
+        )
+        db.session.add(session)
 
 
 def _structure(page: Recorder) -> None:
@@ -277,6 +354,7 @@ def _teaching(page: Recorder, cohort: str, students: list[str]) -> None:
     send("GET", f"/assessments/{assessment}/absences")
     send("DELETE", f"/assessments/{assessment}/absences/{students[0]}")
     _comments(page, cohort, term, students)
+    _attendance(page, cohort, term, students)
     send("DELETE", f"/assessments/{assessment}")
     send("DELETE", f"/cohort-subjects/{taught}/students/{students[1]}")
     send("GET", "/metric-definitions")
@@ -322,6 +400,36 @@ def _comments(page: Recorder, cohort: str, term: str, students: list[str]) -> No
     sheet["D2"].value, sheet["E2"].value = 118, "Takes part, and can reach more."
     files = {"comments_sheet": ("comments.xlsx", _saved(workbook))}
     send("POST", f"/comments/upload-sheet?batch={cohort}", files=files)
+
+
+def _attendance(page: Recorder, cohort: str, term: str, students: list[str]) -> None:
+    send = page.quietly
+    send("GET", "/attendance-settings")
+    send("PATCH", "/attendance-settings", {"lock_after": 14, "families_read": "MARKS"})
+    codes = send("GET", "/attendance-codes")
+    send("PUT", "/attendance-codes", [*codes, {"code": "S", "name": "Sick", "kind": "EXCUSED"}])
+    holiday = {"date": "2025-10-01", "status": "CLOSED", "name": "Independence Day"}
+    send("PUT", "/school-days", {"days": [holiday]})
+    send("GET", "/school-days?from=2025-09-29&to=2025-10-03")
+    days = [{"batch": cohort, "date": f"2025-10-{day:02}", "part": "MORNING"} for day in range(6, 11)]
+    (absent, late) = students[:2]
+    marks = [
+        {"student": absent, "code": "A", "note": "Nobody has called"},
+        {"student": late, "code": "L", "arrived": "08:40"},
+    ]
+    for day in days:
+        marked = {**day, "version": 0, "default": "P", "marks": marks, "submit": True}
+        register = send("PUT", "/registers", {**marked, "taken_at": f"{day['date']}T08:05:00+01:00"})
+    told = {"student": absent, "code": "S", "reason": "Her mother telephoned: malaria"}
+    send("PUT", "/registers/corrections", {**days[-1], "corrections": [told]})
+    key = "&".join(f"{name}={value}" for name, value in days[-1].items())
+    send("GET", f"/registers?{key}")
+    send("GET", "/registers/missing?date=2025-10-13")
+    send("GET", f"/attendance/days?date=2025-10-10&cohort={cohort}")
+    send("GET", f"/attendance/summary?term={term}&batch={cohort}")
+    send("GET", f"/attendance/chronic?term={term}&cohort={cohort}")
+    send("GET", f"/students/{absent}/attendance?term={term}")
+    send("DELETE", f"/registers/{register['id']}")
 
 
 def _results(page: Recorder) -> None:
@@ -414,6 +522,9 @@ def main() -> None:
     with installation() as (app, tenancy):
         page = Recorder(app)
         write(app, tenancy, page)
+        with tenancy.admin.begin() as connection:
+            people = PeoplesOptions(name="Parents' portal", is_public=True, redirect_uris=(f"{BASE}/back",))
+            create_client(connection, client_id=PORTAL, all_schools=True, of_people=people)
         _rest(page)
         EXAMPLES.write_text(page.written(), encoding="utf-8")
 

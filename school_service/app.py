@@ -18,9 +18,18 @@ from school_service.auth.tokens import TokenVerifier
 from school_service.config import ConfigError, Settings
 from school_service.core.database import HEALTH_BIND, METRICS_BIND, db
 from school_service.core.shares import Shares
+from school_service.features.attendance.codes.views import blp as attendance_codes
+from school_service.features.attendance.overviews.views import blp as attendance
+from school_service.features.attendance.registers.views import blp as registers
+from school_service.features.attendance.school_days.views import blp as school_days
+from school_service.features.attendance.settings.views import blp as attendance_settings
+from school_service.features.attendance.sheets.views import blp as register_sheets
 from school_service.features.audit.service import insertion
 from school_service.features.audit.views import blp as audit
+from school_service.features.auth_provider.service import KNOWN_CLIENTS as TOKEN_CLIENTS
+from school_service.features.auth_provider.service import KnownClients as TokenClients
 from school_service.features.auth_provider.views import blp as auth_provider
+from school_service.features.auth_provider.views import people_blp
 from school_service.features.classes.cohort_subjects.views import blp as cohort_subjects
 from school_service.features.classes.enrollments.views import blp as enrollments
 from school_service.features.classes.student_imports.views import blp as student_imports
@@ -28,6 +37,8 @@ from school_service.features.classes.subject_teachers.views import blp as subjec
 from school_service.features.exchange.oneroster.views import blp as exchange
 from school_service.features.health.service import Check, database_answers
 from school_service.features.health.views import blp as health
+from school_service.features.identities.views import blp as identities
+from school_service.features.invitations.views import blp as invitations
 from school_service.features.me.views import blp as me
 from school_service.features.people.contacts.views import blp as contacts
 from school_service.features.people.employees.views import blp as employees
@@ -38,6 +49,7 @@ from school_service.features.people.students.views import blp as students
 from school_service.features.people.users.reads import USER_STATE
 from school_service.features.people.users.views import blp as users
 from school_service.features.personal_data.views import blp as personal_data
+from school_service.features.photos.views import blp as photos
 from school_service.features.results.comments.views import blp as comments
 from school_service.features.results.figures.views import blp as results
 from school_service.features.results.graduates.views import blp as graduates
@@ -64,6 +76,13 @@ from school_service.features.scores.assessments.views import blp as assessments
 from school_service.features.scores.grade_configs.views import blp as grade_configs
 from school_service.features.scores.gradebooks.views import blp as gradebooks
 from school_service.features.scores.scoresheets.views import blp as scoresheets
+from school_service.features.sign_in.invitation_page.views import blp as invitation_page
+from school_service.features.sign_in.pages.answers import KNOWN_CLIENTS
+from school_service.features.sign_in.pages.clients import KnownClients
+from school_service.features.sign_in.pages.views import blp as sign_in_pages
+from school_service.features.sign_in.sign_out.views import blp as sign_out
+from school_service.features.sign_in.views import blp as user_sessions
+from school_service.features.sign_in.views import openid_blp as openid
 from school_service.printing import printers
 from school_service.tenancy import placement_of_settings
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
@@ -79,12 +98,17 @@ from tenants.placement import Placement
 # In the order in which the document shows them.
 FEATURES = (
     users,
+    user_sessions,
+    invitations,
+    identities,
+    photos,
     me,
     roles,
     role_reaches,
     sessions,
     session_copies,
     term_calendars,
+    school_days,
     classrooms,
     subjects,
     students,
@@ -98,6 +122,9 @@ FEATURES = (
     gradebooks,
     absences,
     scoresheets,
+    registers,
+    register_sheets,
+    attendance,
     metrics,
     comments,
     results,
@@ -112,6 +139,8 @@ FEATURES = (
     school_settings,
     grade_configs,
     result_settings,
+    attendance_settings,
+    attendance_codes,
     letterheads,
     graduates,
     contacts,
@@ -174,7 +203,7 @@ def create_app(settings: Settings | None = None) -> Service:
         entry=placement.entry,
     )
     share = settings.school_requests or max(1, settings.pool_size // 2)
-    shares = Shares(share, waiting=settings.school_waiting, patience=SHARE_PATIENCE)
+    shares = Shares(share, waiting=settings.school_waiting, patience=SHARE_PATIENCE, name="school")
     app.extensions["school-service"] = AppState(
         settings, TokenVerifier(settings, keys), USER_STATE, insertion, options, shares
     )
@@ -184,9 +213,23 @@ def create_app(settings: Settings | None = None) -> Service:
     response_headers.register(app, settings.cors_origins)
     error_responses.register(app)
     api = openapi.make_api(app, settings, __version__)
-    for feature in FEATURES if settings.auth_url else (auth_provider, *FEATURES):
+    provider = [auth_provider] if settings.built_in_provider else []
+    if has_sign_in_pages(settings):
+        provider += [people_blp, openid]
+        app.extensions[TOKEN_CLIENTS] = TokenClients()
+    for feature in (*provider, *FEATURES):
         api.register_blueprint(feature)
+    if has_sign_in_pages(settings):
+        app.extensions[KNOWN_CLIENTS] = KnownClients()
+        app.register_blueprint(sign_in_pages)
+        app.register_blueprint(invitation_page)
+        app.register_blueprint(sign_out)
     return app
+
+
+def has_sign_in_pages(settings: Settings) -> bool:
+    """Tell whether people sign in here: with the built-in provider, whose address is known."""
+    return settings.issuer is not None
 
 
 def _database(settings: Settings, placement: Placement) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Mapping
 from copy import copy
@@ -17,14 +18,17 @@ from uuid import UUID
 import click
 from flask.cli import FlaskGroup, routes_command, shell_command
 
-from school_service import __version__
 from school_service import account_commands as account_commands  # adds its verbs to `tenants`
 from school_service import role_commands as role_commands  # adds its verb to `tenants`
 from school_service.config import ConfigError, Settings, with_secrets_of_files
 from school_service.data_folder import DataFolderError, data_folder
+from school_service.release import log_release, this_release
 from school_service.serving import ServingError, server
 from school_service.serving.checks import check_database
 from school_service.serving.listening import DEFAULT_HOST, DEFAULT_PORT, listen
+from school_service.serving.parts import THREADS
+from school_service.serving.supervisor import count_processors, supervise
+from school_service.serving.worker import Worker
 from school_service.web.request_log import configure_logging
 from tenants.commands import LOADER, as_json, clients_group, show, tenants_group, with_tenancy
 from tenants.exceptions import TenancyError
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER = Path("school-data")
 _CHOSEN_FOLDER = "school_service.data_dir"
 _KEYS = ("SIGNING_KEY", "SIGNING_KEY_FILE")
+MOST_WORKERS = 64
 
 
 class Program(FlaskGroup):
@@ -139,6 +144,13 @@ def _choose_temporary_folder(ctx: click.Context) -> None:
         ctx.meta[_CHOSEN_FOLDER] = Path(ctx.find_root().with_resource(folder))
 
 
+def _show_version(ctx: click.Context) -> None:
+    members = this_release().as_labels()
+    click.echo(f"{ctx.find_root().info_name} {members.pop('version')}")
+    show(members, as_json=False)
+    ctx.exit()
+
+
 @click.group(
     cls=Program,
     create_app=_make_app,
@@ -148,7 +160,14 @@ def _choose_temporary_folder(ctx: click.Context) -> None:
     set_debug_flag=False,
     context_settings={"auto_envvar_prefix": None, "help_option_names": ["-h", "--help"]},
 )
-@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda ctx, _parameter, wanted: _show_version(ctx) if wanted else None,
+    help="Show the version, the commit and the revisions that it serves, and exit.",
+)
 @folder_option
 @click.pass_context
 def program(ctx: click.Context) -> None:
@@ -197,33 +216,93 @@ def demo(ctx: click.Context, host: str, port: int, delete: bool, yes: bool) -> N
         command.run(folder, host, port)
 
 
+class WorkerCount(click.ParamType[int]):
+    """A number of workers, or `auto`: one for each processor that this process may use."""
+
+    name = "INTEGER|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read a number from 1 to 64, or `auto`."""
+        if value == "auto":
+            return min(MOST_WORKERS, count_processors())
+        return click.IntRange(1, MOST_WORKERS).convert(value, param, ctx)
+
+
 @click.command("serve", short_help="Serve the API until stopped.")
 @_host
 @_port
 @click.option(
     "--threads",
     type=click.IntRange(1, 500),
-    default=server.DEFAULT_THREADS,
-    show_default=True,
-    help="Requests that are worked on at once; POOL_SIZE should be no less.",
+    help="Requests that are worked on at once, in all workers together; POOL_SIZE should be no less.  "
+    f"[default: {server.DEFAULT_THREADS}, and with more workers {THREADS} for each]",
 )
-def serve(host: str, port: int, threads: int) -> None:
+@click.option(
+    "--workers",
+    type=WorkerCount(),
+    default="1",
+    show_default=True,
+    help="Processes that serve, one for each processor it is to use; auto: as many as there are.",
+)
+@click.option("--worker", "sockets", type=(int, int, int), hidden=True)
+@click.pass_context
+def serve(
+    ctx: click.Context,
+    host: str,
+    port: int,
+    threads: int | None,
+    workers: int,
+    sockets: tuple[int, int, int] | None,
+) -> None:
     """Serve the API with waitress until SIGTERM or SIGINT, which let the requests under way end.
 
     It speaks HTTP alone: TLS ends at a proxy in front of it, which TRUSTED_PROXIES names, so that the address of
     the client is known. docs/operators.md has whole configurations of nginx and Caddy.
-    """
-    from school_service.app import create_app
-    from school_service.tenancy import tenancy_of
 
+    With more than one worker, one that dies is started anew, SIGHUP replaces them one after the other, each with the
+    program and the files of that moment, and POOL_SIZE, --threads and a school's share are divided among them.
+    """
+    if sockets is not None:
+        _serve_as_worker(workers, threads or server.DEFAULT_THREADS, *sockets)
+        return
     with listen(host, port) as listener:
         settings, in_folder = _settings(os.environ, create=True)
         configure_logging(settings.log_level)
+        log_release()
+        if workers > 1:
+            if in_folder:
+                install(_tenancy_of(settings))
+            folder = (ctx.meta.get(_CHOSEN_FOLDER) or DEFAULT_FOLDER) if in_folder else None
+            supervise(listener, settings, workers, threads, folder)
+            return
+        from school_service.app import create_app
+
         app = create_app(settings)
         if in_folder:
-            install(tenancy_of(settings))
-        check_database(app, settings, threads)
-        server.serve(app, settings, listener, threads=threads)
+            install(_tenancy_of(settings))
+        check_database(app, settings, threads or server.DEFAULT_THREADS)
+        server.serve(app, settings, listener, threads=threads or server.DEFAULT_THREADS)
+
+
+def _tenancy_of(settings: Settings) -> Tenancy:
+    from school_service.tenancy import tenancy_of
+
+    return tenancy_of(settings)
+
+
+def _serve_as_worker(workers: int, threads: int, number: int, control: int, listener: int) -> None:
+    """Serve as a worker, on sockets of its supervisor's; what is unwise is said by the first of them alone."""
+    for descriptor in (control, listener):
+        os.set_inheritable(descriptor, False)
+    worker = Worker.join(number, workers, socket.socket(fileno=control))
+    with socket.socket(fileno=listener) as listening:
+        settings, _ = _settings(os.environ, create=False)
+        configure_logging(settings.log_level)
+        from school_service.app import create_app
+
+        app = create_app(settings)
+        check_database(app, settings, threads, workers=workers, warn=number == 1)
+        server.serve(app, settings, listening, threads=threads, worker=worker)
 
 
 @tenants_group.command("erase-audit", short_help="Empty what the audit log says of people who were erased.")

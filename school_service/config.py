@@ -36,6 +36,8 @@ IN_MEMORY = "memory://"
 _REDIS = {"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"}
 MAX_ROLE_NAME_BYTES = 63  # bytes of a role's name
 ALL_ORIGINS = "*"
+ISSUER_PATH = "/auth"
+_BUILT_IN_PROVIDER = (_AUTO, _ON) = ("auto", "on")
 JSON_LIMIT = 2**20  # bytes of a JSON body
 # A host is a name in ASCII (an international one as xn--…), or an address of IPv4 or, in brackets, of IPv6. Apps have
 # schemes of their own (capacitor://localhost).
@@ -62,7 +64,7 @@ class Settings:
 
     `database_url`      DATABASE_URL: the login that serves requests, `postgresql://user:password@host/database`
     `admin_database_url`  ADMIN_DATABASE_URL: the login that provisions schools; default: DATABASE_URL
-    `auth_url`          AUTH_URL: the outside identity provider; without one the built-in provider is mounted
+    `auth_url`          AUTH_URL: the outside identity provider; default: none, and the built-in one is mounted
     `auth_jwks_url`     AUTH_JWKS_URL: its keys; default: None, where AUTH_URL/.well-known/openid-configuration says
     `auth_issuers`      AUTH_ISSUER: the `iss` of its tokens; default: AUTH_URL, with or without a final slash
     `auth_audience`     AUTH_AUDIENCE: the `aud` that tokens must name; default: school-service
@@ -72,6 +74,10 @@ class Settings:
     `auth_permission_claim`  AUTH_PERMISSION_CLAIM: the path of members to the claim that has an outside token's
                         permissions, in place of `permissions` and `scope`: `realm_access.roles`; default: none
     `auth_user_claim`   AUTH_USER_CLAIM: the claim that names a user of the school by id; default: none
+    `auth_linked_users` AUTH_LINKED_USERS: on (an end user's outside token is of the account that is linked to its
+                        `iss` and `sub`) or off; default: off
+    `built_in_provider` BUILT_IN_PROVIDER: on (beside an outside provider too) or auto (where there is none); default:
+                        auto
     `signing_key`       SIGNING_KEY or SIGNING_KEY_FILE: PEM private keys of its own tokens (RSA of at least
                         2048 bits, P-256 or Ed25519): the first signs, all verify; `signing_key_setting` names
                         the one that they came from; a file that other users may change is refused, and
@@ -89,7 +95,8 @@ class Settings:
     `school_waiting`    SCHOOL_WAITING: requests of one school that may wait for that, 1 to 1000; default: 100
     `connections_per_address`  CONNECTIONS_PER_ADDRESS: connections of one address, 1 to 500; default: 100
     `printers`          PRINTERS: processes that print at once, 1 to 50; default: 2
-    `public_url`        PUBLIC_URL: where people find the service, as in the codes of report cards; default: none
+    `public_url`        PUBLIC_URL: where people find the service: for the codes of report cards, and for signing in,
+                        where PUBLIC_URL/auth is the issuer; default: none
     `max_upload_bytes`  MAX_UPLOAD_BYTES: largest upload, 1 kB to 1 GiB; default: 10 MiB
     `trusted_proxies`   TRUSTED_PROXIES: addresses or networks, separated by commas, of the proxies whose
                         X-Forwarded-For is believed; default: none
@@ -117,6 +124,8 @@ class Settings:
     auth_client_claim: str | None
     auth_permission_claim: tuple[str, ...] | None
     auth_user_claim: str | None
+    auth_linked_users: bool
+    built_in_provider: bool
     signing_key: str | None = field(repr=False)
     signing_key_setting: str
     signing_key_warning: str | None
@@ -142,6 +151,11 @@ class Settings:
     docs: bool
     log_level: str
 
+    @property
+    def issuer(self) -> str | None:
+        """The issuer by which people sign in, PUBLIC_URL/auth; None where they can't: one of the two is not there."""
+        return f"{self.public_url}{ISSUER_PATH}" if self.public_url and self.built_in_provider else None
+
     REQUIRED: ClassVar[str] = f"DATABASE_URL is not set: give it as {_DATABASE}."
 
     @classmethod
@@ -160,6 +174,20 @@ class Settings:
             )
         base = (auth_url or "").rstrip("/")
         issuers = (issuer,) if issuer else (base, f"{base}/") if base else ()
+        linked_users = read.switch("AUTH_LINKED_USERS", default=False)
+        if auth_url is None and linked_users:
+            raise ConfigError(
+                "AUTH_LINKED_USERS is on, yet AUTH_URL is not set: name the provider with AUTH_URL."
+            )
+        built_in = (
+            read.choice("BUILT_IN_PROVIDER", _BUILT_IN_PROVIDER, default=_AUTO) == _ON or auth_url is None
+        )
+        public_url = (read.web_address("PUBLIC_URL") or "").rstrip("/") or None
+        if built_in and public_url and f"{public_url}{ISSUER_PATH}" in issuers:
+            raise ConfigError(
+                "AUTH_URL or AUTH_ISSUER names the built-in provider, PUBLIC_URL/auth: nobody could tell the tokens of "
+                "the two apart."
+            )
         tenant_roles = read.switch("TENANT_ROLES", default=True)
         # Longer than that of any login of SERVING_LOGINS, which have a number behind it.
         if tenant_roles and len(f"{database_url.username}{OWNER_SUFFIX}".encode()) > MAX_ROLE_NAME_BYTES:
@@ -178,6 +206,8 @@ class Settings:
             auth_client_claim=read.text("AUTH_CLIENT_CLAIM"),
             auth_permission_claim=read.claim_path("AUTH_PERMISSION_CLAIM"),
             auth_user_claim=read.text("AUTH_USER_CLAIM"),
+            auth_linked_users=linked_users,
+            built_in_provider=built_in,
             signing_key=read.signing_key(),
             signing_key_setting="SIGNING_KEY" if read.text("SIGNING_KEY") else "SIGNING_KEY_FILE",
             signing_key_warning=read.signing_key_warning(),
@@ -195,7 +225,7 @@ class Settings:
             school_waiting=read.integer("SCHOOL_WAITING", default=100, least=1, most=1000),
             connections_per_address=read.integer("CONNECTIONS_PER_ADDRESS", default=100, least=1, most=500),
             printers=read.integer("PRINTERS", default=2, least=1, most=50),
-            public_url=(read.web_address("PUBLIC_URL") or "").rstrip("/") or None,
+            public_url=public_url,
             max_upload_bytes=read.integer("MAX_UPLOAD_BYTES", default=10 * 2**20, least=1000, most=2**30),
             trusted_proxies=read.networks("TRUSTED_PROXIES"),
             cors_origins=read.origins("CORS_ORIGINS"),

@@ -5,13 +5,14 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import walk_packages
 
-from school_service import __version__, core, features
+from school_service import core, features
 from school_service.auth import passwords
 from school_service.config import Settings
 from school_service.core.database import db
 from school_service.core.permissions import Permission
 from school_service.features.audit.service import operator_entry
 from school_service.features.school.geography import service as geography
+from school_service.release import this_release
 from school_service.seed.school import seed_school
 from tenants.placement import Placement, placement_of
 from tenants.tenancy import Tenancy
@@ -31,9 +32,12 @@ def tenancy_of(settings: Settings) -> Tenancy:
         distributed=settings.tenant_distributed,
         models=db.metadata,
         operator_entry=operator_entry,
-        version=__version__,
+        release=this_release().version,
+        program=this_release().as_text(),
         backup_recipients=settings.backup_recipients,
         permissions=tuple(map(str, Permission)),
+        cors_origins=settings.cors_origins,
+        not_restored=("user_sessions", "invitations"),
     )
 
 

@@ -38,16 +38,19 @@ from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
 from tenants.registry import schools as registry
 from tenants.registry.clients import (
+    PeoplesOptions,
+    change_client,
     create_client,
-    let_tell_addresses,
     list_clients,
     revoke_client,
     rotate_secret,
 )
 from tenants.registry.details import check_detail
-from tenants.registry.installation import install, revoke_unused_memberships
+from tenants.registry.installation import check_installed, install, revoke_unused_memberships
+from tenants.registry.redirect_uris import MAX_REDIRECT_URIS, check_redirect_uri, origin_of
 from tenants.registry.schools import STRICT_PASSWORDS
 from tenants.tenancy import MAX_PASSWORD_LENGTH, Administrator, Tenancy
+from tenants.verification import verify
 
 LOADER = "tenants.loader"
 _PERMISSION = re.compile(r"[a-z][a-z0-9-]*:[a-z][a-z0-9-]*")
@@ -76,9 +79,7 @@ def with_tenancy(verb: Callable[..., None]) -> Callable[..., None]:
             verb(tenancy, *arguments, **options)
         except ProgrammingError as error:
             if sqlstate(error) in {"42P01", "3F000", "42703"}:
-                raise click.ClickException(
-                    str(NotInstalled("The database has no registry. Run: school-service tenants init"))
-                ) from None
+                raise click.ClickException(_lacking(tenancy)) from None
             raise click.ClickException(first_line(error.orig)) from None
         except OperationalError as error:
             raise click.ClickException(f"The database can't be reached: {first_line(error.orig)}") from None
@@ -90,6 +91,16 @@ def with_tenancy(verb: Callable[..., None]) -> Callable[..., None]:
             tenancy.admin.dispose()
 
     return run
+
+
+def _lacking(tenancy: Tenancy) -> str:
+    """Say why something of the registry was not found."""
+    try:
+        with tenancy.admin.connect() as connection:
+            check_installed(connection)
+    except NotInstalled as error:
+        return str(error)
+    return str(NotInstalled())
 
 
 class Name(click.ParamType):  # type: ignore[type-arg]
@@ -143,6 +154,41 @@ class Detail(click.ParamType):  # type: ignore[type-arg]
             return check_detail(self.name, str(value)) or ""
         except ValueError as error:
             self.fail(f"{str(value)[:100]!r}: it {error}", param, ctx)
+
+
+class ShortName(click.ParamType):  # type: ignore[type-arg]
+    """The short name of a school, which people type: small letters, digits and hyphens."""
+
+    name = "name"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Accept a short name; empty stays empty."""
+        if value and not registry.SHORT_NAME.fullmatch(str(value)):
+            self.fail(
+                f"{str(value)[:100]!r}: a short name has 3 to 40 small letters, digits and hyphens, and no hyphen at "
+                "an end",
+                param,
+                ctx,
+            )
+        return str(value)
+
+
+short_name_option = click.option(
+    "--short-name", type=ShortName(), help="What people type for the school where they sign in."
+)
+
+
+class RedirectUri(click.ParamType):  # type: ignore[type-arg]
+    """An address to which people are led back."""
+
+    name = "uri"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Accept an address that a client may register; empty stays empty."""
+        try:
+            return check_redirect_uri(str(value)) if value else ""
+        except ValueError as error:
+            self.fail(f"{str(value)[:200]!r}: it {error}", param, ctx)
 
 
 _DETAILS = {
@@ -268,6 +314,7 @@ def init(tenancy: Tenancy, withdrawing: bool) -> None:
     "--admin", "username", type=Name(), default="admin", show_default=True, help="First user's name."
 )
 @click.option("--password-stdin", is_flag=True, help="Read the first user's password from standard input.")
+@short_name_option
 @details_options
 @as_json
 @with_tenancy
@@ -277,10 +324,13 @@ def create(
     school_id: UUID | None,
     username: str,
     password_stdin: bool,
+    short_name: str | None,
     details: dict[str, str | None],
     as_json: bool,
 ) -> None:
     """Create a school, ready to use; prints its id, and the administrator's password where it made one."""
+    if short_name:
+        details = {**details, "short_name": short_name}
     password = read_password(tenancy, username) if password_stdin else secrets.token_urlsafe(12)
     school = create_school(
         tenancy,
@@ -485,16 +535,21 @@ def move(tenancy: Tenancy, school_id: UUID, node: str, as_json: bool) -> None:
 
 
 @tenants_group.command(
-    "edit", short_help="Change a school's address, telephone, e-mail, motto, website, logo."
+    "edit", short_help="Change a school's address, telephone, e-mail, motto, website, logo, short name."
 )
 @click.argument("school_id", metavar="ID", type=click.UUID)
+@short_name_option
 @details_options
 @as_json
 @with_tenancy
-def edit(tenancy: Tenancy, school_id: UUID, details: dict[str, str | None], as_json: bool) -> None:
+def edit(
+    tenancy: Tenancy, school_id: UUID, short_name: str | None, details: dict[str, str | None], as_json: bool
+) -> None:
     """Change what a school says of itself; what is not named stays, and an empty text takes a detail away."""
+    if short_name is not None:
+        details = {**details, "short_name": short_name or None}
     if not details:
-        flags = ", ".join(flag for flag, _ in _DETAILS.values())
+        flags = ", ".join([*(flag for flag, _ in _DETAILS.values()), "--short-name"])
         raise click.UsageError(f"Name what changes: {flags}.")
     _change(tenancy, school_id, as_json, **details)
 
@@ -621,6 +676,55 @@ def _show_report(report: BackupReport, as_json: bool) -> None:
         click.get_current_context().exit(1)
 
 
+@tenants_group.command("verify", short_help="See that every school is whole, as after a recovery.")
+@click.option(
+    "--backups",
+    "folder",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Compare each school's rows with the newest file of `tenants backup --all DIR`.",
+)
+@click.option(
+    "--identity",
+    "key_file",
+    metavar="KEYFILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File of the private key, as age-keygen writes it, of backups that are encrypted.",
+)
+@as_json
+@with_tenancy
+def verify_(tenancy: Tenancy, folder: Path | None, key_file: Path | None, as_json: bool) -> None:
+    """See that every school has its role, owner, grants, and the schema of its revision, and count its rows.
+
+    It changes nothing. Exits with status 1 where something is wrong; what may be as it should be is a note.
+    """
+    found = verify(
+        tenancy,
+        folder=folder,
+        identities=read_identities(key_file) if key_file else (),
+        progress=partial(progress_bar, hidden=as_json),
+    )
+    if as_json:
+        click.echo(json.dumps(found.as_record(), ensure_ascii=False))
+    else:
+        records = [one.as_record() for one in found.schools]
+        show_table(records, ("id", "name", "revision", "rows", "state"), as_json)
+        for one in found.schools:
+            for note in one.notes:
+                click.echo(f"Note: {one.school.id} {one.school.name}: {note}.")
+        for note in found.notes:
+            click.echo(f"Note: {note}.")
+        wrong = sum(bool(one.faults) for one in found.schools)
+        click.echo(f"{len(found.schools)} schools verified, {wrong} of them wrong.")
+    for one in found.schools:
+        for fault in one.faults:
+            click.echo(f"Wrong: {one.school.id} {one.school.name}: {fault}.", err=True)
+    for fault in found.faults:
+        click.echo(f"Wrong: {fault}.", err=True)
+    if not found.is_good:
+        click.get_current_context().exit(1)
+
+
 @tenants_group.command("restore", short_help="Restore a school from its backup.")
 @click.argument("path", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--id", "school_id", type=click.UUID, help="The school's new id; default: its own.")
@@ -732,6 +836,111 @@ def clients_group() -> None:
 _TELLS_ADDRESSES = "Believe what it says of its end users' addresses, in the header X-End-User-Address."
 
 
+_DAYS = click.IntRange(1, 365)
+_PEOPLE = {
+    "name": (
+        "--name",
+        {"type": click.STRING, "help": "What people are shown where they sign in; default: its id."},
+    ),
+    "redirect_uris": (
+        "--redirect-uri",
+        {
+            "type": RedirectUri(),
+            "multiple": True,
+            "help": "An address of its own, to which people are led back.",
+        },
+    ),
+    "post_logout_uris": (
+        "--post-logout-uri",
+        {"type": RedirectUri(), "multiple": True, "help": "The same for whoever has signed out."},
+    ),
+    "user_permissions": (
+        "--user-permission",
+        {
+            "type": click.STRING,
+            "multiple": True,
+            "metavar": "ACCESS:SECTION",
+            "help": "What a person may do by it at most; default: what their roles allow.",
+        },
+    ),
+    "sign_in_only": (
+        "--sign-in-only",
+        {"is_flag": True, "default": None, "help": "Let it know who signs in, and do nothing for them."},
+    ),
+    "idle_days": (
+        "--idle-days",
+        {"type": _DAYS, "help": "Days without use after which a person signs in again.  [default: 14]"},
+    ),
+    "session_days": (
+        "--session-days",
+        {"type": _DAYS, "help": "Days after which they do so anyway.  [default: 90]"},
+    ),
+}
+
+
+def people_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Let a verb take what a client has for people; it is handed those that were given, as `of_people`.
+
+    An empty value takes away what is there.
+    """
+
+    @wraps(verb)
+    def with_options(tenancy: Tenancy, *arguments: Any, **options: Any) -> None:
+        given = {name: options.pop(name) for name in _PEOPLE}
+        verb(tenancy, *arguments, of_people=_of_people(tenancy, given), **options)
+
+    for flag, kind in reversed(_PEOPLE.values()):
+        with_options = click.option(flag, _parameter(flag), **kind)(with_options)  # type: ignore[arg-type]
+    return with_options
+
+
+def _parameter(flag: str) -> str:
+    return next(name for name, (option, _) in _PEOPLE.items() if option == flag)
+
+
+def _of_people(tenancy: Tenancy, given: dict[str, Any]) -> dict[str, Any]:
+    """Make members of PeoplesOptions of what was given; raises UsageError."""
+    only = given.pop("sign_in_only")
+    found = {name: value for name, value in given.items() if value not in (None, ())}
+    for name in ("redirect_uris", "post_logout_uris", "user_permissions"):
+        if name in found:
+            found[name] = tuple(dict.fromkeys(value for value in found[name] if value))
+            if len(found[name]) > MAX_REDIRECT_URIS and name != "user_permissions":
+                raise click.UsageError(f"A client has at most {MAX_REDIRECT_URIS} of {_PEOPLE[name][0]}.")
+    if "name" in found:
+        found["name"] = Name().convert(found["name"], None, None) if found["name"].strip() else None
+    if only and "user_permissions" in found:
+        raise click.UsageError("--user-permission and --sign-in-only exclude each other.")
+    if "user_permissions" in found:
+        _require_permissions(tenancy, found["user_permissions"])
+        found["user_permissions"] = tuple(sorted(found["user_permissions"])) or None
+    if only:
+        found["user_permissions"] = ()
+    return found
+
+
+def _require_permissions(tenancy: Tenancy, permissions: Sequence[str]) -> None:
+    """Refuse a permission that there is none of; raises UsageError."""
+    unknown = sorted(set(permissions).difference(tenancy.permissions))
+    if unknown:
+        raise click.UsageError(
+            f"There is no permission {', '.join(unknown)}. Permissions: {', '.join(sorted(tenancy.permissions))}."
+        )
+
+
+def _warn_of_origins(tenancy: Tenancy, uris: Sequence[str]) -> None:
+    """Say of pages on the web that their scripts can't read answers: CORS_ORIGINS does not have them."""
+    lacking = {origin for uri in uris if (origin := origin_of(uri)) is not None}.difference(
+        tenancy.cors_origins
+    )
+    for origin in sorted(lacking) if "*" not in tenancy.cors_origins else ():
+        click.echo(
+            f"Note: scripts of {origin} can't read answers, as CORS_ORIGINS does not name it. A server needs no such "
+            "setting.",
+            err=True,
+        )
+
+
 @clients_group.command("create", short_help="Grant a client schools and permissions.")
 @click.argument("client_id", metavar="ID", type=Name())
 @click.option(
@@ -741,8 +950,12 @@ _TELLS_ADDRESSES = "Believe what it says of its end users' addresses, in the hea
 @click.option("--permission", "permissions", type=Access(), multiple=True, help="Something it may do there.")
 @click.option("--all-permissions", is_flag=True, help="Let it do everything.")
 @click.option("--tells-addresses", is_flag=True, help=_TELLS_ADDRESSES)
+@click.option(
+    "--public", "is_public", is_flag=True, help="It can keep no secret: an app, or a page of a browser."
+)
 @as_json
 @with_tenancy
+@people_options
 def create_client_(
     tenancy: Tenancy,
     client_id: str,
@@ -751,21 +964,25 @@ def create_client_(
     permissions: tuple[str, ...],
     all_permissions: bool,
     tells_addresses: bool,
+    is_public: bool,
+    of_people: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Grant a client schools and permissions; prints its secret this once.
 
-    The id of a client that was revoked can be granted anew; no token of before is valid then.
+    People sign in by a client that has a --redirect-uri, into its schools; a --public one has no secret, and no token
+    of its own. The id of a client that was revoked can be granted anew; no token of before is valid then.
     """
     if all_schools and school_ids:
         raise click.UsageError("--school and --all-schools exclude each other.")
     if all_permissions and permissions:
         raise click.UsageError("--permission and --all-permissions exclude each other.")
-    unknown = sorted(set(permissions).difference(tenancy.permissions))
-    if unknown:
+    if is_public and (permissions or all_permissions):
         raise click.UsageError(
-            f"There is no permission {', '.join(unknown)}. Permissions: {', '.join(sorted(tenancy.permissions))}."
+            "A client that is --public has no token of its own, so no --permission either."
         )
+    _require_permissions(tenancy, permissions)
+    options = PeoplesOptions(is_public=is_public, **of_people)
     with tenancy.admin.begin() as connection:
         secret = create_client(
             connection,
@@ -775,8 +992,14 @@ def create_client_(
             permissions=permissions,
             all_permissions=all_permissions,
             tells_addresses=tells_addresses,
+            of_people=options,
         )
-    show({"client_id": client_id, "client_secret": secret}, as_json)
+    _warn_of_origins(tenancy, options.redirect_uris)
+    show({"client_id": client_id, **_secret(secret)}, as_json)
+
+
+def _secret(secret: str) -> dict[str, str]:
+    return {"client_secret": secret} if secret else {}
 
 
 @clients_group.command("list")
@@ -786,21 +1009,46 @@ def list_clients_(tenancy: Tenancy, as_json: bool) -> None:
     """List the clients and their grants."""
     with tenancy.admin.connect() as connection:
         records = [client.as_record() for client in list_clients(connection)]
-    show_table(records, ("id", "schools", "permissions", "revoked", "tells_addresses"), as_json)
+    columns = ("id", "schools", "permissions", "revoked", "tells_addresses", "is_public", "redirect_uris")
+    show_table(records, columns, as_json)
 
 
-@clients_group.command("edit", short_help="Let a client tell its end users' addresses, or no more.")
+@clients_group.command("edit", short_help="Change what a client is believed, and has for people.")
 @click.argument("client_id", metavar="ID", type=Name())
 @click.option("--tells-addresses/--tells-no-addresses", default=None, help=_TELLS_ADDRESSES)
+@click.option(
+    "--public/--confidential",
+    "is_public",
+    default=None,
+    help="Take its secret away, or give it one, which is printed this once.",
+)
 @as_json
 @with_tenancy
-def edit_client(tenancy: Tenancy, client_id: str, tells_addresses: bool | None, as_json: bool) -> None:
-    """Change what a client is believed; its secret and its tokens stay as they are."""
-    if tells_addresses is None:
-        raise click.UsageError("Name what changes: --tells-addresses or --tells-no-addresses.")
+@people_options
+def edit_client(
+    tenancy: Tenancy,
+    client_id: str,
+    tells_addresses: bool | None,
+    is_public: bool | None,
+    of_people: dict[str, Any],
+    as_json: bool,
+) -> None:
+    """Change what a client is believed, and what it has for the people who sign in by it.
+
+    Each option replaces what was there, and an empty value takes it away; what is not named stays, and so do its tokens
+    and sessions: `rotate --end-tokens` ends them.
+    """
+    if is_public is not None:
+        of_people = {**of_people, "is_public": is_public}
+    if tells_addresses is None and not of_people:
+        flags = ", ".join(["--tells-addresses", "--public", *(flag for flag, _ in _PEOPLE.values())])
+        raise click.UsageError(f"Name what changes: {flags}.")
     with tenancy.admin.begin() as connection:
-        let_tell_addresses(connection, client_id, tells_addresses)
-    show({"id": client_id, "tells_addresses": tells_addresses}, as_json)
+        secret = change_client(connection, client_id, tells_addresses=tells_addresses, of_people=of_people)
+    _warn_of_origins(tenancy, of_people.get("redirect_uris", ()))
+    changed = {} if tells_addresses is None else {"tells_addresses": tells_addresses}
+    told = {name: list(value) if isinstance(value, tuple) else value for name, value in of_people.items()}
+    show({"id": client_id, **changed, **told, **_secret(secret)}, as_json)
 
 
 @clients_group.command("rotate", short_help="Give a client another secret.")
@@ -817,7 +1065,7 @@ def rotate(tenancy: Tenancy, client_id: str, end_tokens: bool, as_json: bool) ->
     """
     with tenancy.admin.begin() as connection:
         secret = rotate_secret(connection, client_id, end_tokens=end_tokens)
-    show({"client_id": client_id, "client_secret": secret}, as_json)
+    show({"client_id": client_id, **_secret(secret)}, as_json)
 
 
 @clients_group.command("revoke")

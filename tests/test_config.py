@@ -748,3 +748,36 @@ def test_the_public_address_has_no_slash_at_its_end(address, found):
 )
 def test_what_is_no_public_address(address):
     assert refusal(PUBLIC_URL=address).startswith("PUBLIC_URL must be")
+
+
+# The built-in provider, beside an outside one
+
+
+def test_the_built_in_provider_is_there_where_there_is_no_other_or_it_is_on():
+    outside = {"AUTH_URL": "https://login.example.com"}
+    assert load().built_in_provider is True
+    assert load(**outside).built_in_provider is False
+    assert load(**outside, BUILT_IN_PROVIDER="auto").built_in_provider is False
+    assert load(**outside, BUILT_IN_PROVIDER="on").built_in_provider is True
+    assert refusal(BUILT_IN_PROVIDER="off") == "BUILT_IN_PROVIDER must be one of auto, on, not 'off'."
+
+
+def test_people_sign_in_at_the_public_address_of_the_built_in_provider():
+    address = "https://schools.example.org/api/"
+    assert load().issuer is None
+    assert load(PUBLIC_URL=address).issuer == "https://schools.example.org/api/auth"
+    assert load(PUBLIC_URL=address, AUTH_URL="https://login.example.com").issuer is None
+
+
+def test_two_providers_with_one_name_are_refused():
+    both = {"PUBLIC_URL": "https://schools.example.org", "BUILT_IN_PROVIDER": "on"}
+    assert "built-in provider" in refusal(**both, AUTH_URL="https://schools.example.org/auth")
+    named = {"AUTH_URL": "https://login.example.com", "AUTH_ISSUER": "https://schools.example.org/auth"}
+    assert "built-in provider" in refusal(**both, **named)
+    assert load(**{**both, **named, "BUILT_IN_PROVIDER": "auto"}).issuer is None
+
+
+def test_linked_users_need_an_outside_provider():
+    assert load().auth_linked_users is False
+    assert load(AUTH_URL="https://login.example.com", AUTH_LINKED_USERS="on").auth_linked_users is True
+    assert "AUTH_URL is not set" in refusal(AUTH_LINKED_USERS="on")

@@ -25,8 +25,10 @@ from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter, RateLimiter
 
 from school_service.auth.bounded_memory import BoundedMemory
+from school_service.auth.machine_memory import MachineMemory
 from school_service.auth.signing_key import SigningKey
 from school_service.config import IN_MEMORY, ConfigError
+from school_service.core import machine
 from school_service.core.addresses import TIMES, networks_of
 from school_service.core.errors import TooManyAttempts
 
@@ -48,12 +50,22 @@ CAP = RateLimitItemPerHour(100, namespace="password-cap")
 ADDRESS_LIMIT = RateLimitItemPerMinute(6000, namespace="password-from-address")
 # At the token endpoint, where nobody mistypes: made-up clients take no more of the counts than these.
 CLIENTS_ADDRESS_LIMIT = RateLimitItemPerMinute(60, namespace="secret-from-address")
+# Codes and refresh tokens that are refused: nobody guesses one, yet each costs a look into the database.
+GRANT_FAILURES = RateLimitItemPerMinute(600, namespace="grant-from-address")
+_MANY_GRANTS = "Too many codes or tokens that are not valid. Try again later."
+# Wrong codes of invitations at a school: a code has 60 bits, and a class may sit behind one address.
+CODES_LIMIT = RateLimitItemPerMinute(30, namespace="invitation-code")
 # Right passwords cost the service a hash, too.
 SUCCESS_LIMIT = RateLimitItemPerMinute(1000, namespace="sign-in-of-account")
 
 
 TOKEN_ENDPOINT = "token endpoint"  # noqa: S105 -- it names one
 """The realm of machine clients' attempts."""
+
+
+def _in_memory() -> BoundedMemory | MachineMemory:
+    supervisor = machine.supervisor()
+    return BoundedMemory(IN_MEMORY) if supervisor is None else MachineMemory(supervisor, STORAGE_TIMEOUT)
 
 
 class Limiter:
@@ -63,12 +75,15 @@ class Limiter:
     """
 
     def init_app(self, app: Flask) -> None:
-        """Count where RATELIMIT_STORAGE_URI says: memory:// or a Redis address. Raises ConfigError."""
+        """Count where RATELIMIT_STORAGE_URI says: memory:// or a Redis address. Raises ConfigError.
+
+        The memory is this process's, or of several workers their supervisor's.
+        """
         uri = app.config["RATELIMIT_STORAGE_URI"]
         timeouts = {"socket_connect_timeout": STORAGE_TIMEOUT, "socket_timeout": STORAGE_TIMEOUT}
         try:
             storage = (
-                BoundedMemory(uri)
+                _in_memory()
                 if uri == IN_MEMORY
                 else storage_from_string(uri, wrap_exceptions=True, **timeouts)
             )
@@ -91,6 +106,42 @@ def count_try(limit: RateLimitItem, address: str, *, message: str) -> None:
     for item, network in _of_networks(limit, address):
         if not limiter.limiter.hit(item, network):
             raise TooManyAttempts(_seconds_until_room(item, network), message)
+
+
+def check_grants(address: str) -> None:
+    """Refuse a code or refresh token from an address that has sent too many wrong ones; raises TooManyAttempts."""
+    for item, network in _of_networks(GRANT_FAILURES, address):
+        if not limiter.limiter.test(item, network):
+            raise TooManyAttempts(_seconds_until_room(item, network), _MANY_GRANTS)
+
+
+def count_refused_grant(address: str) -> None:
+    """Count a code or refresh token from an address that was refused; raises TooManyAttempts beyond the limit."""
+    count_try(GRANT_FAILURES, address, message=_MANY_GRANTS)
+
+
+@dataclass(frozen=True, slots=True)
+class WrongCodes:
+    """The wrong codes of invitations that came from an address at a school; `school` is its id."""
+
+    school: str
+    address: str
+
+    def check(self) -> None:
+        """Refuse a try where there were too many wrong ones; raises TooManyAttempts."""
+        for limit, network in _of_networks(CODES_LIMIT, self.address):
+            if not limiter.limiter.test(limit, self.school, network):
+                raise self._refusal(limit, network)
+
+    def record(self) -> None:
+        """Count a wrong code; raises TooManyAttempts where others at this moment have used the limit up."""
+        for limit, network in _of_networks(CODES_LIMIT, self.address):
+            if not limiter.limiter.hit(limit, self.school, network):
+                raise self._refusal(limit, network)
+
+    def _refusal(self, limit: RateLimitItem, network: str) -> TooManyAttempts:
+        seconds = _seconds_until_room(limit, self.school, network)
+        return TooManyAttempts(seconds, "Too many wrong codes. Try again later.")
 
 
 def _of_networks(limit: RateLimitItem, address: str) -> list[tuple[RateLimitItem, str]]:

@@ -9,6 +9,7 @@ import threading
 import unicodedata
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache, lru_cache
 from typing import TypeVar
 
@@ -121,7 +122,9 @@ def _common_words() -> frozenset[str]:
 
 
 # Half of the processors are left to other requests. Some hundred hashes can be waited for within the patience.
-_turns = Shares(max(1, (os.cpu_count() or 2) // 2), waiting=500, patience=5.0)
+_turns = Shares(
+    max(1, (os.cpu_count() or 2) // 2), waiting=500, patience=5.0, name="hashing", of_machine=True
+)
 NICENESS = 5  # of the threads that hash: beside short requests they get a third of a processor's time
 _niceness = os.getpriority(os.PRIO_PROCESS, 0) + NICENESS
 
@@ -129,7 +132,9 @@ _niceness = os.getpriority(os.PRIO_PROCESS, 0) + NICENESS
 def _stand_back() -> None:
     # Linux alone knows a priority of each thread; elsewhere it would be that of the whole process.
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _niceness)
+        # Where the system forbids it, as a sandbox may, hashing goes on as it is.
+        with suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _niceness)
 
 
 # The turns bound how many work at once. A hash takes a processor for 50 ms: in threads of lower priority it gives way

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NoReturn
 from uuid import UUID
@@ -25,6 +25,17 @@ class InvalidSchoolHeader(Invalid):
     """X-SCHOOL-ID is missing where it is needed, or is no uuid (400)."""
 
 
+class NotLinked(Forbidden):
+    """An outside sign-in is linked to no account of the school."""
+
+    def __init__(self) -> None:
+        super().__init__("This sign-in is linked to no account of the school.", {"token": ["not linked"]})
+
+
+class LinkGone(NotLinked):
+    """The link by which the user of a token was found is not there any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class VerifiedToken:
     """What a verified token says of its bearer.
@@ -37,6 +48,14 @@ class VerifiedToken:
     `granted`: the client's grant in the registry must cover the school.
     `permissions`: those that the token carries; None where roles or the grant decide.
     `session_number`: that of the user or client when the service issued the token; their other tokens have ended.
+
+    Of a token that a user was given by signing in by a client, `client_id`: `session_id` is the session, which must
+    still be there, `client_session` the client's session number, `scope` what was granted. `ceiling`, where it is not
+    None, has the permissions that the roles' are narrowed to; without any the token is for signing in alone.
+    `link`: issuer and subject of an outside token whose user is found by them; the link must still be there.
+
+    `identity`: issuer and subject of an outside token by which a user of the request's school is still to be found;
+    `email`: the address that its provider says it has verified, casefolded.
     """
 
     user_id: UUID | None
@@ -46,11 +65,27 @@ class VerifiedToken:
     granted: bool
     permissions: frozenset[str] | None
     session_number: int | None = None
+    session_id: UUID | None = None
+    client_session: int | None = None
+    scope: frozenset[str] = frozenset()
+    ceiling: frozenset[str] | None = None
+    link: tuple[str, str] | None = None
+    identity: tuple[str, str] | None = None
+    email: str | None = None
     actor: str = field(init=False)
     """Who acts, for logs and the audit log: the user's id or the client's."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "actor", str(self.user_id) if self.user_id else self.client_id or "")
+
+    @property
+    def is_for_signing_in(self) -> bool:
+        """Tell whether the token says who its user is, and does nothing else."""
+        return self.ceiling is not None and not self.ceiling
+
+    def of_linked(self, user_id: UUID) -> VerifiedToken:
+        """Make the token of the user who is linked to its identity: their roles decide, whatever the token says."""
+        return replace(self, user_id=user_id, permissions=None, link=self.identity, identity=None, email=None)
 
     @property
     def is_of_client(self) -> bool:
@@ -89,7 +124,15 @@ class VerifiedToken:
                 client=self.client_id,
                 granted=False,
                 state=user_state,
-                state_parameters=(self.actor, self.actor, now(), relations),
+                state_parameters=(
+                    self.actor,
+                    self.actor,
+                    now(),
+                    relations,
+                    None if self.session_id is None else str(self.session_id),
+                    *(self.link or _NO_LINK),
+                ),
+                client_session=self.client_session,
             )
         return SchoolBinding(school_id, read_only, client=self.client_id or "", granted=self.granted)
 
@@ -101,6 +144,8 @@ class VerifiedToken:
         own_student: UUID | None = None,
         by_own: bool = False,
         mine: bool = False,
+        for_every_user: bool = False,
+        for_signing_in: bool = False,
     ) -> tuple[str, tuple[Any, ...]]:
         """Write the condition, as SQL, under which a user's state gives the token's bearer all of the permissions.
 
@@ -108,14 +153,46 @@ class VerifiedToken:
         can be made of the state and has the permissions for the whole school or, `by_own`, has them and not all of them
         so; with `mine`, has them at all. A principal whose password must be changed is let in only
         `with_given_password`; the user who, by the state, is the student `own_student`, or a guardian of theirs, needs
-        no permission.
+        no permission, and is let in as for the whole school where they lack one. A token that is for signing in alone
+        is let in where the view is `for_signing_in`. With `for_every_user` it is true `by_own` for whoever does not
+        have all of them for the whole school.
         """
         needed = tuple(map(str, permissions))
+        if self.is_for_signing_in and not for_signing_in:
+            return "false", ()
+        if for_every_user and by_own:
+            return self._condition_for_every_user(needed, with_given_password)
+        if not (self.ceiling is None or self.ceiling.issuperset(needed)):
+            return self._condition_beyond_ceiling(with_given_password, own_student, by_own)
         sql = _condition(self.own, len(needed), with_given_password, own_student is not None, by_own, mine)
         own = (self.session_number,) if self.own else ()
-        students = (str(own_student),) * 2 if own_student is not None else ()
+        if own_student is not None and not by_own:
+            return sql, (*own, *needed, *(str(own_student),) * 2, *needed)
         twice = by_own and not mine
-        return sql, (*own, *students, *needed, *needed) if twice else (*own, *students, *needed)
+        return sql, (*own, *needed, *needed) if twice else (*own, *needed)
+
+    def _condition_for_every_user(
+        self, needed: tuple[str, ...], with_given_password: bool
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Write the condition for who does not have all of the permissions for the whole school."""
+        if self.is_for_signing_in:
+            return "false", ()
+        sql = _condition(self.own, 0, with_given_password, False, False, False)
+        own = (self.session_number,) if self.own else ()
+        if not (self.ceiling is None or self.ceiling.issuperset(needed)):
+            return sql, own
+        has_all = " AND ".join(["%s = ANY (caller.permissions)"] * len(needed))
+        return f"{sql} AND NOT ({has_all})", (*own, *needed)
+
+    def _condition_beyond_ceiling(
+        self, with_given_password: bool, own_student: UUID | None, by_own: bool
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Write the condition where the token lacks one of the permissions: who needs none of them alone is let in."""
+        if own_student is None or by_own:
+            return "false", ()
+        sql = _condition(self.own, 0, with_given_password, False, False, False)
+        own = (self.session_number,) if self.own else ()
+        return f"{sql} AND {_IS_KIN}", (*own, *(str(own_student),) * 2)
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
         """Make the principal of the token and its state in the school, the row that was read with its binding.
@@ -127,11 +204,19 @@ class VerifiedToken:
                 raise NotAuthenticated("The token's user does not exist any more.")
             if self.own and state["session_number"] != self.session_number:
                 raise NotAuthenticated("The token's session has ended.")
+            if self.link is not None and state["session_number"] < 0:
+                raise LinkGone
+            permissions, own_permissions = (
+                frozenset(state["permissions"]),
+                frozenset(state["own_permissions"]),
+            )
+            if self.ceiling is not None:
+                permissions, own_permissions = permissions & self.ceiling, own_permissions & self.ceiling
             return Principal(
                 self,
-                frozenset(state["permissions"]),
+                permissions,
                 all_permissions=False,
-                own_permissions=frozenset(state["own_permissions"]),
+                own_permissions=own_permissions,
                 user_name=state["name"],
                 # An outside provider's token was not given for the password.
                 must_change_password=self.own and state["must_change_password"],
@@ -153,6 +238,10 @@ def _named_school(header: str) -> UUID:
     return UUID(header)
 
 
+_NO_LINK = (None, None)
+_IS_KIN = "(caller.student IS NOT DISTINCT FROM %s::uuid OR %s::uuid = ANY (caller.children))"
+
+
 @lru_cache(ACCESSES_REMEMBERED)
 def _condition(
     own: bool, needed: int, with_given_password: bool, own_student: bool, by_own: bool, mine: bool
@@ -165,13 +254,12 @@ def _condition(
             parts.append("NOT caller.must_change_password")
     if needed:
         has_all = " AND ".join(["%s = ANY (caller.permissions)"] * needed)
+        has_some = " AND ".join(["%s = ANY (caller.permissions || caller.own_permissions)"] * needed)
         if by_own:
-            has_some = " AND ".join(["%s = ANY (caller.permissions || caller.own_permissions)"] * needed)
             has_all = has_some if mine else f"{has_some} AND NOT ({has_all})"
-        if own_student:
-            # The student whose account it is, and a guardian, read by the text for the whole school.
-            is_kin = "(caller.student IS NOT DISTINCT FROM %s::uuid OR %s::uuid = ANY (caller.children))"
-            has_all = f"NOT {is_kin} AND {has_all}" if by_own else f"({is_kin} OR {has_all})"
+        elif own_student:
+            # The student whose account it is, and a guardian, where they have no such permission.
+            has_all = f"(NOT ({has_some}) AND {_IS_KIN} OR {has_all})"
         parts.append(has_all)
     return " AND ".join(parts) or "true"
 
@@ -265,6 +353,21 @@ def client_claim(claims: dict[str, Any]) -> str | None:
     if not isinstance(name, str) or not name.isprintable():
         return None
     return name if 0 < len(name) <= MAX_CLIENT_ID_LENGTH else None
+
+
+def identity_claims(claims: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Read the identity that an outside token is of, its `iss` and `sub`; None where these can't be linked."""
+    issuer, subject = claims.get("iss"), claims.get("sub")
+    if not (isinstance(issuer, str) and isinstance(subject, str) and subject.isprintable()):
+        return None
+    return (issuer, subject) if 0 < len(subject) <= MAX_CLIENT_ID_LENGTH else None
+
+
+def email_claim(claims: Mapping[str, Any]) -> str | None:
+    """Read the e-mail address of an outside token, casefolded, where its provider has verified it; else None."""
+    email = claims.get("email")
+    verified = claims.get("email_verified") is True
+    return email.casefold() if verified and isinstance(email, str) and "\0" not in email else None
 
 
 def user_claim(value: Any) -> UUID:

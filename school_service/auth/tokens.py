@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -18,6 +18,8 @@ from school_service.auth.jwks import KeySet, Provider, ProviderKey
 from school_service.auth.principal import (
     VerifiedToken,
     client_claim,
+    email_claim,
+    identity_claims,
     is_access_token,
     is_clients_own,
     permissions_claim,
@@ -223,6 +225,18 @@ class TokenVerifier:
         permissions = permissions_claim(claims, settings.auth_permission_claim)
         if not is_clients_own(claims, client_id, settings.auth_client_claim):
             # The token was issued to an end user by way of the client, whose grant is not the end user's.
+            if settings.auth_linked_users and (identity := identity_claims(claims)) is not None:
+                # Of a user of the school, who is found by the identity: what their roles allow.
+                return VerifiedToken(
+                    user_id=None,
+                    client_id=client_id,
+                    own=False,
+                    schools=schools,
+                    granted=False,
+                    permissions=frozenset(),
+                    identity=identity,
+                    email=email_claim(claims),
+                )
             schools, permissions = schools or frozenset(), permissions or frozenset()
         return VerifiedToken(
             user_id=None,
@@ -259,6 +273,20 @@ def _check_nesting(containers: Iterable[dict[str, Any] | list[Any]]) -> None:
     raise ValueError(f"nested more than {NESTING_LIMIT} levels deep")
 
 
+def _of_session(claims: dict[str, Any]) -> dict[str, Any]:
+    """Read what the token of somebody who signed in by a client says of that; nothing of any other token."""
+    if "sid" not in claims:
+        return {}
+    permissions = claims.get("permissions")
+    return {
+        "session_id": UUID(claims["sid"]),
+        "client_id": claims["azp"],
+        "client_session": claims["client_session"],
+        "scope": frozenset(claims["scope"].split()),
+        "ceiling": None if permissions is None else frozenset(permissions),
+    }
+
+
 def _own_token(claims: dict[str, Any]) -> VerifiedToken:
     schools = schools_claim(claims.get("school_id"))
     if "client_id" in claims:
@@ -275,12 +303,12 @@ def _own_token(claims: dict[str, Any]) -> VerifiedToken:
         )
     return VerifiedToken(
         UUID(claims["sub"]),
-        None,
         own=True,
         schools=schools or frozenset(),
         granted=False,
         permissions=None,
         session_number=claims.get("session"),
+        **{"client_id": None, **_of_session(claims)},
     )
 
 
@@ -305,7 +333,43 @@ def issue_client_token(
     return _issue(key, client_id, claims)
 
 
-def _issue(key: SigningKey, subject: str, claims: dict[str, Any]) -> dict[str, Any]:
+def issue_session_token(
+    key: SigningKey,
+    user_id: UUID,
+    school_id: UUID,
+    *,
+    session_id: UUID,
+    session_number: int,
+    client_id: str,
+    client_session: int,
+    scope: str,
+    permissions: Collection[str] | None,
+    lifetime: int,
+) -> dict[str, Any]:
+    """Issue an access token of a session: of a user who signed in to a school by a client.
+
+    It is valid as long as the session is there and the session numbers of user and client are these. `permissions` are
+    those that it may have of the roles' (None: all of them), `lifetime` is in seconds.
+    """
+    claims: dict[str, Any] = {
+        "school_id": str(school_id),
+        "session": session_number,
+        "sid": str(session_id),
+        "azp": client_id,
+        "client_session": client_session,
+        "scope": scope,
+    }
+    if permissions is not None:
+        claims["permissions"] = sorted(permissions)
+    return _issue(key, str(user_id), claims, lifetime)
+
+
+def _issue(key: SigningKey, subject: str, claims: dict[str, Any], lifetime: int = LIFETIME) -> dict[str, Any]:
     own_issuer()
-    token = create_access_token(subject, additional_claims=claims, additional_headers={"kid": key.key_id})
-    return {"access_token": token, "token_type": "Bearer", "expires_in": LIFETIME}
+    token = create_access_token(
+        subject,
+        additional_claims=claims,
+        additional_headers={"kid": key.key_id},
+        expires_delta=timedelta(seconds=lifetime),
+    )
+    return {"access_token": token, "token_type": "Bearer", "expires_in": lifetime}

@@ -71,7 +71,7 @@ class RequestContext:
     texts together with the binding where no transaction has begun yet; None where one begins the request.
     `reach` is None for whoever reaches the whole school, else it says which of the caller's `relations` count.
     `with_commit` are further statements that go out with COMMIT, each with its parameters, whose names differ from
-    those of all others.
+    those of all others. `service_address` gives the address of the service, for links in answers.
     """
 
     binding: SchoolBinding
@@ -86,6 +86,7 @@ class RequestContext:
     reach: Reach | None = None
     relations: CallersRelations = NO_RELATIONS
     with_commit: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    service_address: Callable[[], str] = str
 
     @property
     def school_id(self) -> UUID:

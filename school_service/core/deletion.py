@@ -57,9 +57,11 @@ WORDS = {
     "gradebook_entries": "scores",
     "graduates": "graduates",
     "guardians": "guardians",
+    "invitations": "invitations",
     "issued_transcripts": "issued transcripts",
     "left_out_students": "left-out students",
     "letterheads": "letterheads",
+    "marks": "attendance marks",
     "metric_scores": "trait scores",
     "metrics": "metric records",
     "next_of_kin": "next of kin",
@@ -68,6 +70,7 @@ WORDS = {
     "promotion_rule_subjects": "promotion rules",
     "promotions": "promotions",
     "publications": "publications",
+    "registers": "registers",
     "report_cards": "report cards",
     "role_permissions": "permissions",
     "student_guardians": "guardians",
@@ -78,7 +81,10 @@ WORDS = {
     "term_calendars": "term calendars",
     "term_comments": "comments",
     "terms": "terms",
+    "user_identities": "identities",
+    "user_photos": "photos",
     "user_roles": "users",
+    "user_sessions": "sign-ins",
 }
 """What people call the rows of each table that refers to another."""
 

@@ -104,6 +104,14 @@ class Forbidden(DomainError):
     """The caller is known but may not do this."""
 
 
+class InsufficientScope(Forbidden):
+    """The token was granted less than this needs; `scope` names it (RFC 6750, section 3.1)."""
+
+    def __init__(self, scope: str) -> None:
+        super().__init__(f"This needs a token with the scope {scope}.")
+        self.scope = scope
+
+
 class NotAuthenticated(DomainError):
     """The caller is not who it says it is."""
 

@@ -337,6 +337,11 @@ def school_value(name: str, value: Callable[[School], str]) -> BindParameter[str
     return bindparam(name, callable_=lambda: value(current_school()), type_=Text())
 
 
+def service_address() -> BindParameter[str]:
+    """The address of the service, for links."""
+    return bindparam("service_address", callable_=lambda: request_context().service_address(), type_=Text())
+
+
 def as_json(text: BindParameter[str]) -> Cast[Any]:
     """Convert a text to JSON, for use in a SELECT."""
     return cast(text, JSON)

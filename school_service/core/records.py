@@ -14,6 +14,7 @@ from sqlalchemy import (
     FromClause,
     TableValuedAlias,
     Text,
+    Uuid,
     any_,
     bindparam,
     cast,
@@ -202,6 +203,11 @@ _VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 def array_text(values: Iterable[object]) -> str:
     """Write an array as PostgreSQL reads it, of numbers, uuids or truth values, to be sent as one text."""
     return f"{{{','.join(map(str, values))}}}"
+
+
+def one_of(values: Any, kind: Any = Uuid) -> Any:
+    """What a column equals that has one of many values: a list, or a parameter of a statement that will be one."""
+    return any_(cast(values, ARRAY(kind)))
 
 
 def is_one_of(expression: Any, texts: Iterable[str]) -> ColumnElement[bool]:

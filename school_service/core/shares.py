@@ -11,10 +11,13 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
+from school_service.core import machine
 from school_service.core.errors import Busy
+from school_service.core.refusals import count_refusal
 
 Waiter = TypeVar("Waiter")
 
@@ -151,20 +154,46 @@ def _count_down(counts: dict[Hashable, int], key: Hashable) -> None:
 
 
 class Shares:
-    """The rules of `Turns` for threads: one whose turn has not come waits, for at most `patience` seconds."""
+    """The rules of `Turns` for threads: one whose turn has not come waits, for at most `patience` seconds.
 
-    def __init__(self, limit: int, *, waiting: int, patience: float, total: int | None = None) -> None:
+    `name` says what is shared, for the count of refusals. Where several workers serve, shares `of_machine` are divided
+    among the threads of all of them; with `grows` there are at least as many places as workers, for what takes a
+    worker's interpreter.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        *,
+        waiting: int,
+        patience: float,
+        total: int | None = None,
+        name: str = "",
+        of_machine: bool = False,
+        grows: bool = False,
+    ) -> None:
+        self.name = name
         self.limit = limit
         self.patience = patience
         self._turns: Turns[Turn] = Turns(limit, waiting=waiting, total=total)
         self._lock = threading.Lock()
+        self._of_machine, self._grows = of_machine, grows
+        self._limits = (limit, total, waiting)
 
-    def of(self, key: Hashable) -> Turn:
+    def of(self, key: Hashable) -> AbstractContextManager[float]:
         """Run a block within the share of a key: `with shares.of(key) as seconds_waited`."""
-        return Turn(self, key)
+        if not self._of_machine or (supervisor := machine.supervisor()) is None:
+            return Turn(self, key)
+        limit, total, waiting = self._limits
+        if self._grows and total is not None:
+            total = max(total, supervisor.workers)
+        return supervisor.turn(self.name, (limit, total, waiting), str(key), self.patience)
 
     def count_waiting(self) -> int:
-        """Count who waits, of all keys."""
+        """Count who waits in this process, of all keys."""
+        supervisor = machine.supervisor()
+        if self._of_machine and supervisor is not None:
+            return supervisor.count_waiting(self.name)
         with self._lock:
             return self._turns.count_waiting()
 
@@ -191,13 +220,18 @@ class Turn:
             if self._place is not None:
                 return 0.0
             self._came = threading.Event()
-            turns.wait(self._key, self)
+            try:
+                turns.wait(self._key, self)
+            except Busy:
+                count_refusal(self._shares.name)
+                raise
         begun = time.monotonic()
         if not self._came.wait(self._shares.patience):
             with lock:
                 # It may have come at this very moment.
                 if self._place is None:
                     turns.give_up(self._key, self)
+                    count_refusal(self._shares.name)
                     raise Busy
         return time.monotonic() - begun
 

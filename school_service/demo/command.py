@@ -6,7 +6,7 @@ import os
 import secrets
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from school_service import __version__
 from school_service.app import create_app, tenancy_of
 from school_service.auth.passwords import hash_password
 from school_service.auth.tokens import LIFETIME, issue_client_token, issue_user_token
-from school_service.config import Settings
+from school_service.config import ALL_ORIGINS, Settings
 from school_service.core.database import db
 from school_service.data_folder import DataFolderError, data_folder, delete_data_folder, lock
 from school_service.demo import demo_file
@@ -37,13 +37,19 @@ from tenants.connections.binding import SchoolBinding
 from tenants.exceptions import TenancyError, UnknownSchool
 from tenants.migrations.migrate import migrate_schools
 from tenants.provisioning.create import create_school
-from tenants.registry.clients import check_secret, create_client
+from tenants.registry.clients import PeoplesOptions, check_secret, create_client
 from tenants.registry.installation import install
 from tenants.registry.schools import School, change_school, clients, find_school
 from tenants.tenancy import Administrator, Tenancy
 
 ADMIN = "admin"
 LOCK = "demo.lock"
+DOCS, EXAMPLE = "docs", "example"
+"""The clients by which people sign in: that of the docs page, and the sample app's."""
+APP_ORIGINS = ("http://127.0.0.1:8080", "http://localhost:8080")
+"""Where the sample app of examples/single-page-app is served."""
+BACK = "/docs/oauth2-redirect.html"
+"""The path that the sign-in page leads back to from the docs page."""
 # The path of the printed curl line.
 TRY = "/students?pageNumber=0&pageSize=3"
 
@@ -55,7 +61,7 @@ def run(path: Path, host: str, port: int) -> None:
     """
     with listen(host, port) as listener, data_folder(path, create=True) as folder, _only_demo_of(folder.path):
         settings = folder.settings(_with_quiet_logs(os.environ))
-        settings = replace(settings, public_url=settings.public_url or base_address(listener))
+        settings = _for_people(settings, base_address(listener))
         configure_logging(settings.log_level)
         app, tenancy = create_app(settings), tenancy_of(settings)
         with app.app_context():
@@ -68,6 +74,14 @@ def run(path: Path, host: str, port: int) -> None:
 
         serve(app, settings, listener, announce=announce)
         click.echo(f"\nStopped. The data stays in {folder.path}.")
+
+
+def _for_people(settings: Settings, base_url: str) -> Settings:
+    """Let people sign in at the demo's own address unless PUBLIC_URL says another, and by the sample app."""
+    origins = settings.cors_origins
+    if ALL_ORIGINS not in origins:
+        origins = tuple(dict.fromkeys((*origins, *APP_ORIGINS)))
+    return replace(settings, public_url=settings.public_url or base_url, cors_origins=origins)
 
 
 def delete_demo(path: Path, *, ask: bool) -> None:
@@ -125,6 +139,10 @@ def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) 
             if secret is None:
                 # The provider has clients of its own, one of which may have the id of ours.
                 _remove_client(connection)
+            for client_id in (DOCS, EXAMPLE):
+                _remove_client(connection, client_id)
+            if settings.issuer is not None:
+                _register_apps(connection, {f"{settings.public_url}{BACK}", f"{base_url}{BACK}"})
         schools = []
         for sample in SCHOOLS:
             bar.update(1, sample.name)
@@ -158,8 +176,21 @@ def _client(connection: Connection, secret: str | None) -> str:
     return create_client(connection, client_id=CLIENT_ID, all_schools=True, all_permissions=True)
 
 
-def _remove_client(connection: Connection) -> None:
-    connection.execute(delete(clients).where(clients.c.id == CLIENT_ID))
+def _register_apps(connection: Connection, docs_uris: Collection[str]) -> None:
+    """Register the docs page and the sample app, by which people sign in to every school."""
+    app_uris = ("http://127.0.0.1/", *(f"{origin}/" for origin in APP_ORIGINS if "localhost" in origin))
+    for client_id, name, uris, logout_uris in (
+        (DOCS, "the docs page", tuple(sorted(docs_uris)), ()),
+        (EXAMPLE, "the sample app", app_uris, tuple(f"{origin}/" for origin in APP_ORIGINS)),
+    ):
+        of_people = PeoplesOptions(
+            name=name, is_public=True, redirect_uris=uris, post_logout_uris=logout_uris
+        )
+        create_client(connection, client_id=client_id, all_schools=True, of_people=of_people)
+
+
+def _remove_client(connection: Connection, client_id: str = CLIENT_ID) -> None:
+    connection.execute(delete(clients).where(clients.c.id == client_id))
 
 
 def _school(tenancy: Tenancy, sample: SampleSchool, known: Login | None) -> DemoSchool:
@@ -176,7 +207,7 @@ def _school(tenancy: Tenancy, sample: SampleSchool, known: Login | None) -> Demo
         found = create_school(tenancy, name=sample.name, administrator=administrator, school_id=sample.id)
     elif known is None:
         _set_password(sample, login)
-    if found.address is None:
+    if found.short_name is None:
         with tenancy.admin.begin() as connection:
             change_school(connection, sample.id, **sample.details)
     if found.status == "active":
@@ -246,6 +277,8 @@ def _show(
     say(f"\n{_bold(f'School Service {__version__}')} is running at {_bold(demo.base_url)}\n")
     if settings.docs:
         say(f"  Docs page   {demo.base_url}/docs")
+    if settings.docs and settings.issuer is not None:
+        say(f"  Sign in     {settings.public_url}/docs  (Authorize, oauth2; as an administrator below)")
     if settings.auth_url is not None:
         say(f"  Provider    {settings.auth_url}  (let its clients in with `school-service clients create`)")
     if card is not None:

@@ -6,15 +6,33 @@ from dataclasses import dataclass, field
 from datetime import date
 from random import Random
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from school_service.auth.principal import Principal, VerifiedToken
 from school_service.demo.people import Population
 from school_service.demo.sample_schools import SampleSchool
+from school_service.features.school.models import TIME_ZONE
+from tenants.clock import now
 
 # The actor in audit entries.
 CLIENT_ID = "demo"
+
+
+def first_day(year: int) -> date:
+    """The first day of the session that begins in a year: the second Monday of September."""
+    september = date(year, 9, 8)
+    return september.replace(day=8 + (7 - september.weekday()) % 7)
+
+
+def _year_of_session(day: date) -> int:
+    """The year in which the session began that a day is in."""
+    return day.year if day >= first_day(day.year) else day.year - 1
+
+
+# The day on which the demo is made, where its schools are: they have registers up to then.
+TODAY = now().astimezone(ZoneInfo(TIME_ZONE)).date()
 # The year in which the current session began.
-THIS_YEAR = 2025
+THIS_YEAR = _year_of_session(TODAY)
 THIS_SESSION = f"{THIS_YEAR}/{THIS_YEAR + 1}"
 LAST_SESSION = f"{THIS_YEAR - 1}/{THIS_YEAR}"
 
@@ -51,9 +69,3 @@ class DemoContext:
     def of(cls, school: SampleSchool) -> DemoContext:
         """Begin to fill a school; the same people come to it every time."""
         return cls(school, Population(Random(school.code), school.peoples))  # noqa: S311
-
-
-def first_day(year: int) -> date:
-    """The first day of the session that begins in a year: the second Monday of September."""
-    september = date(year, 9, 8)
-    return september.replace(day=8 + (7 - september.weekday()) % 7)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from sqlalchemy import select
 
 from school_service.core.database import db
+from school_service.demo.attendance import make_registers
 from school_service.demo.context import DemoContext
 from school_service.demo.letterhead import make_letterhead
 from school_service.demo.results import make_metrics, make_results
@@ -48,6 +49,7 @@ STEPS: tuple[Callable[[DemoContext], None], ...] = (
     make_absences,
     make_comments,
     make_results,
+    make_registers,
 )
 
 

@@ -17,6 +17,7 @@ class SampleSchool:
     """
 
     code: str
+    short_name: str
     name: str
     address: str
     state: str
@@ -34,8 +35,9 @@ class SampleSchool:
 
     @property
     def details(self) -> dict[str, str]:
-        """What the registry shows of the school beside its name."""
+        """What the registry shows of the school beside its name, and its short one."""
         return {
+            "short_name": self.short_name,
             "address": self.address,
             "phone_number": self.phone_number,
             "email_address": self.email_address,
@@ -46,6 +48,7 @@ class SampleSchool:
 SCHOOLS = (
     SampleSchool(
         code="QAC",
+        short_name="queen-amina",
         name="Queen Amina College, Zaria",
         address="14 Gaskiya Road, Tudun Wada, Zaria, Kaduna State",
         state="Kaduna",
@@ -58,6 +61,7 @@ SCHOOLS = (
     ),
     SampleSchool(
         code="UHS",
+        short_name="unity-high",
         name="Unity High School, Ìbàdàn",
         address="3 Òkè-Àdó Street, Ìbàdàn, Ọ̀yọ́ State",
         state="Oyo",

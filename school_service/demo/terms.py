@@ -5,7 +5,7 @@ Of its first term, all that a report card needs beside the scores.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from sqlalchemy import and_, func, insert, select
 
 from school_service.core.database import db
 from school_service.core.statements import execute
-from school_service.demo.context import THIS_SESSION, THIS_YEAR, DemoContext, first_day
+from school_service.demo.context import THIS_SESSION, THIS_YEAR, TODAY, DemoContext, first_day
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.cohort_subjects.service import create_cohort_subject, take_subject
 from school_service.features.classes.enrollments.service import enroll
@@ -55,7 +55,8 @@ def make_sessions(context: DemoContext) -> None:
     """Make last year's session and the current one, each with its three terms."""
     for year in (THIS_YEAR - 1, THIS_YEAR):
         name, begin = f"{year}/{year + 1}", first_day(year)
-        made = create_session(name=name, start_date=begin, end_date=begin + _YEAR, current=year == THIS_YEAR)
+        end = max(begin + _YEAR, term_dates()[-1][1]) if year == THIS_YEAR else begin + _YEAR
+        made = create_session(name=name, start_date=begin, end_date=end, current=year == THIS_YEAR)
         context.sessions[name] = made.id
         for term in TERMS:
             display_name = f"{term.title()} Term {name}"
@@ -120,14 +121,31 @@ _SAID = (
 """Of whoever has so many percent: what the form teacher says, and what the principal."""
 
 
+def term_dates() -> list[tuple[date, date]]:
+    """The first and the last day of each term of the current session.
+
+    Where the demo is made between two of them, the one before lasts until then: so there is a register of the day.
+    """
+    begin = first_day(THIS_YEAR)
+    usual = [
+        (begin + timedelta(weeks=first), begin + timedelta(weeks=last, days=4)) for first, last, _ in _TERMS
+    ]
+    next_begins = (*(start for start, _ in usual[1:]), first_day(THIS_YEAR + 1))
+    return [
+        (start, max(end, TODAY) if start <= TODAY < after else end)
+        for (start, end), after in zip(usual, next_begins, strict=True)
+    ]
+
+
 def make_calendars(context: DemoContext) -> None:
     """Set the calendar of each term of the current session."""
-    begins = [first_day(THIS_YEAR) + timedelta(weeks=first) for first, _, _ in _TERMS]
-    next_begins = (*begins[1:], first_day(THIS_YEAR + 1))
-    for term, (first, last, opened), start, after in zip(TERMS, _TERMS, begins, next_begins, strict=True):
+    next_begins = (*(start for start, _ in term_dates()[1:]), first_day(THIS_YEAR + 1))
+    for term, (_, _, opened), (start, end), after in zip(
+        TERMS, _TERMS, term_dates(), next_begins, strict=True
+    ):
         calendar: dict[str, Any] = {
             "start_date": start,
-            "end_date": start + timedelta(weeks=last - first, days=4),
+            "end_date": end,
             "times_opened": opened,
             "next_term_begins": after,
             "notice": f"Fees are due by {after.day} {after:%B %Y}.",

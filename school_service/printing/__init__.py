@@ -6,7 +6,9 @@
 `papers`       the papers that can be printed, by name
 `report_cards` what stands where on a report card
 `transcripts`  what stands where on a transcript
+`slips`        what stands where on the slips of invitations
 `wording`      how figures, dates and names are written on paper
+`photos`       photos of people, made anew of what was uploaded
 `typesetting`  from a template and what stands in it to a PDF
 `archives`     several files in one
 
@@ -26,5 +28,9 @@ TASK = Struct("!QQ")
 ANSWER = Struct("!Q?QQ")
 """Head of an answer: number of the task, whether it was printed, bytes of memory the printer has now, how many follow.
 
-What follows is the file or, where typst refused, its error message.
+What follows is the file or, where typst or Pillow refused, the error message.
 """
+
+
+class BrokenPicture(Exception):
+    """What was to be a picture can't be read; the message has no text of a person in it."""

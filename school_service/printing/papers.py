@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from school_service.core.texts import plain_file_name
 from school_service.printing import report_cards, report_cards_1
 from school_service.printing.archives import join_pdfs, zip_of
+from school_service.printing.slips import compose_slips
 from school_service.printing.transcripts import compose_transcript
 from school_service.printing.typesetting import pages_of, typeset
 from school_service.printing.wording import class_name
@@ -182,9 +183,39 @@ def print_transcript(
     )
 
 
+def print_slips(
+    *,
+    slips: Sequence[Mapping[str, Any]],
+    school: str,
+    title: str,
+    address: str | None,
+    time_zone: str,
+    made_at: str,
+) -> bytes:
+    """Print slips of invitations, ten on a page; those that have a `url` have it as a QR code, too.
+
+    The other arguments are those of `compose_slips`; `made_at` is when the invitations were made.
+    """
+    content = compose_slips(slips, school=school, title=title, address=address, time_zone=time_zone)
+    for slip in content["slips"]:
+        slip["svg"] = None if slip["url"] is None else qr_code(slip["url"])
+    moment = int(datetime.fromisoformat(made_at).timestamp())
+    return typeset("slips", content, pictures={}, timestamp=moment, tagged=False)
+
+
+def print_photo(*, picture: str, most_pixels: int) -> bytes:
+    """Make a photo of a picture; Pillow is imported where there is one to be made."""
+    made: bytes = import_module("school_service.printing.photos").make_photo(
+        picture=picture, most_pixels=most_pixels
+    )
+    return made
+
+
 PAPERS: Mapping[str, Callable[..., bytes]] = {
     "picture": print_picture,
+    "photo": print_photo,
     "report-cards": print_cards,
+    "slips": print_slips,
     "transcript": print_transcript,
     "joined": join_pdfs,
 }

@@ -10,12 +10,14 @@ set, and nothing can interrupt it: a process of its own gives its memory back wh
 from __future__ import annotations
 
 import logging
+import math
 import os
 import socket
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -26,6 +28,7 @@ from weakref import WeakSet, finalize, ref
 import orjson
 from flask import Flask, current_app
 
+from school_service.core import machine
 from school_service.core.errors import Busy
 from school_service.core.shares import Shares
 from school_service.printing import ANSWER, TASK
@@ -34,6 +37,7 @@ PATIENCE = 10.0  # seconds that whoever prints waits for a printer
 TIMEOUT = 30.0  # seconds that a printer has
 WAITING = 500  # of a school that wait for a printer at once
 IDLE = 60.0  # seconds that a printer stays without a task
+OUTCOMES = ("printed", "failed", "too_slow")
 MOST_TASKS = 200  # of a printer, then it ends
 MOST_MEMORY = 256 * 1024 * 1024  # bytes; a printer that has more after a task ends
 
@@ -47,7 +51,7 @@ sys.path += sys.argv[1:]
 from school_service.printing.worker import main
 main()
 """
-_PACKAGES = ("school_service", "typst", "fontpkg_noto_sans", "segno", "pypdf")
+_PACKAGES = ("school_service", "typst", "fontpkg_noto_sans", "segno", "pypdf", "PIL")
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8"}
 _MOST_LOGGED = 2000  # characters of what a printer says
 _MOST_RECEIVED = 256 * 1024  # bytes at once
@@ -169,10 +173,11 @@ def _end(owner: int, process: subprocess.Popen[bytes], connection: socket.socket
 
 
 class _IdlePrinters:
-    """Printers without a task. One that has had none for `seconds` is ended."""
+    """Printers without a task, at most so many. One that has had none for `seconds` is ended."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, most: int) -> None:
         self._seconds = seconds
+        self._most = most
         self._lock = threading.Lock()
         self._printers: list[tuple[float, _Printer]] = []  # in the order in which they came
         self._timer: threading.Timer | None = None
@@ -183,10 +188,13 @@ class _IdlePrinters:
             return self._printers.pop()[1] if self._printers else None
 
     def put(self, printer: _Printer) -> None:
-        """Let a printer wait for a task."""
+        """Let a printer wait for a task; where as many as may do, the one that has waited longest is ended."""
         with self._lock:
             self._printers.append((time.monotonic(), printer))
+            beyond = self._printers.pop(0)[1] if len(self._printers) > self._most else None
             self._set_timer()
+        if beyond is not None:
+            beyond.kill()
 
     def take_all(self) -> list[_Printer]:
         """Take all of them."""
@@ -223,6 +231,7 @@ def _end_old(of: ref[_IdlePrinters]) -> None:
 class Printers:
     """At most `limit` printers, and of one school all but one; where there is one alone, schools have it by turns.
 
+    Where several workers serve, so many print in all of them together.
     Whoever finds none free waits `patience` seconds, and then gets Busy.
     A printer that has not answered after `timeout` seconds is killed, one that has no task for `idle` seconds is ended.
     `command` starts one.
@@ -242,14 +251,26 @@ class Printers:
         self._patience = patience
         self._timeout = timeout
         self._idle_for = idle
+        self._lock = threading.Lock()
+        self._outcomes: Counter[str] = Counter()
         self._begin()
         _printers.add(self)
 
     def _begin(self) -> None:
         """Begin without any printer."""
         of_school = max(1, self._limit - 1)
-        self._turns = Shares(of_school, total=self._limit, waiting=WAITING, patience=self._patience)
-        self._idle = _IdlePrinters(self._idle_for)
+        self._turns = Shares(
+            of_school,
+            total=self._limit,
+            waiting=WAITING,
+            patience=self._patience,
+            name="printers",
+            of_machine=True,
+        )
+        supervisor = machine.supervisor()
+        # Of those that wait for a task each worker has its part.
+        most = self._limit if supervisor is None else math.ceil(self._limit / supervisor.workers)
+        self._idle = _IdlePrinters(self._idle_for, most)
 
     def print(self, task: Mapping[str, Any], school: Hashable = None) -> bytes:
         """Print for a school and return the file; raises Busy (no printer free in time, or too slow) and NotPrinted.
@@ -258,7 +279,27 @@ class Printers:
         Parts of it may be JSON already, as orjson.Fragment.
         """
         with self._turns.of(school):
-            return self._run(orjson.dumps(task))
+            outcome = "printed"
+            try:
+                return self._run(orjson.dumps(task))
+            except Busy:
+                outcome = "too_slow"
+                raise
+            except NotPrinted:
+                outcome = "failed"
+                raise
+            finally:
+                with self._lock:
+                    self._outcomes[outcome] += 1
+
+    def count_waiting(self) -> int:
+        """Count who waits for a printer."""
+        return self._turns.count_waiting()
+
+    def count_outcomes(self) -> dict[str, int]:
+        """Tell how many files were printed, failed, or took too long."""
+        with self._lock:
+            return {outcome: self._outcomes[outcome] for outcome in OUTCOMES}
 
     def close(self) -> None:
         """End the printers that have no task."""

@@ -76,6 +76,7 @@ def compose_card(
             gender=gender_of(card["student"]["gender"]),
             time_zone=zone,
         ),
+        "teachers": _teachers(card),
         "session_heading": "Session" if is_complete else "Session so far",
         "legend": [f"{sign} {meaning}" for sign, meaning in legend],
         "comments": comments_of(card),
@@ -85,6 +86,13 @@ def compose_card(
         "issued": issued(card, drafted_at, zone),
         "draft": drafted_at is not None,
     }
+
+
+def _teachers(card: Document) -> list[Words | None]:
+    """Name who teaches each subject of the table, where the school shows that; cards of before say nothing of it."""
+    if not card.get("show_teachers"):
+        return []
+    return [words(", ".join(subject["subject"].get("teachers", ()))) for subject in card["subjects"]]
 
 
 def parts_of(

@@ -7,11 +7,12 @@ import os
 import resource
 import sys
 import time
+from contextlib import suppress
 from typing import IO, Any
 
 from typst import TypstError
 
-from school_service.printing import ANSWER, TASK
+from school_service.printing import ANSWER, TASK, BrokenPicture
 from school_service.printing.papers import PAPERS
 
 MOST_CPU = 60  # seconds of processor time of a task, after which the system ends it: also where nobody waits any more
@@ -20,8 +21,9 @@ NICENESS = 5  # of a printer: beside what is busy it gets a third of a processor
 
 def main() -> None:
     """Print each task that comes; returns when the process that serves has ended or closed the connection."""
-    # Short requests, and PostgreSQL, come before papers.
-    os.nice(NICENESS)
+    # Short requests, and PostgreSQL, come before papers; where the system forbids it, as a sandbox may, they do not.
+    with suppress(PermissionError):
+        os.nice(NICENESS)
     tasks = sys.stdin.buffer
     with os.fdopen(os.dup(1), "wb") as answers:
         # What some library prints is for the log, and no part of an answer.
@@ -45,7 +47,7 @@ def _next_task(tasks: IO[bytes]) -> tuple[int, bytes] | None:
 
 
 def _print(document: bytes) -> tuple[bool, bytes]:
-    """Print a document: answers whether that went well, and the file or typst's error message.
+    """Print a document: answers whether that went well, and the file or the error message of typst or Pillow.
 
     The message is about the template and the pictures, and has no text of a person in it.
     """
@@ -56,6 +58,8 @@ def _print(document: bytes) -> tuple[bool, bytes]:
         return True, PAPERS[task.pop("paper")](**task)
     except TypstError as error:
         return False, error.message.encode()
+    except BrokenPicture as error:
+        return False, str(error).encode()
 
 
 def _bound_processor_time() -> None:

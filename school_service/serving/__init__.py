@@ -13,6 +13,14 @@ A connection's way through the modules:
     dispatcher  which request a thread works on next
     monitoring  metrics of requests, and scraping, which serves them on a port of their own
 
+and with several workers:
+
+    supervisor      starts, replaces and stops them
+    parts           what each of them gets of threads and connections
+    worker          what a worker says to its supervisor
+    common_state    what the supervisor keeps for all of them: turns and counts of tries
+    merged_metrics  their metrics as those of one service
+
 docs/serving.md says what each of them guarantees, and what of waitress it rests on.
 """
 

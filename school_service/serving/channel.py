@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import socket
+import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from waitress.buffers import OverflowableBuffer
@@ -39,13 +40,15 @@ class ChannelOptions:
     """What all channels of a server have in common.
 
     `school_of` names the school of a request by its headers Authorization and X-SCHOOL-ID, where the token was verified
-    before. `metrics` count what is answered without the application.
+    before. `metrics` count what is answered without the application. Once the server is `ending`, each answer says that
+    its connection ends.
     """
 
     school_of: Callable[[str, str | None], str | None]
     cors_origins: tuple[str, ...] = ()
     trusted_proxies: Networks = ()
     metrics: Metrics | None = None
+    ending: threading.Event = field(default_factory=threading.Event)
 
 
 class RefusalTask(ErrorTask):
@@ -154,7 +157,10 @@ class Channel(HTTPChannel):
     def service(self) -> None:
         """Answer the first request, in a thread of the dispatcher."""
         self.waited = time.monotonic() - self.queued_at
-        origin = self.requests[0].headers.get("ORIGIN")
+        headers = self.requests[0].headers
+        if self._options.ending.is_set():
+            headers["CONNECTION"] = "close"
+        origin = headers.get("ORIGIN")
         self.cors_fields = answer_fields(self._options.cors_origins, origin)
         try:
             super().service()
@@ -245,10 +251,14 @@ class Channel(HTTPChannel):
         """Close it at once: the loop would wait for room to send in, and who reads nothing makes none."""
         self.handle_close()
 
-    def finish(self) -> None:
-        """Close it where nothing has begun, even in part; else let the answers say that it ends with them."""
+    def finish(self, idle_before: float) -> None:
+        """Close it where nothing has begun, even in part; else let the answers say that it ends with them.
+
+        One that is idle only since a moment (`time.monotonic`) after `idle_before` is left alone.
+        """
         if not (self.requests or self.request or self.total_outbufs_len):
-            self.end()
+            if self.idle_since <= idle_before:
+                self.end()
             return
         for request in (*self.requests, self.request):
             if request is not None:

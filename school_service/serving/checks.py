@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from flask import Flask
@@ -22,13 +23,17 @@ from tenants.placement import Placement
 from tenants.registry.installation import check_installed
 from tenants.registry.schools import schema_name
 
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _log = logging.getLogger(__name__)
 
 
-def check_database(app: Flask, settings: Settings, threads: int) -> None:
-    """See that the database is there and of this version, and warn of what is unwise.
+def check_database(
+    app: Flask, settings: Settings, threads: int, *, workers: int = 1, warn: bool = True
+) -> None:
+    """See that the database is there and of this version, and `warn` of what is unwise.
 
-    Raises ServingError where it can't be served.
+    `threads` and the settings are those of a worker, of which there are `workers`. Raises ServingError where it can't
+    be served.
     """
     placement: Placement = app.extensions["placement"]
     try:
@@ -52,13 +57,16 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
             f"SERVING_LOGINS is {placement.logins}, and the database has not all of these logins. "
             "Run: school-service tenants init"
         )
+    if not warn:
+        return
     _warn_of_login(login)
-    _warn_of_connections(login, placement, settings, threads)
+    _warn_of_connections(login, placement, settings, threads, workers)
     advice = placement.advice(schools.all_schools) if settings.tenant_roles else None
     if advice:
         _log.warning("%s", advice)
     if settings.signing_key_warning:
         _log.warning(settings.signing_key_warning)
+    _tell_of_address(settings)
     if not strict:
         _log.warning(
             "PASSWORD_POLICY is not strict: users can have passwords of one character, and the most common ones"
@@ -68,6 +76,19 @@ def check_database(app: Flask, settings: Settings, threads: int) -> None:
             "schools are at a revision that this version does not serve: they answer 503",
             extra={"schools": schools.behind},
         )
+
+
+def _tell_of_address(settings: Settings) -> None:
+    """Say whether people can sign in by a browser or an app, and warn where that is not by https."""
+    if settings.built_in_provider and settings.public_url is None:
+        _log.info("PUBLIC_URL is not set: people can't sign in by a browser or an app here")
+    elif settings.issuer is not None:
+        parts = urlsplit(settings.issuer)
+        if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+            _log.warning(
+                "PUBLIC_URL is not https: whoever listens on the network reads the passwords that people type",
+                extra={"issuer": settings.issuer},
+            )
 
 
 def _read_login(connection: Connection, placement: Placement) -> Row[Any]:
@@ -92,7 +113,8 @@ def _read_schools(connection: Connection) -> Row[Any]:
     """
     return connection.execute(
         text(
-            "SELECT count(*) AS all_schools, count(*) FILTER (WHERE revision <> ALL (:served)) AS behind,"
+            "SELECT count(*) AS all_schools, count(*) FILTER (WHERE revision <> ALL (:served) AND revision NOT IN"
+            " (SELECT revision FROM registry.also_served WHERE served_by = ANY (:served))) AS behind,"
             " min(id::text) AS any_school FROM registry.schools"
         ),
         {"served": list(served_revisions())},
@@ -124,19 +146,22 @@ def _warn_of_login(login: Row[Any]) -> None:
         )
 
 
-def _warn_of_connections(login: Row[Any], placement: Placement, settings: Settings, threads: int) -> None:
+def _warn_of_connections(
+    login: Row[Any], placement: Placement, settings: Settings, threads: int, workers: int
+) -> None:
     """Warn of a POOL_SIZE that is too small for the threads, or too large for PostgreSQL."""
     if settings.pool_size < threads:
         _log.warning(
             "POOL_SIZE is less than --threads: requests will wait for a database connection",
             extra={"pool_size": settings.pool_size, "threads": threads},
         )
-    idle = placement.logins * placement.idle_connections(settings.pool_size)
+    idle = workers * placement.logins * placement.idle_connections(settings.pool_size)
     if idle >= login.connections:
         _log.warning(
             "POOL_SIZE asks for more connections than PostgreSQL allows",
             extra={
                 "pool_size": settings.pool_size,
+                "workers": workers,
                 "idle_connections": idle,
                 "max_connections": login.connections,
             },

@@ -23,6 +23,7 @@ from collections.abc import Hashable
 from typing import NamedTuple, Protocol
 
 from school_service.core.errors import Busy
+from school_service.core.refusals import count_refusal
 from school_service.core.shares import GroupLimit, Place, Turns
 
 QUICK_THREADS = 2
@@ -164,6 +165,7 @@ class Dispatcher:
                 self._requests.add(request.share_key(), request)
                 return
             except Busy:
+                count_refusal("requests")
                 request.refuse()
         self._quick.add(None, request)
 

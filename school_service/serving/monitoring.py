@@ -11,29 +11,32 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
-from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.process_collector import ProcessCollector
 from sqlalchemy import func, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from school_service import __version__
 from school_service.core.database import METRICS_BIND, db, placement
+from school_service.core.refusals import refusals
+from school_service.printing.printers import Printers
+from school_service.release import this_release
 from school_service.web.application import Service
 from school_service.web.error_responses import ALL_CAUSES
 from school_service.web.request_scope import AppState
 from tenants.connections.dialect import SessionPool
 from tenants.driver_errors import first_line
 from tenants.migrations.migration_sql import head, revisions
-from tenants.registry.schools import schools
+from tenants.registry.schools import backups, failed_migrations, schools
 
 METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)  # seconds
 QUEUE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)  # seconds
 BUSIEST = 10  # schools that are named
+BACKUPS_NAMED = 100  # schools whose newest backup is the oldest
 WINDOW = 300.0  # seconds over which their requests are counted
 SCHOOLS_COUNTED = 10_000  # in a window: the others of a larger installation are not
 ASK_AFTER = 15.0  # seconds that an answer of the database's is used for
@@ -93,20 +96,31 @@ class BusiestSchools:
             self._begun += passed - passed % WINDOW
 
 
+class Schools(NamedTuple):
+    """What the registry says: schools by revision, failed migrations, and since when the longest have no backup.
+
+    The moments (seconds since 1970) are those of a school's newest backup; where it has none, it was made then.
+    """
+
+    revisions: dict[str, int]
+    failed_migrations: int
+    backups: dict[str, float]
+
+
 @dataclass
 class DatabaseState:
     """What the database says of its schools, asked by one thread at a time: a scrape waits PATIENCE for it at most.
 
-    `ask` counts the schools by revision, and raises where the database does not answer.
+    `ask` raises where the database does not answer.
     """
 
-    ask: Callable[[], dict[str, int]]
+    ask: Callable[[], Schools]
     clock: Callable[[], float] = time.monotonic
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _asking: threading.Thread | None = None
     _begun: float | None = None
     _answers: bool = False
-    _counts: tuple[dict[str, int], float] | None = None
+    _counts: tuple[Schools, float] | None = None
 
     def refresh(self) -> None:
         """Ask anew where that was done more than ASK_AFTER seconds ago."""
@@ -119,8 +133,8 @@ class DatabaseState:
         if asking is not None:
             asking.join(PATIENCE)
 
-    def read(self) -> tuple[bool, dict[str, int] | None]:
-        """Tell whether the database answers, and how many schools are at each revision.
+    def read(self) -> tuple[bool, Schools | None]:
+        """Tell whether the database answers, and what it says.
 
         None where the last answer is older than STALE_AFTER seconds.
         """
@@ -129,7 +143,7 @@ class DatabaseState:
             return self._answers and self._asking is None, self._counts[0] if self._counts and fresh else None
 
     def _run(self) -> None:
-        found: dict[str, int] | None = None
+        found: Schools | None = None
         try:
             found = self.ask()
         except (DBAPIError, PoolTimeout) as error:
@@ -147,11 +161,12 @@ class Metrics:
 
     def __init__(self, app: Service) -> None:
         self._app = app
+        self._asks_database = True
         self.queue: Queue | None = None
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self.busiest = BusiestSchools()
-        self.database = DatabaseState(self._count_schools)
+        self.database = DatabaseState(self._ask_registry)
         self._requests = Histogram(
             "school_service_request_seconds",
             "Time that the service worked on requests.",
@@ -215,21 +230,35 @@ class Metrics:
         if cause is not None:
             self._unavailable.labels(cause).inc()
 
+    def write(self, *, database: bool) -> bytes:
+        """Write all of them as Prometheus reads them, those that the database is asked for only if so wanted."""
+        self._asks_database = database
+        return generate_latest(self.registry)
+
     def collect(self) -> Iterator[Metric]:
         """Read what is not counted but looked at, for a scrape."""
         state: AppState = self._app.extensions["school-service"]
-        yield _gauge("info", "The version that runs.", ("version",), [((__version__,), 1)])
+        release = this_release().as_labels()
+        yield _gauge("info", "The release that runs.", tuple(release), [(tuple(release.values()), 1)])
         waiting = state.shares.count_waiting() + (self.queue.count_waiting() if self.queue else 0)
         yield _gauge(
             "queue_length", "Requests that wait for a thread or their school's share.", (), [((), waiting)]
         )
+        yield _counter(
+            "refused_by_shares",
+            "Work that was refused since a share was used up, by what is shared.",
+            ("share",),
+            {(share,): count for share, count in refusals().items()},
+        )
+        yield from self._printers()
         yield from self._pools()
         keys = state.verifier.outside_keys
         if keys is not None:
             age = keys.age()
             words = "Seconds since the identity provider's keys were fetched; +Inf: never."
             yield _gauge("provider_keys_age_seconds", words, (), [((), float("inf") if age is None else age)])
-        yield from self._schools()
+        if self._asks_database:
+            yield from self._schools()
         yield _gauge(
             "busiest_school_requests",
             f"Requests of the {BUSIEST} busiest schools in the last whole {WINDOW:.0f} seconds.",
@@ -243,6 +272,17 @@ class Metrics:
 
     def _make_kind(self, route: str | None, method: str, status: int) -> Histogram:
         return self._requests.labels(route or "none", method, str(status))
+
+    def _printers(self) -> Iterator[Metric]:
+        of_app: Printers = self._app.extensions["printers"]
+        words = "Files that wait for a printer just now."
+        yield _gauge("printers_waiting", words, (), [((), of_app.count_waiting())])
+        yield _counter(
+            "prints",
+            "Files that were to be printed, by how that ended.",
+            ("outcome",),
+            {(outcome,): count for outcome, count in of_app.count_outcomes().items()},
+        )
 
     def _pools(self) -> Iterator[Metric]:
         with self._app.app_context():
@@ -269,10 +309,11 @@ class Metrics:
 
     def _schools(self) -> Iterator[Metric]:
         self.database.refresh()
-        answers, counts = self.database.read()
+        answers, found = self.database.read()
         yield _gauge("database_up", "Whether the database answers.", (), [((), int(answers))])
-        if counts is None:
+        if found is None:
             return
+        counts = found.revisions
         states = {
             "current": counts.get(head(), 0),
             "behind": sum(count for revision, count in counts.items() if revision in self._older),
@@ -284,20 +325,43 @@ class Metrics:
             ("state",),
             [((state,), count) for state, count in states.items()],
         )
+        words = "Schools whose last migration failed."
+        yield _gauge("failed_migrations", words, (), [((), found.failed_migrations)])
+        now = time.time()
+        yield _gauge(
+            "backup_age_seconds",
+            f"Seconds since a school's newest backup, or since it was made; of the {BACKUPS_NAMED} longest ago.",
+            ("school",),
+            [((school,), max(0.0, now - moment)) for school, moment in found.backups.items()],
+        )
 
     @cached_property
     def _older(self) -> frozenset[str]:
         """The revisions before that of this version; to list them imports every migration."""
         return frozenset(revisions()) - {head()}
 
-    def _count_schools(self) -> dict[str, int]:
-        query = (
+    def _ask_registry(self) -> Schools:
+        there = schools.c.deletion.is_(None)
+        by_revision = (
             select(schools.c.revision, func.count().label("schools"))
-            .where(schools.c.deletion.is_(None))
+            .where(there)
             .group_by(schools.c.revision)
         )
+        failed = select(func.count()).select_from(failed_migrations)
+        moment = func.coalesce(backups.c.taken_at, schools.c.created_at)
+        oldest = (
+            select(schools.c.id, moment.label("moment"))
+            .outerjoin(backups, backups.c.school_id == schools.c.id)
+            .where(there)
+            .order_by(moment)
+            .limit(BACKUPS_NAMED)
+        )
         with self._app.app_context(), db.engines[METRICS_BIND].connect() as connection:
-            return {row.revision: row.schools for row in connection.execute(query)}
+            return Schools(
+                {row.revision: row.schools for row in connection.execute(by_revision)},
+                connection.execute(failed).scalar_one(),
+                {str(row.id): row.moment.timestamp() for row in connection.execute(oldest)},
+            )
 
 
 def count_requests(app: Service) -> Metrics:
@@ -312,5 +376,14 @@ def _gauge(
 ) -> GaugeMetricFamily:
     family = GaugeMetricFamily(f"school_service_{name}", words, labels=labels)
     for of, value in values:
+        family.add_metric(of, value)
+    return family
+
+
+def _counter(
+    name: str, words: str, labels: tuple[str, ...], values: dict[tuple[str, ...], float]
+) -> CounterMetricFamily:
+    family = CounterMetricFamily(f"school_service_{name}", words, labels=labels)
+    for of, value in values.items():
         family.add_metric(of, value)
     return family

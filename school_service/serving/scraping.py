@@ -9,18 +9,25 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from socketserver import TCPServer, ThreadingMixIn
-from typing import Any
+from typing import Any, Protocol
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-from prometheus_client import make_wsgi_app
+from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from school_service.serving import ServingError
-from school_service.serving.monitoring import Metrics
 
 SCRAPES = 5  # connections at once
 SCRAPE_TIMEOUT = 5.0  # seconds that whoever asks has to send, and to read
 
 _log = logging.getLogger(__name__)
+
+
+class Metrics(Protocol):
+    """What is served: of this process, or of the workers of a supervisor."""
+
+    @property
+    def registry(self) -> CollectorRegistry:
+        """What collects them."""
 
 
 class _Handler(WSGIRequestHandler):

@@ -27,6 +27,7 @@ from school_service.serving.dispatcher import Dispatcher, Stranger, parts_of_str
 from school_service.serving.listening import base_address
 from school_service.serving.loop import EventLoop
 from school_service.serving.parser import HEADER_LIMIT
+from school_service.serving.worker import Worker
 from school_service.web.application import Service
 from tenants.placement import Placement
 
@@ -39,6 +40,7 @@ DEFAULT_THREADS = 8  # two fewer than the default POOL_SIZE: no request waits fo
 CHECK_INTERVAL = 1.0  # seconds between two looks at the deadlines of connections
 NEVER = 2**31  # seconds
 SHUTDOWN_TIMEOUT = 30  # seconds that requests have to end once the process is to stop
+GRACE = 1.0  # seconds for which a connection to a worker that ends may have been idle
 IN_THREAD = 2.0  # seconds that a request waits for its school's share, where it has a thread already
 SWITCH_INTERVAL = 0.0002  # seconds that a thread computes while others wait to
 # Allocations, and collections of the younger, between the garbage collector's looks: with Python's own it looked again
@@ -58,22 +60,24 @@ def serve(
     *,
     threads: int = DEFAULT_THREADS,
     announce: Callable[[], None] | None = None,
+    worker: Worker | None = None,
 ) -> None:
     """Serve until SIGTERM, SIGINT or SIGHUP; what is under way then ends, within SHUTDOWN_TIMEOUT seconds.
 
     `announce` is called when requests are let in and those signals are heeded. A second signal ends it at
-    once, as SystemExit(1). Raises ServingError where the port of the metrics is taken.
+    once, as SystemExit(1). A `worker` of several ends where its supervisor says so, too, and has no port for metrics of
+    its own. Raises ServingError where the port of the metrics is taken.
     """
     _tune_interpreter()
     raise_file_limit()
     state: AppState = app.extensions["school-service"]
     share = settings.school_requests or max(1, threads // 2)
     # Requests wait in the queue of the dispatcher; few ever in a thread, and not for long.
-    state.shares = Shares(share, waiting=max(1, share // 2), patience=IN_THREAD)
+    state.shares = Shares(share, waiting=max(1, share // 2), patience=IN_THREAD, name="school")
     dispatcher = Dispatcher(
         threads, share=share, waiting=settings.school_waiting, groups=_group_limits(app, threads)
     )
-    with _measuring(app, settings, dispatcher) as metrics:
+    with _measuring(app, settings, dispatcher, worker) as metrics:
         loop = EventLoop()
         options = ChannelOptions(state.known_school, settings.cors_origins, settings.trusted_proxies, metrics)
         server = make_server(
@@ -93,10 +97,18 @@ def serve(
             stopping.set()
             loop.wake()
 
+        def stop_as_told() -> None:
+            stopping.set()
+            loop.wake()
+
         with _handling(stop):
             if announce is not None:
                 announce()
-            _log.info("serving", extra={"address": base_address(listener), "threads": threads})
+            if worker is None:
+                _log.info("serving", extra={"address": base_address(listener), "threads": threads})
+            else:
+                worker.on_stop(stop_as_told)
+                worker.say_that_it_serves()
             checked = time.monotonic()
             while not stopping.is_set():
                 loop.run_once(CHECK_INTERVAL)
@@ -104,8 +116,9 @@ def serve(
                 if now - checked >= CHECK_INTERVAL:
                     checked = now
                     end_late(server, now)
-            _log.info("stopping")
-            _drain(server, loop, listener)
+            _log.info("stopping", extra={"worker": worker.number} if worker else None)
+            options.ending.set()
+            _drain(server, loop, listener, GRACE if worker else 0.0)
 
 
 def _tune_interpreter() -> None:
@@ -119,8 +132,13 @@ def _tune_interpreter() -> None:
 
 
 @contextmanager
-def _measuring(app: Service, settings: Settings, dispatcher: Dispatcher) -> Iterator[Metrics | None]:
-    """Count requests and serve the metrics while the block runs, where METRICS_PORT is set."""
+def _measuring(
+    app: Service, settings: Settings, dispatcher: Dispatcher, worker: Worker | None
+) -> Iterator[Metrics | None]:
+    """Count requests while the block runs, and serve the metrics or tell them to the supervisor.
+
+    Where METRICS_PORT is not set, nothing is counted.
+    """
     if settings.metrics_port is None:
         yield None
         return
@@ -130,6 +148,10 @@ def _measuring(app: Service, settings: Settings, dispatcher: Dispatcher) -> Iter
 
     metrics = count_requests(app)
     metrics.queue = dispatcher
+    if worker is not None:
+        with worker.telling(metrics):
+            yield metrics
+        return
     with serve_metrics(metrics, settings.metrics_address, settings.metrics_port):
         yield metrics
 
@@ -238,8 +260,11 @@ def end_late(server: Any, now: float) -> None:
             channel.end()
 
 
-def _drain(server: Any, loop: EventLoop, listener: socket.socket) -> None:
-    """Stop listening, let the requests end that have come (even in part), close what is idle."""
+def _drain(server: Any, loop: EventLoop, listener: socket.socket, grace: float) -> None:
+    """Stop listening, let the requests end that have come (even in part), close what has been idle for `grace` seconds.
+
+    Who has just had an answer may be sending the next request: where others go on serving, it is answered here.
+    """
     # Those who have connected already are not turned away.
     for _ in range(NEW_CONNECTIONS):
         if not select.select([listener], [], [], 0)[0]:
@@ -249,10 +274,10 @@ def _drain(server: Any, loop: EventLoop, listener: socket.socket) -> None:
     listener.close()
     loop.run_once(0)
     deadline = time.monotonic() + SHUTDOWN_TIMEOUT
-    while server.active_channels and time.monotonic() < deadline:
+    while server.active_channels and (now := time.monotonic()) < deadline:
         for channel in list(server.active_channels.values()):
-            channel.finish()
+            channel.finish(now - grace)
         if server.active_channels:
-            loop.run_once(0.5)
+            loop.run_once(min(0.5, grace or 0.5))
     if server.active_channels:
         _log.warning("requests were cut off", extra={"requests": len(server.active_channels)})

@@ -19,7 +19,8 @@ Matched = TypeVar("Matched")
 
 # Reading and judging rows takes Python's one interpreter: more sheets at once would not be read sooner, but every other
 # request would wait for as many turns of it. A school has one of the two, so that another never waits for it alone.
-_computing = Shares(1, total=2, waiting=100, patience=20.0)
+# Several workers have an interpreter each, and as many places together.
+_computing = Shares(1, total=2, waiting=100, patience=20.0, name="sheets", of_machine=True, grows=True)
 
 
 @dataclass(frozen=True, slots=True)

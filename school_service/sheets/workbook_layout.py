@@ -14,16 +14,20 @@ from typing import Literal, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A number that is to be seen at once: the style that its column has for such numbers is another."""
+    """A number or a text that is to be seen at once: the style that its column has for such is another."""
 
-    value: Decimal
+    value: Decimal | str
 
 
 Value = str | int | float | Decimal | Marked | date | None
 
 
 class CellStyle(NamedTuple):
-    """How a cell looks, and whether it may be changed where its sheet is protected. Colours are written as RRGGBB."""
+    """How a cell looks, and whether it may be changed where its sheet is protected. Colours are written as RRGGBB.
+
+    Lines that are `closing` are those around, with a thicker one on the right. A text that is `upwards` is read from
+    the bottom to the top.
+    """
 
     number_format: str = "General"
     bold: bool = False
@@ -31,11 +35,12 @@ class CellStyle(NamedTuple):
     size: int = 11  # points
     colour: str | None = None
     fill: str | None = None
-    lines: Literal["below", "around"] | None = None
+    lines: Literal["below", "around", "closing"] | None = None
     horizontal: Literal["center"] | None = None
     vertical: Literal["top", "center"] | None = None
     wrapped: bool = False
     locked: bool = True
+    upwards: bool = False
 
 
 class ColumnStyles(NamedTuple):
@@ -71,7 +76,8 @@ class Page(NamedTuple):
     """How a sheet is printed: one page wide, and as long as it has to be.
 
     `margins` are those above and below, in inches, beside narrow ones; None are the margins of the program. The first
-    `repeated_columns` are printed on each page.
+    `repeated_columns` are printed on each page. With a `scale`, in percent, it is as many pages wide as that takes, and
+    each ends after one of the columns `breaks` (the first is 1).
     """
 
     landscape: bool
@@ -79,15 +85,17 @@ class Page(NamedTuple):
     margins: tuple[float, float] | None = None
     grid: bool = False
     repeated_columns: int = 0
+    scale: int = 0
+    breaks: tuple[int, ...] = ()
 
 
 class SheetLayout(NamedTuple):
     """What the frame of a sheet depends on.
 
     `styles` are those of the columns, for each of the sheet's `Rows` in their order. The row of the `header` and what
-    is above it stay when the rows below scroll, and are printed on each page; 0: there is none. So do the first
-    `frozen_columns`. `new_cells` are the styles of cells that have not been written, by column; without them such cells
-        no style. A `hidden` sheet is not shown, nor printed.
+    is above it stay when the rows below scroll, and are printed on each page; 0: there is none. A header of several
+    `header_rows` ends with that one. So do the first `frozen_columns`. `new_cells` are the styles of cells that have
+    not been written, by column; without them such cells have no style. A `hidden` sheet is not shown, nor printed.
     """
 
     title: str
@@ -99,6 +107,7 @@ class SheetLayout(NamedTuple):
     rules: tuple[Rule, ...] = ()
     protected: Protected | None = None
     hidden: bool = False
+    header_rows: int = 1
 
 
 class Rows(NamedTuple):
@@ -118,7 +127,8 @@ class Rows(NamedTuple):
 class Sheet:
     """A sheet: its layout, how many characters wide its columns are, its rows, and how far its rules reach.
 
-    `page_header` is what each printed page says at the top, left and right.
+    `page_header` is what each printed page says at the top, left and right. `merged` are ranges of cells that are shown
+    as one, such as E4:N4, of a sheet that is not protected.
     """
 
     layout: SheetLayout
@@ -126,6 +136,7 @@ class Sheet:
     rows: Sequence[Rows]
     last_row_of_rules: int = 0
     page_header: tuple[str, str] = ("", "")
+    merged: Sequence[str] = ()
 
 
 def styled_alike(style: CellStyle) -> ColumnStyles:

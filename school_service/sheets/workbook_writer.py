@@ -14,7 +14,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from html import escape as escape_markup
 from io import BytesIO
-from itertools import count
+from itertools import chain, count
 from threading import Lock
 from typing import NamedTuple
 from xml.etree.ElementTree import canonicalize
@@ -30,6 +30,7 @@ from openpyxl.utils.datetime import to_excel
 from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.header_footer import HeaderFooterItem
 from openpyxl.worksheet.page import PageMargins
+from openpyxl.worksheet.pagebreak import Break
 from openpyxl.worksheet.properties import PageSetupProperties
 from openpyxl.worksheet.worksheet import Worksheet
 
@@ -52,7 +53,12 @@ _TIMESTAMP = datetime(2000, 1, 1)  # noqa: DTZ001 (Excel knows no time zones): f
 _FORMULA_SIGNS = ("=", "+", "-", "@")
 _STYLES_BYTES = 1_000  # of the styles of a column, in memory, with their part of the layout
 _LINE = Side(style="thin", color="FF829AB1")
-_BORDERS = {"below": Border(bottom=_LINE), "around": Border(left=_LINE, right=_LINE, top=_LINE, bottom=_LINE)}
+_THICK = Side(style="medium", color="FF486581")
+_BORDERS = {
+    "below": Border(bottom=_LINE),
+    "around": Border(left=_LINE, right=_LINE, top=_LINE, bottom=_LINE),
+    "closing": Border(left=_LINE, right=_THICK, top=_LINE, bottom=_LINE),
+}
 _MODIFIED = re.compile(rb"(<dcterms:modified[^>]*>)[^<]*")
 # What XML 1.0 does not allow, a carriage return (which it turns into a line feed), and the start of what would look
 # like an escape.
@@ -126,9 +132,13 @@ def frame_of(layouts: tuple[SheetLayout, ...]) -> Frame:
     workbook.remove(workbook.worksheets[0])
     workbook.properties = DocumentProperties(creator="School Service", created=_TIMESTAMP)
     sheets = [_make_sheet(workbook, layout) for layout in layouts]
+    numbers: dict[ColumnStyles, StyleNumbers] = {}  # of the workbook: hundreds of columns may look alike
+    for sheet, layout in zip(sheets, layouts, strict=True):
+        for styles_of_column in chain.from_iterable(layout.styles):
+            if styles_of_column not in numbers:
+                numbers[styles_of_column] = _style_numbers(sheet, styles_of_column)
     styles = [
-        tuple(tuple(_style_numbers(sheet, column) for column in rows) for rows in layout.styles)
-        for sheet, layout in zip(sheets, layouts, strict=True)
+        tuple(tuple(numbers[column] for column in rows) for rows in layout.styles) for layout in layouts
     ]
     new_cells = [
         tuple(_style_number(sheet, style) for style in layout.new_cells)
@@ -167,8 +177,13 @@ def _style_number(sheet: Worksheet, style: CellStyle, *, quoted: bool = False) -
         cell.fill = PatternFill("solid", fgColor=f"FF{style.fill}")
     if style.lines is not None:
         cell.border = _BORDERS[style.lines]
-    if style.horizontal or style.vertical or style.wrapped:
-        cell.alignment = Alignment(style.horizontal, style.vertical, wrap_text=style.wrapped or None)
+    if style.horizontal or style.vertical or style.wrapped or style.upwards:
+        cell.alignment = Alignment(
+            style.horizontal,
+            style.vertical,
+            textRotation=90 if style.upwards else 0,
+            wrap_text=style.wrapped or None,
+        )
     cell.protection = Protection(locked=style.locked)
     cell.quotePrefix = quoted
     number: int = cell.style_id
@@ -190,7 +205,7 @@ def _pieces(xml: str, layout: SheetLayout) -> tuple[str, ...]:
     data, end_of_data = "<sheetData>", "</sheetData>"
     places = [
         (r'<dimension ref="[^"]*"', f'<dimension ref="{_place("dimension")}"'),
-        (data + end_of_data, f"{_place('columns')}{data}{_place('rows')}{end_of_data}"),
+        (data + end_of_data, f"{_place('columns')}{data}{_place('rows')}{end_of_data}{_place('merged')}"),
         ("<oddHeader>[^<]*<", f"<oddHeader>{_place('page_header')}<"),
     ]
     if layout.protected is not None and layout.protected.sorted:
@@ -223,7 +238,7 @@ def _make_sheet(workbook: Workbook, layout: SheetLayout) -> Worksheet:
     sheet: Worksheet = workbook.create_sheet(layout.title)
     if layout.header:
         sheet.freeze_panes = f"{get_column_letter(layout.frozen_columns + 1)}{layout.header + 1}"
-        sheet.print_title_rows = f"{layout.header}:{layout.header}"
+        sheet.print_title_rows = f"{layout.header - layout.header_rows + 1}:{layout.header}"
     for rule in layout.rules:
         validation = _validation(rule)
         letter = get_column_letter(rule.column)
@@ -257,8 +272,13 @@ def _set_up_page(sheet: Worksheet, page: Page) -> None:
     """Set up the pages of a sheet; their header is written later."""
     sheet.page_setup.orientation = "landscape" if page.landscape else "portrait"
     sheet.page_setup.paperSize = Worksheet.PAPERSIZE_A3 if page.a3 else Worksheet.PAPERSIZE_A4
-    sheet.page_setup.fitToHeight = 0
-    sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
+    if page.scale:
+        sheet.page_setup.scale = page.scale
+        for column in page.breaks:
+            sheet.col_breaks.append(Break(column))
+    else:
+        sheet.page_setup.fitToHeight = 0
+        sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
     if page.margins is not None:
         top, bottom = page.margins
         sheet.page_margins = PageMargins(0.3, 0.3, top, bottom, header=0.3, footer=0.3)
@@ -282,12 +302,24 @@ def _filled(frame: SheetFrame, sheet: Sheet) -> bytes:
         "dimension": f"A1:{get_column_letter(len(sheet.widths))}{len(rows)}",
         "columns": _columns(sheet.widths, frame.new_cells),
         "rows": "".join(rows),
+        "merged": _merged(sheet),
         "last_row_of_rules": str(sheet.last_row_of_rules),
         "page_header": _page_header(*sheet.page_header),
     }
     pieces = list(frame.xml)
     pieces[1::2] = [written[name] for name in frame.xml[1::2]]
     return "".join(pieces).encode()
+
+
+def _merged(sheet: Sheet) -> str:
+    if not sheet.merged:
+        return ""
+    if sheet.layout.protected is not None:
+        raise RuntimeError(
+            f"the cells of the sheet {sheet.layout.title}, which is protected, can't be merged"
+        )
+    ranges = "".join(f'<mergeCell ref="{cells}"/>' for cells in sheet.merged)
+    return f'<mergeCells count="{len(sheet.merged)}">{ranges}</mergeCells>'
 
 
 def _columns(widths: Sequence[float], new_cells: Sequence[int]) -> str:
@@ -337,6 +369,8 @@ def _cell(reference: str, value: int | float | Decimal | Marked | date | None, n
     if isinstance(value, int):
         style, number = numbers.whole, float(value)
     elif isinstance(value, Marked):
+        if isinstance(value.value, str):
+            return _text_cell(reference, value.value, numbers._replace(text=numbers.marked))
         style, number = numbers.marked, float(value.value)
     elif isinstance(value, date):
         # A day is a number to Excel, and its style shows it as a day.

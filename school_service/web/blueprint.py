@@ -26,7 +26,7 @@ from school_service.core.statements import Lock
 from school_service.core.texts import plain_file_name
 from school_service.web.body_parser import BodyParser
 from school_service.web.current import current_request
-from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_response
+from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_picture, tagged_response
 from school_service.web.error_responses import handle
 from school_service.web.fields import File, ListOf, Nested, QueryBoolean
 from school_service.web.interface_operations import check_query_names
@@ -39,6 +39,7 @@ from school_service.web.rendering import (
     json_response,
     object_response,
     render_bare_page,
+    render_bytes,
     render_list,
     render_one,
     render_page,
@@ -89,6 +90,10 @@ class Blueprint(flask_smorest.Blueprint):
         with_given_password: bool = False,
         answers_token: bool = False,
         mine: bool = False,
+        for_every_user: bool = False,
+        unlinked: bool = False,
+        reads: bool = False,
+        for_signing_in: bool = False,
     ) -> Callable[[View], View]:
         """Require a token, a school and a permission, or several (None: any token of the school will do).
 
@@ -100,11 +105,21 @@ class Blueprint(flask_smorest.Blueprint):
         committed when its transaction began. `with_given_password`: that user is let in though they must change their
         password first, which every other operation refuses. `mine` answers what `own` means to every user; so does
         `mine=true` in the query of an operation that takes it. `answers_token`: a POST whose answer has a token, which
-        is stored nowhere: so it takes no Idempotency-Key.
+        is stored nowhere: so it takes no Idempotency-Key. `reads`: a POST that writes nothing. `for_signing_in`: a
+        token that is for signing in alone will do. `for_every_user`: a user who has not the permissions for the whole
+        school needs none of them, and gets what `own` means. `unlinked`: it is for a token whose outside identity is
+        linked to nobody.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
-        access = Access(needed, with_given_password, own=own, mine=mine)
+        access = Access(
+            needed,
+            with_given_password,
+            own=own,
+            mine=mine,
+            for_signing_in=for_signing_in,
+            for_every_user=for_every_user,
+        )
         if not own.refused:
             SERVES_OWN.update(map(str, needed))
         access_to_mine = access._replace(mine=True)
@@ -133,13 +148,15 @@ class Blueprint(flask_smorest.Blueprint):
                     audited=audited,
                     answers_token=answers_token,
                     snapshot=snapshot,
+                    unlinked=unlinked,
+                    reads=reads,
                 )
 
             noted = {
                 "permissions": needed,
                 "own": own,
                 "school_required": header_required,
-                "answers_token": answers_token,
+                "answers_token": answers_token or reads,
             }
             note(scoped, access=noted)
             return scoped  # type: ignore[return-value]
@@ -298,11 +315,17 @@ class Blueprint(flask_smorest.Blueprint):
 
         return decorate
 
-    def if_match(self, read: Callable[..., BoundQuery], *locks: Lock) -> Callable[[View], View]:
+    def if_match(
+        self,
+        read: Callable[..., BoundQuery],
+        *locks: Lock,
+        render: Callable[[BoundQuery], bytes | None] = render_one,
+    ) -> Callable[[View], View]:
         """Refuse a change of a record that is not as the request's If-Match says, innermost of a view's decorators.
 
         `read` is the read model that GET answers the record with; the `locks` are those that the view's service
-        takes, in its order. Each gets the ids of the path. Without the header nothing is read.
+        takes, in its order. Each gets the ids of the path. `render` makes what GET answers, of a picture
+        its bytes. Without the header nothing is read.
         """
 
         def decorate(view: View) -> View:
@@ -310,7 +333,7 @@ class Blueprint(flask_smorest.Blueprint):
             def matching(*arguments: Any, **parameters: Any) -> Any:
                 if IF_MATCH in request.environ:
                     ids = tuple(parameters.values())
-                    check_if_match(read(*ids), *(lock(*ids) for lock in locks))
+                    check_if_match(read(*ids), *(lock(*ids) for lock in locks), render=render)
                 return view(*arguments, **parameters)
 
             note(matching, if_match=True)
@@ -417,6 +440,27 @@ class Blueprint(flask_smorest.Blueprint):
             others = dict.fromkeys((*types[1:], *([SPREADSHEET] if media_types else [])), binary)
             note(sent, other_content=others)
             return sent  # type: ignore[return-value]
+
+        return decorate
+
+    def returns_picture(self, media_type: str) -> Callable[[View], View]:
+        """Answer a picture: `content`, the one column of the row of the read model that the view returns, or 404.
+
+        It has an ETag, and may be kept by its reader's own cache, which asks each time whether it is still that.
+        """
+        documented = self.response(200, {"type": "string", "format": "binary"}, content_type=media_type)
+
+        def decorate(view: View) -> View:
+            @wraps(view)
+            def shown(*arguments: Any, **parameters: Any) -> Response:
+                content = render_bytes(view(*arguments, **parameters))
+                if content is None:
+                    raise NotFound("There is no such picture.")
+                return tagged_picture(content, media_type)
+
+            _document_like(shown, documented)
+            note(shown, tagged=True)
+            return shown  # type: ignore[return-value]
 
         return decorate
 

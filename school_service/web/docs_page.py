@@ -26,6 +26,9 @@ _OWN = {
     "icon.svg": "image/svg+xml",
 }
 
+# Where the sign-in page leads back to from "Authorize": from the package of Swagger UI, by its own name.
+_BACK = {"oauth2-redirect.html": "text/html", "oauth2-redirect.js": "text/javascript"}
+
 _YEAR = 365 * 24 * 3600  # seconds
 # Swagger UI's style sheet embeds its icons as data: addresses.
 _POLICY = (
@@ -64,6 +67,10 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
     def page() -> Response:
         return _shown(render_template("docs.html", beside=_beside))
 
+    @pages.get(f"/docs/<any({','.join(map(repr, _BACK))}):name>")
+    def back(name: str) -> Response:
+        return _shown((files("flask_swagger_ui") / "dist" / name).read_text(encoding="utf-8"), _BACK[name])
+
     @pages.get("/docs/guide")
     def guide() -> Response:
         return _shown(render_template("guide.html", beside=_beside_guide, guide=_guide()))
@@ -80,8 +87,8 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
     return pages
 
 
-def _shown(page: str) -> Response:
-    response = Response(page)
+def _shown(page: str, kind: str = "text/html") -> Response:
+    response = Response(page, mimetype=kind)
     response.headers["Content-Security-Policy"] = _POLICY
     response.headers["Referrer-Policy"] = "no-referrer"
     response.cache_control.no_cache = True

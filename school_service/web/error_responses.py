@@ -20,7 +20,7 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.http import HTTP_STATUS_CODES
 
 from school_service.auth.jwks import ProviderUnavailable
-from school_service.auth.principal import InvalidSchoolHeader
+from school_service.auth.principal import InvalidSchoolHeader, NotLinked
 from school_service.core import errors
 from school_service.web.integrity_errors import violation
 from school_service.web.rendering import object_response
@@ -192,12 +192,14 @@ def handle(error: Exception) -> Response:
         bearer = request.headers.get("Authorization", "").lower().startswith("bearer ")
         sent = bearer and not isinstance(error, errors.WrongPassword)
         headers["WWW-Authenticate"] = 'Bearer error="invalid_token"' if sent else "Bearer"
+    elif isinstance(error, errors.InsufficientScope):
+        headers["WWW-Authenticate"] = f'Bearer error="insufficient_scope", scope="{error.scope}"'
     elif isinstance(error, errors.TooManyAttempts):
         headers["Retry-After"] = str(error.retry_after)
     elif known in RETRY_AFTER:
         headers["Retry-After"] = str(RETRY_AFTER[known])
     fields = getattr(error, "errors", None)
-    if fields and not isinstance(error, errors.InvalidRows | errors.RowsChanged):
+    if fields and not isinstance(error, errors.InvalidRows | errors.RowsChanged | NotLinked):
         # A form has a file and nothing else: the fields that a service names are of the query. Beside a JSON body
         # they are where the query has them.
         of_query = (

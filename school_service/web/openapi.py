@@ -174,7 +174,9 @@ def make_api(app: Flask, settings: Settings, version: str) -> ServiceApi:
             "servers": [{"url": ".", "description": "This service"}],
         },
     )
-    api = ServiceApi(app, spec_kwargs={"marshmallow_plugin": FieldPlugin(), "extra_plugins": [Conventions()]})
+    api = ServiceApi(
+        app, spec_kwargs={"marshmallow_plugin": FieldPlugin(), "extra_plugins": [Conventions(settings)]}
+    )
     api.spec.components.security_scheme(
         "bearer",
         {
@@ -184,6 +186,8 @@ def make_api(app: Flask, settings: Settings, version: str) -> ServiceApi:
             "description": "A token of the identity provider, or of `POST /users/login`.",
         },
     )
+    if settings.issuer is not None:
+        api.spec.components.security_scheme(OAUTH2, _SIGNING_IN)
     api.ma_plugin.converter.add_attribute_function(_or_null)
     api.ma_plugin.converter.add_parameter_attribute_function(_mere_reference)
     if settings.docs:
@@ -233,8 +237,33 @@ class FieldPlugin(MarshmallowPlugin):
     Converter = FieldConverter
 
 
+OAUTH2 = "oauth2"
+"""The name of the security scheme by which people sign in; what the docs page makes of it goes by that name."""
+_SIGNING_IN: dict[str, Any] = {
+    "type": "oauth2",
+    "description": "People sign in by the service's own page: authorization code with PKCE.",
+    "flows": {
+        "authorizationCode": {
+            # Relative to the document's own address, as its server is.
+            "authorizationUrl": "auth/authorize",
+            "tokenUrl": "auth/oauth/token",
+            "refreshUrl": "auth/oauth/token",
+            "scopes": {
+                "openid": "An ID token, and GET /auth/userinfo.",
+                "profile": "With openid: the names of the person.",
+            },
+        }
+    },
+}
+
+
 class Conventions(BasePlugin):
     """What the document says of an operation without its view having to: its id, its permission in words."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        # Where people sign in here, a client gets tokens in that way, too.
+        self._ways: list[dict[str, list[str]]] = [{OAUTH2: []}] if settings.issuer is not None else []
 
     def path_helper(
         self,
@@ -254,6 +283,8 @@ class Conventions(BasePlugin):
         """Complete the operations of a path."""
         for method, operation in (operations or {}).items():
             operation.setdefault("operationId", operation_id(method, path or ""))
+            if operation.get("security"):
+                operation["security"] = [*operation["security"], *self._ways]
             _show_example(operation, documentation("examples").get(f"{method.upper()} {path}", {}))
             if operation.get("security", True) and is_extension(method.upper(), path or ""):
                 # Parameters of a query that it does not know.

@@ -1,18 +1,39 @@
-"""Pages for a browser in place of JSON: without scripts, and with no style but their own."""
+"""Pages for a browser in place of JSON: without scripts, and with no style but their own.
+
+Pages with a form show a picture of ours at most. What a form has sent is taken from our own page alone
+(`read_own_form`): nothing of another site can sign anybody in.
+"""
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode
+from functools import lru_cache
 from hashlib import sha256
 from secrets import token_urlsafe
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import Response, render_template, request
 
+from school_service.core.errors import Forbidden
+
 HTML = "text/html"
+FORM = "application/x-www-form-urlencoded"
+FORM_LIMIT = 64 * 1024  # bytes
 _SHOWN = ("application/json", HTML)  # the first, where both will do
 _NO_SCRIPTS = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+# No form-action: with 'self' Chromium drops a redirect to another site that answers a form.
+_FORM_POLICY = (
+    "default-src 'none'; img-src 'self'; style-src {style}; base-uri 'none'; frame-ancestors 'none'"
+)
+_FORM_FIELDS = (
+    ("X-Frame-Options", "DENY"),
+    # With no-referrer Chromium says of every form that it comes from nowhere: `Origin: null`.
+    ("Referrer-Policy", "same-origin"),
+    ("X-Robots-Tag", "noindex"),
+)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 _STYLE = re.compile("<style>(.*?)</style>", re.DOTALL)
 
 
@@ -25,6 +46,54 @@ def show_page(template: str, **values: Any) -> Response:
     """Answer a page; its template gets the values, and a `nonce` for its style."""
     nonce = token_urlsafe(16)
     return _page(render_template(template, nonce=nonce, **values), f"'nonce-{nonce}'")
+
+
+def show_form(template: str, *, status: int = 200, **values: Any) -> Response:
+    """Answer a page with a form; its template gets the values, and a `nonce` for its style."""
+    nonce = token_urlsafe(16)
+    response = Response(render_template(template, nonce=nonce, **values), status, mimetype=HTML)
+    response.headers["Content-Security-Policy"] = _FORM_POLICY.format(style=f"'nonce-{nonce}'")
+    response.headers.extend(_FORM_FIELDS)
+    return response
+
+
+class ForeignForm(Forbidden):
+    """A form was sent by a page of another site, or nobody can tell by which."""
+
+
+def read_own_form(public_url: str) -> dict[str, str]:
+    """Read the fields of a form that a page of this service has sent; one that is there twice counts as left out.
+
+    Raises ForeignForm, and RequestEntityTooLarge beyond FORM_LIMIT.
+    """
+    if not sent_by_own_page(public_url):
+        raise ForeignForm("The form was not sent by a page of this service.")
+    request.max_content_length = FORM_LIMIT
+    if request.mimetype != FORM:
+        return {}
+    return {name: values[0] for name, values in request.form.lists() if len(values) == 1}
+
+
+def sent_by_own_page(public_url: str) -> bool:
+    """Tell whether a page of this service has sent the request, as its browser says.
+
+    Browsers say so in Sec-Fetch-Site or, on a network without TLS, in Origin alone, which is then that of
+    `public_url`.
+    """
+    site = request.headers.get("Sec-Fetch-Site")
+    if site is not None:
+        return site == "same-origin"
+    return request.headers.get("Origin") == origin_of(public_url)
+
+
+@lru_cache(maxsize=8)
+def origin_of(address: str) -> str:
+    """Write the origin of an address as browsers do: in lower case, without the port that its scheme has."""
+    parts = urlsplit(address)
+    host = parts.hostname or ""
+    host = f"[{host}]" if ":" in host else host
+    port = "" if parts.port in (None, _DEFAULT_PORTS.get(parts.scheme)) else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}"
 
 
 def show_error(error: Response, template: str) -> Response:

@@ -6,6 +6,7 @@ with `read_model` is compiled once.
 
 from __future__ import annotations
 
+from binascii import a2b_base64
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -44,6 +45,13 @@ def _rows_as_json() -> Any:
 def _one(query: Query) -> ClauseElement:
     row = cast(_row_as_json(), Text).label("body")
     return select(row, literal_column("NULL::boolean").label("empty")).select_from(query.subquery("answer"))
+
+
+def _content(query: Query) -> ClauseElement:
+    content = func.encode(literal_column("answer.content"), literal_column("'base64'"))
+    return select(content.label("body"), literal_column("NULL::boolean").label("empty")).select_from(
+        query.subquery("answer")
+    )
 
 
 def _required(name: str) -> Any:
@@ -130,6 +138,12 @@ def render_one(read: Query | BoundQuery, *, without_null: str | None = None) -> 
     """
     found = _render(read, _one if without_null is None else _one_without_null(without_null))
     return None if found.empty else found.portions[0]
+
+
+def render_bytes(read: Query | BoundQuery) -> bytes | None:
+    """Read the bytes in `content`, the column of the single row of a read model; None where there is no row."""
+    found = _render(read, _content)
+    return None if found.empty else a2b_base64(found.portions[0])
 
 
 def render_list(read: Query | BoundQuery) -> Rendered:

@@ -11,12 +11,20 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import orjson
 from cachetools import LRUCache, TTLCache
+from flask import has_request_context
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 
 from school_service.auth.login_throttle import hash_username
-from school_service.auth.principal import InvalidSchoolHeader, Principal, VerifiedToken
+from school_service.auth.principal import (
+    InvalidSchoolHeader,
+    LinkGone,
+    NotLinked,
+    Principal,
+    VerifiedToken,
+)
 from school_service.auth.tokens import TokenVerifier
 from school_service.config import Settings
 from school_service.core.database import (
@@ -37,8 +45,10 @@ from school_service.core.permissions import Permission
 from school_service.core.reach import REFUSED, CallersRelations, Own, Reach
 from school_service.core.shares import Shares
 from school_service.web import idempotency
-from school_service.web.client_address import client_address, take_told_address
+from school_service.web.client_address import client_address, service_address, take_told_address
 from school_service.web.current import current_request
+from school_service.web.linked_accounts import LinkedAccounts, account_of_identity
+from school_service.web.rendering import render_one
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
 from tenants.connections.sessions import bind_sessions, transaction
@@ -74,7 +84,8 @@ class AppState:
 
     `user_state` is the SELECT of a user's state in its school: a row with `permissions` and `own_permissions` (arrays
     of text), `name`, `session_number`, `must_change_password` and the user's relations, or no row where the user does
-    not exist any more; its parameters are the user's id, twice, the moment, and whether relations are asked for.
+    not exist any more; its parameters are the user's id, twice, the moment, whether relations are asked for, and the
+    token's session, issuer and subject: `session_number` is -1 where the session, or the link, is not there any more.
     `audit_insertion` writes the statement that adds entries to the audit log, and its
     parameters. `binding_options` hold for every transaction.
     """
@@ -91,28 +102,45 @@ class AppState:
     # As they were read last, for when the registry can't be read.
     _last_known: LRUCache[UUID, School] = field(default_factory=lambda: LRUCache(SCHOOL_CACHE_SIZE))
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    linked_accounts: LinkedAccounts = field(default_factory=LinkedAccounts)
     # The permissions that a user has for the whole school, and all that they have.
     _own_users: dict[UUID, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
 
-    def remember(self, principal: Principal) -> None:
-        """Remember of a user who has permissions that are OWN which others they have; forget who has none."""
-        user_id, known = principal.user_id, self._own_users
-        if user_id is None or not (principal.own_permissions or user_id in known):
+    def remember(
+        self, user_id: UUID, principal: Principal, state: Mapping[str, Any], *, in_any_case: bool = False
+    ) -> None:
+        """Remember of a user who has permissions that are OWN, or `in_any_case`, which others they have.
+
+        Forget who has none. All that their roles say counts, also where the token has less of it.
+        """
+        known = self._own_users
+        worth_it = in_any_case or bool(state["own_permissions"])
+        if not (worth_it or user_id in known):
             return
         with self._lock:
             known.pop(user_id, None)
-            if principal.own_permissions:
-                known[user_id] = principal.permissions, principal.permissions | principal.own_permissions
+            if worth_it:
+                permissions, own_permissions = principal.permissions, principal.own_permissions
+                if principal.token.ceiling is not None:
+                    permissions = frozenset(state["permissions"])
+                    own_permissions = frozenset(state["own_permissions"])
+                known[user_id] = permissions, permissions | own_permissions
                 if len(known) > OWN_USERS_REMEMBERED:
                     del known[next(iter(known))]
 
-    def guess_own(self, user_id: UUID | None, permissions: tuple[Permission, ...]) -> bool:
-        """Guess whether a user has these permissions as OWN, by what was so in their last request here."""
+    def guess_own(
+        self, user_id: UUID | None, permissions: tuple[Permission, ...], *, for_every_user: bool = False
+    ) -> bool:
+        """Guess whether a user has these permissions as OWN, by what was so in their last request here.
+
+        With `for_every_user`, whether they have them at most as OWN.
+        """
         known = None if user_id is None else self._own_users.get(user_id)
         if known is None:
             return False
         for_school, all_of_them = known
-        return not for_school.issuperset(permissions) and all_of_them.issuperset(permissions)
+        has_any = for_every_user or all_of_them.issuperset(permissions)
+        return has_any and not for_school.issuperset(permissions)
 
     def known_school(self, authorization: str, header: str | None) -> str | None:
         """Name the school of a request by its headers Authorization and X-SCHOOL-ID, without asking a server.
@@ -197,7 +225,9 @@ class Access(NamedTuple):
     A user whose own id is in the path needs no permission and, `with_given_password`, is let in although they must
     change their password first. The user who, by their state, is the student `own_student`, or a guardian of theirs,
     needs none. `own` says what the view means for who has the permissions, and not all of them for the whole school;
-    with `mine` it means that for every user.
+    with `mine` it means that for every user. `for_signing_in`: a token that is for signing in alone will do.
+    `for_every_user`: a user who has not the permissions for the whole school needs none of them, and gets what `own`
+    means.
     """
 
     permissions: tuple[Permission, ...]
@@ -205,6 +235,8 @@ class Access(NamedTuple):
     own_student: UUID | None = None
     own: Own = REFUSED
     mine: bool = False
+    for_signing_in: bool = False
+    for_every_user: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,26 +259,110 @@ def run_in_request_scope(
     audited: bool = False,
     answers_token: bool = False,
     snapshot: bool = False,
+    unlinked: bool = False,
+    reads: bool = False,
 ) -> Any:
     """Run a view in its request's school: one transaction, committed once, after the answer is rendered.
 
+    The user of an outside token may be known by a link alone, which is looked up, and once more where it proves to be
+    gone; `unlinked`: the view is for a token whose identity is linked to nobody. Raises NotLinked.
     The principal is judged by `access` before the view's work; `own_user` is the id in the path of the user who is let
     in by it, `own_student` that of the student whose user is. Any error rolls back. A POST that has an Idempotency-Key
     is done once, unless it `answers_token`. GET runs read-only, and in one round trip where the view returns a read
-    model; unless it is `audited`: then it writes to the audit log. With `snapshot` all its statements see one moment of
-    the database. Raises Busy where the school has its share of requests.
+    model; unless it is `audited`: then it writes to the audit log. A POST that `reads` runs so, too. With `snapshot`
+    all its statements see one moment of the database. Raises Busy where the school has its share of requests.
     """
     state, environ, known = app_state(), current_request().environ, context_globals().__dict__
     known["token"] = token = authenticate(state, environ)
     school_id = token.choose_school(environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
-    read_only = environ["REQUEST_METHOD"] in {"GET", "HEAD"} and not audited
+    run = partial(
+        _run_as,
+        view,
+        school_id=school_id,
+        access=access,
+        own_user=own_user,
+        own_student=own_student,
+        audited=audited,
+        answers_token=answers_token,
+        snapshot=snapshot,
+        reads=reads,
+    )
+    if token.identity is None or unlinked:
+        return run(token)
+    try:
+        return run(_linked(token, school_id, anew=False))
+    except LinkGone:
+        if "principal" in known:
+            # It was there when the request began, and what that has done can't be done again.
+            raise
+        return run(_linked(token, school_id, anew=True))
+
+
+def _linked(token: VerifiedToken, school_id: UUID, *, anew: bool) -> VerifiedToken:
+    """Find the user of an outside token in a school by its identity; `anew`: not by what is remembered.
+
+    Raises NotLinked.
+    """
+    state, identity = app_state(), token.identity
+    if identity is None:
+        raise RuntimeError("The token has no identity that can be linked.")
+    account = None if anew else state.linked_accounts.find(school_id, identity)
+    if account is None:
+        with state.shares.of(school_id):
+            account = _account_of(identity, school_id)
+        state.linked_accounts.remember(school_id, identity, account)
+    if account is None:
+        raise NotLinked
+    context_globals().token = linked = token.of_linked(account)
+    return linked
+
+
+def _account_of(identity: tuple[str, str], school_id: UUID) -> UUID | None:
+    """Read which account of a school an identity is linked to, in one round trip; None where it is to none."""
+    binding = SchoolBinding(school_id, read_only=True)
+    with _in_context(binding, None, partial(_read_text, binding)):
+        try:
+            found = render_one(account_of_identity(*identity))
+        except DBAPIError as error:
+            _find_reason(error, school_id)
+            raise
+    return None if found is None else UUID(orjson.loads(found)["user_id"])
+
+
+def _read_text(binding: SchoolBinding, text: Text) -> Texts:
+    """Read in a school for whoever asks, once more where the school has been moved."""
+    reading, options = Reading(*text(None)), app_state().binding_options
+    try:
+        return read(engine_of(binding.school_id), binding, options, reading)
+    except SchoolElsewhere:
+        forget_engine(binding.school_id)
+        return read(engine_of(binding.school_id), binding, options, reading)
+
+
+def _run_as(
+    view: Callable[[], Any],
+    token: VerifiedToken,
+    *,
+    school_id: UUID,
+    access: Access,
+    own_user: UUID | None,
+    own_student: UUID | None,
+    audited: bool,
+    answers_token: bool,
+    snapshot: bool,
+    reads: bool,
+) -> Any:
+    """Run a view for the bearer of a token; the arguments are those of `run_in_request_scope`."""
+    state, environ, known = app_state(), current_request().environ, context_globals().__dict__
+    read_only = (environ["REQUEST_METHOD"] in {"GET", "HEAD"} or reads) and not audited
     if access.mine and token.user_id is None:
         access = access._replace(mine=False)
-    binding = token.bind_to(school_id, state.user_state, read_only=read_only, relations=access.mine)
+    relations = access.mine or access.for_every_user
+    binding = token.bind_to(school_id, state.user_state, read_only=read_only, relations=relations)
     if snapshot:
         binding = replace(binding, snapshot=True)
     if own_user is not None and own_user == token.user_id:
-        access = Access((), access.with_given_password)
+        access = Access((), access.with_given_password, for_signing_in=access.for_signing_in)
     elif own_user is not None and access.with_given_password:
         access = access._replace(with_given_password=False)
     if own_student is not None and token.user_id is not None:
@@ -274,14 +390,65 @@ def run_in_request_scope(
         if token.own:
             raise NotAuthenticated("The token's client has no grant any more.") from None
         raise
-    except DBAPIError as error:
-        if _SCHEMA_CHANGED.fullmatch(sqlstate(error) or ""):
-            # A table may have been made anew: the next request asks for it.
-            forget_engine(school_id)
+    except NotAuthenticated:
+        # A function that waited for a table which a migration has written anew finds it empty: there is no user then.
+        if token.user_id is not None:
             _recheck_school(school_id)
-        if is_unreachable(error):
-            # The next request asks where the school is now; where nobody can say, it is where it was.
-            forget_engine(school_id)
+        raise
+    except DBAPIError as error:
+        _find_reason(error, school_id)
+        raise
+
+
+def _find_reason(error: DBAPIError, school_id: UUID) -> None:
+    """Find out whether a statement failed because of what has become of its school; raises the registry's refusal."""
+    if _SCHEMA_CHANGED.fullmatch(sqlstate(error) or ""):
+        # A table may have been made anew: the next request asks for it.
+        forget_engine(school_id)
+        _recheck_school(school_id)
+    if is_unreachable(error):
+        # The next request asks where the school is now; where nobody can say, it is where it was.
+        forget_engine(school_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ActingClient:
+    """A client, or a page, as the one who acts for a person who is not signed in yet."""
+
+    actor: str
+
+    @property
+    def actor_name(self) -> str:
+        """Its id."""
+        return self.actor
+
+
+@contextmanager
+def acting_as_client(
+    client_id: str | None, school_id: UUID, *, page: str = ""
+) -> Iterator[Mapping[str, Any]]:
+    """Work in a school in one transaction for a person who is not signed in yet, by a client whose grant covers it.
+
+    Yields the client's grant as it is now, with its session number and whether it is public. Where no client led there,
+    the `page` acts. All who do so in a school have a share of requests together, which takes nothing of the share of
+    others. Raises Busy beyond it, ClientUnknown, SchoolForbidden, UnknownSchool, SchoolSuspended, SchoolUpgrading.
+    """
+    state, known = app_state(), context_globals()
+
+    def admit(_grant: Mapping[str, Any] | None) -> None:
+        context = request_context()
+        context.principal = known.principal = ActingClient(client_id or page)
+        context.request_id = request_id()
+        context.address = client_address()
+
+    try:
+        with state.shares.of(("not signed in", school_id)) as waited:
+            if waited:
+                known.waited_for_share = waited
+            with in_transaction(SchoolBinding(school_id, client=client_id), admit) as grant:
+                yield grant or {}
+    except DBAPIError as error:
+        _find_reason(error, school_id)
         raise
 
 
@@ -298,21 +465,27 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
         take_told_address()
     context.address = client_address()
     context.reach = None
+    if token.is_for_signing_in and not access.for_signing_in:
+        raise Forbidden("The token says who has signed in, and is for nothing else.")
     if not access.with_given_password:
         principal.require_own_password()
     if state is None or token.user_id is None:
         principal.require(access.permissions)
         return False
-    app_state().remember(principal)
-    if access.own_student is not None and _is_kin(access, state):
+    app_state().remember(token.user_id, principal, state)
+    lacks_some = not all(map(principal.may, access.permissions))
+    if access.own_student is not None and lacks_some and _is_kin(access, state):
         return False
     if not access.mine:
         if all(map(principal.has, access.permissions)):
             return False
-        if access.own.refused:
+        if access.for_every_user:
+            app_state().remember(token.user_id, principal, state, in_any_case=True)
+        elif access.own.refused:
             principal.require(access.permissions)
         context_globals().by_own = True
-    principal.require_own(access.permissions)
+    if not access.for_every_user:
+        principal.require_own(access.permissions)
     context.relations = CallersRelations.of(state)
     context.reach = _reach_of(access)
     return True
@@ -403,7 +576,10 @@ class _Reading:
         if self._binding.state is not None and not self._judged:
             access, token = self._access, self._token
             by_own = access.mine or (
-                not access.own.refused and app_state().guess_own(token.user_id, access.permissions)
+                not access.own.refused
+                and app_state().guess_own(
+                    token.user_id, access.permissions, for_every_user=access.for_every_user
+                )
             )
             sql, parameters = text(_reach_of(access) if by_own else None)
             condition, its_parameters = token.condition(
@@ -412,7 +588,11 @@ class _Reading:
                 own_student=access.own_student,
                 by_own=by_own,
                 mine=access.mine,
+                for_every_user=access.for_every_user,
+                for_signing_in=access.for_signing_in,
             )
+            if token.link is not None:
+                condition = f"caller.session_number >= 0 AND ({condition})"
             reading = Reading(sql, parameters, condition, its_parameters)
             found = read(self._engine, self._binding, self._options, reading)
             if self._admit(found.state) == by_own:
@@ -467,16 +647,7 @@ def reading_without_token(school_id: UUID) -> Iterator[bool]:
     if found is None:
         raise UnknownSchool("There is no school that can be entered.")
     binding = SchoolBinding(found, read_only=True)
-
-    def read_there(text: Text) -> Texts:
-        reading = Reading(*text(None))
-        try:
-            return read(engine_of(found), binding, options, reading)
-        except SchoolElsewhere:
-            forget_engine(found)
-            return read(engine_of(found), binding, options, reading)
-
-    with _in_context(binding, None, read_there):
+    with _in_context(binding, None, partial(_read_text, binding)):
         yield found == school_id
 
 
@@ -508,6 +679,12 @@ def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterat
             raise
 
 
+def _service_address() -> str:
+    """The address of the service in links: where people find it, else that of the request; empty outside of one."""
+    public_url = app_state().settings.public_url
+    return public_url or (service_address() if has_request_context() else "")
+
+
 class _in_context:  # noqa: N801 - reads as a function; a generator would cost each request several times as much
     """Sets the request context, and ends the transaction, if there is one, when the block is left."""
 
@@ -521,7 +698,9 @@ class _in_context:  # noqa: N801 - reads as a function; a generator would cost e
         if known.get("request_context") is not None:
             raise SchoolChosen("A transaction is under way: its school can't be changed.")
         load_school = partial(app_state().school, self._binding.school_id)
-        context = RequestContext(self._binding, load_school, admit=self._admit, read=self._read)
+        context = RequestContext(
+            self._binding, load_school, admit=self._admit, read=self._read, service_address=_service_address
+        )
         self._known, known["request_context"] = known, context
         return context
 

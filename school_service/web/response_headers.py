@@ -36,6 +36,10 @@ EXPOSED = (
 PREFLIGHT_MAX_AGE = 7200  # seconds: the most that Chromium stores one
 
 
+NO_PAGE = r"/(?!auth/(?:authorize\Z|logout\Z|invitation\Z|[^/]+/invitation/))"
+"""What scripts of other origins may read: all but the pages on which people sign in."""
+
+
 def answer_fields(origins: Sequence[str], origin: str | None) -> dict[str, str]:
     """Make the header fields that let a page read an answer which is made without the application.
 
@@ -62,6 +66,7 @@ def register(app: Flask, origins: Sequence[str]) -> None:
     every = ALL_ORIGINS in origins
     CORS(
         app,
+        resources=NO_PAGE,
         origins=ALL_ORIGINS if every else [re.compile(rf"{re.escape(origin)}\Z") for origin in origins],
         methods=METHODS,
         expose_headers=EXPOSED,

@@ -40,7 +40,7 @@ from tenants.exceptions import BackupRefused, SchoolDeleting
 from tenants.operator_log import record_operation
 from tenants.pg_programs import find_program, run_program
 from tenants.progress import Progress, no_progress
-from tenants.registry.schools import School, lock_school, schema_name
+from tenants.registry.schools import School, lock_school, record_backup, schema_name
 from tenants.tenancy import Tenancy
 
 # The rows are all of the tables', or an error; and the file is in UTF-8.
@@ -89,6 +89,7 @@ def back_up(
         with open_archive(file, reading_keys) as written:
             moment.compare(written)
         with tenancy.admin.begin() as log:
+            record_backup(log, school_id, manifest.created_at, manifest.sha256)
             record_operation(
                 log, tenancy, school_id, "backup", new={"file": path.name, "sha256": manifest.sha256}
             )
@@ -161,7 +162,7 @@ class _Moment:
         """Describe a script of so many bytes, with this SHA-256, as its manifest does."""
         record = self._school.as_record()
         return Manifest(
-            program=self._tenancy.version,
+            program=self._tenancy.program,
             created_at=self._taken_at,
             school={
                 "id": record["id"],

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy.exc import DBAPIError
 
@@ -21,6 +22,7 @@ from tenants.tenancy import Tenancy
 
 # Names sort as their moments do.
 _MOMENT = "%Y%m%dT%H%M%S%fZ"
+_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 _NAME = re.compile(r"[0-9]{8}T[0-9]{12}Z\.zip", re.ASCII)
 
 
@@ -121,6 +123,18 @@ def _remove_older(newest: Path, keep: int, report: BackupReport) -> None:
         raise BackupRefused(
             f"{newest} was made, but older files can't be removed: {error.strerror or error}."
         ) from None
+
+
+def newest_backups(folder: Path) -> dict[UUID, Path]:
+    """Find the newest file of each school in a folder of such backups; raises BackupRefused."""
+    found: dict[UUID, Path] = {}
+    with readable_errors("read"):
+        for own in folder.iterdir():
+            if _ID.fullmatch(own.name) and own.is_dir():
+                newest = max((path for path in own.iterdir() if _is_backup(path)), default=None)
+                if newest is not None:
+                    found[UUID(own.name)] = newest
+    return found
 
 
 def _is_backup(path: Path) -> bool:

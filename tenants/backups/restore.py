@@ -177,12 +177,18 @@ def _compare(manifest: Manifest, connection: Connection, schema: str) -> None:
 
 
 def _finish(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> School:
-    """Bring a restored school to the newest revision, and let the serving login in."""
+    """Bring a restored school to the newest revision, without what must not be restored; let the serving login in."""
     newest = head(tenancy.history)
     behind = row["revision"] != newest
     if behind:
         execute_script(connection, ";\n".join(upgrade_statements(row["revision"], newest, tenancy.history)))
-    execute_script(connection, "SET LOCAL ROLE NONE")
+    schema = schema_name(row["id"])
+    emptied = [
+        f"DELETE FROM {quote_identifier(schema)}.{quote_identifier(table)}"  # noqa: S608 -- names of the metadata
+        for table in table_columns(connection, schema)
+        if table in tenancy.not_restored
+    ]
+    execute_script(connection, ";\n".join([*emptied, "SET LOCAL ROLE NONE"]))
     # The grants once more: the migrations may have made tables.
     placing = tenancy.placement.placing_statements(schema_name(row["id"]))
     last = [*placing, *grant_statements(tenancy, row["id"])]

@@ -80,7 +80,7 @@ STATEMENTS_REMEMBERED = 2_000  # the same of statements that read; there are som
 # is no error to PostgreSQL, which would log it with the whole batch.
 _CLIENT_STATE = """
 SELECT entered.refusal, coalesce(c.all_permissions, false) AS all_permissions,
-    coalesce(c.permissions, '{{}}') AS permissions, c.session_number, c.tells_addresses{switch}
+    coalesce(c.permissions, '{{}}') AS permissions, c.session_number, c.tells_addresses, c.is_public{switch}
 FROM registry.enter_as_client(%s, %s::text[], %s, %s) AS entered (refusal)
     LEFT JOIN {grant}
 """
@@ -98,11 +98,12 @@ SELECT body, empty FROM ({query}) AS answer WHERE (SELECT {condition} FROM calle
 class SchoolBinding:
     """What a transaction is bound to: a school, read-only or not, and which state of the principal to read with it.
 
-    `client` names a client that must not be revoked and, where `granted`, whose grant must cover the school. `state` is
-    a SELECT run inside the school, with `state_parameters`; its row is the user's state. Without it the state is the
-    client's: its permissions and session number, of the registry (none where there is no such client).
-    With `reading` the binding is of that statement alone, and not of a transaction to come. `snapshot`: all statements
-    of the transaction see what was committed when it began (REPEATABLE READ).
+    `client` names a client that must not be revoked and, where `granted`, whose grant must cover the school; with
+    `client_session` it must be there, and its session number must be this one. `state` is a SELECT run inside the
+    school, with `state_parameters`; its row is the user's state. Without it the state is the client's: its permissions
+    and session number, of the registry (none where there is no such client). With `reading` the binding is of that
+    statement alone, and not of a transaction to come. `snapshot`: all statements of the transaction see what was
+    committed when it began (REPEATABLE READ).
     """
 
     school_id: UUID
@@ -113,6 +114,7 @@ class SchoolBinding:
     state_parameters: tuple[Any, ...] = ()
     reading: Reading | None = None
     snapshot: bool = False
+    client_session: int | None = None
 
     def to_read(self, reading: Reading) -> SchoolBinding:
         """Make the binding of one statement that reads, in place of a transaction to come."""
@@ -125,6 +127,7 @@ class SchoolBinding:
             self.state_parameters,
             reading,
             self.snapshot,
+            self.client_session,
         )
 
 
@@ -166,18 +169,20 @@ def binding_batch(begin: str, binding: SchoolBinding, options: BindingOptions) -
         # The grant is read as the login, the switch comes last: the school's role can't see the registry.
         batch = _client_batch(begin, binding.school_id, options)
         return batch, (*located, *school, binding.client, binding.granted, binding.client)
-    checked = () if binding.client is None else (binding.client,)
-    batch = _batch(begin, binding.school_id, options, is_client_checked=bool(checked))
+    checked: tuple[Any, ...] = () if binding.client is None else (binding.client,)
+    if checked and binding.client_session is not None:
+        checked = (*checked, binding.client_session)
+    batch = _batch(begin, binding.school_id, options, len(checked))
     last, parameters = _last_statement(binding)
     return batch if last is None else f"{batch};\n{last}", (*located, *checked, *school, *parameters)
 
 
 @lru_cache(SCHOOLS_REMEMBERED)
-def _batch(begin: str, school_id: UUID, options: BindingOptions, *, is_client_checked: bool) -> str:
-    """Write the statements that begin in a school as its role."""
+def _batch(begin: str, school_id: UUID, options: BindingOptions, checked: int) -> str:
+    """Write the statements that begin in a school as its role; a client is checked by so many parameters."""
     statements = _settings(begin, options)
-    if is_client_checked:
-        statements.append("SELECT registry.refuse_revoked(%s)")
+    if checked:
+        statements.append(f"SELECT registry.refuse_revoked({', '.join(['%s'] * checked)})")
     statements += ["SELECT registry.enter(%s, %s::text[], NULL)", _search_path(school_id)]
     if options.roles:
         statements.append(f'SET LOCAL ROLE "{schema_name(school_id)}"')

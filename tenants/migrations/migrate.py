@@ -44,6 +44,7 @@ from tenants.provisioning.ownership import (
     schema_owner,
     table_grants,
 )
+from tenants.registry.installation import check_installed
 from tenants.registry.schools import failed_migrations, schema_name, schools, schools_to_lock
 from tenants.tenancy import Tenancy
 
@@ -214,10 +215,12 @@ def migrate_schools(
 
     A school that fails stays as it is; why is stored in the registry, and the others go on. Once `stop` is set,
     what is under way is finished and nothing new begun. The steps of `progress` are the schools to migrate.
-    Raises UnknownSchool.
+    Raises UnknownSchool; NotInstalled where the registry is not at this program's revision, before any school is
+    touched.
     """
     begun = time.monotonic()
     with tenancy.admin.connect() as connection:
+        check_installed(connection)
         found = list_migration_states(connection, tenancy)
     if school_id is not None:
         found = [school for school in found if school.id == school_id]

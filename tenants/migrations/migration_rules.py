@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import migrations.tenant
 from tenants.driver_errors import first_line
 from tenants.migrations.migration_sql import (
     TENANT,
@@ -62,10 +63,18 @@ _WHY = {
     "default": "PostgreSQL computes no defaults: ids and times are bound by the program",
     "concurrently": "an index can't be made CONCURRENTLY within a transaction",
     "insert-values": "rows are inserted from rows that are there: a school being created has none, and is seeded",
+    "expand": "programs of the release before serve it (SERVED_BY_EARLIER): it only adds, and writes no table anew",
     "offline": "the SQL can't be written without a database",
     "unreadable": "the SQL can't be read",
     "baseline": "baseline.sql is not what the migrations amount to; run: school-service tenants baseline",
 }
+
+# What programs of the release before would notice; a table that is written anew is empty to whoever waits for it inside
+# of a function.
+_NARROWS = re.compile(
+    r"\bDROP (TABLE|COLUMN|FUNCTION)\b|\bRENAME\b|\bSET NOT NULL\b|\bADD CONSTRAINT\b|\bCREATE UNIQUE INDEX\b"
+    r"|\bALTER (COLUMN )?\S+ (SET DATA )?TYPE\b|\bADD (COLUMN )?.*\bGENERATED ALWAYS AS\b"
+)
 
 _CONSTRAINT_WORDS = {"PRIMARY", "UNIQUE", "CHECK", "REFERENCES", "FOREIGN", "EXCLUDE"}
 _SERIAL = {"SERIAL", "BIGSERIAL", "SMALLSERIAL", "SERIAL2", "SERIAL4", "SERIAL8"}
@@ -120,11 +129,24 @@ class Finding:
         return _WHY[self.rule]
 
 
+def _narrowing(revision: str, texts: Sequence[str]) -> Iterator[Finding]:
+    """Find what a migration that only adds does not do; of tables that it makes itself it may do anything."""
+    made: set[str] = set()
+    for text in texts:
+        words = " ".join(text.split())
+        name = re.match(r'(?:CREATE TABLE|ALTER TABLE|CREATE UNIQUE INDEX \S+ ON) "?(\w+)', words, re.I)
+        if name and words.upper().startswith("CREATE TABLE"):
+            made.add(name[1])
+        elif _NARROWS.search(words.upper()) and not (name and name[1] in made):
+            yield Finding(revision, "expand", first_line(text))
+
+
 def check_migrations(folder: Path = TENANT) -> list[Finding]:
     """Judge every revision of a history, and its baseline; needs no database."""
     found: list[Finding] = []
     written: list[str] = []
     tables: set[str] = set()
+    expands = False
     for step in migration_scripts(folder=folder):
         try:
             texts = script_statements(step)
@@ -133,6 +155,9 @@ def check_migrations(folder: Path = TENANT) -> list[Finding]:
             found.append(Finding(step.revision, rule, first_line(f"{type(error).__name__}: {error}")))
         else:
             found += _findings(step.revision, texts, tables)
+            if expands:
+                found += _narrowing(step.revision, texts)
+            expands = expands or step.revision in migrations.tenant.SERVED_BY_EARLIER
             written += texts
     is_written = not any(finding.rule in {"unreadable", "offline"} for finding in found)
     return [*found, *_baseline_findings(folder, written, tables, comparable=is_written)]

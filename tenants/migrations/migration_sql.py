@@ -112,6 +112,17 @@ def head(folder: Path = TENANT) -> str:
     return baseline(folder)[0]
 
 
+@cache
+def registry_revisions() -> tuple[str, ...]:
+    """List the revisions of the registry, the first of all first."""
+    return tuple(revisions(history("registry")))
+
+
+def registry_head() -> str:
+    """Name the newest revision of the registry."""
+    return registry_revisions()[-1]
+
+
 def served_revisions() -> tuple[str, ...]:
     """List the revisions of a school's schema that this program's code can work with."""
     return (head(), *ALSO_SERVED)

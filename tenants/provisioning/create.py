@@ -17,7 +17,15 @@ from tenants.driver_errors import constraint_names, sqlstate
 from tenants.exceptions import AlreadyExists, NotInstalled, TenancyError
 from tenants.migrations.migration_sql import baseline
 from tenants.provisioning.ownership import table_grants
-from tenants.registry.schools import School, find_school, lacks_registry, schema_name, school_id_of
+from tenants.registry.schools import (
+    SHORT_NAME_TAKEN,
+    UNIQUE_SHORT_NAME,
+    School,
+    find_school,
+    lacks_registry,
+    schema_name,
+    school_id_of,
+)
 from tenants.tenancy import Administrator, SeedRows, Tenancy
 
 register_uuid()
@@ -142,6 +150,8 @@ def creation_refusal(error: DBAPIError, school_id: UUID) -> TenancyError | None:
     violated = constraint_names(error) if state == "23505" else ()
     if "pk_schools" in violated:
         return AlreadyExists(f"A school with the id {school_id} exists already.")
+    if UNIQUE_SHORT_NAME in violated:
+        return AlreadyExists(SHORT_NAME_TAKEN)
     if state in {"42710", "42P06"} or "pg_authid_rolname_index" in violated:
         # Roles belong to the server, not to the database.
         return AlreadyExists(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Boolean, Connection, delete, func, select, update
+from sqlalchemy import Boolean, Connection, Row, delete, func, select, update
 from sqlalchemy import insert as plain_insert
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
@@ -23,11 +23,39 @@ class UnknownClient(TenancyError):
     """No client has this id, or it has been revoked."""
 
 
+class NoSecret(TenancyError):
+    """A public client has no secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeoplesOptions:
+    """What a client has for the people who sign in by it; nobody does by one without redirect URIs.
+
+    `name` is what they are shown, by default the id. `is_public`: it has no secret. `user_permissions` are what a token
+    of theirs may do at most: None what their roles allow, none nothing but signing in. A session ends after `idle_days`
+    without use, and after `session_days`.
+    """
+
+    name: str | None = None
+    is_public: bool = False
+    redirect_uris: tuple[str, ...] = ()
+    post_logout_uris: tuple[str, ...] = ()
+    user_permissions: tuple[str, ...] | None = None
+    idle_days: int = 14
+    session_days: int = 90
+
+    def as_row(self) -> dict[str, Any]:
+        """The columns of the registry."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class Client:
     """A grant: the schools a client may enter and what it may do there, unless its token says so itself.
 
-    `tells_addresses`: the addresses are believed that it tells of its end users.
+    `tells_addresses`: the addresses are believed that it tells of its end users. `of_people` is what it has for them.
     """
 
     id: str
@@ -37,6 +65,7 @@ class Client:
     permissions: tuple[str, ...]
     revoked: bool
     tells_addresses: bool = False
+    of_people: PeoplesOptions = PeoplesOptions()
 
     def as_record(self) -> dict[str, Any]:
         """The client as an operator sees it, ready for JSON."""
@@ -46,6 +75,7 @@ class Client:
             "permissions": "all" if self.all_permissions else list(self.permissions),
             "revoked": self.revoked,
             "tells_addresses": self.tells_addresses,
+            **self.of_people.as_row(),
         }
 
 
@@ -58,21 +88,23 @@ def create_client(
     permissions: Collection[str] = (),
     all_permissions: bool = False,
     tells_addresses: bool = False,
+    of_people: PeoplesOptions = PeoplesOptions(),
 ) -> str:
-    """Grant a client its schools and permissions; return its secret, which is stored nowhere.
+    """Grant a client its schools and permissions; return its secret, which is stored nowhere; a public one's is empty.
 
     The secret has 256 random bits, so one round of SHA-256 guards it as well as a slow hash would.
     The id of a client that was revoked can be granted anew; no token of before is valid then. Raises AlreadyExists,
     UnknownSchool.
     """
-    secret = secrets.token_urlsafe(32)
+    secret = _new_secret(of_people)
     grant = {
-        "secret_hash": _hashed(secret),
+        "secret_hash": _hashed(secret) if secret else None,
         "all_schools": all_schools,
         "all_permissions": all_permissions,
         "permissions": sorted(set(permissions)),
         "tells_addresses": tells_addresses,
         "created_at": now(),
+        **of_people.as_row(),
     }
     granted = (
         insert(clients)
@@ -104,45 +136,60 @@ def list_clients(connection: Connection) -> list[Client]:
     ):
         links.setdefault(client_id, []).append(school_id)
     rows = connection.execute(select(clients).order_by(clients.c.id))
-    return [
-        Client(
-            id=row.id,
-            all_schools=row.all_schools,
-            schools=tuple(links.get(row.id, ())),
-            all_permissions=row.all_permissions,
-            permissions=tuple(row.permissions),
-            revoked=row.revoked_at is not None,
-            tells_addresses=row.tells_addresses,
-        )
-        for row in rows
-    ]
+    return [_client_of(row, links.get(row.id, ())) for row in rows]
 
 
 def rotate_secret(connection: Connection, client_id: str, *, end_tokens: bool = False) -> str:
     """Give a client another secret and return it; the one before ends. Raises UnknownClient.
 
-    Its tokens go on until they expire, unless `end_tokens`.
+    Its tokens, and those of the people who signed in by it, go on until they expire, unless `end_tokens`. A public
+    client gets no secret: its tokens can be ended, and the secret is empty. Raises NoSecret where they are not.
     """
-    secret = secrets.token_urlsafe(32)
-    changed = connection.execute(
+    client = find_client(connection, client_id)
+    if client.of_people.is_public and not end_tokens:
+        raise NoSecret(f"The client {client_id} is public: it has no secret. --end-tokens ends its tokens.")
+    secret = _new_secret(client.of_people)
+    hashed = {"secret_hash": _hashed(secret)} if secret else {}
+    connection.execute(
         update(clients)
-        .where(clients.c.id == client_id, clients.c.revoked_at.is_(None))
-        .values(secret_hash=_hashed(secret), session_number=clients.c.session_number + int(end_tokens))
+        .where(clients.c.id == client_id)
+        .values(**hashed, session_number=clients.c.session_number + int(end_tokens))
     )
-    if changed.rowcount == 0:
-        raise UnknownClient(f"No client {client_id}, or it is revoked.")
     return secret
 
 
-def let_tell_addresses(connection: Connection, client_id: str, allowed: bool) -> None:
-    """Let a client tell the addresses of its end users, or no more, from its next request on. Raises UnknownClient."""
-    changed = connection.execute(
-        update(clients)
-        .where(clients.c.id == client_id, clients.c.revoked_at.is_(None))
-        .values(tells_addresses=allowed)
-    )
-    if changed.rowcount == 0:
+def find_client(connection: Connection, client_id: str) -> Client:
+    """Find a client that is not revoked, and lock it; without its schools. Raises UnknownClient."""
+    row = connection.execute(
+        select(clients).where(clients.c.id == client_id, clients.c.revoked_at.is_(None)).with_for_update()
+    ).one_or_none()
+    if row is None:
         raise UnknownClient(f"No client {client_id}, or it is revoked.")
+    return _client_of(row, ())
+
+
+def change_client(
+    connection: Connection,
+    client_id: str,
+    *,
+    tells_addresses: bool | None = None,
+    of_people: Mapping[str, Any] | None = None,
+) -> str:
+    """Change what is given of a client, from its next request on; `of_people` are members of PeoplesOptions.
+
+    Its tokens stay as they are, and so does its secret: a client that becomes public has none any more, and of one that
+    no longer is it is returned; else what is returned is empty. Raises UnknownClient.
+    """
+    before = find_client(connection, client_id).of_people
+    options = replace(before, **(of_people or {}))
+    values, secret = options.as_row(), ""
+    if options.is_public != before.is_public:
+        secret = _new_secret(options)
+        values["secret_hash"] = _hashed(secret) if secret else None
+    if tells_addresses is not None:
+        values["tells_addresses"] = tells_addresses
+    connection.execute(update(clients).where(clients.c.id == client_id).values(**values))
+    return secret
 
 
 def revoke_client(connection: Connection, client_id: str) -> None:
@@ -165,6 +212,26 @@ def check_secret(connection: Connection, client_id: str, secret: str) -> bool:
     return connection.execute(select(matches)).scalar_one()
 
 
+class TokenClient(NamedTuple):
+    """What the token endpoint knows of a client."""
+
+    id: str
+    is_public: bool
+    session_number: int
+    idle_days: int
+    session_days: int
+    post_logout_uris: list[str]
+
+
+def find_token_client(connection: Connection, client_id: str) -> TokenClient | None:
+    """Find a client that is not revoked, as it is now; None where there is none."""
+    columns = [clients.c[name] for name in TokenClient._fields]
+    row = connection.execute(
+        select(*columns).where(clients.c.id == client_id, clients.c.revoked_at.is_(None))
+    ).one_or_none()
+    return None if row is None else TokenClient(*row)
+
+
 def token_claims(connection: Connection, client_id: str) -> tuple[int, list[UUID]]:
     """Read what a client's token says: its session number, and the schools that it is granted by name.
 
@@ -183,6 +250,29 @@ def token_claims(connection: Connection, client_id: str) -> tuple[int, list[UUID
     )
     rows = connection.execute(query).all()
     return (rows[0].session_number if rows else 0), [row.school_id for row in rows if row.school_id]
+
+
+def _client_of(row: Row[Any], schools: Iterable[UUID]) -> Client:
+    names = (field.name for field in fields(PeoplesOptions))
+    options = {name: _as_tuple(getattr(row, name)) for name in names}
+    return Client(
+        id=row.id,
+        all_schools=row.all_schools,
+        schools=tuple(schools),
+        all_permissions=row.all_permissions,
+        permissions=tuple(row.permissions),
+        revoked=row.revoked_at is not None,
+        tells_addresses=row.tells_addresses,
+        of_people=PeoplesOptions(**options),
+    )
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _new_secret(options: PeoplesOptions) -> str:
+    return "" if options.is_public else secrets.token_urlsafe(32)
 
 
 def _hashed(secret: str) -> str:

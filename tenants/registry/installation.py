@@ -8,17 +8,18 @@ from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
 from psycopg2.extensions import encrypt_password
-from sqlalchemy import Connection, text, update
+from sqlalchemy import Connection, select, text, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import ProgrammingError
 
+import migrations.registry
+import migrations.tenant
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.exceptions import NotInstalled, UnfitLogin
-from tenants.migrations.migration_sql import history
+from tenants.migrations.migration_sql import head, history, registry_head, registry_revisions
 from tenants.provisioning.create import login_grants
-from tenants.registry.schools import clients, installation, list_schools
+from tenants.registry.schools import also_served, clients, installation, list_schools
 from tenants.tenancy import Tenancy
 
 # Any constant: two operators who install at the same moment do so one after the other.
@@ -89,7 +90,7 @@ def install(tenancy: Tenancy, *, password_policy: str | None = None) -> bool:
     with _exclusive(tenancy) as connection:
         created = connection.execute(text("SELECT to_regclass('registry.revision') IS NULL")).scalar_one()
         execute_script(connection, "CREATE SCHEMA IF NOT EXISTS registry")
-        _upgrade(connection)
+        _upgrade(connection, tenancy.release)
         if created:
             connection.execute(update(installation).values(password_policy=password_policy))
         tenancy.reference(connection)
@@ -145,23 +146,71 @@ def _exclusive(tenancy: Tenancy) -> Iterator[Connection]:
 
 
 def check_installed(connection: Connection) -> None:
-    """See that the registry is there, readable to this login and of this version; raises NotInstalled."""
+    """See that the registry is there, readable to this login, and of a revision that this program works with.
+
+    That is its own, or a later one whose release says that programs of before go on. Raises NotInstalled, which says
+    what to do.
+    """
     try:
-        found = connection.execute(text("SELECT version_num FROM registry.revision")).scalars().all()
+        found = _read_revision(connection)
     except ProgrammingError:
         raise NotInstalled from None
-    if found != [ScriptDirectory(str(history("registry"))).get_current_head()]:
-        raise NotInstalled
+    if found == registry_head():
+        return
+    if found is None or found in registry_revisions():
+        raise NotInstalled(
+            f"The registry is at the revision {found}, and this program needs {registry_head()}. "
+            "Run: school-service tenants init"
+        )
+    goes_on = select(also_served).where(
+        also_served.c.revision == found, also_served.c.served_by == registry_head()
+    )
+    if connection.execute(goes_on).first() is None:
+        raise _newer(connection, found)
 
 
-def _upgrade(connection: Connection) -> None:
+def _read_revision(connection: Connection) -> str | None:
+    found: str | None = connection.execute(
+        text("SELECT version_num FROM registry.revision")
+    ).scalar_one_or_none()
+    return found
+
+
+def _newer(connection: Connection, revision: str) -> NotInstalled:
+    """Say of a registry that this program does not know which release it needs."""
+    release = connection.execute(select(installation.c.release)).scalar_one_or_none()
+    return NotInstalled(
+        f"The registry is at the revision {revision}, and this program knows {registry_head()} and older ones. "
+        f"Use release {release or 'that made it'} or a newer one, or restore what was backed up before the update "
+        '(docs/operators.md, "Going back").'
+    )
+
+
+def _upgrade(connection: Connection, release: str) -> None:
+    """Bring the registry to the newest revision, and note the release that did."""
+    created = connection.execute(text("SELECT to_regclass('registry.revision') IS NULL")).scalar_one()
+    before = None if created else _read_revision(connection)
+    if before is not None and before not in registry_revisions():
+        raise _newer(connection, before)
+    _run_migrations(connection)
+    if before != registry_head():
+        connection.execute(update(installation).values(release=release))
+    pairs = [
+        *(
+            {"revision": registry_head(), "served_by": earlier}
+            for earlier in migrations.registry.SERVED_BY_EARLIER
+        ),
+        *({"revision": head(), "served_by": earlier} for earlier in migrations.tenant.SERVED_BY_EARLIER),
+    ]
+    if pairs:
+        connection.execute(insert(also_served).on_conflict_do_nothing(), pairs)
+
+
+def _run_migrations(connection: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(history("registry")).replace("%", "%%"))
     config.attributes["connection"] = connection
-    try:
-        command.upgrade(config, "head")
-    except CommandError as error:
-        raise NotInstalled(f"The registry is of a version that this program does not know: {error}") from None
+    command.upgrade(config, "head")
 
 
 def _database(connection: Connection) -> str:

@@ -6,6 +6,7 @@ statements stand by themselves and are never joined with a school's tables.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -32,10 +33,11 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from tenants.driver_errors import sqlstate
-from tenants.exceptions import NotInstalled, SchoolDeleting, UnknownSchool
+from tenants.driver_errors import constraint_names, sqlstate
+from tenants.exceptions import AlreadyExists, NotInstalled, SchoolDeleting, UnknownSchool
 from tenants.placement import Placement
 
 # No such table, schema, function or column; permission denied.
@@ -48,6 +50,9 @@ NAMING_CONVENTION = {
     "fk": "fk_%(table_name)s_%(column_0_N_name)s",
     "pk": "pk_%(table_name)s",
 }
+
+SHORT_NAME = re.compile("[a-z0-9][a-z0-9-]{1,38}[a-z0-9]")
+"""What people name a school by; no two have the same."""
 
 metadata = MetaData(schema="registry", naming_convention=NAMING_CONVENTION)
 
@@ -67,9 +72,15 @@ schools = Table(
     Column("deletion", String(20)),
     Column("backup", Text),
     Column("website", Text),
+    # By which people name the school when they sign in.
+    Column("short_name", String(40), unique=True),
+    CheckConstraint(f"short_name ~ '^{SHORT_NAME.pattern}$'", name="short_name"),
     CheckConstraint("status IN ('active', 'suspended')", name="status"),
     CheckConstraint("deletion IN ('closed', 'begun')", name="deletion"),
 )
+
+UNIQUE_SHORT_NAME = "uq_schools_short_name"
+SHORT_NAME_TAKEN = "Another school has this short name."
 
 clients = Table(
     "clients",
@@ -85,6 +96,17 @@ clients = Table(
     Column("session_number", Integer, nullable=False, server_default="0"),
     # Whether the addresses are believed that it tells of its end users.
     Column("tells_addresses", Boolean, nullable=False, server_default="false"),
+    # By which people sign in: it has addresses to which they are led back. A public one has no secret.
+    Column("redirect_uris", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("post_logout_uris", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("name", String(120)),
+    Column("is_public", Boolean, nullable=False, server_default="false"),
+    # What a person's token by it may do at most; null: what their roles allow, none: nothing but signing in.
+    Column("user_permissions", ARRAY(Text)),
+    Column("idle_days", Integer, nullable=False, server_default="14"),
+    Column("session_days", Integer, nullable=False, server_default="90"),
+    CheckConstraint("idle_days BETWEEN 1 AND 365", name="idle_days"),
+    CheckConstraint("session_days BETWEEN 1 AND 365", name="session_days"),
 )
 
 client_schools = Table(
@@ -106,6 +128,15 @@ failed_migrations = Table(
     Column("failed_at", DateTime(timezone=True), nullable=False),
 )
 
+# At most one for a school, that of the newest backup that was complete, and was read again.
+backups = Table(
+    "backups",
+    metadata,
+    Column("school_id", ForeignKey(schools.c.id, ondelete="CASCADE"), primary_key=True),
+    Column("taken_at", DateTime(timezone=True), nullable=False),
+    Column("sha256", String(64), nullable=False),
+)
+
 # One row, made with the registry: what tells this installation from every other, and which new passwords it takes where
 # no setting says it (None: any).
 PASSWORD_POLICIES = (ANY_PASSWORD, STRICT_PASSWORDS) = ("any", "strict")
@@ -116,7 +147,18 @@ installation = Table(
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("password_policy", Text),
+    # The release that brought the registry to its revision.
+    Column("release", Text),
     CheckConstraint(f"password_policy IN {PASSWORD_POLICIES}", name="password_policy"),
+)
+
+
+# Programs that serve the revision `served_by`, of a school or of the registry, serve `revision`, too.
+also_served = Table(
+    "also_served",
+    metadata,
+    Column("revision", String(40), primary_key=True),
+    Column("served_by", String(40), primary_key=True),
 )
 
 
@@ -141,6 +183,7 @@ class School:
     deletion: str | None = None
     backup: str | None = None
     website: str | None = None
+    short_name: str | None = None
 
     @property
     def schema(self) -> str:
@@ -219,6 +262,16 @@ def schools_to_lock(connection: Connection) -> Table:
     return schools if placement is None else placement.schools_to_lock(connection, schools)
 
 
+def record_backup(connection: Connection, school_id: UUID, taken_at: datetime, sha256: str) -> None:
+    """Remember a school's backup as its newest, within the connection's transaction."""
+    values = {"school_id": school_id, "taken_at": taken_at, "sha256": sha256}
+    connection.execute(
+        insert(backups)
+        .values(values)
+        .on_conflict_do_update(index_elements=[backups.c.school_id], set_=values)
+    )
+
+
 def installation_id(connection: Connection) -> UUID:
     """Read the id of the installation, the same for all its processes. Raises NotInstalled."""
     found: UUID = _of_installation(connection, installation.c.id)
@@ -247,15 +300,21 @@ def list_schools(connection: Connection) -> list[School]:
 
 
 def change_school(connection: Connection, school_id: UUID, **values: Any) -> School:
-    """Change status or name of a school, within the connection's transaction.
+    """Change status, name or details of a school, within the connection's transaction.
 
+    Raises AlreadyExists where another school has the short name.
     Raises UnknownSchool, and SchoolDeleting where parts of it are gone already.
     """
     if lock_school(connection, school_id).deletion == "begun":
         raise SchoolDeleting(
             f"The school {school_id} is being deleted: parts of it are gone. Run delete again."
         )
-    connection.execute(update(schools).where(schools.c.id == school_id).values(**values))
+    try:
+        connection.execute(update(schools).where(schools.c.id == school_id).values(**values))
+    except IntegrityError as error:
+        if UNIQUE_SHORT_NAME not in constraint_names(error):
+            raise
+        raise AlreadyExists(SHORT_NAME_TAKEN) from None
     return find_school(connection, school_id)
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from school_service.auth.tokens import issue_client_token
-from tenants.registry.clients import let_tell_addresses
+from tenants.registry.clients import change_client
 from tests.conftest import PASSWORD
 
 HEADER = "X-End-User-Address"
@@ -21,7 +21,7 @@ def front_end(api, app, tenancy, grant, place):
         client_id, _ = grant(**({"school_ids": [place.id], "permissions": ["read:users"]} | grants))
         if tells:
             with tenancy.admin.begin() as connection:
-                let_tell_addresses(connection, client_id, True)
+                change_client(connection, client_id, tells_addresses=True)
         with app.app_context():
             key = app.extensions["school-service"].verifier.key
             token = issue_client_token(key, client_id, [place.id])["access_token"]
@@ -101,6 +101,6 @@ def test_it_may_be_let_and_forbidden(front_end, tenancy):
     caller = front_end()
     assert wrong(caller, 11, "203.0.113.5")[429] == 1
     with tenancy.admin.begin() as connection:
-        let_tell_addresses(connection, caller.client_id, False)
+        change_client(connection, caller.client_id, tells_addresses=False)
 
     assert wrong(caller, 12, "203.0.113.7") == {401: 1, 429: 11}

@@ -55,6 +55,7 @@ def verbs(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["clients", "rotate", CLIENT]),
         (0, ["clients", "revoke", CLIENT]),
         (0, ["tenants", "backup", SCHOOL, archive]),
+        (0, ["tenants", "verify"]),
         (0, ["tenants", "restore", archive, "--id", str(uuid4())]),
         (0, ["serve", "--port", "0"]),
         (0, ["tenants", "delete", SCHOOL, "--yes", "--no-backup"]),

@@ -205,11 +205,10 @@ class Running:
 
     @property
     def log(self) -> list[dict[str, Any]]:
-        return [
-            json.loads(line)
-            for line in self.err.read_text(encoding="utf-8").splitlines()
-            if line.startswith("{")
-        ]
+        written = self.err.read_text(encoding="utf-8")
+        # A line that is being written at this moment has no end yet.
+        whole = written[: written.rfind("\n") + 1]
+        return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
 
     def wait_for(self, find: Callable[[], Found | None], what: str) -> Found:
         def look() -> Found | None:

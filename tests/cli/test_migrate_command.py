@@ -15,7 +15,7 @@ from tenants.migrations.migration_sql import head
 from tests.cli.program import DEADLINE, PROGRAM, environment, run, running
 from tests.factories import UNKNOWN_ID
 from tests.postgres import addresses
-from tests.tenants.installations import emptied, installation
+from tests.tenants.installations import emptied, execute, installation
 from tests.tenants.migrations.histories import later_history, path_of_program, small_history
 from tests.tenants.migrations.upgrades import (
     CHANGE,
@@ -188,6 +188,32 @@ def test_without_a_registry_the_operator_is_told_what_to_do(server, tmp_path):
 
     assert (done.returncode, done.stdout) == (1, "")
     assert "Run: school-service tenants init" in done.stderr
+
+
+def test_before_the_registry_is_upgraded_it_says_so_and_marks_nothing_as_failed(
+    here, migrate, settings, tmp_path
+):
+    """As where `tenants init` of a new release was forgotten, or the program is the one of before."""
+    (school,) = make_schools(here, 1)
+    found = execute(here.admin_url, "SELECT version_num FROM registry.revision")[0][0]
+    try:
+        for revision, words in (
+            (
+                "r0001",
+                f"at the revision r0001, and this program needs {found}. Run: school-service tenants init",
+            ),
+            ("r9999", f"at the revision r9999, and this program knows {found} and older ones. Use release "),
+        ):
+            execute(here.admin_url, "UPDATE registry.revision SET version_num = %s", (revision,))
+            done = migrate()
+            assert (done.returncode, done.stdout) == (1, "")
+            assert words in done.stderr
+            assert len(done.stderr.splitlines()) == 1
+    finally:
+        execute(here.admin_url, "UPDATE registry.revision SET version_num = %s", (found,))
+    assert execute(here.admin_url, "SELECT count(*) FROM registry.failed_migrations") == [(0,)]
+    assert level(here, school) == "0"
+    assert migrate().returncode == 0
 
 
 def test_a_newer_school_is_named_and_left_alone(here, origin, history, settings, tmp_path):

@@ -181,6 +181,13 @@ def test_the_id_of_a_revoked_client_can_be_granted_anew_and_revives_no_token(pri
         "permissions": ["read:users"],
         "revoked": False,
         "tells_addresses": False,
+        "name": None,
+        "is_public": False,
+        "redirect_uris": [],
+        "post_logout_uris": [],
+        "user_permissions": None,
+        "idle_days": 14,
+        "session_days": 90,
     }
 
 
@@ -325,6 +332,13 @@ def test_clients_are_listed_with_their_grants(cli):
         "permissions": ["read:users", "write:users"],
         "revoked": False,
         "tells_addresses": False,
+        "name": None,
+        "is_public": False,
+        "redirect_uris": [],
+        "post_logout_uris": [],
+        "user_permissions": None,
+        "idle_days": 14,
+        "session_days": 90,
     }
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from school_service import __version__
 from school_service.cli import program
+from tenants.migrations.migration_sql import head, registry_head
 from tests.cli.program import PROGRAM, run
 
 pytestmark = pytest.mark.program
@@ -226,7 +227,15 @@ def test_a_database_without_a_registry_is_said_in_one_line(cli, installed):
 
 def test_the_program_itself_ends_with_these_statuses(folder):
     version = run("--version", cwd=folder, command=PROGRAM)
-    assert (version.returncode, version.stdout) == (0, f"school-service {__version__}\n")
+    assert (version.returncode, version.stdout.splitlines()) == (
+        0,
+        [
+            f"school-service {__version__}",
+            "commit    unknown",
+            f"registry  {registry_head()}",
+            f"schools   {head()}",
+        ],
+    )
     wrong = run("tenants", "list", cwd=folder, settings={"DATABASE_URL": "no address"}, command=PROGRAM)
     assert (wrong.returncode, wrong.stdout) == (1, "")
     assert wrong.stderr.startswith("Error: DATABASE_URL is no database address")

@@ -50,12 +50,16 @@ def test_what_goes_along_is_what_the_keys_say():
         "cohorts": {"assessments", "batches"},
         "cohort_subjects": {"assessments", "subject_enrollments"},
         "metrics": {"metric_scores"},
+        "registers": {"marks"},
         "permissions": {"role_permissions"},
         "promotion_rules": {"promotion_rule_subjects"},
         "roles": {"role_permissions"},
         "students": {"student_guardians"},
         "terms": {"assessments", "term_calendars"},
-        "users": {"contacts", "user_roles"},
+        "users": {
+            *("contacts", "invitations", "user_identities"),
+            *("user_photos", "user_roles", "user_sessions"),
+        },
     }
 
 

@@ -13,7 +13,10 @@ import sys
 import sysconfig
 import tempfile
 from contextlib import closing, contextmanager
+from datetime import date, datetime, timedelta
 from pathlib import Path
+from urllib.parse import urlencode
+from zoneinfo import ZoneInfo
 
 import psycopg2
 import pytest
@@ -130,9 +133,10 @@ def assert_is_filled(service, token, school):
         return service.ok("GET", path, token=token, school=school["id"])
 
     sessions = get("/sessions")
+    this = year_of_session()
     assert {session["name"]: session["current"] for session in sessions} == {
-        "2024/2025": False,
-        "2025/2026": True,
+        f"{this - 1}/{this}": False,
+        f"{this}/{this + 1}": True,
     }
     assert all(len(get(f"/terms?session_id={session['id']}")) == 3 for session in sessions)
     assert [room["name"] for room in get("/classrooms")] == [
@@ -160,12 +164,41 @@ def assert_is_filled(service, token, school):
     assert categories == {"CA1", "CA2", "CA3", "EXAM"}
     assert_the_first_term_is_complete(get, sessions)
     assert_two_classes_are_published(get)
+    assert_classes_are_called(get)
     people = get("/users?pageSize=1000")["data"]
     assert sum(bool(person["roles"]) for person in people) >= 5
     assert any(not person["last_name"].isascii() for person in people)
     login = service.ok("POST", "/users/login", token=token, school=school["id"], body=school["admin"])
     assert login["user"]["school"]["name"] == school["name"]
     assert login["user"]["school"]["address"]
+
+
+def today():
+    """The day of the sample schools."""
+    return datetime.now(ZoneInfo("Africa/Lagos")).date()
+
+
+def year_of_session():
+    """The year in which the session began that today is in: on the second Monday of September."""
+    first = date(today().year, 9, 8)
+    first += timedelta(days=-first.weekday() % 7)
+    return today().year - (today() < first)
+
+
+def assert_classes_are_called(get):
+    """Registers of half a term, as far as the term has come, but for two of today."""
+    missing = get(f"/registers/missing?date={today()}")
+    assert len(missing) == 2
+    assert {one["state"] for one in missing} == {"NOT_TAKEN"}
+    days = get(f"/attendance/days?date={today()}")
+    assert sum(one["state"] == "SUBMITTED" for one in days) == len(days) - 2 > 0
+    month = get(f"/school-days?from={today() - timedelta(days=30)}&to={today()}")
+    term = month[-1]["term"]["id"]
+    first = next(day["date"] for day in month if day["term"]["id"] == term)
+    assert get(f"/registers/missing?from={first}&to={today()}") == missing
+    sums = [one for day in days for one in get(f"/attendance/summary?term={term}&batch={day['batch']}")]
+    assert sum(one["opened"] for one in sums) > 0
+    assert 0 < sum(one["absent"] for one in sums) < 0.2 * sum(one["opened"] for one in sums)
 
 
 def assert_every_field_is_shown(records):
@@ -248,7 +281,7 @@ def assert_a_year_has_graduated(get, school):
     assert len(graduates) >= 10
     assert [one["id"] for one in graduates] == list(range(1, len(graduates) + 1))
     assert {(one["graduation_class"], one["school"]) for one in graduates} == {
-        ("SSS 3 2024/2025", school["name"])
+        (f"SSS 3 {year_of_session() - 1}/{year_of_session()}", school["name"])
     }
     assert get("/students?status=GRADUATED&pageSize=1")["total"] == len(graduates)
 
@@ -259,6 +292,8 @@ def assert_is_printed(demo):
     line = next(line for line in demo.printed.splitlines() if line.startswith("curl "))
     token = line.partition("Bearer ")[2].partition("'")[0]
     assert token in demo.printed.splitlines()
+    assert f"  Sign in     {demo.base_url}/docs" in demo.printed
+    assert_people_sign_in(demo)
     # A report card that is verified at the address that is printed, without a token.
     verified = next(line for line in demo.printed.splitlines() if "/verify/" in line).split()[1]
     assert demo.ok("GET", verified.removeprefix(demo.base_url))["state"] == "CURRENT"
@@ -270,6 +305,25 @@ def assert_is_printed(demo):
         school = line.partition("X-SCHOOL-ID: ")[2].partition("'")[0]
         path = line.rpartition(demo.base_url)[2].strip("'")
         assert demo.ok("GET", path, token=token, school=school)["total"] >= 60
+
+
+def assert_people_sign_in(demo):
+    """The docs page and the sample app are registered, and a school is found by its short name."""
+    for client_id, uri in (
+        ("docs", f"{demo.base_url}/docs/oauth2-redirect.html"),
+        ("example", "http://127.0.0.1:8080/"),
+    ):
+        asked = {
+            "client_id": client_id,
+            "redirect_uri": uri,
+            "response_type": "code",
+            "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+            "code_challenge_method": "S256",
+        }
+        for school, shown in ({}, "Unity High School"), ({"school": "unity-high"}, "Password"):
+            page = demo.request("GET", f"/auth/authorize?{urlencode({**asked, **school})}")
+            assert page.status == 200
+            assert shown in page.data.decode()
 
 
 def json_texts(value):

@@ -246,7 +246,7 @@ def running(
 
 
 NAMES = ["nginx", "caddy"]
-PATH, SEVERAL = "Below a path", "Several processes"
+PATH, SEVERAL = "Below a path", "Several machines"
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -303,7 +303,10 @@ def test_the_clients_address_is_handed_on_and_not_what_it_says_itself(proxy):
     assert proxy.request(headers=forged).json()["headers"]["X-Forwarded-For"] == "127.0.0.1"
 
 
-@pytest.mark.parametrize("path", ["/docs", "/verify/a-school/a-code?page=1"])
+@pytest.mark.parametrize(
+    "path",
+    ["/docs", "/verify/a-school/a-code?page=1", "/auth/invitation", "/auth/a-school/invitation/a-code"],
+)
 def test_who_comes_to_a_page_without_tls_is_sent_to_tls(proxy, path):
     answer = proxy.plain.request("GET", path, headers={"Host": NAME}, redirect=False)
 
@@ -311,7 +314,9 @@ def test_who_comes_to_a_page_without_tls_is_sent_to_tls(proxy, path):
     assert answer.headers["Location"] == f"https://{NAME}{path}"
 
 
-@pytest.mark.parametrize("path", ["/users", "/users/login", "/", "/docs/x", "/auth/oauth/token", "/verify"])
+@pytest.mark.parametrize(
+    "path", ["/users", "/users/login", "/", "/docs/x", "/auth/oauth/token", "/auth/authorize", "/verify"]
+)
 def test_whatever_else_comes_without_tls_is_refused(proxy, path):
     for method in ("GET", "POST"):
         answer = proxy.plain.request(method, path, headers={"Host": NAME}, redirect=False)
@@ -326,7 +331,10 @@ def test_who_has_no_token_is_refused_after_some_and_who_has_one_goes_on(proxy):
     assert answers[200] >= 50
     assert answers[429] > 0
     assert answers[200] + answers[429] == 150
-    assert proxy.request(headers={"Authorization": "Bearer x"}).status == 200
+    authorized = {"Authorization": "Bearer x"}
+    assert proxy.request(headers=authorized).status == 200
+    for path in ("/auth/a/invitation/secret-code", "/auth/authorize?state=secret-code"):
+        assert proxy.request(path=path, headers=authorized).status == 200
     for name in ("access.log", "error.log"):
         written = proxy.folder / name
         assert "secret-code" not in (written.read_text(encoding="utf-8") if written.exists() else "")
@@ -378,6 +386,8 @@ def test_a_certificate_authority_finds_its_proof_without_tls(proxy, acme):
         ("/schools/docs", "/docs"),
         ("/schools/students?search=Ad%C3%A0", "/students?search=Ad%C3%A0"),
         ("/schools/auth/oauth/token", "/auth/oauth/token"),
+        ("/schools/auth/authorize?state=a%20b", "/auth/authorize?state=a%20b"),
+        ("/schools/auth/a-school/invitation/a-code", "/auth/a-school/invitation/a-code"),
         ("/.well-known/oauth-authorization-server/schools", "/.well-known/oauth-authorization-server"),
         (
             "/.well-known/oauth-authorization-server/schools/auth",

@@ -23,6 +23,8 @@ from school_service.web.schemas import Schema
 
 # What is answered without a read model, and why.
 WITHOUT_READ_MODEL = {
+    "UserSessionSchema": "names of clients come from the registry, and which session is the caller's from the token",
+    "InvitationCodeSchema": "codes are known to nobody but the service, while it makes them",
     "DeletedSchema": "the id of a record that is there no more",
     "HealthSchema": "found out by the view",
     "LifeSchema": "said by the view",
@@ -36,11 +38,17 @@ WITHOUT_READ_MODEL = {
     "ProviderSchema": "the built-in identity provider's description of itself",
     "NationalitySchema": "rows of the registry, which the service reads",
     "StateSchema": "rows of the registry, which the service reads",
+    "NewVersionSchema": "a publication, in a dry run with what the service finds",
     "LgaSchema": "rows of the registry, which the service reads",
 }
 
 _NAMED = re.compile(r"Read model of (\w+Schema)\b")
-_SOME_VALUES = {"date": "2025-09-08", "email": "adaeze@example.com"}
+_SOME_VALUES = {
+    "hh:mm": "08:15",
+    "date-time": "2025-09-08T08:00:00Z",
+    "date": "2025-09-08",
+    "email": "adaeze@example.com",
+}
 
 
 def modules(*names):

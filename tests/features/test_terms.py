@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import date
 from io import BytesIO
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
+from school_service.core.statements import execute, new_row
+from school_service.features.attendance.models import Mark, Register
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tests.features.results.publications.arms import Arms
 
 
@@ -35,6 +40,25 @@ class School(Arms):
         self.subject = self.subjects[0]["id"]
         self.student = self.students[self.first][0]
         self.paper = self.papers["FIRST", self.subject]
+        self.be_away()
+
+    def be_away(self):
+        """Let the student be away from five lessons of the first term, and days: on whichever day the tests run."""
+        common = {
+            "batch_id": UUID(self.first),
+            "cohort_id": UUID(self.cohort["id"]),
+            "session_id": UUID(self.cohort["session"]),
+            "term_id": UUID(self.terms["FIRST"]["id"]),
+            "state": "SUBMITTED",
+            "version": 1,
+        }
+        lesson = {"part": "LESSON", "period": 1, "cohort_subject_id": UUID(self.subject)}
+        for number in range(5):
+            for kind in ({"part": "DAY"}, lesson):
+                register = new_row(Register, **common, **kind, date=date(2025, 10, 6 + number))
+                mark = {"register_id": register.id, "student_id": UUID(self.student), "version": 1}
+                with self.api.app.app_context(), in_transaction(SchoolBinding(self.api.school)):
+                    execute(register, new_row(Mark, **mark, code="A", kind="ABSENT"))
 
 
 def of_session(school, term):
@@ -42,6 +66,8 @@ def of_session(school, term):
     batch, session = school.first, school.cohort["session"]
     return {
         ("GET", "/assessments"): {"cohort": batch, "subject": school.subject, "term": term},
+        ("GET", "/attendance/chronic"): {"cohort": school.cohort["id"], "term": term},
+        ("GET", "/attendance/summary"): {"batch": batch, "term": term},
         ("GET", "/broadsheets"): {"batch": batch, "term": term},
         ("GET", "/broadsheets/download"): {"batch": batch, "term": term},
         ("GET", "/cohort-subjects/{id}/results"): {"id": school.subject, "term": term},
@@ -51,7 +77,9 @@ def of_session(school, term):
         ("GET", "/metrics/download-sheet"): {"batchId": batch, "term": term, "metric_type": "AFFECTIVE"},
         ("GET", "/publications"): {"term": term, "session": session},
         ("GET", "/report-cards"): {"batch": batch, "term": term},
+        ("GET", "/registers/download"): {"batch": batch, "term": term},
         ("GET", "/scoresheets/{id}/scoresheet"): {"id": school.subject, "term": term},
+        ("GET", "/students/{id}/attendance"): {"id": school.student, "term": term},
         ("GET", "/students/{id}/report-card"): {"id": school.student, "term": term},
         ("GET", "/students/{id}/results"): {"id": school.student, "term": term},
         ("GET", "/submissions"): {"batch": batch, "term": term},

@@ -25,6 +25,9 @@ BANDS = (
     ("A1", 75, "Excellent"), ("B2", 70, "Very Good"), ("B3", 65, "Good"), ("C4", 60, "Credit"), ("C5", 55, "Credit"),
     ("C6", 50, "Credit"), ("D7", 45, "Pass"), ("E8", 40, "Pass"), ("F9", 0, "Fail"),
 )  # fmt: skip
+TEACHERS: tuple[tuple[str, ...], ...] = (
+    ("Mr. Chinedu Okafor",), ("Mrs. Ẹniọlá Adébáyọ̀", "Dr. Ngozi Eze"), (), ("Ms. Amina Bello",),
+)  # fmt: skip
 POINTS = {"CA1": 10, "CA2": 10, "CA3": 20, "EXAM": 60}
 TERMS = ("FIRST", "SECOND", "THIRD")
 NAMES = {"FIRST": "First Term", "SECOND": "Second Term", "THIRD": "Third Term"}
@@ -68,6 +71,7 @@ def subject_result(number: int, name: str, **members: Any) -> dict[str, Any]:
             "name": name,
             "code": name[:3].upper(),
             "elective": False,
+            "teachers": list(TEACHERS[number % len(TEACHERS)]),
         },
         "scores": [
             score(category, points, scores[category], name=name) for category, points in POINTS.items()
@@ -165,6 +169,7 @@ def card(number: int = 12, term: str = "FIRST", **members: Any) -> dict[str, Any
         "verification": True,
         "name_order": "GIVEN_FIRST",
         "signatures": "PICTURES",
+        "show_teachers": False,
         "time_zone": "Africa/Lagos",
     }  # fmt: skip
     return {**made, **members}
@@ -173,7 +178,9 @@ def card(number: int = 12, term: str = "FIRST", **members: Any) -> dict[str, Any
 def first_card(number: int = 12, term: str = "FIRST", **members: Any) -> dict[str, Any]:
     """A card as it was frozen while there was one layout."""
     made = card(number, term, **members)
-    since = ("layout", "class_name", "name_order", "signatures", "time_zone")
+    since = ("layout", "class_name", "name_order", "signatures", "show_teachers", "time_zone")
+    for result in made["subjects"]:
+        result["subject"].pop("teachers")
     return {name: value for name, value in made.items() if name not in since}
 
 

@@ -467,3 +467,15 @@ def test_the_points_of_most_subjects_are_above_the_total():
 def test_a_term_that_is_named_with_its_session_is_not_named_twice():
     assert composed(card(1))["heading"] == "First Term  ·  2025/2026"
     assert composed(card(1, term_name="First Term 2025/2026"))["heading"] == "First Term 2025/2026"
+
+
+def test_who_teaches_a_subject_stands_below_it_where_the_school_shows_that():
+    shown = composed(card(4, show_teachers=True))
+    of_before = card(4)
+    del of_before["show_teachers"]
+
+    assert shown["teachers"] == [
+        ", ".join(result["subject"]["teachers"]) or None for result in card(4)["subjects"]
+    ]
+    assert shown["teachers"][:2] == ["Mrs. Ẹniọlá Adébáyọ̀, Dr. Ngozi Eze", None]
+    assert composed(card(4))["teachers"] == composed(of_before)["teachers"] == []

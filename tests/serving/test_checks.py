@@ -133,3 +133,25 @@ def test_schools_at_a_revision_that_is_still_served_are_not_warned_of(warnings, 
     finally:
         with tenancy.admin.begin() as connection:
             connection.execute(text("UPDATE registry.schools SET revision = :head"), {"head": head()})
+
+
+@pytest.mark.parametrize(
+    ("public_url", "said"),
+    [
+        (None, [(logging.INFO, "PUBLIC_URL is not set")]),
+        ("https://schools.example.org", []),
+        ("http://127.0.0.1:8000", []),
+        ("http://[::1]:8000", []),
+        ("http://school.lan", [(logging.WARNING, "PUBLIC_URL is not https")]),
+    ],
+)
+def test_whether_people_can_sign_in_is_said_once(settings, tenancy, place, caplog, public_url, said):
+    with caplog.at_level(logging.INFO):
+        check(replace(settings, public_url=public_url))
+
+    found = [
+        (record.levelno, record.getMessage())
+        for record in caplog.records
+        if "PUBLIC_URL" in record.getMessage()
+    ]
+    assert [(level, message.split(":")[0]) for level, message in found] == said

@@ -5,14 +5,16 @@ from __future__ import annotations
 import socket
 import threading
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import delete, insert
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -20,6 +22,7 @@ from school_service.app import create_app
 from school_service.core.database import db
 from school_service.core.errors import Busy
 from school_service.core.shares import Shares
+from school_service.printing.printers import NotPrinted
 from school_service.serving import ServingError, monitoring, scraping
 from school_service.serving.monitoring import (
     BUSIEST,
@@ -34,7 +37,7 @@ from school_service.serving.scraping import serve_metrics
 from school_service.web.error_responses import ALL_CAUSES
 from school_service.web.request_log import WAITED
 from tenants.migrations.migration_sql import head, revisions
-from tenants.registry.schools import change_school
+from tenants.registry.schools import backups, change_school, failed_migrations, record_backup
 from tests.client import ApiClient, Document
 from tests.conftest import PASSWORD, dispose, make_place
 from tests.threads import run_concurrently
@@ -245,6 +248,59 @@ def test_schools_are_counted_by_how_far_they_are(metrics, tenancy, own_place):
         assert count("t9999") == {**fewer, "newer": before["newer"] + 1}
     finally:
         assert count(head()) == before
+
+
+def test_failed_migrations_and_the_age_of_backups_are_read_from_the_registry(metrics, tenancy, own_place):
+    school = (str(own_place.id),)
+
+    def look():
+        metrics.database._begun = None
+        return read(metrics)
+
+    before = look()
+    # Without a backup a school is as old as it is.
+    assert 0 < before["backup_age_seconds"][school] < 3600
+    with tenancy.admin.begin() as connection:
+        record_backup(connection, own_place.id, datetime.now(UTC) - timedelta(hours=40), "0" * 64)
+        connection.execute(
+            insert(failed_migrations).values(
+                school_id=own_place.id, revision=head(), error="no", failed_at=datetime.now(UTC)
+            )
+        )
+    try:
+        after = look()
+        assert 40 * 3600 <= after["backup_age_seconds"][school] < 41 * 3600
+        assert after["failed_migrations"][()] == before["failed_migrations"][()] + 1
+        with tenancy.admin.begin() as connection:
+            record_backup(connection, own_place.id, datetime.now(UTC), "1" * 64)
+        assert look()["backup_age_seconds"][school] < 3600
+    finally:
+        with tenancy.admin.begin() as connection:
+            for table in (failed_migrations, backups):
+                connection.execute(delete(table).where(table.c.school_id == own_place.id))
+
+
+def test_what_shares_refuse_and_what_printers_do_is_counted(metrics, measured_app, monkeypatch):
+    printers = measured_app.extensions["printers"]
+    nobody = Shares(1, waiting=0, patience=0, name="printers")
+    with counting(metrics) as added:
+        monkeypatch.setattr(printers, "_turns", nobody)
+        with nobody.of("a"), pytest.raises(Busy):
+            printers.print({}, "a")
+        for error, outcome in ((None, "printed"), (Busy, "too_slow"), (NotPrinted, "failed")):
+
+            def run(_task, error=error):
+                if error:
+                    raise error
+                return b"file"
+
+            monkeypatch.setattr(printers, "_run", run)
+            with suppress(Busy, NotPrinted):
+                assert (printers.print({}, "b"), outcome) == (b"file", "printed")
+
+    assert added["refused_by_shares_total"] == {("printers",): 1}
+    assert added["prints_total"] == {("printed",): 1, ("too_slow",): 1, ("failed",): 1}
+    assert read(metrics)["printers_waiting"] == {(): 0}
 
 
 def test_the_age_of_the_providers_keys(settings, tenancy, metrics):

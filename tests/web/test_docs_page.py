@@ -56,8 +56,40 @@ def serving(app):
         wasyncore.close_all(sockets)
 
 
+SHOWN = {"classrooms", "roles"}  # tags
+
+
+def with_few_operations(app):
+    """The application with a document of a few operations: the browser takes seconds to draw all of them."""
+
+    def shortened(environ, start_response):
+        if not environ["PATH_INFO"].endswith("/openapi.json"):
+            return app(environ, start_response)
+        document = app.test_client().get("/openapi.json").get_json()
+        document["paths"] = {
+            path: each
+            for path, each in document["paths"].items()
+            if SHOWN.issuperset(
+                tag for name, operation in each.items() if name != "parameters" for tag in operation["tags"]
+            )
+        }
+        content = json.dumps(document).encode()
+        start_response(
+            "200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]
+        )
+        return [content]
+
+    return shortened
+
+
 @pytest.fixture
 def address(app):
+    with serving(with_few_operations(app)) as address:
+        yield address
+
+
+@pytest.fixture
+def whole_address(app):
     with serving(app) as address:
         yield address
 
@@ -140,6 +172,19 @@ def narrow(browser, tag):
     write(browser, ".operation-filter-input", tag)
 
 
+def expand(browser, operation):
+    """Press an operation until it is open: the list moves while it is narrowed, and a press may miss it."""
+
+    def opened(_):
+        control = browser.find_element(By.CSS_SELECTOR, f"{operation} .opblock-summary-control")
+        if control.get_attribute("aria-expanded") == "true":
+            return True
+        control.click()
+        return None
+
+    wait(browser, opened)
+
+
 def authorize(browser, token):
     """Enter a token in the dialog, whose button is pressed until it opens: the page scrolls to where a link leads."""
 
@@ -203,7 +248,8 @@ return shown;
 """
 
 
-def test_it_lists_every_operation_without_a_complaint_or_a_foreign_address(browser, address, document):
+def test_it_lists_every_operation_without_a_complaint_or_a_foreign_address(browser, whole_address, document):
+    address = whole_address
     open_page(browser, address)
 
     listed, expected = set(), set(document.operations())
@@ -231,7 +277,7 @@ def test_an_operation_is_tried_with_a_token_and_a_school(browser, address, app, 
     choose_school(browser, str(place.id))
     authorize(browser, place.admin_token)
     narrow(browser, "classrooms")
-    press(browser, f"{listing} .opblock-summary-control")
+    expand(browser, listing)
 
     assert value(browser, f"{listing} tr[data-param-name='X-SCHOOL-ID'] input") == str(place.id)
     assert execute(browser, listing) == "200"
@@ -286,6 +332,7 @@ PREFIX = "/school/api"
 
 def below_prefix(app):
     """The application behind a proxy that takes a prefix away, and has nothing elsewhere."""
+    app = with_few_operations(app)
 
     def proxy(environ, start_response):
         path = environ["PATH_INFO"]

@@ -54,8 +54,10 @@ MATCHED = {
     ("PATCH", "/employees/{id}/nextofkin"): "/employees/{id}/nextofkin",
     ("PATCH", "/settings"): "/settings",
     ("PATCH", "/result-settings"): "/result-settings",
+    ("PATCH", "/attendance-settings"): "/attendance-settings",
     ("PATCH", "/letterhead"): "/letterhead",
     ("DELETE", "/promotions/{id}"): "/promotions/{id}",
+    ("DELETE", "/users/{id}/photo"): "/users/{id}/photo",
     ("PATCH", "/contacts/{id}"): "/contacts",
     ("DELETE", "/contacts/{id}"): "/contacts",
 }

@@ -1,1 +1,1 @@
-"""The built-in identity provider: tokens for machine clients, where no outside provider is configured."""
+"""The built-in identity provider: its token endpoint, keys and description of itself."""

@@ -1,15 +1,24 @@
-"""The built-in identity provider: tokens for machine clients, where no outside provider is configured."""
+"""The built-in identity provider: tokens for machine clients, and who a client is that asks for people's tokens."""
 
 from __future__ import annotations
 
+import threading
 from typing import Any
+
+from cachetools import TTLCache
 
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_client_token
 from school_service.core.database import registry_connection
 from school_service.core.errors import Forbidden, WrongPassword
-from tenants.registry.clients import check_secret, token_claims
+from tenants.registry.clients import TokenClient, check_secret, find_token_client, token_claims
+
+KNOWN_CLIENTS = "token clients"
+"""Where an application has its KnownClients."""
+REMEMBERED = 1_000  # public clients
+SECONDS = 5.0
+_WRONG = "The client or its secret is wrong."
 
 
 def issue_token(
@@ -30,8 +39,59 @@ def issue_token(
         session_number, schools = token_claims(connection, client_id)
         if not check_secret(connection, client_id, client_secret):
             throttle.record_failure(client_id)
-            raise WrongPassword("The client or its secret is wrong.")
+            raise WrongPassword(_WRONG)
         throttle.record_success(client_id)
         if audience != expected_audience:
             raise Forbidden("The client may not have tokens for this audience.")
         return issue_client_token(key, client_id, schools, session_number=session_number)
+
+
+class KnownClients:
+    """The clients that ask for people's tokens, remembered for SECONDS: public ones say who they are, and no more.
+
+    What a grant is decided by, whether the client stands and its session number, is read anew with the binding to the
+    school.
+    """
+
+    def __init__(self) -> None:
+        self._found: TTLCache[str, TokenClient] = TTLCache(REMEMBERED, SECONDS)
+        self._lock = threading.Lock()
+
+    def authenticate(
+        self, *, client_id: str, client_secret: str | None, throttle: LoginThrottle
+    ) -> TokenClient:
+        """Find a client that is who it says: a public one says it alone, the others show their secret.
+
+        Raises WrongPassword, TooManyAttempts.
+        """
+        if client_secret is None:
+            with self._lock:
+                known = self._found.get(client_id)
+            if known is not None:
+                return known
+        else:
+            throttle.check(client_id)
+        with registry_connection() as connection:
+            client = find_token_client(connection, client_id)
+            if client is not None and client_secret is None and client.is_public:
+                with self._lock:
+                    self._found[client_id] = client
+                return client
+            is_right = (
+                client is not None
+                and client_secret is not None
+                and not client.is_public
+                and check_secret(connection, client_id, client_secret)
+            )
+            if client is not None and is_right:
+                return client
+        if client_secret is not None:
+            throttle.record_failure(client_id)
+        raise WrongPassword(_WRONG)
+
+
+def is_public_client(client_id: str) -> bool:
+    """Tell whether there is a public client of this id."""
+    with registry_connection() as connection:
+        client = find_token_client(connection, client_id)
+    return client is not None and client.is_public

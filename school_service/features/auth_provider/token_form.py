@@ -1,12 +1,14 @@
 """Token requests as RFC 6749 has them: a form, HTTP Basic, and errors that OAuth clients understand.
 
-A request in JSON is the interface's own and is read and answered like every other.
+A request in JSON is the interface's own and is read and answered like every other; what a person's code or refresh
+token is exchanged for is asked by a form alone.
 """
 
 from __future__ import annotations
 
 import base64
 import re
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -14,15 +16,26 @@ from flask import Request, Response, request
 
 from school_service.auth.login_throttle import TOKEN_ENDPOINT
 from school_service.core.errors import Invalid, WrongPassword
+from school_service.features.auth_provider import service
 from school_service.web.body_parser import BodyParser
 from school_service.web.error_responses import handle
 from school_service.web.rendering import object_response
 from school_service.web.request_scope import app_state
+from tenants.exceptions import SchoolSuspended
 
 FORM = "application/x-www-form-urlencoded"
 FORM_LIMIT = 64 * 1024  # bytes
 # Section 3.2: what else is sent is not looked at, and none of these may come twice.
 PARAMETERS = ("grant_type", "client_id", "client_secret", "audience", "scope")
+CODE_GRANT, REFRESH_GRANT = PEOPLES_GRANTS = ("authorization_code", "refresh_token")
+"""What people's tokens are asked for with."""
+# The parameters of those, and of a revocation (RFC 7009, section 2.1), beside the client's.
+_OF_PEOPLE = {
+    CODE_GRANT: ("code", "code_verifier", "redirect_uri"),
+    REFRESH_GRANT: ("refresh_token", "scope"),
+    "revocation": ("token", "token_type_hint"),
+}
+_NEEDED = ("code", "code_verifier", "refresh_token", "token")
 REALM = TOKEN_ENDPOINT
 
 # What the service answers elsewhere, as status and error of section 5.2; statuses that are not here stay, and are an
@@ -47,6 +60,15 @@ class TokenFormRefused(Invalid):
         self.error = error
 
 
+@dataclass(frozen=True, slots=True)
+class PeoplesForm:
+    """A form about a person's tokens: the client, with its secret where it gave one, and the parameters."""
+
+    client_id: str
+    client_secret: str | None
+    given: dict[str, str]
+
+
 class TokenRequestParser(BodyParser):
     """Reads a token request, which is JSON or a form."""
 
@@ -66,6 +88,8 @@ def answer_error(error: Exception) -> Response:
     words = [f"{field}: {' '.join(reasons)}" for field, reasons in fields.items()] or [body["message"]]
     if isinstance(error, TokenFormRefused):
         name = error.error
+    elif isinstance(error, SchoolSuspended):
+        name = "temporarily_unavailable"
     form_response = object_response(
         {
             **body,
@@ -87,24 +111,65 @@ def _is_form(req: Request) -> bool:
     return req.mimetype == FORM
 
 
-def _read_form(req: Request) -> dict[str, str]:
-    """Read a form as the members of a token request; a parameter without a value counts as left out."""
-    req.max_content_length = FORM_LIMIT
-    for name in PARAMETERS:
+def peoples_grant() -> str | None:
+    """Tell by which of PEOPLES_GRANTS the form of this request asks for tokens; None for all else."""
+    if app_state().settings.issuer is None or not _is_form(request):
+        return None
+    request.max_content_length = FORM_LIMIT
+    named = request.form.getlist("grant_type")
+    return named[0] if len(named) == 1 and named[0] in PEOPLES_GRANTS else None
+
+
+def read_peoples_form(kind: str) -> PeoplesForm:
+    """Read the form of one of PEOPLES_GRANTS, or of a `revocation`; raises TokenFormRefused and WrongPassword."""
+    if not _is_form(request):
+        raise TokenFormRefused("invalid_request", f"The request must be a form, {FORM}.")
+    request.max_content_length = FORM_LIMIT
+    given = _given(request, ("client_id", "client_secret", *_OF_PEOPLE[kind]))
+    for name in _OF_PEOPLE[kind]:
+        if name in _NEEDED and name not in given:
+            raise TokenFormRefused("invalid_request", f"The parameter {name} is missing.")
+    client_id, client_secret = _client_of(request, given, secret_needed=False)
+    return PeoplesForm(client_id, client_secret, given)
+
+
+def _given(req: Request, parameters: tuple[str, ...]) -> dict[str, str]:
+    """Read the parameters of a form; one without a value counts as left out. Raises TokenFormRefused."""
+    for name in parameters:
         if len(req.form.getlist(name)) > 1:
             raise TokenFormRefused("invalid_request", f"The parameter {name} is given more than once.")
-    given = {name: req.form[name] for name in PARAMETERS if req.form.get(name)}
+    return {name: req.form[name] for name in parameters if req.form.get(name)}
+
+
+def _read_form(req: Request) -> dict[str, str | None]:
+    """Read a form as the members of a token request."""
+    req.max_content_length = FORM_LIMIT
+    given = _given(req, PARAMETERS)
     grant_type = given.get("grant_type")
     if grant_type is None:
         raise TokenFormRefused("invalid_request", "The parameter grant_type is missing.")
     if grant_type != "client_credentials":
-        raise TokenFormRefused("unsupported_grant_type", "The only grant is client_credentials.")
+        others = f", {' and '.join(PEOPLES_GRANTS)}" if app_state().settings.issuer else ""
+        raise TokenFormRefused(
+            "unsupported_grant_type",
+            f"The grants are client_credentials{others}."
+            if others
+            else "The only grant is client_credentials.",
+        )
     if "scope" in given:
         raise TokenFormRefused(
             "invalid_scope",
             "There are no scopes: a token has the permissions of its client's grant. Leave scope out.",
         )
-    client_id, client_secret = _client_of(req, given)
+    try:
+        client_id, client_secret = _client_of(req, given)
+    except WrongPassword:
+        named, secret = _client_of(req, given, secret_needed=False)
+        if secret is None and service.is_public_client(named):
+            raise TokenFormRefused(
+                "unauthorized_client", "A public client has no tokens of its own."
+            ) from None
+        raise
     return {
         "grant_type": grant_type,
         "client_id": client_id,
@@ -114,12 +179,15 @@ def _read_form(req: Request) -> dict[str, str]:
     }
 
 
-def _client_of(req: Request, given: dict[str, str]) -> tuple[str, str]:
-    """Find the client's id and secret, by HTTP Basic or in the form (section 2.3.1)."""
+def _client_of(req: Request, given: dict[str, str], *, secret_needed: bool = True) -> tuple[str, str | None]:
+    """Find the client's id and secret, by HTTP Basic or in the form (section 2.3.1); None where it gave no secret.
+
+    Raises WrongPassword where it has to give one, TokenFormRefused.
+    """
     scheme, _, credentials = req.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "basic":
-        if "client_id" in given and "client_secret" in given:
-            return given["client_id"], given["client_secret"]
+        if "client_id" in given and ("client_secret" in given or not secret_needed):
+            return given["client_id"], given.get("client_secret")
         raise WrongPassword("The client must authenticate, by HTTP Basic or client_id and client_secret.")
     try:
         text = base64.b64decode(credentials.strip(), validate=True).decode()
@@ -130,10 +198,10 @@ def _client_of(req: Request, given: dict[str, str]) -> tuple[str, str]:
         )
     except ValueError:
         raise WrongPassword("The credentials of HTTP Basic can't be read.") from None
-    if not (colon and client_id and client_secret):
+    if not (colon and client_id and (client_secret or not secret_needed)):
         raise WrongPassword("HTTP Basic needs the client's id and its secret.")
     if "client_secret" in given:
         raise TokenFormRefused("invalid_request", "The client must authenticate in one way, not in two.")
     if given.get("client_id", client_id) != client_id:
         raise TokenFormRefused("invalid_request", "The parameter client_id is not the client of HTTP Basic.")
-    return client_id, client_secret
+    return client_id, client_secret or None

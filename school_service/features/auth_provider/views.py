@@ -1,21 +1,45 @@
-"""The built-in provider's endpoints: under /auth, and where RFC 8414 has a provider describe itself."""
+"""The built-in provider's endpoints: under /auth, and where RFC 8414 has a provider describe itself.
+
+Those by which people sign in are there where PUBLIC_URL says the address of the issuer (`people_blp`).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, ClassVar, TypeVar
+from uuid import UUID
 
-from flask import Response, request
+from flask import Response, current_app, request
 from flask.views import MethodView
 from marshmallow import fields, validate
 
-from school_service.auth.login_throttle import LoginThrottle
+from school_service.auth.login_throttle import LoginThrottle, check_grants, count_refused_grant
+from school_service.config import ISSUER_PATH
+from school_service.core.errors import NotAuthenticated, WrongPassword
 from school_service.features.auth_provider import service
-from school_service.features.auth_provider.token_form import REALM, TokenRequestParser, answer_error
+from school_service.features.auth_provider.token_form import (
+    CODE_GRANT,
+    PEOPLES_GRANTS,
+    REALM,
+    PeoplesForm,
+    TokenFormRefused,
+    TokenRequestParser,
+    answer_error,
+    peoples_grant,
+    read_peoples_form,
+)
+from school_service.features.sign_in import grants
+from school_service.features.sign_in.secrets import read_refresh_token, school_of_code
 from school_service.web.blueprint import Blueprint
 from school_service.web.client_address import client_address, service_address
 from school_service.web.fields import Choice, Text
-from school_service.web.request_scope import app_state, attempted_username
+from school_service.web.rendering import object_response
+from school_service.web.request_log import log_of_request
+from school_service.web.request_scope import acting_as_client, app_state, attempted_username
 from school_service.web.schemas import TOKEN_TYPES, ErrorSchema, RecordSchema, Schema
+from tenants.exceptions import ClientUnknown, SchoolForbidden, UnknownSchool
+from tenants.registry.clients import TokenClient
 
 
 class TokenRequestSchema(Schema):
@@ -35,28 +59,96 @@ class TokenErrorSchema(ErrorSchema):
 
 
 class ProviderSchema(RecordSchema):
-    """What OAuth clients need to know of the provider (RFC 8414)."""
+    """What OAuth clients need to know of the provider (RFC 8414), and OpenID Connect clients where people sign in."""
+
+    SOMETIMES: ClassVar = frozenset(
+        {
+            *("authorization_endpoint", "userinfo_endpoint", "revocation_endpoint", "end_session_endpoint"),
+            *("response_modes_supported", "revocation_endpoint_auth_methods_supported", "scopes_supported"),
+            *("code_challenge_methods_supported", "subject_types_supported", "claims_supported"),
+            *("id_token_signing_alg_values_supported", "authorization_response_iss_parameter_supported"),
+            *("request_parameter_supported", "request_uri_parameter_supported"),
+        }
+    )
 
     issuer = fields.String(metadata={"description": "The address that the client was configured with."})
     token_endpoint = fields.String(metadata={"description": "Where tokens are asked for."})
     jwks_uri = fields.String(metadata={"description": "Where the public keys are."})
     response_types_supported = fields.List(
-        fields.String(), metadata={"description": "`none`: there is no authorization endpoint."}
+        fields.String(), metadata={"description": "`code` or, without an authorization endpoint, `none`."}
     )
     grant_types_supported = fields.List(
-        fields.String(), metadata={"description": "How tokens are asked for: `client_credentials`."}
+        fields.String(), metadata={"description": "How tokens are asked for, such as `client_credentials`."}
     )
     token_endpoint_auth_methods_supported = fields.List(
-        fields.String(), metadata={"description": "How a client shows its secret."}
+        fields.String(), metadata={"description": "How a client shows its secret; `none` if it is public."}
+    )
+    authorization_endpoint = fields.String(metadata={"description": "Where people sign in: where they do."})
+    userinfo_endpoint = fields.String(
+        metadata={"description": "Where people sign in: where the token of a person says who it is."}
+    )
+    revocation_endpoint = fields.String(
+        metadata={"description": "Where people sign in: where a token is given up (RFC 7009)."}
+    )
+    end_session_endpoint = fields.String(
+        metadata={"description": "Where people sign in: where they sign out."}
+    )
+    response_modes_supported = fields.List(
+        fields.String(), metadata={"description": "Where people sign in: how a code comes back."}
+    )
+    revocation_endpoint_auth_methods_supported = fields.List(
+        fields.String(),
+        metadata={"description": "Where people sign in: how a client shows its secret there."},
+    )
+    scopes_supported = fields.List(
+        fields.String(),
+        metadata={
+            "description": "Where people sign in: the scopes beside the permissions, which are scopes, too."
+        },
+    )
+    code_challenge_methods_supported = fields.List(
+        fields.String(),
+        metadata={"description": "Where people sign in: how a verifier is hashed (RFC 7636)."},
+    )
+    subject_types_supported = fields.List(
+        fields.String(),
+        metadata={"description": "Where people sign in: `public`: a person is the same to every client."},
+    )
+    claims_supported = fields.List(
+        fields.String(), metadata={"description": "Where people sign in: what an ID token may say."}
+    )
+    id_token_signing_alg_values_supported = fields.List(
+        fields.String(), metadata={"description": "Where people sign in: how ID tokens are signed."}
+    )
+    authorization_response_iss_parameter_supported = fields.Boolean(
+        metadata={"description": "Where people sign in: whether answers name the issuer (RFC 9207)."}
+    )
+    request_parameter_supported = fields.Boolean(
+        metadata={"description": "Where people sign in: whether requests may be signed."}
+    )
+    request_uri_parameter_supported = fields.Boolean(
+        metadata={"description": "Where people sign in: whether requests may be named by an address."}
     )
 
 
 class TokenSchema(RecordSchema):
-    """A bearer token."""
+    """A bearer token; that of a person with what the session has beside it."""
+
+    SOMETIMES: ClassVar = frozenset({"refresh_token", "scope", "school_id", "id_token"})
 
     access_token = fields.String()
     token_type = fields.String(validate=validate.OneOf(TOKEN_TYPES))
     expires_in = fields.Integer(metadata={"description": "Seconds."})
+    refresh_token = fields.String(
+        metadata={"description": "Of people: what the next token is asked for with."}
+    )
+    scope = fields.String(metadata={"description": "Of people: what was granted."})
+    school_id = fields.UUID(metadata={"description": "Of people: the school, for X-SCHOOL-ID."})
+    id_token = fields.String(metadata={"description": "Of people with the scope `openid`: who they are."})
+
+
+class NothingSchema(RecordSchema):
+    """An answer that says nothing."""
 
 
 class KeySetSchema(RecordSchema):
@@ -68,8 +160,10 @@ class KeySetSchema(RecordSchema):
 # Seconds: a new key is published for longer than this before it signs (docs/operators.md).
 KEYS_MAX_AGE = 300
 
-ISSUER = "/auth"
+ISSUER = ISSUER_PATH
 TOKEN = f"{ISSUER}/oauth/token"
+REVOCATION = f"{ISSUER}/oauth/revoke"
+OPENID_METADATA = f"{ISSUER}/.well-known/openid-configuration"
 KEYS = f"{ISSUER}/.well-known/jwks.json"
 METADATA = "/.well-known/oauth-authorization-server"
 
@@ -78,22 +172,122 @@ blp = Blueprint("auth", __name__, description="The built-in identity provider.")
 blp.ARGUMENTS_PARSER = TokenRequestParser()
 blp.register_error_handler(Exception, answer_error)
 
+people_blp = Blueprint("people", __name__, description="Signing in by a browser or an app.")
+people_blp.register_error_handler(Exception, answer_error)
+
+Done = TypeVar("Done")
+_NO_CLIENT = "The client or its secret is wrong."
+_INVALID_GRANT = "The code or token is not valid, or not any more."
+
+
+def _exchange(form: PeoplesForm, grant: str) -> dict[str, Any] | None:
+    """Exchange what a form has for tokens; None where it is refused."""
+    given, client = form.given, _authenticated(form)
+    state = app_state()
+    if state.settings.issuer is None:
+        raise RuntimeError("Without an issuer nobody's tokens are asked for.")
+    issuer = grants.Issuer(state.settings.issuer, state.verifier.key)
+    if grant == CODE_GRANT:
+        code = given["code"]
+        school_id = school_of_code(code)
+        if school_id is None:
+            return None
+        return _in_school(
+            client,
+            school_id,
+            lambda client: grants.exchange_code(
+                code,
+                client=client,
+                verifier=given["code_verifier"],
+                redirect_uri=given.get("redirect_uri"),
+                issuer=issuer,
+            ),
+        )
+    token = read_refresh_token(given["refresh_token"])
+    if token is None:
+        return None
+    scope = given["scope"].split(" ") if "scope" in given else None
+    try:
+        return _in_school(
+            client,
+            token.school_id,
+            lambda client: grants.refresh(token, client=client, scope=scope, issuer=issuer),
+        )
+    except grants.InvalidScope:
+        raise TokenFormRefused(
+            "invalid_scope", "The scope has more than was granted when the person signed in."
+        ) from None
+
+
+def _authenticated(form: PeoplesForm) -> TokenClient:
+    address = client_address()
+    check_grants(address)
+    if form.client_secret is not None:
+        attempted_username(REALM, form.client_id)
+    try:
+        known: service.KnownClients = current_app.extensions[service.KNOWN_CLIENTS]
+        client = known.authenticate(
+            client_id=form.client_id,
+            client_secret=form.client_secret,
+            throttle=LoginThrottle(REALM, address),
+        )
+    except WrongPassword:
+        count_refused_grant(address)
+        raise
+    log_of_request(client=client.id)
+    return client
+
+
+def _in_school(client: TokenClient, school_id: UUID, work: Callable[[TokenClient], Done]) -> Done | None:
+    """Work in a school as a client, as it is now; None where it has no such school. Raises WrongPassword."""
+    try:
+        with acting_as_client(client.id, school_id) as grant:
+            if grant["is_public"] == client.is_public:
+                return work(client._replace(session_number=grant["session_number"]))
+    except (SchoolForbidden, UnknownSchool):
+        return None
+    except ClientUnknown:
+        pass  # It was revoked since it was looked for.
+    count_refused_grant(client_address())
+    raise WrongPassword(_NO_CLIENT)
+
+
+def exchanges_forms(view: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate the token endpoint: forms that ask for a person's tokens are answered before a client's are."""
+    dumper = TokenSchema()
+
+    @wraps(view)
+    def exchanging(*arguments: Any, **parameters: Any) -> Any:
+        grant = peoples_grant()
+        if grant is None:
+            return view(*arguments, **parameters)
+        answer = _exchange(read_peoples_form(grant), grant)
+        if answer is None:
+            count_refused_grant(client_address())
+            raise TokenFormRefused("invalid_grant", _INVALID_GRANT)
+        return object_response(dumper.dump(answer))
+
+    return exchanging
+
 
 @blp.route(TOKEN)
 class Tokens(MethodView):
-    """Tokens for machine clients."""
+    """Tokens for machine clients, and for people who have signed in by a client."""
 
     @blp.public
+    @exchanges_forms
     @blp.answers(403)
     @blp.errors_as(TokenErrorSchema, 400, 401, 413, 429, 500, 503)
     @blp.arguments(TokenRequestSchema)
     @blp.returns(TokenSchema)
     def post(self, credentials: dict[str, Any]) -> Any:
-        """Issue a token to a machine client by its secret (client credentials).
+        """Issue a token to a machine client by its secret, or to a client for a person who has signed in by it.
 
         OAuth clients send a form (application/x-www-form-urlencoded) with `grant_type`, and the client's id and
         secret by HTTP Basic or in the form: then request and errors are those of RFC 6749. The audience may be left
-        out of a form.
+        out of a form. People's tokens are asked for by a form alone, with `grant_type` authorization_code (`code`,
+        `code_verifier`) or refresh_token (`refresh_token`, perhaps less `scope`); public clients send their
+        `client_id` and no secret.
         """
         attempted_username(REALM, credentials["client_id"])
         return service.issue_token(
@@ -114,6 +308,7 @@ def forbid_old_caches(response: Response) -> Response:
 
 
 blp.after_request(forbid_old_caches)
+people_blp.after_request(forbid_old_caches)
 
 
 @blp.route(KEYS)
@@ -128,7 +323,79 @@ class Keys(MethodView):
         return {"keys": app_state().verifier.keys.public_jwks}
 
 
-# A client makes the address of the one issuer that it is configured with, in one of the two ways of section 3.1 and 5.
+@people_blp.route(REVOCATION)
+class Revocation(MethodView):
+    """Giving tokens up."""
+
+    @people_blp.public
+    @people_blp.errors_as(TokenErrorSchema, 400, 401, 413, 429, 500, 503)
+    @people_blp.returns(NothingSchema)
+    def post(self) -> Any:
+        """End the session of a refresh or access token of the client that asks (RFC 7009).
+
+        A form with `token`, and the client's id and secret as for the token endpoint. Any other token is answered
+        likewise, and nothing happens.
+        """
+        form = read_peoples_form("revocation")
+        client, token = _authenticated(form), form.given["token"]
+        of_refresh = read_refresh_token(token)
+        if of_refresh is not None:
+            _in_school(client, of_refresh.school_id, partial(grants.revoke_refresh_token, of_refresh))
+            return {}
+        try:
+            shown = app_state().verifier.verify(token)
+        except NotAuthenticated:
+            return {}
+        if shown.session_id is not None and shown.schools:
+            work = partial(grants.revoke_session, shown.session_id)
+            _in_school(client, next(iter(shown.schools)), work)
+        return {}
+
+
+def _describe(issuer: str, base: str) -> dict[str, Any]:
+    """Describe the provider as an issuer, with its endpoints below an address."""
+    methods = ["client_secret_basic", "client_secret_post"]
+    return {
+        "issuer": issuer,
+        "token_endpoint": f"{base}{TOKEN}",
+        "jwks_uri": f"{base}{KEYS}",
+        # Required, and may not be empty: there is no endpoint that answers anything to a browser.
+        "response_types_supported": ["none"],
+        "grant_types_supported": ["client_credentials"],
+        "token_endpoint_auth_methods_supported": methods,
+    }
+
+
+def _describe_for_people(issuer: str) -> dict[str, Any]:
+    """Describe the provider as people and their apps find it."""
+    state = app_state()
+    base = state.settings.public_url
+    description = _describe(issuer, f"{base}")
+    methods = [*description["token_endpoint_auth_methods_supported"], "none"]
+    return description | {
+        "authorization_endpoint": f"{issuer}/authorize",
+        "userinfo_endpoint": f"{issuer}/userinfo",
+        "revocation_endpoint": f"{base}{REVOCATION}",
+        "end_session_endpoint": f"{issuer}/logout",
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query"],
+        "grant_types_supported": [*PEOPLES_GRANTS, "client_credentials"],
+        "token_endpoint_auth_methods_supported": methods,
+        "revocation_endpoint_auth_methods_supported": methods,
+        "scopes_supported": list(grants.SCOPES),
+        "code_challenge_methods_supported": ["S256"],
+        "subject_types_supported": ["public"],
+        "claims_supported": list(grants.CLAIMS),
+        "id_token_signing_alg_values_supported": [state.verifier.key.algorithm],
+        "authorization_response_iss_parameter_supported": True,
+        "request_parameter_supported": False,
+        # Its default is true (OpenID Connect Discovery, section 3).
+        "request_uri_parameter_supported": False,
+    }
+
+
+# A client makes the address of the one issuer that it is configured with, in one of the ways of RFC 8414 (section 3.1
+# and 5) or, below, of OpenID Connect Discovery.
 @blp.route(METADATA, endpoint="ServiceMetadata")
 @blp.route(f"{METADATA}{ISSUER}", endpoint="ProviderMetadata")
 @blp.route(f"{ISSUER}{METADATA}", endpoint="MetadataBelowProvider")
@@ -140,13 +407,20 @@ class Metadata(MethodView):
     @blp.returns(ProviderSchema)
     def get(self) -> Any:
         """Describe the built-in provider to OAuth clients (RFC 8414)."""
-        base = service_address()
-        return {
-            "issuer": base if request.path == METADATA else f"{base}{ISSUER}",
-            "token_endpoint": f"{base}{TOKEN}",
-            "jwks_uri": f"{base}{KEYS}",
-            # Required, and may not be empty: there is no endpoint that answers anything to a browser.
-            "response_types_supported": ["none"],
-            "grant_types_supported": ["client_credentials"],
-            "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
-        }
+        issuer, base = app_state().settings.issuer, service_address()
+        if request.path == METADATA:
+            return _describe(base, base)
+        return _describe(f"{base}{ISSUER}", base) if issuer is None else _describe_for_people(issuer)
+
+
+@people_blp.route(OPENID_METADATA)
+class OpenidMetadata(MethodView):
+    """What OpenID Connect clients need to know of the provider."""
+
+    @people_blp.public
+    @people_blp.answers(400)
+    @people_blp.returns(ProviderSchema)
+    def get(self) -> Any:
+        """Describe the built-in provider to OpenID Connect clients."""
+        issuer = app_state().settings.issuer
+        return _describe_for_people(f"{issuer}")

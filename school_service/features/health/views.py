@@ -8,17 +8,37 @@ from flask import current_app
 from flask.views import MethodView
 from marshmallow import fields, validate
 
-from school_service import __version__
 from school_service.features.health.service import Check
+from school_service.release import this_release
 from school_service.web.blueprint import Blueprint
 from school_service.web.schemas import RecordSchema
 
 
+class ServedRevisionsSchema(RecordSchema):
+    """The revisions of the tables that the process works with."""
+
+    registry = fields.String(metadata={"description": "That of the tables which all schools share."})
+    schools = fields.List(
+        fields.String(),
+        metadata={
+            "description": "Those of a school's tables, the newest first; a school at another one is answered 503."
+        },
+    )
+
+
 class HealthSchema(RecordSchema):
-    """Whether the service and its database are up."""
+    """Whether the service and its database are up, and which release answers."""
 
     status = fields.String(validate=validate.OneOf(["ok", "unavailable"]))
     version = fields.String()
+    commit = fields.String(
+        allow_none=True,
+        metadata={"description": "The commit that the release was built from, where it is known."},
+    )
+    revisions = fields.Nested(
+        ServedRevisionsSchema,
+        metadata={"description": "The revisions of the tables that the process works with."},
+    )
     database = fields.String(validate=validate.OneOf(["ok", "unreachable"]))
 
 
@@ -65,11 +85,12 @@ class Life(MethodView):
     @blp.returns(LifeSchema)
     def get(self) -> Any:
         """Tell that the process answers; the database is not asked."""
-        return {"status": "ok", "version": __version__}
+        return {"status": "ok", "version": this_release().version}
 
 
-def _health() -> dict[str, str]:
+def _health() -> dict[str, Any]:
     check: Check = current_app.extensions["health"]
-    if check():
-        return {"status": "ok", "version": __version__, "database": "ok"}
-    return {"status": "unavailable", "version": __version__, "database": "unreachable"}
+    state = {"status": "ok", "database": "ok"}
+    if not check():
+        state = {"status": "unavailable", "database": "unreachable"}
+    return {**state, **this_release().as_record()}

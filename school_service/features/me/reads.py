@@ -10,6 +10,7 @@ from sqlalchemy import (
     JSON,
     Boolean,
     Text,
+    any_,
     bindparam,
     case,
     cast,
@@ -57,8 +58,8 @@ _RELATIONS = "TFSG"
 
 
 @read_model
-def me(own_token: bool, reach: Reach | None = None) -> Query:
-    """Read model of MeSchema, for a user.
+def me(own_token: bool, ceiling: list[str] | None = None, reach: Reach | None = None) -> Query:
+    """Read model of MeSchema, for a user; the permissions are those that the `ceiling` of the token leaves, if any.
 
     Who must change their password first is told that, their account and the school, and nothing else: with an outside
     provider's token, which was not given for the password, nobody must.
@@ -74,7 +75,7 @@ def me(own_token: bool, reach: Reach | None = None) -> Query:
         null().label("client"),
         as_json(school_value("school", school_as_json)).label("school"),
         unless(_EMPTY, _array(_roles())).label("roles"),
-        unless(_EMPTY, _array(_permissions())).label("permissions"),
+        unless(_EMPTY, _array(_permissions(ceiling))).label("permissions"),
         unless(_EMPTY, _array(_classes(reach))).label("classes"),
         unless(_EMPTY, _array(_subjects(reach))).label("subjects"),
         unless(_EMPTY, _array(_children(reach))).label("children"),
@@ -123,7 +124,7 @@ def _roles() -> Query:
     )
 
 
-def _permissions() -> Query:
+def _permissions(ceiling: list[str] | None) -> Query:
     held = (
         select(
             func.unnest(_of_caller("permissions")).label("permission"),
@@ -134,7 +135,8 @@ def _permissions() -> Query:
         )
         .subquery("held")
     )
-    return select(held).order_by(held.c.permission)
+    left = select(held).order_by(held.c.permission)
+    return left if ceiling is None else left.where(held.c.permission == any_(cast(ceiling, ARRAY(Text))))
 
 
 def _classes(reach: Reach) -> Query:

@@ -27,4 +27,6 @@ class Me(MethodView):
         Whatever their permissions reach, the relations are told. It answers while the password must be changed, too.
         """
         token = current_token()
-        return reads.client_me() if token.user_id is None else reads.me(token.own)
+        if token.user_id is None:
+            return reads.client_me()
+        return reads.me(token.own, None if token.ceiling is None else sorted(token.ceiling))

@@ -29,6 +29,10 @@ from school_service.features.people.roles.service import require_permissions
 READ_WITH: dict[str, Collection[Permission]] = {
     "users": {Permission.USERS_READ},
     "user_roles": {Permission.USERS_READ, Permission.ROLES_READ},
+    "user_sessions": {Permission.USERS_READ},
+    "user_identities": {Permission.USERS_READ},
+    "invitations": {Permission.USERS_READ},
+    "user_photos": {Permission.USERS_READ},
     "contacts": {Permission.CONTACTS_READ},
     "audit_entries": {Permission.AUDIT_READ},
     "students": {Permission.STUDENTS_READ},
@@ -38,6 +42,7 @@ READ_WITH: dict[str, Collection[Permission]] = {
     "subject_enrollments": {Permission.COHORTS_READ},
     "gradebook_entries": {Permission.GRADEBOOKS_READ},
     "absences": {Permission.GRADEBOOKS_READ},
+    "marks": {Permission.ATTENDANCE_READ},
     "term_comments": {Permission.RESULTS_READ},
     "report_cards": {Permission.RESULTS_READ},
     "issued_transcripts": {Permission.RESULTS_READ},

@@ -1,4 +1,7 @@
-"""The tables of people: roles and permissions, accounts, contacts, students, guardians, employees, form teachers."""
+"""The tables of people: roles and permissions, accounts, contacts, students, guardians, employees, form teachers.
+
+Last those of how people sign in: sessions, links to outside identities, invitations; and their photos.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from sqlalchemy import (
     ForeignKey,
     Index,
     Integer,
+    LargeBinary,
     String,
     Text,
     UniqueConstraint,
@@ -25,6 +29,7 @@ from sqlalchemy import (
     select,
     text,
 )
+from sqlalchemy.dialects.postgresql import INET, JSONB
 from sqlalchemy.orm import Mapped, mapped_column, validates
 
 from school_service.core.columns import (
@@ -385,4 +390,118 @@ class FormTeacher(db.Model):
 
     batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id"), primary_key=True)
     employee_id: Mapped[UUID] = mapped_column(ForeignKey("employees.id"), primary_key=True, index=True)
+    created_at: Mapped[datetime] = created_at()
+
+
+# What belongs to an account: how its user signs in, and what they look like.
+
+CLIENT_ID_LENGTH = 120
+REDIRECT_URI_LENGTH = 2000
+NONCE_LENGTH = 500
+USER_AGENT_LENGTH = 200
+ISSUER_LENGTH = 1000
+SUBJECT_LENGTH = 255
+HASH_LENGTH = 64  # hex digits of SHA-256
+
+
+class UserSession(db.Model):
+    """One sign-in of a user by a client, with its refresh token.
+
+    It is born with its code and, until that is exchanged, ends with it. `session_number` and `client_session_number`
+    are those of the user and of the client at the sign-in: when one of them has risen since, the session has ended.
+    `scope` is what was granted, `permissions` what its tokens may do at most (None: what the roles allow; none: nothing
+    but signing in). `handle` names the session in its refresh tokens, and is told nowhere else. `token_hash` is of the
+    refresh token in force, `previous_hash` of the one before, from which and `salt` it was made at `rotated_at`.
+    `idle_until`, no later than `expires_at`, is the end of a session that is not used.
+    """
+
+    __tablename__ = "user_sessions"
+    __table_args__ = (
+        CheckConstraint("code_used = (token_hash IS NOT NULL)", name="exchanged"),
+        CheckConstraint("idle_until <= expires_at", name="ends"),
+    )
+
+    id: Mapped[UUID] = primary_key()
+    handle: Mapped[UUID] = mapped_column(unique=True)
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    client_id: Mapped[str] = mapped_column(String(CLIENT_ID_LENGTH))
+    client_session_number: Mapped[int] = mapped_column(Integer)
+    session_number: Mapped[int] = mapped_column(Integer)
+    scope: Mapped[str] = mapped_column(Text)
+    permissions: Mapped[list[str] | None] = mapped_column(JSONB(none_as_null=True))
+    redirect_uri: Mapped[str] = mapped_column(String(REDIRECT_URI_LENGTH))
+    nonce: Mapped[str | None] = mapped_column(String(NONCE_LENGTH))
+    code_hash: Mapped[str] = mapped_column(String(HASH_LENGTH), unique=True)
+    code_challenge: Mapped[str] = mapped_column(String(43))
+    code_used: Mapped[bool] = mapped_column(Boolean, default=False)
+    token_hash: Mapped[str | None] = mapped_column(String(HASH_LENGTH))
+    previous_hash: Mapped[str | None] = mapped_column(String(HASH_LENGTH))
+    salt: Mapped[str | None] = mapped_column(String(64))
+    rotated_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    created_at: Mapped[datetime] = created_at()
+    last_used_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    idle_until: Mapped[datetime] = mapped_column(DateTime(timezone=True), index=True)
+    expires_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    address: Mapped[str | None] = mapped_column(INET)
+    user_agent: Mapped[str | None] = mapped_column(String(USER_AGENT_LENGTH))
+
+
+BY_ADMINISTRATOR, BY_INVITATION, BY_EMAIL = WAYS = Enumeration(
+    "IdentityWay", "ADMINISTRATOR", "INVITATION", "EMAIL"
+)
+"""The ways in which an identity is linked to an account."""
+
+
+class UserIdentity(db.Model):
+    """The link of an account to an identity of an outside provider, its `iss` and `sub`."""
+
+    __tablename__ = "user_identities"
+    __table_args__ = (
+        CheckConstraint("way IN ('ADMINISTRATOR', 'INVITATION', 'EMAIL')", name="way"),
+        UniqueConstraint(
+            "issuer",
+            "subject",
+            info={"message": "The identity is linked to an account of the school already."},
+        ),
+    )
+
+    id: Mapped[UUID] = primary_key()
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    issuer: Mapped[str] = mapped_column(String(ISSUER_LENGTH))
+    subject: Mapped[str] = mapped_column(String(SUBJECT_LENGTH))
+    way: Mapped[str] = mapped_column(String(20))
+    created_at: Mapped[datetime] = created_at()
+    created_by: Mapped[str] = mapped_column(String(ACTOR_LENGTH))
+    created_by_name: Mapped[str] = mapped_column(String(ACTOR_NAME_LENGTH))
+
+
+class Invitation(db.Model):
+    """The open invitation of an account: a code by which whoever has it sets the password or links an identity."""
+
+    __tablename__ = "invitations"
+
+    id: Mapped[UUID] = primary_key()
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), unique=True)
+    code_hash: Mapped[str] = mapped_column(String(HASH_LENGTH), unique=True)
+    email: Mapped[str | None] = mapped_column(String(EMAIL_LENGTH), index=True)
+    created_at: Mapped[datetime] = created_at()
+    created_by: Mapped[str] = mapped_column(String(ACTOR_LENGTH))
+    created_by_name: Mapped[str] = mapped_column(String(ACTOR_NAME_LENGTH))
+    expires_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), index=True)
+
+
+PHOTO_DIGITS = "^[0-9a-f]{12}$"
+"""What `users.photo` has of a photo that is kept here: the first digits of its hash."""
+
+
+class UserPhoto(db.Model):
+    """The photo of a user: a JPEG, made anew of what was uploaded."""
+
+    __tablename__ = "user_photos"
+
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True)
+    image: Mapped[bytes] = mapped_column(LargeBinary)
+    width: Mapped[int] = mapped_column(Integer)
+    height: Mapped[int] = mapped_column(Integer)
+    sha256: Mapped[str] = mapped_column(String(HASH_LENGTH))
     created_at: Mapped[datetime] = created_at()

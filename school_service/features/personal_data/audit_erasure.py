@@ -18,6 +18,7 @@ SPARED = (
     *("deleted", "password", "permissions", "role", "sessions"),
     *("batch", "changed", "cohort", "employee", "owner", "teacher"),
     *("guardian", "primary", "receives_reports", "stopped"),
+    *("client", "session", "ended", "photo"),
 )
 """Members of `old` and `new` whose values stay: what was done to an account, and ids and names of what is no person."""
 

@@ -22,8 +22,11 @@ from sqlalchemy import (
 )
 
 from school_service.core.read_models import Query, read_model
+from school_service.features.attendance.models import Mark, Register
 from school_service.features.audit.models import AuditEntry
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment, SubjectTeacher
+from school_service.features.identities.service import ENTITY as IDENTITY
+from school_service.features.invitations.taking import ENTITY as INVITATION
 from school_service.features.people.guardians.service import LINK
 from school_service.features.people.models import (
     BankAccount,
@@ -31,12 +34,16 @@ from school_service.features.people.models import (
     Employee,
     FormTeacher,
     Guardian,
+    Invitation,
     NextOfKin,
     Role,
     Student,
     StudentGuardian,
     User,
+    UserIdentity,
+    UserPhoto,
     UserRole,
+    UserSession,
 )
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
 from school_service.features.results.models import (
@@ -90,6 +97,7 @@ def student_data(student_id: UUID) -> Query:
         _many(_subject_enrollments(student_id), "subject_enrollments"),
         _many(_gradebook_entries(student_id), "gradebook_entries"),
         _many(_absences(student_id), "absences"),
+        _many(_marks(student_id), "marks"),
         _many(_metrics(student_id), "metrics"),
         _many(_term_comments(student_id), "term_comments"),
         _many(_report_cards(student_id), "report_cards"),
@@ -149,12 +157,38 @@ def _account(user_id: Any, records: list[Any], *entries: Any) -> list[Any]:
         .where(UserRole.user_id == user_id)
         .order_by(UserRole.created_at, UserRole.role_id)
     )
+    sessions = (
+        select(*told_columns(UserSession))
+        .where(UserSession.user_id == user_id)
+        .order_by(UserSession.created_at, UserSession.id)
+    )
     return [
         _one(select(*told_columns(User)).where(User.id == user_id), "user"),
         _many(roles, "roles"),
         _many(contacts, "contacts"),
-        _many(_audit(user_id, records, *entries), "audit"),
+        _many(sessions, "sessions"),
+        *(_many(_of_account(model, user_id), name) for name, model in _SIGNING_IN.items()),
+        _many(_audit(user_id, records, _account_entries(user_id), *entries), "audit"),
     ]
+
+
+_SIGNING_IN = {"identities": UserIdentity, "invitations": Invitation, "photos": UserPhoto}
+
+
+def _of_account(model: Any, user_id: Any) -> Rows:
+    return (
+        select(*told_columns(model))
+        .where(model.user_id == user_id)
+        .order_by(model.created_at, *model.__table__.primary_key)
+    )
+
+
+def _account_entries(user_id: Any) -> Any:
+    """Find what the log says of invitations and identities of an account, also of those that are gone."""
+    whose = func.coalesce(AuditEntry.new["user"].astext, AuditEntry.old["user"].astext)
+    return and_(
+        or_(AuditEntry.entity == INVITATION, AuditEntry.entity == IDENTITY), whose == cast(user_id, Text)
+    )
 
 
 def _records_of_account(user_id: Any) -> list[Any]:
@@ -293,6 +327,34 @@ def _absence_entries(student_id: UUID) -> Any:
         AuditEntry.entity_id == any_(func.array(assessments.scalar_subquery())),
         AuditEntry.entity == ABSENCE,
         whose == cast(student_id, Text),
+    )
+
+
+def _marks(student_id: UUID) -> Rows:
+    """Write all marks, of each register, submitted or not, with the class and the time that it is of."""
+    return (
+        select(
+            *told_columns(Mark),
+            Batch.name.label("batch"),
+            Classroom.name.label("classroom"),
+            Subject.name.label("subject"),
+            AcademicSession.name.label("session"),
+            Term.display_name.label("term"),
+            Register.date,
+            Register.part,
+            Register.period,
+            Register.state,
+        )
+        .join(Register, Register.id == Mark.register_id)
+        .join(Batch, Batch.id == Register.batch_id)
+        .join(Cohort, Cohort.id == Register.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(AcademicSession, AcademicSession.id == Register.session_id)
+        .join(Term, Term.id == Register.term_id)
+        .outerjoin(CohortSubject, CohortSubject.id == Register.cohort_subject_id)
+        .outerjoin(Subject, Subject.id == CohortSubject.subject_id)
+        .where(Mark.student_id == student_id)
+        .order_by(Register.date, Register.part, Register.period, Register.id)
     )
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import marshmallow as ma
 from marshmallow import fields
-from sqlalchemy import ARRAY, Boolean, Date, DateTime, Integer, Numeric, String, Uuid
+from sqlalchemy import ARRAY, Boolean, Date, DateTime, Integer, LargeBinary, Numeric, String, Time, Uuid
 from sqlalchemy.dialects.postgresql import INET, JSONB
 from sqlalchemy.types import TypeEngine
 
+from school_service.features.attendance.models import Mark
 from school_service.features.audit.models import AuditEntry
 from school_service.features.classes.models import SubjectEnrollment, SubjectTeacher
 from school_service.features.people.models import (
@@ -22,11 +23,15 @@ from school_service.features.people.models import (
     Employee,
     FormTeacher,
     Guardian,
+    Invitation,
     NextOfKin,
     Student,
     StudentGuardian,
     User,
+    UserIdentity,
+    UserPhoto,
     UserRole,
+    UserSession,
 )
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
 from school_service.features.results.models import (
@@ -49,12 +54,14 @@ Field = fields.Field[Any]
 _FIELDS: list[tuple[type[TypeEngine[Any]], type[Field]]] = [
     (Uuid, fields.UUID),
     (String, fields.String),
+    (LargeBinary, fields.String),
     (INET, fields.String),
     (Boolean, fields.Boolean),
     (Integer, fields.Integer),
     (Numeric, fields.Decimal),
     (DateTime, fields.AwareDateTime),
     (Date, fields.Date),
+    (Time, fields.Time),
     (JSONB, fields.Dict),
     (ARRAY, fields.Raw),
 ]
@@ -75,7 +82,7 @@ def _rows_of(
     """
     columns = {
         column.name: _field(column.type, nullable=bool(column.nullable) or column.name in nullable)
-        for column in told_columns(model)
+        for column in map(model.__table__.c.get, [told.name for told in told_columns(model)])
     }
     schema = RecordSchema.from_dict({**columns, **names}, name=f"Stored{called or model.__name__}Schema")
     _TABLES[schema] = model.__table__.name
@@ -109,6 +116,10 @@ StoredChildSchema = _rows_of(
 )
 StoredUserRoleSchema = _rows_of(UserRole, role=_name())
 StoredContactSchema = _rows_of(Contact)
+StoredUserSessionSchema = _rows_of(UserSession, permissions=fields.List(fields.String(), allow_none=True))
+StoredUserIdentitySchema = _rows_of(UserIdentity)
+StoredInvitationSchema = _rows_of(Invitation)
+StoredUserPhotoSchema = _rows_of(UserPhoto)
 StoredEnrollmentSchema = _rows_of(Enrollment, batch=_name(), classroom=_name(), session=_name())
 StoredSubjectEnrollmentSchema = _rows_of(
     SubjectEnrollment, subject=_name(), classroom=_name(), session=_name()
@@ -122,6 +133,18 @@ StoredGradebookEntrySchema = _rows_of(
     term=_name(),
 )
 StoredAbsenceSchema = _rows_of(Absence, assessment=_name(), subject=_name(), session=_name(), term=_name())
+StoredMarkSchema = _rows_of(
+    Mark,
+    batch=_name(),
+    classroom=_name(),
+    subject=fields.String(allow_none=True, metadata={"description": "Of a lesson."}),
+    session=_name(),
+    term=_name(),
+    date=fields.Date(),
+    part=_name(),
+    period=fields.Integer(allow_none=True, metadata={"description": "Of a lesson."}),
+    state=_name(),
+)
 StoredTermCommentSchema = _rows_of(TermComment, session=_name(), term=_name())
 StoredReportCardSchema = _rows_of(
     ReportCard, session=_name(), term=_name(), version=fields.Integer(), state=_name()
@@ -155,6 +178,22 @@ class AccountDataSchema(RecordSchema):
     user = fields.Nested(StoredUserSchema)
     roles = fields.List(fields.Nested(StoredUserRoleSchema))
     contacts = fields.List(fields.Nested(StoredContactSchema))
+    sessions = fields.List(
+        fields.Nested(StoredUserSessionSchema),
+        metadata={"description": "Where they have signed in by a client."},
+    )
+    identities = fields.List(
+        fields.Nested(StoredUserIdentitySchema),
+        metadata={"description": "The outside sign-ins that open the account."},
+    )
+    invitations = fields.List(
+        fields.Nested(StoredInvitationSchema),
+        metadata={"description": "The open one, without its code; or none."},
+    )
+    photos = fields.List(
+        fields.Nested(StoredUserPhotoSchema),
+        metadata={"description": "The one that is kept, or none; `image` is in base64."},
+    )
     audit = fields.List(
         fields.Nested(StoredAuditEntrySchema),
         metadata={
@@ -174,6 +213,9 @@ class StudentDataSchema(AccountDataSchema):
     subject_enrollments = fields.List(fields.Nested(StoredSubjectEnrollmentSchema))
     gradebook_entries = fields.List(fields.Nested(StoredGradebookEntrySchema))
     absences = fields.List(fields.Nested(StoredAbsenceSchema))
+    marks = fields.List(
+        fields.Nested(StoredMarkSchema), metadata={"description": "Of attendance, in every register."}
+    )
     metrics = fields.List(fields.Nested(StoredMetricSchema))
     term_comments = fields.List(fields.Nested(StoredTermCommentSchema))
     report_cards = fields.List(fields.Nested(StoredReportCardSchema))

@@ -14,7 +14,8 @@ from school_service.core.database import db
 from school_service.core.errors import Conflict
 from school_service.core.idempotency import erase_answers
 from school_service.core.records import get, not_found, unnest_rows
-from school_service.core.statements import execute, statement
+from school_service.core.statements import Executable, execute, statement
+from school_service.features.attendance.registers.erasure import without_name, without_words
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import SubjectTeacher
 from school_service.features.people.access import require_to_change
@@ -33,13 +34,17 @@ from school_service.features.people.models import (
     Employee,
     FormTeacher,
     Guardian,
+    Invitation,
     NextOfKin,
     Student,
     StudentGuardian,
     User,
+    UserIdentity,
     UserRole,
+    UserSession,
 )
 from school_service.features.people.roles.administrators import require_administrator
+from school_service.features.photos.reads import delete_photo
 from school_service.features.results.models import (
     IssuedTranscript,
     Promotion,
@@ -90,7 +95,7 @@ def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
         if db.session.scalar(enrolled) is not None:
             raise Conflict("The student is enrolled: take them out of the cohort first.")
         pseudonym = token_hex(16)
-        _erase_account(user, pseudonym, principal)
+        _erase_account(user, pseudonym, principal, *without_words(student.id))
         student.admission_number = f"erased-{pseudonym}"
         student.middle_name = student.dob = None
         remove_guardians(student.id)
@@ -216,7 +221,7 @@ def _erase_words(student: Student, user: User) -> None:
 
 
 def _erase_signatory(user: User) -> None:
-    """Replace the name under which somebody submitted, published or reopened results, or promoted, by the pseudonym."""
+    """Replace the name of somebody on what they submitted, published, reopened or promoted, by the pseudonym."""
     name, actor = f"{user.first_name} {user.last_name}", str(user.id)
     for model, acts in (
         (Submission, ("submitted",)),
@@ -280,7 +285,8 @@ def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
     return record, user
 
 
-def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
+def _erase_account(user: User, pseudonym: str, principal: Principal, *together: Executable) -> None:
+    """Erase an account; `together` are statements that go out in one round trip with what it does."""
     held = require_to_change(principal, user.id, "Erasing this person")
     was_deleted, moment = user.deleted_at is not None, now()
     user.username = f"erased-{pseudonym}"
@@ -292,7 +298,19 @@ def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
     erase_answers()
     _erase_signatory(user)
     db.session.flush()
-    unlinked = execute(_take_roles(user.id), _unlink_guardian(user.id))
+    actor, name = str(user.id), f"{user.first_name} {user.last_name}"
+    unlinked = execute(
+        *together,
+        *without_name(actor, name),
+        _rename_linker(actor, name),
+        _rename_inviter(actor, name),
+        _take_roles(user.id),
+        _delete_sessions(user.id),
+        _delete_identities(user.id),
+        _delete_invitation(user.id),
+        delete_photo(user.id),
+        _unlink_guardian(user.id),
+    )
     if unlinked is not None:
         audit_change(GUARDIAN, unlinked["id"], old={"user": user.id}, new={"user": None})
     if held.all_of_them and not was_deleted:
@@ -302,6 +320,31 @@ def _erase_account(user: User, pseudonym: str, principal: Principal) -> None:
 @statement
 def _take_roles(user_id: UUID) -> Any:
     return delete(UserRole).where(UserRole.user_id == user_id)
+
+
+@statement
+def _delete_sessions(user_id: UUID) -> Any:
+    return delete(UserSession).where(UserSession.user_id == user_id)
+
+
+@statement
+def _delete_identities(user_id: UUID) -> Any:
+    return delete(UserIdentity).where(UserIdentity.user_id == user_id)
+
+
+@statement
+def _delete_invitation(user_id: UUID) -> Any:
+    return delete(Invitation).where(Invitation.user_id == user_id)
+
+
+@statement
+def _rename_linker(actor: str, name: str) -> Any:
+    return update(UserIdentity).where(UserIdentity.created_by == actor).values(created_by_name=name)
+
+
+@statement
+def _rename_inviter(actor: str, name: str) -> Any:
+    return update(Invitation).where(Invitation.created_by == actor).values(created_by_name=name)
 
 
 @statement

@@ -10,6 +10,7 @@ Tables are taken from the metadata by their names, since this module is below al
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -138,6 +139,12 @@ def is_kin(reach: Reach, student_id: Any) -> Condition:
 def is_form_student(reach: Reach, student_id: Any) -> Condition:
     """Whether a student, by their id, is now in a batch that the caller looks after."""
     return student_id.in_(_in_form_batches(reach)) if reach.by("F") else false()
+
+
+def is_reached_as_staff(reach: Reach, student_id: Any) -> Condition:
+    """Whether a student, by their id, is in reach of the caller as a teacher, of a subject or of a class."""
+    staff = "".join(letter for letter in reach.relations if letter in "TF")
+    return students_in_reach(replace(reach, relations=staff), student_id)
 
 
 def scores_in_reach(reach: Reach, cohort_subject_id: Any, student_id: Any) -> Condition:
@@ -278,7 +285,8 @@ def guardians_in_reach(reach: Reach, guardian_id: Any, user_id: Any) -> Conditio
 
 def today() -> ColumnElement[date]:
     """The school's day, by its time zone, at the moment at which the statement is sent."""
-    moment = bindparam("the_moment", callable_=now, type_=DateTime(timezone=True))
+    # The clock is asked by its name each time: a test may set another.
+    moment = bindparam("the_moment", callable_=lambda: now(), type_=DateTime(timezone=True))
     settings = _table("school_settings")
     return cast(func.timezone(select(settings.c.time_zone).scalar_subquery(), moment), Date)
 
@@ -300,6 +308,25 @@ def accounts_in_reach(reach: Reach, user_id: Any) -> Condition:
         accounts = select(students.c.user_id).where(students.c.id.in_(_in_form_batches(reach)))
         conditions.append(user_id.in_(accounts.correlate(None)))
     return _any_of(*conditions)
+
+
+def photos_in_reach(reach: Reach, user_id: Any) -> Condition:
+    """Whether the photo of an account, by its id, is in reach.
+
+    It is the caller's own (M), that of a student in reach, or of a form teacher of an arm in reach.
+    """
+    students, employees, form_teachers = map(_table, ("students", "employees", "form_teachers"))
+    of_students = select(students.c.user_id).where(students_in_reach(reach, students.c.id))
+    of_form_teachers = (
+        select(employees.c.user_id)
+        .join(form_teachers, form_teachers.c.employee_id == employees.c.id)
+        .where(employees.c.deleted_at.is_(None), arms_in_reach(reach, form_teachers.c.batch_id))
+    )
+    return _any_of(
+        *([user_id == _value(reach, "account")] if reach.by("M") else []),
+        user_id.in_(of_students.correlate(None)),
+        user_id.in_(of_form_teachers.correlate(None)),
+    )
 
 
 def is_employee(reach: Reach, employee_id: Any) -> Condition:

@@ -122,6 +122,7 @@ DEFAULTS: dict[str, Any] = {
     "verification": True,
     "name_order": GIVEN_FIRST,
     "signatures": PICTURES_OR_LINES,
+    "show_teachers": False,
 }
 """The settings of a school without a row, by column: nothing is seeded."""
 

@@ -14,6 +14,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_or_leave
 
 from school_service.auth.principal import Principal
 from school_service.core.errors import Conflict, Invalid
+from school_service.core.permissions import Permission
 from school_service.core.records import unnest_rows
 from school_service.core.statements import Executable, execute, new_row, statement
 from school_service.features.audit.service import Change, audit_changes
@@ -52,8 +53,8 @@ def switch(
 
     `add_seeded` makes the seeded roles that the school has none of the name of, and gives those that are given to
     students and to guardians to their accounts. `served` are the permissions that serve OWN at all. A commit needs the
-    fingerprint of the dry run that was seen, unless all is so already. `principal` None is the operator. `send` sends
-    statements.
+    fingerprint of the dry run that was seen, unless all is so already. `principal` None is the operator; who may not
+    read subjects of cohorts, or cohorts, is told how many nobody looks after, and not which. `send` sends statements.
 
     Raises Invalid for an unknown role, one that is named twice and a missing fingerprint, Forbidden where the principal
     lacks a permission of the roles for the whole school, and Conflict for a role that can not have the reach, where
@@ -69,11 +70,12 @@ def switch(
     added = [
         role for role in added if role.given_to not in {each["given_to"] for each in known.values()} - {None}
     ]
+    given = _given(known, added) if add_seeded else []
     if principal is not None:
         needed = {each for role in ids for each in known[str(role)]["permissions"]}
         needed.update(str(permission) for role in added for permission in role.permissions)
+        needed.update(permission for _, permission in given)
         principal.require(needed, "Switching these roles")
-    given = _given(known, added) if add_seeded else []
     seen = (
         send(
             reads.preview(
@@ -92,6 +94,10 @@ def switch(
         raise Conflict(
             "Switching these roles would leave nobody who has every permission for the whole school."
         )
+
+    def may_read(permission: Permission) -> bool:
+        return principal is None or principal.has(permission)
+
     changing = {role: reach for role, reach in targets.items() if known[role]["reach"] != reach}
     users = orjson.loads(seen["users"])
     is_so = not (changing or added or (given and _gives(users)))
@@ -111,9 +117,9 @@ def switch(
         "users": [_shown(each, served) for each in users],
         "users_total": seen["users_total"],
         "uncovered": {
-            "subjects": orjson.loads(seen["subjects"]),
+            "subjects": orjson.loads(seen["subjects"]) if may_read(Permission.COHORT_SUBJECTS_READ) else [],
             "subjects_total": seen["subjects_total"],
-            "batches": orjson.loads(seen["batches"]),
+            "batches": orjson.loads(seen["batches"]) if may_read(Permission.COHORTS_READ) else [],
             "batches_total": seen["batches_total"],
         },
     }

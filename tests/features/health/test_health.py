@@ -9,8 +9,15 @@ import pytest
 
 from school_service import __version__
 from school_service.features.health.service import Check
+from tenants.migrations.migration_sql import registry_head, served_revisions
 
-WELL = {"status": "ok", "version": __version__, "database": "ok"}
+WELL = {
+    "status": "ok",
+    "version": __version__,
+    "commit": None,  # of a work tree
+    "revisions": {"registry": registry_head(), "schools": list(served_revisions())},
+    "database": "ok",
+}
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
 from school_service.core.database import db
+from school_service.core.statements import execute, new_row
+from school_service.features.attendance.models import Mark, Register
 from school_service.features.results.models import (
     LEFT_OUT,
     PROMOTED,
@@ -24,6 +27,7 @@ from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 from tests.factories import Factory
 from tests.features.results.metrics.sheets import TRAITS, Observed
+from tests.features.sign_in.rows import store_session, store_ways_in
 
 PRIVATE_OF_STUDENT = {
     "first_name": "Chidinma-Zxq",
@@ -62,6 +66,7 @@ def make_student(make: Factory) -> dict[str, Any]:
     assert seen.send({"QC/ZXQ": {TRAITS[0]: 5, TRAITS[1]: 3}}).status_code == 200
     missed = make.assessment(subject, seen.term)
     make.api.ok(make.absences(missed, {student["id"]: "EXCUSED"}, note="ill-Zxq"))
+    mark_register(make, seen, student)
     said = {"student": student["id"], "form_teacher_comment": "shy-Zxq", "principal_comment": "good-Zxq"}
     about = {"batch": seen.batch, "term": "FIRST", "comments": [{**said, "times_present": 90}]}
     make.api.ok(make.api.put("/comments", about))
@@ -71,6 +76,38 @@ def make_student(make: Factory) -> dict[str, Any]:
     make.api.ok(make.api.patch(f"/users/{student['user']}", {"last_name": "Bello-Zxq"}))
     student["cohort_id"] = seen.cohort["id"]
     return student
+
+
+def mark_register(make: Factory, seen: Observed, student: dict[str, Any]) -> None:
+    """Store a mark with a note in a register, and a correction that the student themselves made."""
+    register = new_row(
+        Register,
+        batch_id=UUID(seen.batch),
+        cohort_id=UUID(seen.cohort["id"]),
+        session_id=UUID(make.api.ok(make.api.get(f"/terms/{seen.term['id']}"))["sessionId"]),
+        term_id=UUID(seen.term["id"]),
+        date=date(2025, 10, 6),
+        part="DAY",
+        state="SUBMITTED",
+        version=1,
+    )
+    mark = new_row(
+        Mark,
+        register_id=register.id,
+        student_id=UUID(student["id"]),
+        code="A",
+        kind="ABSENT",
+        note="ill-Zxq",
+        version=1,
+        correction_code="E",
+        correction_kind="EXCUSED",
+        reason="her mother called-Zxq",
+        corrected_at=now(),
+        corrected_by=student["user"],
+        corrected_by_name="Chidinma-Zxq",
+    )
+    with make.api.app.app_context(), in_transaction(SchoolBinding(make.api.school)):
+        execute(register, mark)
 
 
 OF_ANOTHER = {"submitted_by": "another", "submitted_by_name": "Somebody Else"}
@@ -217,7 +254,10 @@ def make_guardian(make: Factory) -> dict[str, Any]:
 
 
 def complete_account(make: Factory, account: dict[str, Any]) -> None:
-    """Give an account a role and another contact."""
+    """Give an account a role, another contact, a session, an identity, an invitation and a photo."""
     role = make.role("read:classrooms")
     make.api.ok(make.api.put(f"/users/{account['id']}/roles", {"role": role["id"]}))
     make.contact(account, email_address=f"{UUID(account['id']).hex}@zxq.example.com", phone_number="0805-Zxq")
+    with make.api.app.app_context():
+        store_session(make.api.school, account["id"])
+        store_ways_in(make.api.school, account["id"])

@@ -162,7 +162,7 @@ def test_an_employee_is_no_student_and_a_student_no_employee(api, make, kind):
 
 AREAS = {
     "students": {"students", "users", "roles", "contacts", "cohorts", "gradebooks", "metrics", "results"}
-    | {"graduates", "audit"},
+    | {"attendance", "graduates", "audit"},
     "employees": {"employees", "users", "roles", "contacts", "teachers", "audit"},
 }
 

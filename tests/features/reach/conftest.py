@@ -17,7 +17,7 @@ READS = tuple(permission for permission in Permission if permission.access == "r
 OF_TEACHERS = (
     *READS,
     *(f"{access}:{section}" for access in ("write", "delete") for section in ("assessments", "gradebooks")),
-    *("write:contacts", "write:metrics", "write:users"),
+    *("write:attendance", "write:contacts", "write:metrics", "write:users"),
 )
 
 

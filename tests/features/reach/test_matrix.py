@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
+from datetime import date, timedelta
 from io import BytesIO
 from typing import Any
 from zipfile import ZipFile
@@ -20,9 +21,17 @@ from school_service.seed.defaults import TRAITS
 from tests.client import ApiClient
 from tests.factories import UNKNOWN_ID, Factory
 from tests.features.reach.conftest import OF_TEACHERS, Own, this_session
+from tests.features.sign_in.rows import store_identity, store_session, store_ways_in
 from tests.features.test_access_matrix import documented_operations
 
 REFUSED = {
+    "DELETE /invitations/{id}",
+    "DELETE /users/{id}/photo",
+    "GET /invitations",
+    "POST /invitations",
+    "POST /invitations/slips",
+    "POST /users/{id}/identities",
+    "PUT /users/{id}/photo",
     "PUT /role-reaches",
     "DELETE /batches/{id}",
     "DELETE /classrooms/{id}",
@@ -52,6 +61,7 @@ REFUSED = {
     "DELETE /metrics/{id}",
     "DELETE /positions/{id}",
     "DELETE /promotions/{id}",
+    "DELETE /registers/{id}",
     "DELETE /roles/{id}",
     "DELETE /sessions/{id}",
     "DELETE /students/{id}",
@@ -75,6 +85,7 @@ REFUSED = {
     "GET /roles/{id}",
     "GET /students/import-template",
     "GET /students/{id}/data",
+    "PATCH /attendance-settings",
     "PATCH /batches/{id}",
     "PATCH /classrooms/{id}",
     "PATCH /cohort-subjects/{id}/students",
@@ -125,9 +136,12 @@ REFUSED = {
     "POST /templates",
     "POST /terms",
     "POST /users",
+    "PUT /attendance-codes",
     "PUT /letterhead/logo",
     "PUT /letterhead/signature",
     "PUT /promotion-rules",
+    "PUT /registers/corrections",
+    "PUT /school-days",
     "PUT /subject-teachers",
     "PUT /terms/{id}/calendar",
     "PUT /users/{id}/restore",
@@ -135,6 +149,8 @@ REFUSED = {
 }
 
 EVERYTHING = {
+    "GET /attendance-codes",
+    "GET /attendance-settings",
     "GET /classrooms",
     "GET /classrooms/{id}",
     "GET /departments",
@@ -150,6 +166,7 @@ EVERYTHING = {
     "GET /positions/{id}",
     "GET /promotion-rules",
     "GET /result-settings",
+    "GET /school-days",
     "GET /sessions",
     "GET /sessions/{id}",
     "GET /settings",
@@ -184,6 +201,19 @@ class Place:
     employee: str
     guardian: str
     publication: str = ""
+
+
+_school: list[Any] = []
+
+
+def session_of(account: str) -> str:
+    """Store a session of an account; answers its id."""
+    return UNKNOWN_ID if account == UNKNOWN_ID else store_session(_school[-1], account)
+
+
+def identity_of(account: str) -> str:
+    """Link an account to another identity; answers the id of the link."""
+    return UNKNOWN_ID if account == UNKNOWN_ID else store_identity(_school[-1], account)
 
 
 UNKNOWN = Place(*[UNKNOWN_ID for _ in fields(Place)])
@@ -231,6 +261,28 @@ def comments_of(place: Place) -> tuple[BytesIO, str]:
     """A comment sheet with a row for the student."""
     header = "admission_number,times_present,form_teacher_comment,principal_comment"
     return BytesIO(f"{header}\n{place.number},2,,\n".encode()), "comments.csv"
+
+
+def marks_of(place: Place) -> tuple[BytesIO, str]:
+    """A sheet of registers with today's mark of the student."""
+    day = date.fromisoformat(Own.today())
+    return BytesIO(f"admission_number,{day:%a} {day.day} {day:%b}\n{place.number},P\n".encode()), "week.csv"
+
+
+def monday() -> str:
+    """The Monday of this week."""
+    day = date.fromisoformat(Own.today())
+    return str(day - timedelta(days=day.weekday()))
+
+
+def of_day(place: Place) -> str:
+    """The key of a register of today, in a query."""
+    return f"batch={place.batch}&date={Own.today()}&part=DAY"
+
+
+def of_lesson(place: Place) -> str:
+    """The key of a lesson of today, in a query."""
+    return f"batch={place.batch}&date={Own.today()}&cohort_subject={place.subject}&period=2"
 
 
 CASES: dict[str, list[Case]] = {
@@ -432,8 +484,10 @@ CASES: dict[str, list[Case]] = {
         ),
     ],
     "GET /students/{id}/results": [
-        Case("F", lambda place: f"/students/{place.student}/results?term={place.term}", apart="SG"),
-        Case("F", lambda place: f"/students/{place.student}/results?term={place.term}&live=true", apart="SG"),
+        Case("FSG", lambda place: f"/students/{place.student}/results?term={place.term}", apart="SG"),
+        Case(
+            "FSG", lambda place: f"/students/{place.student}/results?term={place.term}&live=true", apart="SG"
+        ),
     ],
     "GET /broadsheets": [
         Case("F", lambda place: f"/broadsheets?batch={place.batch}&term={place.term}"),
@@ -497,26 +551,99 @@ CASES: dict[str, list[Case]] = {
             files=lambda place: {"comments_sheet": comments_of(place)},
         )
     ],
-    "GET /students/{id}/report-card": [
+    "GET /registers/download-sheet": [
+        Case("F", lambda place: f"/registers/download-sheet?batch={place.batch}&week={monday()}", at="number")
+    ],
+    "POST /registers/upload-sheet": [
         Case(
             "F",
+            lambda place: f"/registers/upload-sheet?batch={place.batch}",
+            at="rows",
+            files=lambda place: {"register_sheet": marks_of(place)},
+        )
+    ],
+    "GET /registers/download": [
+        Case("F", lambda place: f"/registers/download?batch={place.batch}&term={place.term}", at="number")
+    ],
+    "GET /registers": [
+        Case("TF", lambda place: f"/registers?{of_lesson(place)}"),
+        Case("F", lambda place: f"/registers?{of_day(place)}"),
+    ],
+    "PUT /registers": [
+        Case(
+            "TF",
+            lambda _: "/registers",
+            lambda place: {
+                **dict(pair.split("=") for pair in of_lesson(place).split("&")),
+                "period": 2,
+                "marks": [{"student": place.student, "code": "P"}],
+            },
+        ),
+        Case(
+            "F",
+            lambda _: "/registers",
+            lambda place: {
+                **dict(pair.split("=") for pair in of_day(place).split("&")),
+                "marks": [{"student": place.student, "code": "P"}],
+            },
+        ),
+    ],
+    "GET /registers/missing": [
+        Case("F", lambda _: f"/registers/missing?date={Own.today()}", listed=True, at="batch")
+    ],
+    "GET /attendance/days": [
+        Case("F", lambda _: f"/attendance/days?date={Own.today()}", listed=True, at="batch"),
+        Case(
+            "F",
+            lambda place: f"/attendance/days?date={Own.today()}&cohort={place.cohort}",
+            others=(SESSION,),
+            at="batch",
+        ),
+    ],
+    "GET /attendance/summary": [
+        Case(
+            "TF",
+            lambda place: f"/attendance/summary?term={place.term}&cohort_subject={place.subject}",
+            others=(SESSION,),
+        ),
+        Case("F", lambda place: f"/attendance/summary?term={place.term}&batch={place.batch}"),
+    ],
+    "GET /attendance/chronic": [
+        Case("F", lambda _: "/attendance/chronic?term=FIRST", listed=True),
+        Case(
+            "F",
+            lambda place: f"/attendance/chronic?term={place.term}&cohort={place.cohort}",
+            others=(SESSION,),
+        ),
+    ],
+    "GET /students/{id}/attendance": [
+        Case(
+            "TFSG",
+            lambda place: f"/students/{place.student}/attendance?term={place.term}",
+            at="opened",
+            apart="SG",
+        )
+    ],
+    "GET /students/{id}/report-card": [
+        Case(
+            "FSG",
             lambda place: f"/students/{place.student}/report-card?term={place.term}",
             at="%PDF",
             apart="SG",
             published=True,
         ),
         Case(
-            "F",
+            "FSG",
             lambda place: f"/students/{place.student}/report-card?term={place.term}&draft=true",
             at="%PDF",
             apart="SG",
         ),
     ],
     "GET /students/{id}/transcript": [
-        Case("F", lambda place: f"/students/{place.student}/transcript", apart="SG")
+        Case("FSG", lambda place: f"/students/{place.student}/transcript", apart="SG")
     ],
     "GET /students/{id}/transcript/download": [
-        Case("F", lambda place: f"/students/{place.student}/transcript/download", at="%PDF", apart="SG")
+        Case("FSG", lambda place: f"/students/{place.student}/transcript/download", at="%PDF", apart="SG")
     ],
     "GET /report-cards": [
         Case("F", lambda place: f"/report-cards?batch={place.batch}&term={place.term}&draft=true", at="%PDF")
@@ -591,6 +718,30 @@ CASES: dict[str, list[Case]] = {
     "DELETE /users/{id}/sessions": [
         Case("M", lambda place: f"/users/{place.account}/sessions", at="account", by="S")
     ],
+    # The one in the path is stored when the request is sent: it is of the account's present session number.
+    "GET /users/{id}/sessions": [Case("M", lambda place: f"/users/{place.account}/sessions", at="[", by="S")],
+    "DELETE /users/{id}/sessions/{session_id}": [
+        Case(
+            "M",
+            lambda place: f"/users/{place.account}/sessions/{session_of(place.account)}",
+            at="deleted",
+            by="S",
+        )
+    ],
+    "GET /users/{id}/photo": [
+        Case("TFSGM", lambda place: f"/users/{place.account}/photo", at="zxq", by="TFSG")
+    ],
+    "GET /users/{id}/identities": [
+        Case("M", lambda place: f"/users/{place.account}/identities", at="zxq", by="S")
+    ],
+    "DELETE /users/{id}/identities/{identity_id}": [
+        Case(
+            "M",
+            lambda place: f"/users/{place.account}/identities/{identity_of(place.account)}",
+            at="deleted",
+            by="S",
+        )
+    ],
     "GET /employees": [Case("M", lambda _: "/employees", listed=True, at="employee", by="")],
     "GET /employees/{id}": [Case("M", lambda place: f"/employees/{place.employee}", at="employee", by="")],
     "GET /employees/{id}/bank-account": [
@@ -620,12 +771,19 @@ def test_every_operation_says_what_own_means():
 @pytest.fixture
 def places(make: Factory) -> dict[str, Place]:
     """An arm, another of the same cohort, and one of a session that ended long ago; all of one base subject."""
-    now, before = this_session(make), make.session(start_date="2019-09-01", end_date="2020-07-31")
+    _school.append(make.api.school)
+    make.api.ok(make.api.patch("/attendance-settings", {"weekdays": [*range(1, 8)], "lock_after": None}))
+    now, before = (
+        this_session(make, current=True),
+        make.session(start_date="2019-09-01", end_date="2020-07-31"),
+    )
     base = make.subject()
     found = {}
     for session, arms in ((now, ("own", ARM)), (before, (SESSION,))):
         cohort, term = make.cohort(session=session), make.term(session)
         subject = make.cohort_subject(cohort, base)
+        days = {"start_date": session["start_date"], "end_date": session["end_date"]}
+        make.api.ok(make.api.put(f"/terms/{term['id']}/calendar", days))
         for number, name in enumerate(arms):
             batch = make.batch(cohort)["id"] if number else cohort["id"]
             student, newcomer, absent = made = [make.student() for _ in range(3)]
@@ -633,6 +791,7 @@ def places(make: Factory) -> dict[str, Place]:
             teacher = make.employee()
             make.api.ok(make.api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": teacher["id"]}))
             account = {"id": student["user"]}
+            store_ways_in(make.api.school, student["user"])
             assessment = make.assessment(subject, term)
             entry = make.entry(assessment, student["id"], batch)
             make.api.ok(make.absences(assessment, {absent["id"]: "ABSENT"}))
@@ -660,6 +819,11 @@ def places(make: Factory) -> dict[str, Place]:
                 teacher["id"],
                 make.guardian(student)["id"],
             )
+            first = date.fromisoformat(session["start_date"])
+            for day in range(5):
+                key = {"batch": batch, "date": str(first + timedelta(days=day)), "part": "DAY"}
+                if key["date"] <= Own.today():
+                    make.api.ok(make.api.put("/registers", {**key, "default": "A", "submit": True}))
             assigned = {"cohort_subject": subject["id"], "employee": teacher["id"], "batch": batch}
             make.api.ok(make.api.put("/subject-teachers", {"assignments": [assigned]}))
     return found

@@ -116,6 +116,35 @@ class TestAbsencesAndSheets:
         assert teacher.ok(teacher.get(path)) == []
         assert said(teacher.delete(f"{path}/{other}")) == said(teacher.delete(f"{path}/{UNKNOWN_ID}"))
 
+    def test_taking_an_absence_away_costs_no_more_messages_than_to_the_whole_school(
+        self, arms, make, teacher, assessment, messages
+    ):
+        make.api.ok(make.absences(assessment, dict.fromkeys(arms.in_a, "ABSENT")))
+
+        def sent(client, student):
+            with messages() as counted:
+                client.ok(client.delete(f"/assessments/{assessment['id']}/absences/{student}"))
+            return len(counted)
+
+        assert sent(teacher, arms.in_a[0]) == sent(make.api, arms.in_a[1])
+
+    def test_what_is_submitted_holds_an_absence_of_who_is_in_reach_alone(
+        self, arms, make, teacher, assessment
+    ):
+        make.api.ok(make.absences(assessment, {arms.in_a[0]: "ABSENT", arms.in_b[0]: "ABSENT"}))
+        path, body = (
+            f"/cohort-subjects/{arms.subject['id']}/submission",
+            {"term": "FIRST", "blanks": "ABSENT"},
+        )
+        make.api.ok(make.api.post(path, body))
+        absence = f"/assessments/{assessment['id']}/absences"
+
+        assert teacher.delete(f"{absence}/{arms.in_a[0]}").status_code == 409
+        assert said(teacher.delete(f"{absence}/{arms.in_b[0]}")) == said(
+            teacher.delete(f"{absence}/{UNKNOWN_ID}")
+        )
+        assert len(make.api.ok(make.api.get(absence))) == 3
+
     def test_a_sheet_has_those_in_reach_and_refuses_others(self, arms, make, teacher, assessment):
         api, path = make.api, f"/assessments/{assessment['id']}"
         numbers = {

@@ -120,6 +120,26 @@ class TestSwitching:
         assert (found["subjects_total"], found["batches_total"]) == (3, 1)
         assert [each["batch"] for each in found["batches"]] == [arms.a]
 
+    def test_who_may_not_read_classes_is_told_how_many_alone(self, api, arms, make, teacher):
+        api.ok(api.patch(f"/sessions/{arms.session['id']}", {"current": True}))
+        empty = make.role()
+
+        for held, subjects, batches in (
+            ((), 0, 0),
+            (("read:cohort-subjects",), 3, 0),
+            (("read:cohorts",), 0, 2),
+        ):
+            caller = make.caller("write:roles", *held)
+            for roles in ((), ((empty, "OWN"),)):
+                found = caller.ok(put(caller, *roles, dry=True))["uncovered"]
+                assert (len(found["subjects"]), len(found["batches"])) == (subjects, batches)
+                assert (found["subjects_total"], found["batches_total"]) == (3, 2)
+
+    def test_giving_accounts_their_role_needs_its_permissions(self, api, make):
+        committed(api, add_seeded=True)
+
+        assert put(make.caller("write:roles"), add_seeded=True, dry=True).status_code == 403
+
 
 class TestRefused:
     def test_unknown_roles(self, api, make, make_other, teacher):

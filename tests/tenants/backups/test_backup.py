@@ -109,6 +109,52 @@ def with_manifest(file, **changes):
 # The same rows.
 
 
+def test_a_restored_school_has_no_session_and_no_invitation(tenancy, school, file):
+    moment, later = "2026-01-01T00:00:00Z", "2030-01-01T00:00:00Z"
+    [(user,)] = execute(tenancy.admin_url, f'SELECT id FROM "{school.schema}".users')
+    rows = {
+        "user_sessions": {
+            "handle": str(uuid4()),
+            "client_id": "app",
+            "client_session_number": 0,
+            "session_number": 1,
+            "scope": "",
+            "redirect_uri": "https://app.example.com",
+            "code_hash": "a",
+            "code_challenge": "b",
+            "code_used": False,
+            "last_used_at": moment,
+            "idle_until": later,
+            "expires_at": later,
+        },
+        "invitations": {"code_hash": "c", "created_by": "x", "created_by_name": "x", "expires_at": later},
+        "user_identities": {
+            "issuer": "https://login.example.com",
+            "subject": "s",
+            "way": "ADMINISTRATOR",
+            "created_by": "x",
+            "created_by_name": "x",
+        },
+    }
+    for table, row in rows.items():
+        row |= {"id": str(uuid4()), "user_id": str(user), "created_at": moment}
+        marks = ", ".join(["%s"] * len(row))
+        execute(
+            tenancy.admin_url,
+            f'INSERT INTO "{school.schema}".{table} ({", ".join(row)}) VALUES ({marks})',
+            tuple(row.values()),
+        )
+    back_up(tenancy, school.id, file)
+
+    restored = restore(tenancy, file, school_id=uuid4())
+
+    counted = {
+        table: execute(tenancy.admin_url, f'SELECT count(*) FROM "{restored.schema}".{table}')[0][0]
+        for table in rows
+    }
+    assert counted == {"user_sessions": 0, "invitations": 0, "user_identities": 1}
+
+
 def test_a_restored_school_holds_the_same(tenancy, school, file):
     with tenancy.admin.begin() as connection:
         change_school(
@@ -585,8 +631,8 @@ def test_a_backup_made_by_the_first_release_is_restored(tenancy):
     assert (copy.name, copy.motto) == ("Queen's College, Yaba", "Pass on\nthe \\torch")
     added = {
         "audit_entries": 1,
-        "permissions": 1,
-        "role_permissions": 1,
+        "permissions": 5,
+        "role_permissions": 5,
     }  # by the migrations, and by restoring
     assert {name: found[name].rows - added.get(name, 0) for name in manifest["tables"]} == {
         name: table["rows"] for name, table in manifest["tables"].items()

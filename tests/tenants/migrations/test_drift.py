@@ -149,6 +149,7 @@ def test_the_registry_is_what_its_tables_say(connection, fill):
         "function enter(uuid,text[],text)",
         "function enter_as_client(uuid,text[],text,boolean)",
         "function refuse_revoked(text)",
+        "function refuse_revoked(text,integer)",
     }
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import replace
+from threading import Event
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import delete, insert
 
 from migrations.tenant import ALSO_SERVED
 from school_service.app import create_app
 from tenants.migrations.migrate import LockRetry, migrate_schools
 from tenants.migrations.migration_sql import head, revisions, served_revisions
+from tenants.registry.schools import also_served
 from tests.conftest import dispose, make_place
 from tests.tenants.migrations.histories import later_history
 from tests.tenants.migrations.upgrades import await_lock, locked, revision
@@ -34,6 +37,16 @@ def added(tmp_path_factory):
 def taken_away(tmp_path_factory):
     """A history whose newest revision takes away what the code of today reads."""
     return later_history(tmp_path_factory.mktemp("history") / "taken_away", TAKEN_AWAY)
+
+
+@pytest.fixture(scope="module")
+def written_anew(tmp_path_factory):
+    """A history whose newest revision makes PostgreSQL write the table of users anew."""
+    anew = [
+        "ALTER TABLE users ADD COLUMN shouted text GENERATED ALWAYS AS (upper(username)) STORED",
+        "ALTER TABLE subjects ADD COLUMN motto text",
+    ]
+    return later_history(tmp_path_factory.mktemp("history") / "written_anew", anew)
 
 
 @pytest.fixture
@@ -128,6 +141,60 @@ def test_code_that_serves_both_goes_on_over_the_migration_on_the_same_connection
     assert len(request_classrooms(both, school).get_json()) == 2
 
 
+@pytest.fixture
+def expanding(tenancy, added):
+    """What the release of `added` says of its revision: that programs of today serve it, too."""
+    with tenancy.admin.begin() as connection:
+        connection.execute(insert(also_served), {"revision": head(added), "served_by": head()})
+    yield
+    with tenancy.admin.begin() as connection:
+        connection.execute(delete(also_served))
+
+
+@pytest.mark.usefixtures("expanding")
+def test_a_migration_that_only_adds_is_served_by_the_release_before_and_the_release_after_all_the_time(
+    app, both, tenancy, school, other_school, migrate, added
+):
+    """The release before is the application of today; the one after serves a revision more. Neither answers 503."""
+    releases = (app, both)
+    begun, migrated = Event(), Event()
+
+    def use(program):
+        """Read and write, as long as the migration takes and once more after it."""
+        statuses = []
+        for last in (False, True):
+            while not (last or migrated.is_set()):
+                statuses += [
+                    add_classroom(program, school).status_code,
+                    request_classrooms(program, school).status_code,
+                ]
+                begun.set()
+            statuses += [
+                add_classroom(program, school).status_code,
+                request_classrooms(program, school).status_code,
+            ]
+        return statuses
+
+    def work(number):
+        if number < len(releases):
+            return use(releases[number])
+        assert begun.wait(30)
+        try:
+            return migrate(school, added)
+        finally:
+            migrated.set()
+
+    before, after, report = run_concurrently(3, work)
+
+    assert (report.complete, revision(tenancy, school)) == (True, head(added))
+    assert {*before, *after} == {200}
+    # What one of them writes, the other reads; and a school that was not migrated is served by both.
+    for program in releases:
+        names = [classroom["name"] for classroom in request_classrooms(program, school).get_json()]
+        assert len(names) == len(before) // 2 + len(after) // 2
+        assert request_classrooms(program, other_school).status_code == 200
+
+
 @contextmanager
 def migrating(tenancy, school):
     """Keep a migration of a school from its end: it has changed classrooms, and waits for subjects."""
@@ -161,6 +228,30 @@ def test_a_request_in_the_midst_of_a_migration_waits_and_then_goes_on_or_is_put_
     assert report.complete
     assert (answer.status_code, other.status_code) == (status, 200)
     assert ("Retry-After" in answer.headers) == (status == 503)
+
+
+def test_a_request_that_waited_for_users_who_were_written_anew_is_put_off_and_signs_nobody_out(
+    app, tenancy, school, migrate, written_anew
+):
+    """To whoever waited inside of a function, with the snapshot of before, such a table is empty."""
+    with migrating(tenancy, school) as reader:
+
+        def work(number):
+            if number == 0:
+                return migrate(school, written_anew, retry=LockRetry(lock_timeout=30))
+            await_lock(tenancy)
+            if number == 1:
+                return request_classrooms(app, school)
+            if number == 2:
+                return add_classroom(app, school)
+            await_lock(tenancy, 3)
+            reader.rollback()
+            return None
+
+        report, read, written, _ = run_concurrently(4, work)
+
+    assert report.complete
+    assert (read.status_code, written.status_code) == (503, 503)
 
 
 def test_a_migration_that_gives_up_lets_the_requests_pass_that_waited_behind_it(

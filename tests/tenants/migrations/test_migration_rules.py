@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tenants.migrations.migration_rules import Finding, check_migrations
-from tenants.migrations.migration_sql import head, write_baseline
+from tenants.migrations.migration_sql import head, revisions, write_baseline
 from tests.cli.program import run
 from tests.tenants.migrations.histories import add_revisions, later_history
 
@@ -290,3 +290,38 @@ def test_the_verb_prints_what_it_found_and_fails(check, tmp_path):
             "why": "a school's schema has no sequences: numbers come from its row of counters",
         }
     ]
+
+
+# A release that expands.
+
+
+ADDS = [
+    "ALTER TABLE classrooms ADD COLUMN motto text",
+    "CREATE INDEX ix_classrooms_motto ON classrooms (motto)",
+    "CREATE TABLE halls (id uuid NOT NULL, name text NOT NULL, CONSTRAINT pk_halls PRIMARY KEY (id))",
+    "ALTER TABLE halls ADD CONSTRAINT ck_halls_name CHECK (name <> '')",
+    "CREATE UNIQUE INDEX uq_halls_name ON halls (name)",
+]
+NARROWS = [
+    "ALTER TABLE classrooms DROP COLUMN level",
+    "ALTER TABLE classrooms RENAME COLUMN level TO stage",
+    "ALTER TABLE classrooms ALTER COLUMN level TYPE text",
+    "ALTER TABLE users ADD COLUMN shouted text GENERATED ALWAYS AS (upper(username)) STORED",
+    "ALTER TABLE classrooms ADD CONSTRAINT ck_classrooms_level CHECK (level <> '')",
+    "CREATE UNIQUE INDEX uq_classrooms_level ON classrooms (level)",
+    "DROP TABLE contacts",
+]
+
+
+def test_a_release_whose_schools_are_served_by_the_one_before_only_adds(tmp_path, monkeypatch):
+    changed = later_history(tmp_path, ADDS, NARROWS)
+    adding, narrowing = revisions(changed)[-2:]
+
+    assert [finding for finding in check_migrations(changed) if finding.rule == "expand"] == []
+    monkeypatch.setattr("migrations.tenant.SERVED_BY_EARLIER", (revisions(changed)[-3],))
+    found = [finding for finding in check_migrations(changed) if finding.rule == "expand"]
+
+    assert [(finding.revision, finding.statement) for finding in found] == [
+        (narrowing, text) for text in NARROWS
+    ]
+    assert adding not in {finding.revision for finding in found}

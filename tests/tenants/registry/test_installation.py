@@ -17,7 +17,7 @@ from sqlalchemy import create_engine, event, text, update
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import quote_identifier, registry_url, serving_engine
 from tenants.exceptions import AlreadyExists, NotInstalled, UnfitLogin
-from tenants.migrations.migration_sql import history
+from tenants.migrations.migration_sql import head, history, registry_head
 from tenants.provisioning.create import create_school
 from tenants.registry import installation as installing
 from tenants.registry.clients import check_secret, create_client, revoke_client, token_claims
@@ -187,10 +187,37 @@ def test_a_registry_of_a_later_version_is_left_alone(bare):
     install(bare)
     execute(bare.admin_url, "UPDATE registry.revision SET version_num = 'r9999'")
 
+    execute(bare.admin_url, "UPDATE registry.installation SET release = '7.8.9'")
+    needed = r"at the revision r9999, and this program knows r\d{4} and older ones\. Use release 7\.8\.9 or a newer one"
+
+    with pytest.raises(NotInstalled, match=needed):
+        install(bare)
+    for url in (bare.admin_url, bare.serving_url):
+        with pytest.raises(NotInstalled, match=needed):
+            check(url)
+    assert execute(bare.admin_url, "SELECT version_num FROM registry.revision") == [("r9999",)]
+
+    # It only adds: programs of now go on, and can be started.
+    execute(bare.admin_url, f"INSERT INTO registry.also_served VALUES ('r9999', '{registry_head()}')")
+    check(bare.serving_url)
+    # But what it needs to give its logins they do not know.
     with pytest.raises(NotInstalled, match="r9999"):
         install(bare)
 
-    assert execute(bare.admin_url, "SELECT version_num FROM registry.revision") == [("r9999",)]
+
+def test_a_registry_says_which_release_led_it_to_its_revision_and_which_others_go_on(bare, monkeypatch):
+    release = "SELECT release FROM registry.installation"
+    pairs = "SELECT * FROM registry.also_served ORDER BY revision"
+    install(replace(bare, release="1.0.0"))
+    assert (execute(bare.admin_url, release), execute(bare.admin_url, pairs)) == ([("1.0.0",)], [])
+
+    # A later one without migrations changes nothing of that.
+    monkeypatch.setattr("migrations.tenant.SERVED_BY_EARLIER", ("t0001",))
+    monkeypatch.setattr("migrations.registry.SERVED_BY_EARLIER", ("r0001",))
+    for _ in range(2):
+        install(replace(bare, release="1.0.1"))
+    assert execute(bare.admin_url, release) == [("1.0.0",)]
+    assert execute(bare.admin_url, pairs) == [(registry_head(), "r0001"), (head(), "t0001")]
 
 
 def test_a_fault_leaves_nothing_behind(bare):
@@ -251,7 +278,7 @@ def test_what_is_installed_is_told_from_what_is_not(bare, server, login):
     with pytest.raises(NotInstalled, match="tenants init"):
         check(stranger)
 
-    execute(bare.admin_url, "UPDATE registry.revision SET version_num = 'r0000'")
+    execute(bare.admin_url, "UPDATE registry.revision SET version_num = 'r0001'")
     with pytest.raises(NotInstalled, match="tenants init"):
         check(bare.serving_url)
 
@@ -284,6 +311,8 @@ def rights_of(tenancy):
 
 
 TABLES = (
+    "also_served",
+    "backups",
     "client_schools",
     "failed_migrations",
     "installation",
@@ -293,10 +322,12 @@ TABLES = (
     "schools",
     "states",
 )
-FUNCTIONS = {
-    *("client_secret_matches", "enter", "enter_as_client", "refuse_revoked"),
+FUNCTIONS = [
+    # It takes a client alone, or with the session number of a token.
+    *("refuse_revoked", "refuse_revoked"),
+    *("client_secret_matches", "enter", "enter_as_client"),
     *(("client_grant", "enter_node", "read_shards") if on_citus() else ()),
-}
+]
 RIGHTS = [
     ("database", "here", "CONNECT"),
     *(("function", name, "EXECUTE") for name in sorted(FUNCTIONS)),
@@ -407,6 +438,12 @@ def test_no_other_login_connects_to_the_database(bare, server, login):
     assert execute(stranger, "SELECT 1") == [(1,)]
 
 
+OF_PEOPLES_CLIENTS = (
+    *("name", "is_public", "redirect_uris", "post_logout_uris"),
+    *("user_permissions", "idle_days", "session_days"),
+)
+
+
 @pytest.mark.parametrize("logins", [1, 3])
 def test_an_installation_of_the_release_before_is_upgraded(server, logins):
     with installation(server, logins=logins) as tenancy:
@@ -415,12 +452,17 @@ def test_an_installation_of_the_release_before_is_upgraded(server, logins):
             secret = create_client(connection, client_id="before")
         # As the release before left it.
         for statement in (
+            "DROP TABLE registry.backups",
             "DROP TABLE registry.installation",
+            "DROP TABLE registry.also_served",
             "DROP FUNCTION registry.client_secret_matches",
             "DROP FUNCTION registry.enter_as_client",
             "ALTER TABLE registry.schools DROP COLUMN website",
             "ALTER TABLE registry.clients DROP COLUMN session_number",
             "ALTER TABLE registry.clients DROP COLUMN tells_addresses",
+            "DROP FUNCTION registry.refuse_revoked(text, integer)",
+            "ALTER TABLE registry.schools DROP COLUMN short_name",
+            *(f"ALTER TABLE registry.clients DROP COLUMN {name}" for name in OF_PEOPLES_CLIENTS),
             "UPDATE registry.revision SET version_num = 'r0004'",
             f'GRANT CONNECT ON DATABASE "{tenancy.admin_url.database}" TO PUBLIC',
             *(f'GRANT SELECT ON registry.clients TO "{login}"' for login in tenancy.placement.all_logins),

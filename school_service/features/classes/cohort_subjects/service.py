@@ -7,14 +7,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Uuid, any_, cast, delete, literal, select
+from sqlalchemy import delete, literal, select
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.database import db
 from school_service.core.deletion import Deletion
 from school_service.core.errors import Conflict, Invalid, NotFound
 from school_service.core.read_models import BoundQuery, Query, fetch_row
-from school_service.core.records import get, get_referenced, lock_rows, unknown_reference
+from school_service.core.records import get, get_referenced, lock_rows, one_of, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.classes.cohort_subjects import reads
@@ -114,7 +114,7 @@ def take_new_subjects(cohort_subject_ids: list[UUID], moment: datetime) -> Any:
 
     The caller has locked the cohorts, unless they are new, too.
     """
-    takers = _takers(CohortSubject.id == _one_of(cohort_subject_ids), moment=moment)
+    takers = _takers(CohortSubject.id == one_of(cohort_subject_ids), moment=moment)
     return _taking(takers.with_for_update(read=True, of=Enrollment))
 
 
@@ -124,7 +124,7 @@ def _take_compulsory(cohort_id: UUID, student_ids: list[UUID], moment: datetime)
         _takers(
             CohortSubject.cohort_id == cohort_id,
             CohortSubject.elective.is_(False),
-            Enrollment.student_id == _one_of(student_ids),
+            Enrollment.student_id == one_of(student_ids),
             moment=moment,
         )
     )
@@ -134,9 +134,9 @@ def _take_compulsory(cohort_id: UUID, student_ids: list[UUID], moment: datetime)
 def _take_compulsory_at_once(cohort_ids: list[UUID], student_ids: list[UUID], moment: datetime) -> Any:
     return _taking(
         _takers(
-            CohortSubject.cohort_id == _one_of(cohort_ids),
+            CohortSubject.cohort_id == one_of(cohort_ids),
             CohortSubject.elective.is_(False),
-            Enrollment.student_id == _one_of(student_ids),
+            Enrollment.student_id == one_of(student_ids),
             moment=moment,
         )
     )
@@ -188,15 +188,11 @@ def drop_subject(*, cohort_subject_id: UUID, student_id: UUID) -> UUID:
 @statement
 def drop_subjects(cohort_ids: list[UUID], student_ids: list[UUID]) -> Any:
     """Make the statement by which students drop all subjects of cohorts that they leave, for `execute`; scores stay."""
-    subjects = select(CohortSubject.id).where(CohortSubject.cohort_id == _one_of(cohort_ids))
+    subjects = select(CohortSubject.id).where(CohortSubject.cohort_id == one_of(cohort_ids))
     return delete(SubjectEnrollment).where(
-        SubjectEnrollment.student_id == _one_of(student_ids),
+        SubjectEnrollment.student_id == one_of(student_ids),
         SubjectEnrollment.cohort_subject_id.in_(subjects),
     )
-
-
-def _one_of(ids: Any) -> Any:
-    return any_(cast(ids, ARRAY(Uuid)))
 
 
 def _takers(*conditions: Any, moment: Any) -> Query:

@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Text, Uuid, and_, any_, case, cast, func, or_, select
+from sqlalchemy import Text, Uuid, and_, case, cast, func, literal_column, or_, select
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
-from school_service.core.records import unnest_rows
+from school_service.core.records import one_of, unnest_rows
 from school_service.features.classes.models import UNCOPIED, CohortSubject, SubjectTeacher
+from school_service.features.people.employees.reads import TITLED_NAME
 from school_service.features.people.models import NOT_DELETED, Employee, User
 from school_service.features.reach import scopes
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort, Subject
+
+NOBODY: Any = literal_column("'[]'::jsonb", JSONB)
+"""The names of who teaches, where nobody does."""
 
 IS_THERE = and_(NOT_DELETED, User.deleted_at.is_(None))
 """Whether an employee may teach: neither they nor their account is deleted."""
@@ -91,14 +96,12 @@ def subject_teachers(
 
 
 @read_model
-def named(
-    cohort_subjects: list[UUID], employees: list[UUID], batches: list[UUID], reach: Reach | None = None
-) -> Query:
+def named(cohort_subjects: list[UUID], employees: list[UUID], batches: list[UUID]) -> Query:
     """Read model of SubjectTeacherSchema, of these cohort subjects, employees and batches, taken together."""
     keys = unnest_rows(
         cohort_subject_id=(Uuid, cohort_subjects), employee_id=(Uuid, employees), batch_id=(Uuid, batches)
     )
-    return subject_teachers.query(reach=reach).where(
+    return subject_teachers.query().where(
         select(keys.c.employee_id)
         .where(
             keys.c.cohort_subject_id == SubjectTeacher.cohort_subject_id,
@@ -115,7 +118,7 @@ def lock_subjects(cohort_subjects: list[UUID]) -> Query:
     """Lock cohort subjects FOR SHARE, in order of id."""
     return (
         select(CohortSubject.id)
-        .where(CohortSubject.id == _one_of(cohort_subjects))
+        .where(CohortSubject.id == one_of(cohort_subjects))
         .order_by(CohortSubject.id)
         .with_for_update(read=True)
     )
@@ -138,7 +141,7 @@ def lock_employees(employees: list[UUID]) -> Query:
     """Lock employees FOR SHARE, in order of id."""
     return (
         select(Employee.id)
-        .where(Employee.id == _one_of(employees))
+        .where(Employee.id == one_of(employees))
         .order_by(Employee.id)
         .with_for_update(read=True)
     )
@@ -173,19 +176,19 @@ def judged(cohort_subjects: list[UUID], employees: list[UUID], batches: list[UUI
             )
         )
         .where(
-            SubjectTeacher.cohort_subject_id == _one_of(cohort_subjects),
-            SubjectTeacher.employee_id == _one_of(employees),
+            SubjectTeacher.cohort_subject_id == one_of(cohort_subjects),
+            SubjectTeacher.employee_id == one_of(employees),
         )
     )  # fmt: skip
     there = (
         select(_or_empty(func.json_agg(Employee.id)))
         .join(User, User.id == Employee.user_id)
-        .where(Employee.id == _one_of(employees), IS_THERE)
+        .where(Employee.id == one_of(employees), IS_THERE)
     )
     subjects = select(_cohorts(CohortSubject.id, CohortSubject.cohort_id)).where(
-        CohortSubject.id == _one_of(cohort_subjects)
+        CohortSubject.id == one_of(cohort_subjects)
     )
-    arms = select(_cohorts(Batch.id, Batch.cohort_id)).where(Batch.id == _one_of(batches))
+    arms = select(_cohorts(Batch.id, Batch.cohort_id)).where(Batch.id == one_of(batches))
     return select(
         subjects.scalar_subquery().label("subjects"),
         arms.scalar_subquery().label("batches"),
@@ -251,8 +254,85 @@ def copying(from_session: UUID, to_session: UUID) -> Query:
     return select(rows.scalar_subquery().label("rows"))
 
 
-def _one_of(ids: Any) -> Any:
-    return any_(cast(ids, ARRAY(Uuid)))
+# Who teaches today, as it is shown beside a subject
+
+
+def teachers_of(cohort_subject_id: Any, batch_id: Any = None) -> Any:
+    """A column: the names of who teaches a cohort subject to a batch today, by last name, an array of JSON.
+
+    They are those who are assigned to the batch or, where nobody is, to all of them. Without a batch they are whoever
+    teaches it in any.
+    """
+    if batch_id is None:
+        assigned = (
+            _assigned(SubjectTeacher.cohort_subject_id == cohort_subject_id).distinct().subquery("shown")
+        )
+        return _names(assigned)
+    assigned = (
+        _assigned(
+            SubjectTeacher.cohort_subject_id == cohort_subject_id,
+            or_(SubjectTeacher.batch_id == batch_id, SubjectTeacher.batch_id.is_(None)),
+        )
+        .add_columns(func.rank().over(order_by=SubjectTeacher.batch_id.is_(None)).label("place"))
+        .subquery("shown")
+    )
+    return _names(assigned, assigned.c.place == 1)
+
+
+def teachers_in(cohort_id: Any, cohort_subject_id: Any, batch_id: Any) -> Any:
+    """A column: as `teachers_of`, for many subjects and batches of a cohort, whose teachers are read once."""
+    of_arm = _by_arm(cohort_id).op("->", return_type=JSONB())(_key(cohort_subject_id, batch_id))
+    return func.coalesce(of_arm, NOBODY)
+
+
+def _by_arm(cohort_id: Any) -> Any:
+    """The names of the teachers of each subject and batch of a cohort: an object by `_key`, or null."""
+    batch = aliased(Batch)
+    arm = and_(
+        batch.cohort_id == SubjectTeacher.cohort_id,
+        or_(batch.id == SubjectTeacher.batch_id, SubjectTeacher.batch_id.is_(None)),
+    )
+    of_arm = (SubjectTeacher.cohort_subject_id, batch.id)
+    assigned = (
+        _assigned(SubjectTeacher.cohort_id == cohort_id)
+        .join(batch, arm)
+        .correlate_except(batch)
+        .add_columns(
+            _key(*of_arm).label("arm"),
+            func.rank().over(partition_by=of_arm, order_by=SubjectTeacher.batch_id.is_(None)).label("place"),
+        )
+        .subquery("assigned")
+    )
+    names = func.jsonb_agg(aggregate_order_by(assigned.c.name, assigned.c.in_order, assigned.c.id))
+    by_arm = (
+        select(assigned.c.arm, names.label("names"))
+        .where(assigned.c.place == 1)
+        .group_by(assigned.c.arm)
+        .subquery("by_arm")
+    )
+    return select(func.jsonb_object_agg(by_arm.c.arm, by_arm.c.names, type_=JSONB)).scalar_subquery()
+
+
+def _key(cohort_subject_id: Any, batch_id: Any) -> Any:
+    return func.concat(cohort_subject_id, batch_id)
+
+
+def _assigned(*conditions: Any) -> Query:
+    """Select who is there and teaches today, of assignments that meet conditions: id and name, and by what to order."""
+    return (
+        select(Employee.id, TITLED_NAME.label("name"), User.name_sort_key.label("in_order"))
+        .select_from(SubjectTeacher)
+        .join(Employee, Employee.id == SubjectTeacher.employee_id)
+        .join(User, User.id == Employee.user_id)
+        .where(*conditions, IS_THERE, scopes.holds_today(SubjectTeacher))
+        .correlate_except(SubjectTeacher, Employee, User)
+    )
+
+
+def _names(assigned: Any, *conditions: Any) -> Any:
+    names = func.jsonb_agg(aggregate_order_by(assigned.c.name, assigned.c.in_order, assigned.c.id))
+    found = select(func.coalesce(names, NOBODY)).where(*conditions)
+    return found.correlate_except(assigned).scalar_subquery()
 
 
 def _cohorts(record_id: Any, cohort_id: Any) -> Any:

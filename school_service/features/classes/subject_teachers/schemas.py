@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from marshmallow import fields, validate
 
 from school_service.features.classes.models import UNCOPIED
@@ -11,6 +13,17 @@ from school_service.web.schemas import RecordSchema, Schema
 _SESSION = "The academic session's id or its name."
 _STARTS = "The first day, by the school's day; null: since ever."
 _ENDS = "The last day, by the school's day; null: without end."
+
+
+def teacher_names() -> fields.Field[Any]:
+    """Make the field that names who teaches a subject."""
+    return fields.List(
+        fields.String(),
+        metadata={
+            "description": "The names of who teaches it, with their titles, by last name: of those who are assigned to "
+            "the arm or, where nobody is, to all arms."
+        },
+    )
 
 
 class SubjectTeacherSchema(RecordSchema):

@@ -39,7 +39,8 @@ from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 from school_service.core.genders import FEMALE, MALE, WORDS
 from school_service.core.permissions import Permission
 from school_service.core.records import unnest_rows
-from school_service.features.classes.models import CohortSubject, SubjectEnrollment
+from school_service.features.classes.models import CohortSubject, SubjectEnrollment, SubjectTeacher
+from school_service.features.classes.subject_teachers.reads import IS_THERE
 from school_service.features.exchange.oneroster import standard
 from school_service.features.people.models import (
     ACTIVE,
@@ -300,10 +301,18 @@ def _people(exported: Exported) -> Subquery:
         .correlate(Employee)
         .exists()
     )
+    assigned = _assigned(exported)
+    teaches = select(assigned.c.employee_id).where(assigned.c.employee_id == Employee.id).exists()
     teachers = (
         with_role(Employee.user_id, standard.TEACHER, 2)
         .join_from(Employee, EmployeeCategory, EmployeeCategory.id == Employee.category_id)
-        .where(or_(and_(EmployeeCategory.name == TEACHING, Employee.deleted_at.is_(None)), is_form_teacher))
+        .where(
+            or_(
+                and_(EmployeeCategory.name == TEACHING, Employee.deleted_at.is_(None)),
+                is_form_teacher,
+                teaches,
+            )
+        )
     )
     administrators = (
         with_role(User.id, standard.SITE_ADMINISTRATOR, 3)
@@ -323,6 +332,48 @@ def _takes_subject(exported: Exported) -> Any:
         .correlate(Student)
         .exists()
     )
+
+
+def _assigned(exported: Exported) -> Subquery:
+    """Select who teaches which subject in the session, once each, with the days on which they first and last do.
+
+    These are null where no bound is set, and within the session. `place` is 1 for the primary teacher of a subject: the
+    oldest assignment to all of its arms is theirs, or else the oldest. Whoever is deleted is left out.
+    """
+    key = SubjectTeacher.cohort_subject_id, SubjectTeacher.employee_id
+
+    starts_on, ends_on = SubjectTeacher.starts_on, SubjectTeacher.ends_on
+    first, last = func.max(AcademicSession.start_date), func.max(AcademicSession.end_date)
+
+    def bound(day: Any, within_session: Any) -> Any:
+        """A day of the session, where none of the assignments is without such a bound."""
+        return case((func.count(day) == func.count(), within_session))
+
+    to_all = SubjectTeacher.batch_id.is_(None)
+    taught = (
+        select(
+            *key,
+            bound(starts_on, func.greatest(func.min(starts_on), first)).label("starts_on"),
+            bound(ends_on, func.least(func.max(ends_on), last)).label("ends_on"),
+            func.min(SubjectTeacher.created_at).filter(to_all).label("to_all_since"),
+            func.min(SubjectTeacher.created_at).label("since"),
+        )
+        .join(Cohort, Cohort.id == SubjectTeacher.cohort_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .join(Employee, Employee.id == SubjectTeacher.employee_id)
+        .join(User, User.id == Employee.user_id)
+        .where(
+            Cohort.session_id == exported.session_id,
+            IS_THERE,
+            func.coalesce(starts_on <= AcademicSession.end_date, True),
+            func.coalesce(ends_on >= AcademicSession.start_date, True),
+        )
+        .group_by(*key)
+        .subquery("taught")
+    )
+    oldest = [taught.c.to_all_since.nulls_last(), taught.c.since, taught.c.employee_id]
+    place = func.row_number().over(partition_by=taught.c.cohort_subject_id, order_by=oldest)
+    return select(taught, place.label("place")).subquery("assigned")
 
 
 def _in_force(exported: Exported) -> list[Any]:
@@ -437,7 +488,19 @@ def _enrollments(exported: Exported) -> Rows:
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .where(Cohort.session_id == exported.session_id)
     )
-    return union_all(homerooms, subjects, form_teachers)
+    assigned = _assigned(exported)
+    subject_teachers = _row(
+        "enrollments",
+        sourcedId=_made_of(assigned.c.cohort_subject_id, assigned.c.employee_id),
+        classSourcedId=assigned.c.cohort_subject_id,
+        schoolSourcedId=school,
+        userSourcedId=Employee.user_id,
+        role=literal(standard.TEACHER),
+        primary=case((assigned.c.place == 1, standard.TRUE), else_=standard.FALSE),
+        beginDate=assigned.c.starts_on,
+        endDate=_after(assigned.c.ends_on),
+    ).join_from(assigned, Employee, Employee.id == assigned.c.employee_id)
+    return union_all(homerooms, subjects, form_teachers, subject_teachers)
 
 
 def _demographics(exported: Exported) -> Rows:

@@ -42,10 +42,10 @@ def contacts(reach: Reach | None = None) -> Query:
     return found if reach is None else found.where(scopes.accounts_in_reach(reach, Contact.owner_id))
 
 
-@read_model
-def contact(contact_id: UUID, reach: Reach | None = None) -> Query:
-    """Read model of ContactSchema, for one."""
-    return contacts.query(reach).where(Contact.id == contact_id)
+@read_model(judged=True)
+def contact(contact_id: UUID) -> Query:
+    """Read model of ContactSchema, for one that was written."""
+    return contacts.query().where(Contact.id == contact_id)
 
 
 @read_model

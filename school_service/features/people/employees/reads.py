@@ -17,6 +17,7 @@ from school_service.features.people.models import (
     User,
     UserRole,
 )
+from school_service.features.people.users.reads import photo_address
 from school_service.features.reach import scopes
 from school_service.features.school.models import Department, EmployeeCategory, Position
 
@@ -28,6 +29,9 @@ _first_role = (
     .correlate(User)
     .scalar_subquery()
 )
+
+TITLED_NAME = func.concat_ws(" ", func.nullif(Employee.title, ""), User.first_name, User.last_name)
+"""An employee's name as others are told it, with the title: of joined Employee and User."""
 
 
 @read_model
@@ -148,7 +152,7 @@ def form_teachers(batch_id: UUID, reach: Reach | None = None) -> Query:
             FormTeacher.batch_id,
             User.first_name,
             User.last_name,
-            User.photo.label("image_url"),
+            photo_address().label("image_url"),
             FormTeacher.employee_id.label("teacher_id"),
         )
         .join(Employee, Employee.id == FormTeacher.employee_id)

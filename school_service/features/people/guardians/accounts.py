@@ -19,7 +19,7 @@ from school_service.features.people.guardians import reads
 from school_service.features.people.guardians.people import require_results
 from school_service.features.people.guardians.service import ENTITY, lock_and_see, lock_guardian
 from school_service.features.people.guardians.storing import storing
-from school_service.features.people.models import CREATED, GUARDIANS, Role, User, UserRole
+from school_service.features.people.models import CREATED, GUARDIANS, Invitation, Role, User, UserRole
 from school_service.features.people.users.service import ENTITY as USER
 from school_service.features.people.users.service import hash_first, new_user
 
@@ -68,9 +68,12 @@ def give_account(
             audit_change(USER, user, old={"role": None}, new={"role": seen["role"]["name"]})
     elif account is None or account["deleted_at"] is not None:
         raise unknown_reference(User, "user")
-    elif account["session_number"] == CREATED:
-        # Whoever made the account was given a token of it, which must not read of the children.
-        writes = [_end_sessions(user)]
+    else:
+        # Whoever invited the user may know the code, which must not lead to the children.
+        writes = [_end_invitation(user)]
+        if account["session_number"] == CREATED:
+            # Nor must the token that whoever made the account was given of it.
+            writes.append(_end_sessions(user))
     person.row["user_id"] = str(user)
     audit_change(ENTITY, guardian_id, old={"user": None}, new={"user": user})
     return in_one_round_trip(*writes, *storing(changed=[person.row]), read=reads.guardian(guardian_id))
@@ -116,17 +119,10 @@ def divided(full_name: str) -> tuple[str, str]:
     return (first.rstrip(), last) if space else (last, "")
 
 
-def _role_of_guardians() -> Any:
-    """Select the id of the role that the accounts of guardians get."""
-    return select(Role.id).where(Role.given_to == GUARDIANS)
-
-
 @read_model
 def _seen_with_role(guardian_id: UUID) -> Query:
     """Select what decides of a guardian, and the role that a new account gets: null where the school has none."""
-    role = select(func.json_build_object("id", Role.id, "name", Role.name)).where(
-        Role.id.in_(_role_of_guardians())
-    )
+    role = select(func.json_build_object("id", Role.id, "name", Role.name)).where(Role.given_to == GUARDIANS)
     return reads.seen.query(guardian_id=guardian_id).add_columns(role.scalar_subquery().label("role"))
 
 
@@ -137,6 +133,11 @@ def _lock_account(user_id: UUID) -> Any:
         .where(User.id == user_id)
         .with_for_update(key_share=True)
     )
+
+
+@statement
+def _end_invitation(user_id: UUID) -> Any:
+    return delete(Invitation).where(Invitation.user_id == user_id)
 
 
 @statement

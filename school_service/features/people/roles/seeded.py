@@ -44,16 +44,17 @@ SEEDED_ROLES = (
     SeededRole(
         "Registrar",
         frozenset(
-            _to("read", *_RECORDS, *_TEACHING, "employees", "settings", "teachers", "users")
-            | _to("write", *_RECORDS, "teachers", "users")
+            _to("read", *_RECORDS, *_TEACHING, "attendance", "employees", "settings", "teachers", "users")
+            | _to("write", *_RECORDS, "attendance-corrections", "teachers", "users")
             | _to("delete", *_RECORDS, "teachers")
         ),
     ),
     SeededRole(
         "Teacher",
         frozenset(
-            _to("read", *_RECORDS, *_TEACHING, "settings", "teachers") - _to("read", "graduates")
-            | _to("write", "assessments", "gradebooks", "metrics")
+            _to("read", *_RECORDS, *_TEACHING, "attendance", "settings", "teachers")
+            - _to("read", "graduates")
+            | _to("write", "assessments", "attendance", "gradebooks", "metrics")
         ),
         OWN,
     ),
@@ -68,7 +69,17 @@ SEEDED_ROLES = (
         "Principal",
         frozenset(
             _every("read") - _to("read", "roles")
-            | _to("write", "cohorts", "graduates", "metrics", "results", "teachers", "terms")
+            | _to(
+                "write",
+                "attendance",
+                "attendance-corrections",
+                "cohorts",
+                "graduates",
+                "metrics",
+                "results",
+                "teachers",
+                "terms",
+            )
             | _to("delete", "cohorts", "teachers")
         ),
     ),

@@ -27,7 +27,7 @@ class Replaced:
     """A value that a sheet would replace, and that is not what was stored when the sheet was downloaded.
 
     `record_id`: of the record that has the value, or had it. `stored` is None where there is none any more. `kind` is
-    what such a value is called.
+    what such a value is called. `key` is by what the log has it, where that is not the column.
     """
 
     row: int
@@ -37,6 +37,7 @@ class Replaced:
     stored: object | None
     new: object
     kind: str = "score"
+    key: str | None = None
 
 
 @dataclass(kw_only=True)
@@ -158,7 +159,9 @@ def _with_last_change(
     return [
         (
             each,
-            _last_change(history.get(each.record_id, ()) if each.record_id else (), each.column, score_of),
+            _last_change(
+                history.get(each.record_id, ()) if each.record_id else (), each.key or each.column, score_of
+            ),
         )
         for each in values
     ]

@@ -6,14 +6,15 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import JSON, Text, bindparam, func, literal_column, select
+from sqlalchemy import JSON, Text, bindparam, case, func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.sql import cast
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, as_json, read_model, school_value
+from school_service.core.read_models import Query, as_json, read_model, school_value, service_address
 from school_service.core.search import matches, may_match
 from school_service.features.people.models import (
+    PHOTO_DIGITS,
     SEARCHED_OF_USER,
     RolePermission,
     StoredPermission,
@@ -26,10 +27,11 @@ from school_service.features.people.roles.reads import permissions, permissions_
 from school_service.features.reach import scopes
 
 # Part of the statement batch that begins each request of a user: it reads who they are, and what they may do now, by a
-# function of the school's schema (migration t0015). Its parameters: the user, twice, the moment, and whether relations
-# are read of a user whose permissions reach the whole school, too.
+# function of the school's schema (migration t0020). Its parameters: the user, twice, the moment, whether relations are
+# read of a user whose permissions reach the whole school, too, and what must still stand of the token: its session, and
+# issuer and subject of a link.
 USER_STATE = """
-SELECT %s::uuid AS account, state.* FROM caller_state(%s, %s, %s, NULL, NULL, NULL) AS state
+SELECT %s::uuid AS account, state.* FROM caller_state(%s, %s, %s, %s, %s, %s) AS state
 WHERE session_number IS NOT NULL
 """
 
@@ -39,6 +41,16 @@ _SHOWN_OF_SCHOOL = ("id", "name", "address", "phone_number", "email_address", "m
 def school_as_json(school: Any) -> str:
     """Write what users are shown of their school."""
     return orjson.dumps({name: getattr(school, name) for name in _SHOWN_OF_SCHOOL}).decode()
+
+
+def photo_address() -> Any:
+    """The address of the photo of a user, of whom the column has the first digits of the picture's hash.
+
+    An address that somebody wrote into the column is answered as it is.
+    """
+    is_kept = User.photo.regexp_match(PHOTO_DIGITS)
+    kept = func.concat(service_address(), "/users/", User.id, "/photo?v=", User.photo)
+    return case((is_kept, kept), else_=User.photo)
 
 
 @read_model
@@ -93,7 +105,7 @@ def users(search: str | None = None, reach: Reach | None = None) -> Query:
             User.first_name,
             User.last_name,
             User.gender,
-            User.photo,
+            photo_address().label("photo"),
             roles.label("roles"),
             as_json(school_value("school", school_as_json)).label("school"),
             student.label("student"),

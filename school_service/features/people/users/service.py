@@ -15,12 +15,12 @@ from sqlalchemy.orm.attributes import set_committed_value
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.passwords import check_password, hash_new_password, hash_password, needs_rehash
 from school_service.auth.principal import Principal
-from school_service.core.database import db, outside_transaction
+from school_service.core.database import db, outside_transaction, request_context
 from school_service.core.errors import Conflict, Invalid, NotFound, WrongPassword
 from school_service.core.permissions import Permission
 from school_service.core.read_models import fetch_row
 from school_service.core.records import change, find, get, not_found, unknown_reference
-from school_service.core.statements import NewRow, execute, new_row, statement
+from school_service.core.statements import NewRow, execute, new_row, statement, stored_in
 from school_service.features.audit.service import (
     REFUSED_SIGN_IN,
     SIGN_IN,
@@ -29,7 +29,7 @@ from school_service.features.audit.service import (
     audit_refusal,
 )
 from school_service.features.people.access import require_to_change
-from school_service.features.people.models import CREATED, SCHOOL, Guardian, Role, User, UserRole
+from school_service.features.people.models import CREATED, SCHOOL, Guardian, Invitation, Role, User, UserRole
 from school_service.features.people.roles.administrators import require_administrator
 from school_service.features.people.roles.service import permissions_of_role, require_permissions
 from school_service.features.people.usernames import first_free, stem_of, username_key
@@ -146,13 +146,15 @@ def change_account(user: User, changes: Mapping[str, Any]) -> None:
         audit_change(ENTITY, user.id, old=old, new=new)
 
 
-def sign_in(*, username: str, password: str, throttle: LoginThrottle, username_hash: str) -> User:
+def sign_in(
+    *, username: str, password: str, throttle: LoginThrottle, username_hash: str, audited: bool = True
+) -> User:
     """Find the user with this name, in whatever case, and this password.
 
     Does the same work whether or not there is such a user, and holds no connection meanwhile; both ways to be refused
     are in the audit log, with the hash of the username, which may be a password that was typed into the wrong field.
-    Raises WrongPassword, Busy, and TooManyAttempts; what that refuses without looking at the password is not on record
-    there.
+    That it was right is on record there too, unless it is not `audited`: then the caller calls `audit_sign_in`. Raises
+    WrongPassword, Busy, and TooManyAttempts; what that refuses without looking at the password is not on record there.
     """
     account = username_key(username)
     throttle.check(account)
@@ -180,8 +182,14 @@ def sign_in(*, username: str, password: str, throttle: LoginThrottle, username_h
         _begin_sessions(user)
     if renewed is not None:
         _store_renewed(user, renewed)
-    audit_change(SIGN_IN, user.id, new={"username": user.username})
+    if audited:
+        audit_sign_in(user)
     return user
+
+
+def audit_sign_in(user: User, **by: Any) -> None:
+    """Write to the audit log that a user has signed in; `by` a client, and which session that opened."""
+    audit_change(SIGN_IN, user.id, new={"username": user.username, **by})
 
 
 def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
@@ -194,6 +202,7 @@ def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
     held = require_to_change(principal, user.id, "Deleting this user")
     user.deleted_at = now()
     user.session_number += 1
+    _end_invitation(user.id)
     if held.all_of_them:
         require_administrator("Deleting this user")
     audit_change(ENTITY, user.id, old=_audited(user))
@@ -300,9 +309,50 @@ def set_password(
     user.password_given_at = None if is_own else now()
     user.session_number += 1
     db.session.flush()
+    _end_invitation(user.id)
     # The audit log says that it was set, never what it was.
     audit_change(ENTITY, user.id, old={}, new={"password": "set"})
     return user.id
+
+
+def replace_given_password(*, user_id: UUID, session_number: int, password: str) -> User:
+    """Set the password of a user who has just signed in with one that has to be changed; ends all of their sessions.
+
+    `session_number` is the user's when they did. Raises WrongPassword where the account was changed since, Invalid for
+    the password that they have and for one that the policy refuses, Busy.
+    """
+    username, stored = _given_password(user_id, session_number)
+    hashed = outside_transaction(partial(_hash_other, stored, password, username=username))
+    # Everything is read again: it may have been changed meanwhile.
+    user = find(User, user_id, for_update=True)
+    if user is None or user.deleted_at is not None or user.session_number != session_number:
+        raise WrongPassword(_WRONG_PASSWORD)
+    user.password_hash = hashed
+    user.password_given_at = None
+    user.session_number += 1
+    db.session.flush()
+    _end_invitation(user.id)
+    audit_change(ENTITY, user.id, old={}, new={"password": "set"})
+    return user
+
+
+def _given_password(user_id: UUID, session_number: int) -> tuple[str, str | None]:
+    """Read the username of a user and the hash of their password; raises WrongPassword."""
+    query = select(User.username, User.password_hash).where(
+        User.id == user_id, User.session_number == session_number, User.deleted_at.is_(None)
+    )
+    found = db.session.execute(query).one_or_none()
+    if found is None:
+        raise WrongPassword(_WRONG_PASSWORD)
+    return found.username, found.password_hash
+
+
+def _hash_other(stored: str | None, password: str, *, username: str) -> str:
+    """Hash a new password, which must be another than the stored one; raises Invalid, Busy."""
+    hashed = hash_new_password(password, username=username)
+    if check_password(stored, password):
+        raise Invalid.field("password", "must be another than the current one")
+    return hashed
 
 
 def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
@@ -316,6 +366,12 @@ def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
     db.session.flush()
     audit_change(ENTITY, user.id, old={}, new={"sessions": "ended"})
     return user.id
+
+
+def _end_invitation(user_id: UUID) -> None:
+    """Delete the open invitation of an account, which the caller has locked, with COMMIT."""
+    ending = f"DELETE FROM {stored_in(Invitation.__tablename__)} WHERE user_id = %(not_invited)s"  # noqa: S608
+    request_context().with_commit.append((ending, {"not_invited": str(user_id)}))
 
 
 def _audited(user: User) -> dict[str, str]:
@@ -357,8 +413,15 @@ def _store_renewed(user: User, renewed: str) -> None:
 
 def _settable(user_id: UUID, principal: Principal) -> User:
     """Lock a user whose password the principal may set; raises NotFound, Forbidden."""
+    return require_to_take_over(user_id, principal, "Setting this user's password")
+
+
+def require_to_take_over(user_id: UUID, principal: Principal, purpose: str) -> User:
+    """Lock a user as whom the principal may let somebody sign in, and return them: oneself, or by having all they have.
+
+    Raises NotFound, and Forbidden, whose message begins with `purpose`.
+    """
     user = _get_user(user_id)
-    purpose = "Setting this user's password"
     held = require_to_change(principal, user.id, purpose)
     if principal.user_id != user.id:
         # Whoever signs in as somebody reaches the records of that person, which are not their own.

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, Text, and_, cast, func, literal_column, select
+from sqlalchemy import CTE, Select, Text, and_, case, cast, func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
+from school_service.features.attendance.calendar import counts_registers
+from school_service.features.attendance.models import Register
+from school_service.features.attendance.sums import roll_up_of
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.reach import scopes
@@ -19,8 +22,8 @@ from school_service.features.results.publications.reads import published_name
 from school_service.features.school.models import Batch, Cohort, Term, TermCalendar
 from school_service.features.school.sessions.service import is_term
 
-COMMENT = (TermComment.times_present, TermComment.form_teacher_comment, TermComment.principal_comment)
-"""What is said of a student's term."""
+TEXTS = (TermComment.form_teacher_comment, TermComment.principal_comment)
+"""What is said of a student's term in words."""
 
 
 @read_model
@@ -47,8 +50,11 @@ def comments(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
         .cte("of_term")
     )
     cohort_id, term_id = (select(of_term.c[name]).scalar_subquery() for name in ("cohort_id", "term_id"))
-    found = select(student.label("student"), *COMMENT, TermComment.updated_at)
-    listed = _class_of(found, batch_id, cohort_id, term_id).order_by(*BY_NAME)
+    belonging = _belonging(batch_id, cohort_id, term_id)
+    rolled_up = _rolled_up(belonging, term_id)
+    shown = _times_present(rolled_up).label("times_present")
+    found = select(student.label("student"), shown, *TEXTS, TermComment.updated_at)
+    listed = _class_of(found, belonging, term_id, rolled_up).order_by(*BY_NAME)
     return listed if reach is None else listed.where(scopes.is_form_batch(reach, batch_id))
 
 
@@ -73,9 +79,13 @@ def locking(batch_id: UUID) -> Query:
 def class_list(batch_id: UUID, term_id: UUID) -> Query:
     """Select whoever belongs to a batch in a term, by name, with what is said of their term, as JSON.
 
-    In one row with `times_opened`, how often school opened, null where that is not set, and `published`, the name of
-    batch and term while the results are. `commented` tells whether there is a record.
+    In one row with `times_opened`, how often school opened by the calendar, null where that is not set, `published`,
+    the name of batch and term while the results are, and `by_registers`, whether the registers say how often students
+    came. `commented` tells whether there is a record, and `typed_present` is what was typed in, whatever counts.
     """
+    cohort_id = select(Batch.cohort_id).where(Batch.id == batch_id).scalar_subquery()
+    belonging = _belonging(batch_id, cohort_id, term_id)
+    rolled_up = _rolled_up(belonging, term_id)
     row = func.json_build_object(
         "student_id",
         Student.id,
@@ -89,27 +99,45 @@ def class_list(batch_id: UUID, term_id: UUID) -> Query:
         User.last_name,
         "commented",
         TermComment.student_id.is_not(None),
-        *(part for column in COMMENT for part in (column.name, column)),
+        "times_present",
+        _times_present(rolled_up),
+        "typed_present",
+        TermComment.times_present,
+        *(part for column in TEXTS for part in (column.name, column)),
     )
-    cohort_id = select(Batch.cohort_id).where(Batch.id == batch_id).scalar_subquery()
-    rows = _class_of(select(_aggregated(row)), batch_id, cohort_id, term_id)
+    rows = _class_of(select(_aggregated(row)), belonging, term_id, rolled_up)
     opened = select(TermCalendar.times_opened).where(TermCalendar.term_id == term_id)
     return select(
         rows.scalar_subquery().label("rows"),
         opened.scalar_subquery().label("times_opened"),
         published_name(batch_id, term_id).label("published"),
+        counts_registers().label("by_registers"),
     )
 
 
-def _class_of(selected: Select[Any], batch_id: Any, cohort_id: Any, term_id: Any) -> Select[Any]:
-    belonging = members(cohort_id, term_id)
+def _belonging(batch_id: Any, cohort_id: Any, term_id: Any) -> CTE:
+    found = members(cohort_id, term_id)
+    return select(found.c.student_id).where(found.c.batch_id == batch_id).cte("belonging")
+
+
+def _rolled_up(belonging: CTE, term_id: Any) -> CTE:
+    """Roll up the registers of the term of whoever belongs to a batch; no rows where what is typed in counts."""
+    students = select(belonging.c.student_id)
+    return roll_up_of(students, counts_registers(), Register.term_id == term_id)
+
+
+def _times_present(rolled_up: Any) -> Any:
+    return case((counts_registers(), rolled_up.c.present), else_=TermComment.times_present)
+
+
+def _class_of(selected: Select[Any], belonging: CTE, term_id: Any, rolled_up: Any) -> Select[Any]:
     of_term = and_(TermComment.student_id == Student.id, TermComment.term_id == term_id)
     return (
         selected.select_from(belonging)
         .join(Student, Student.id == belonging.c.student_id)
         .join(User, User.id == Student.user_id)
         .outerjoin(TermComment, of_term)
-        .where(belonging.c.batch_id == batch_id)
+        .outerjoin(rolled_up, rolled_up.c.student_id == Student.id)
     )
 
 

@@ -19,7 +19,7 @@ from sqlalchemy import SmallInteger, String, Uuid, null, select
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.auth.principal import Principal
-from school_service.core.errors import Invalid
+from school_service.core.errors import Conflict, Invalid
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import unnest_rows
@@ -41,12 +41,16 @@ ENTITY = "comment"
 TIMES_PRESENT = "times_present"
 PRINCIPAL = "principal_comment"
 MEMBERS = (TIMES_PRESENT, "form_teacher_comment", PRINCIPAL)
+FROM_REGISTERS = "comes from the registers"
 NEWEST_CHANGES = 100  # of a student's comments, in whichever term: somebody changed this one before these
 
 
 @dataclass(frozen=True, slots=True)
 class Commented:
-    """A student on the class list, and what is said of their term; `commented`: whether there is a record."""
+    """A student on the class list, and what is said of their term; `commented`: whether there is a record.
+
+    `times_present` is what counts, `typed_present` what is stored: two values where the registers are rolled up.
+    """
 
     student_id: str
     admission_number: str
@@ -55,11 +59,16 @@ class Commented:
     last_name: str
     commented: bool
     times_present: int | None
+    typed_present: int | None
     form_teacher_comment: str | None
     principal_comment: str | None
 
     def __str__(self) -> str:
         return student_name(self.admission_number, self.student_id)
+
+    def stored(self) -> dict[str, Any]:
+        """Give the members as they are stored."""
+        return {**{name: getattr(self, name) for name in MEMBERS}, TIMES_PRESENT: self.typed_present}
 
     def differing(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Give the members that are to be something else than they are."""
@@ -68,10 +77,15 @@ class Commented:
 
 @dataclass(frozen=True, slots=True)
 class ClassList:
-    """Whoever belongs to a batch in a term, by name, and how often school opened; None where that is not set."""
+    """Whoever belongs to a batch in a term, by name, and how often school opened by its calendar.
+
+    That is None where it is not set, and where the registers say how often students came, `by_registers`, so that it
+    bounds nothing.
+    """
 
     students: Sequence[Commented]
     times_opened: int | None
+    by_registers: bool
 
 
 def check_comment_filter(*, batch: UUID, term: str) -> None:
@@ -89,12 +103,14 @@ def enter_comments(
     for an unknown batch or term, and naming the students who are named twice, are not in the batch, or were present
     more often than school opened; Forbidden where a principal's comment changes and the caller may not write results,
     RowsChanged where something else than expected would be replaced, and Conflict while the batch's results of the term
-    are published.
+    are published, and where it would change how often a student came, which the registers say.
     """
     place = find_place(batch, term)
     listed = lock_class(place)
     students = {UUID(student.student_id): student for student in listed.students}
     _refuse(comments, students, listed.times_opened)
+    if listed.by_registers:
+        _refuse_typed(comments, students)
     changes = [
         (student, differing)
         for row in comments
@@ -154,15 +170,13 @@ def storing(
     `sheet` is the file's name; `source`, and `forced`, the students for whom something is replaced by force, are for
     the audit log. It says which members changed, and of the texts no more.
     """
-    new = [
-        {**{name: getattr(student, name) for name in MEMBERS}, **differing} for student, differing in changes
-    ]
+    new = [{**student.stored(), **differing} for student, differing in changes]
     audit_changes(
         ENTITY,
         (
             Change(
                 UUID(student.student_id),
-                _values(place, student.times_present) if student.commented else None,
+                _values(place, student.typed_present) if student.commented else None,
                 {
                     **_values(place, after[TIMES_PRESENT]),
                     "changed": sorted(differing),
@@ -202,7 +216,12 @@ def _values(place: Place, times_present: int | None) -> Values:
 def _class_list(found: dict[str, Any] | None) -> ClassList:
     if found is None:
         raise RuntimeError("A class list has a row, whether anybody is in the class or not.")
-    return ClassList([Commented(**row) for row in orjson.loads(found["rows"])], found["times_opened"])
+    by_registers = found["by_registers"]
+    return ClassList(
+        [Commented(**row) for row in orjson.loads(found["rows"])],
+        None if by_registers else found["times_opened"],
+        by_registers,
+    )
 
 
 def _refuse(
@@ -222,6 +241,20 @@ def _refuse(
     wrong = "; ".join(f"{reason}: {', '.join(names)}" for reason, names in reasons.items() if names)
     if wrong:
         raise Invalid.field("comments", wrong)
+
+
+def _refuse_typed(comments: Sequence[Mapping[str, Any]], students: Mapping[UUID, Commented]) -> None:
+    """Refuse what is typed in of how often students came, and is not what the registers say. Raises Conflict."""
+    others = [
+        str(student)
+        for row in comments
+        if TIMES_PRESENT in (student := students[row["student"]]).differing(row)
+    ]
+    if others:
+        raise Conflict(
+            f"How often a student was present {FROM_REGISTERS}; something else was given for: {', '.join(others)}.",
+            {"times_present": [FROM_REGISTERS]},
+        )
 
 
 def _unexpected(

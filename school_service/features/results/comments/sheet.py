@@ -12,6 +12,7 @@ from uuid import UUID
 from school_service.auth.principal import Principal
 from school_service.core.database import current_school
 from school_service.core.statements import execute
+from school_service.core.texts import composed
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
@@ -22,6 +23,7 @@ from school_service.features.people.students.sheet_rows import (
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
 from school_service.features.results.comments.service import (
     ENTITY,
+    FROM_REGISTERS,
     MEMBERS,
     NEWEST_CHANGES,
     TIMES_PRESENT,
@@ -74,7 +76,7 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     stored = {
         student.admission_number: {name: getattr(student, name) for name in MEMBERS}
         for student in listed.students
-        if student.commented
+        if student.commented or listed.by_registers
     }
     downloaded, hidden = download_details(found.moment, stored)
     words, ids = about_class(found, of_term)
@@ -123,6 +125,7 @@ class _CommentUpload(ClassSheetUpload[Commented]):
     named_term: str | None
     place: Place = field(init=False)
     listed: ClassList = field(init=False)
+    students: Mapping[str, Commented] = field(init=False)
 
     def read_details(self, workbook: SheetFile) -> None:
         found = read_details(workbook)
@@ -136,18 +139,37 @@ class _CommentUpload(ClassSheetUpload[Commented]):
 
     def lock(self) -> None:
         self.listed = lock_class(self.place)
+        self.students = {student.admission_number: student for student in self.listed.students}
 
     def match(self, content: SheetContent) -> _MatchedRows:
         return self.match_class(
             content,
             self.listed.students,
             not_in_class="is a student who is not in the batch",
-            validate=partial(_row_errors, times_opened=self.listed.times_opened),
+            validate=self._row_errors,
         )
+
+    def _row_errors(self, row: Row) -> Iterator[RowError]:
+        """Yield the errors of a row; where the registers say how often a student came, the sheet can't change that.
+
+        What the sheet said of it when it was downloaded may stand there: nobody has typed that in.
+        """
+        yield from _row_errors(row, self.listed.times_opened)
+        times = row.values.get(TIMES_PRESENT)
+        if not self.listed.by_registers or times is None:
+            return
+        number = composed(str(row.values.get(ADMISSION_NUMBER, "")))
+        student = self.students.get(number)
+        then = None if self.download is None else self.download.values_of(number).get(TIMES_PRESENT)
+        if student is not None and times not in (student.times_present, then):
+            remedy = "leave it as it is, or blank"
+            yield RowError(
+                row.number, TIMES_PRESENT, INVALID, FROM_REGISTERS, f"{times.normalize():f}", remedy
+            )
 
     def store(self, matched: _MatchedRows) -> RowCounts:
         given = [(student, row, _given(row)) for student, row in matched]
-        rows = [(student, row, values, student.differing(values)) for student, row, values in given]
+        rows = [(student, row, values, self._differing(student, values)) for student, row, values in given]
         changes = [(student, differing) for student, _, _, differing in rows if differing]
         require_for(changes, self.principal)
         refused = self.refuse_changed(
@@ -170,6 +192,12 @@ class _CommentUpload(ClassSheetUpload[Commented]):
                 source["downloaded"] = self.download.moment
             execute(storing(self.place, changes, sheet=self.file_name, forced=forced, **source))
         return count([(student, values, differing) for student, _, values, differing in rows])
+
+    def _differing(self, student: Commented, values: Mapping[str, Any]) -> dict[str, Any]:
+        differing = student.differing(values)
+        if self.listed.by_registers:
+            differing.pop(TIMES_PRESENT, None)
+        return differing
 
     def _replaced(self, rows: Sequence[tuple[Commented, Row, Mapping[str, Any]]]) -> Iterator[Replaced]:
         """Find the values that were changed since the download, and that the sheet would replace."""

@@ -22,7 +22,7 @@ def broadsheet_of(
     `cohort_position`, `graded`, `status`, `passed`, their order `by_name`, and the class figures of their averages
     (`class_average`, `class_lowest`, `class_highest`); `results` one for each subject of a student: `student_id`, `id`,
     `percent`, `grade`, `position`, `status`, `passed`, and the class figures of the subject; `taught` one for each
-    subject: `id`, `base`, `name`, `code`, `elective`, `submitted`, `submitted_by`.
+    subject: `id`, `base`, `name`, `code`, `elective`, `submitted`, `submitted_by`, `teachers`.
 
     `printed`: each is a text of JSON, in which a result has `passed`, too, a subject `passes` and `submitted_by`, and
     a student `averages`, where `students` has them: by the name of the term.
@@ -42,7 +42,7 @@ def broadsheet_of(
         .prefix_with("MATERIALIZED")
     )
     subject = func.json_build_object(
-        *members(taught, "id", "base", "name", "code", "elective", "submitted"),
+        *members(taught, "id", "base", "name", "code", "elective", "submitted", "teachers"),
         *members(figures, "takers", "graded", "average", "lowest", "highest"),
         *((*members(taught, "submitted_by"), *members(figures, "passes")) if printed else ()),
     )

@@ -20,7 +20,6 @@ from sqlalchemy import (
     Numeric,
     Text,
     Uuid,
-    and_,
     case,
     cast,
     column,
@@ -36,16 +35,7 @@ from sqlalchemy.orm import aliased
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query
 from school_service.core.sort_keys import sort_key
-from school_service.features.people.models import (
-    SCHOOL,
-    Guardian,
-    Role,
-    RolePermission,
-    StoredPermission,
-    Student,
-    StudentGuardian,
-    UserRole,
-)
+from school_service.features.people.guardians import kin
 from school_service.features.reach import scopes
 from school_service.features.results.figures.rules import one, term_of_student
 from school_service.features.results.models import (
@@ -106,35 +96,13 @@ _SUBJECT_RESULT: dict[str, Any] = {
 """The members of a subject in a card, and their types."""
 
 
-def is_own(student_id: Any, user_id: Any) -> Column:
-    """Tell whether a student's account is this user's, or that of a guardian who may not read all results.
+def is_own(student_id: Any, user_id: Any, reach: Reach | None = None) -> Column:
+    """Tell whether a student's account is this user's, or that of a guardian who may not read their results as staff.
 
-    A guardian who is stopped for the student is none of theirs.
+    A guardian who is stopped for the student is none of theirs. With a `reach`, that of the user, whoever looks after
+    the student's batch reads as staff.
     """
-    account = select(Student.id).where(Student.id == student_id, Student.user_id == user_id).exists()
-    child = (
-        select(StudentGuardian.student_id)
-        .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
-        .where(
-            StudentGuardian.student_id == student_id,
-            StudentGuardian.stopped_at.is_(None),
-            Guardian.user_id == user_id,
-        )
-        .exists()
-    )
-    reads_all = (
-        select(UserRole.user_id)
-        .join(Role, (Role.id == UserRole.role_id) & (Role.reach == SCHOOL))
-        .join(RolePermission, RolePermission.role_id == Role.id)
-        .join(StoredPermission, StoredPermission.id == RolePermission.permission_id)
-        .where(
-            UserRole.user_id == user_id,
-            StoredPermission.access == "read",
-            StoredPermission.section == "results",
-        )
-        .exists()
-    )
-    return or_(account, and_(child, ~reads_all))
+    return kin.is_own(student_id, user_id, "results", reach)
 
 
 def published_cards() -> Query:

@@ -26,6 +26,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 
 from school_service.core.read_models import Query
+from school_service.features.classes.subject_teachers.reads import NOBODY
 from school_service.features.results.figures.broadsheets import broadsheet_of
 from school_service.features.results.figures.frozen import name_order, printed_class
 from school_service.features.results.figures.rules import mean_over, one
@@ -211,6 +212,7 @@ def _broadsheet(
         # Nothing else is published.
         literal(True).label("submitted"),
         submission["submitted_by_name"].astext.label("submitted_by"),
+        func.coalesce(submission["teachers"], NOBODY).label("teachers"),
     ).subquery("taught")
     card = select(cards.c.card).order_by(cards.c.student_id).limit(1).cte("any_card").c.card
     columns = broadsheet_of(students=students, results=results, taught=taught, printed=printed)

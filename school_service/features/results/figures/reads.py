@@ -32,6 +32,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.reach import Reach
 from school_service.core.read_models import BoundQuery, Query, read_model, school_value
 from school_service.features.classes.models import CohortSubject
+from school_service.features.classes.subject_teachers.reads import teachers_in
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.reach import scopes
@@ -110,7 +111,7 @@ def _subject_results(
     else:
         position, scores = found.c.batch_position, _scores(computed, computed.roster.c.batch_id == batch_id)
     listed_results = (
-        select(STUDENT.label("student"), *_subject_result(found, scores.c.listed), *_LIVE[:2])
+        select(STUDENT.label("student"), *_subject_result(computed, found, scores.c.listed), *_LIVE[:2])
         .select_from(found)
         .join(CohortSubject, CohortSubject.id == found.c.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
@@ -164,7 +165,7 @@ def term_result(
     unpublished = ~select(staff_found.c.state).exists()
     if user_id is None:
         return _in_reach(_either(frozen.term_result(staff_found), live.where(unpublished)), reach, student_id)
-    is_own = frozen.is_own(student_id, user_id)
+    is_own = frozen.is_own(student_id, user_id, reach)
     in_force = frozen.latest_card(student_id, term, session, withdrawn=False)
     found = _either(
         frozen.own_term_result(in_force).where(is_own),
@@ -188,7 +189,7 @@ def term_result_of_version(
     `term` as in `live_term_result`. No row for their own account, `user_id`.
     """
     found = frozen.term_result(frozen.card_of_version(student_id, term, version, session))
-    found = found if user_id is None else found.where(~frozen.is_own(student_id, user_id))
+    found = found if user_id is None else found.where(~frozen.is_own(student_id, user_id, reach))
     return _in_reach(found, reach, student_id)
 
 
@@ -206,17 +207,20 @@ def live_term_result(
     they are in no batch of that session.
     """
     live = _term_results(compute(scope_of_student(student_id, term, session)), student_id)
-    live = live if user_id is None else live.where(~frozen.is_own(student_id, user_id))
+    live = live if user_id is None else live.where(~frozen.is_own(student_id, user_id, reach))
     return _in_reach(live, reach, student_id)
 
 
 def _in_reach(query: Query, reach: Reach | None, student_id: Any) -> Query:
-    """Select a term result where its student is in reach now, or was of a batch in reach in that term."""
+    """Select a term result where its student is in reach now, or was of a batch in reach in that term.
+
+    The student themselves and guardians see of it what they see without a permission.
+    """
     if reach is None:
         return query
     found = query.order_by(None).subquery("of_student")
     of_batch = scopes.is_form_batch(reach, found.c.batch)
-    return select(found).where(scopes.is_form_student(reach, student_id) | of_batch)
+    return select(found).where(scopes.students_in_reach(reach, student_id) | of_batch)
 
 
 def _either(*queries: Query) -> Query:
@@ -366,6 +370,7 @@ def _broadsheet(computed: Computed, *, printed: bool) -> Query:
             CohortSubject.elective,
             Submission.id.is_not(None).label("submitted"),
             Submission.submitted_by_name.label("submitted_by"),
+            teachers_in(one(scope, "cohort_id"), CohortSubject.id, batch).label("teachers"),
         )
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .outerjoin(Submission, of_term)
@@ -461,7 +466,7 @@ def _subjects_by_student(computed: Computed, whose: Column, *, of_class: bool) -
         .offset(OPTIMIZATION_FENCE)
         .subquery("scored")
     )
-    columns = _subject_result(found, found.c.scores)
+    columns = _subject_result(computed, found, found.c.scores)
     document = func.json_build_object(*(part for shown in columns for part in (shown.name, shown.element)))
     return (
         select(
@@ -477,7 +482,7 @@ def _subjects_by_student(computed: Computed, whose: Column, *, of_class: bool) -
     )
 
 
-def _subject_result(found: FromClause, scores: Column) -> list[Any]:
+def _subject_result(computed: Computed, found: FromClause, scores: Column) -> list[Any]:
     """The columns of a subject result, beside whose it is."""
     subject = func.json_build_object(
         "id", CohortSubject.id,
@@ -485,6 +490,7 @@ def _subject_result(found: FromClause, scores: Column) -> list[Any]:
         "name", Subject.name,
         "code", Subject.code,
         "elective", CohortSubject.elective,
+        "teachers", teachers_in(one(computed.scope, "cohort_id"), CohortSubject.id, found.c.batch_id),
     )  # fmt: skip
     return [
         subject.label("subject"),

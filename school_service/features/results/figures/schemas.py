@@ -8,6 +8,7 @@ from typing import Any
 import marshmallow as ma
 from marshmallow import fields, validate
 
+from school_service.features.classes.subject_teachers.schemas import teacher_names
 from school_service.features.results.models import RESULT_STATES, SUBJECT_STATUSES, TERM_STATUSES
 from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
@@ -95,13 +96,16 @@ class ResultScoreSchema(RecordSchema):
 
 
 class ResultSubjectSchema(RecordSchema):
-    """The subject of a result."""
+    """The subject of a result; what was published before subjects had teachers says nothing of them."""
+
+    SOMETIMES = frozenset({"teachers"})
 
     id = fields.UUID(metadata={"description": "The cohort subject."})
     base = fields.UUID(metadata={"description": "The subject that is taught."})
     name = fields.String()
     code = fields.String()
     elective = fields.Boolean()
+    teachers = teacher_names()
 
 
 class SubjectResultSchema(RecordSchema):
@@ -223,6 +227,8 @@ class TermResultSchema(_ClassTermSchema):
 
 class BroadsheetSubjectSchema(ResultSubjectSchema):
     """A column of a broadsheet."""
+
+    SOMETIMES = frozenset()
 
     id = fields.UUID(metadata={"description": "The cohort subject, by which `results` name it."})
     submitted = fields.Boolean(metadata={"description": "Whether its results are submitted."})

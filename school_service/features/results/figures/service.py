@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, exists, or_, select
+from sqlalchemy import Uuid, and_, cast, exists, or_, select
 
 from school_service.auth.principal import Principal
-from school_service.core.database import db, request_context
+from school_service.core.database import db, request_context, session_reach
 from school_service.core.errors import Forbidden, Invalid, NotFound
 from school_service.core.records import get, get_referenced, unknown_reference
 from school_service.features.classes.models import CohortSubject
@@ -69,8 +69,13 @@ def _current_user_id() -> UUID | None:
 
 
 def _is_child(student_id: UUID, user_id: UUID | None) -> bool:
-    """Tell whether a user is a guardian of the student who may not read all results."""
-    return user_id is not None and bool(db.session.scalar(select(frozen.is_own(student_id, user_id))))
+    """Tell whether a user is a guardian of the student who may not read their results as staff."""
+    if user_id is None:
+        return False
+    is_own = select(frozen.is_own(cast(student_id, Uuid), user_id, session_reach())).execution_options(
+        judged=True
+    )
+    return bool(db.session.scalar(is_own))
 
 
 def check_broadsheet(

@@ -162,6 +162,7 @@ def _subjects(sheet: Mapping[str, Any]) -> Report:
     columns = (
         ReportColumn("Code", least=8, most=24, text=True),
         ReportColumn("Subject", least=20, most=50, text=True),
+        ReportColumn("Teacher", least=20, most=40, text=True),
         ReportColumn("Takers", least=9),
         ReportColumn("Average", least=9, places=AVERAGE_PLACES),
         ReportColumn("Lowest", least=9, places=places),
@@ -173,6 +174,7 @@ def _subjects(sheet: Mapping[str, Any]) -> Report:
         [
             subject["code"],
             subject["name"],
+            ", ".join(subject["teachers"]),
             subject["takers"],
             *(_number(subject[name]) for name in ("average", "lowest", "highest")),
             subject["passes"],

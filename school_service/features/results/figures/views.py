@@ -46,7 +46,7 @@ class SubjectResults(MethodView):
 class StudentResults(MethodView):
     """The results of a student."""
 
-    @blp.requires(Permission.RESULTS_READ, own=related("F"), own_student="id")
+    @blp.requires(Permission.RESULTS_READ, own=related("FSG"), own_student="id")
     @blp.arguments(TermResultFilterSchema, location="query")
     @blp.returns(TermResultSchema, if_empty=service.check_term_result)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:

@@ -9,12 +9,10 @@ from uuid import UUID, uuid4
 
 import orjson
 from sqlalchemy import (
-    ARRAY,
     JSON,
     Integer,
     Text,
     Uuid,
-    any_,
     cast,
     delete,
     func,
@@ -27,7 +25,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.counters import GRADUATES, Counter, number_taken, numbers_given_back, numbers_taken
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery
-from school_service.core.records import unknown_reference, unnest_rows
+from school_service.core.records import one_of, unknown_reference, unnest_rows
 from school_service.core.statements import Executable, execute, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.classes.enrollments.reads import lock_students
@@ -103,7 +101,7 @@ def _audited(graduate: Mapping[str, Any]) -> dict[str, Any]:
 
 @statement
 def _end_status(student_ids: list[UUID]) -> Any:
-    return update(Student).where(Student.id == _one_of(student_ids)).values(status=GRADUATED)
+    return update(Student).where(Student.id == one_of(student_ids)).values(status=GRADUATED)
 
 
 @statement
@@ -149,13 +147,9 @@ def _insert_all(ids: list[UUID], student_ids: list[UUID], count: int, moment: da
 
 @statement
 def _delete(student_ids: list[UUID]) -> Any:
-    return delete(Graduate).where(Graduate.student_id == _one_of(student_ids))
+    return delete(Graduate).where(Graduate.student_id == one_of(student_ids))
 
 
 @statement
 def _take_up_status(student_ids: list[UUID]) -> Any:
-    return update(Student).where(Student.id == _one_of(student_ids)).values(status=ACTIVE)
-
-
-def _one_of(ids: Any) -> Any:
-    return any_(cast(ids, ARRAY(Uuid)))
+    return update(Student).where(Student.id == one_of(student_ids)).values(status=ACTIVE)

@@ -41,7 +41,24 @@ class PictureFormat:
     height: int
 
 
-def read_format(content: bytes) -> PictureFormat:
+@dataclass(frozen=True, slots=True)
+class PictureLimits:
+    """How large a picture may be: pixels of each side, at least and at most, and of all of it.
+
+    `make_smaller` and `make_larger` are sentences on what to do about one that is too large or too small.
+    """
+
+    least: int
+    most: int
+    most_in_all: int
+    make_smaller: str
+    make_larger: str
+
+
+OF_LETTERHEADS = PictureLimits(LEAST_PIXELS, MOST_PIXELS, MOST_PIXELS**2, MAKE_SMALLER, MAKE_LARGER)
+
+
+def read_format(content: bytes, limits: PictureLimits = OF_LETTERHEADS) -> PictureFormat:
     """Read what a picture is.
 
     Raises Invalid for what is neither PNG nor JPEG, for one too small or too large, and for a PNG with few bytes beside
@@ -57,12 +74,15 @@ def read_format(content: bytes) -> PictureFormat:
         raise Invalid("The image is neither PNG nor JPEG.")
     if found is None:
         raise Invalid("The image is broken: its size can't be read.")
-    if not all(LEAST_PIXELS <= side <= MOST_PIXELS for side in (found.width, found.height)):
-        is_large = max(found.width, found.height) > MOST_PIXELS
+    said = f"The image has {found.width:,} × {found.height:,} pixels; "  # noqa: RUF001 -- times
+    if not all(limits.least <= side <= limits.most for side in (found.width, found.height)):
+        is_large = max(found.width, found.height) > limits.most
         raise Invalid(
-            f"The image has {found.width:,} × {found.height:,} pixels; "  # noqa: RUF001 -- times
-            f"each side must be from {LEAST_PIXELS} to {MOST_PIXELS:,}. {MAKE_SMALLER if is_large else MAKE_LARGER}"
+            f"{said}each side must be from {limits.least} to {limits.most:,}. "
+            f"{limits.make_smaller if is_large else limits.make_larger}"
         )
+    if found.width * found.height > limits.most_in_all:
+        raise Invalid(f"{said}{limits.most_in_all:,} are allowed in all. {limits.make_smaller}")
     return found
 
 

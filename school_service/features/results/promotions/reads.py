@@ -6,13 +6,11 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    ARRAY,
     JSON,
     Integer,
     Text,
     Uuid,
     and_,
-    any_,
     case,
     cast,
     column,
@@ -27,6 +25,7 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.counters import GRADUATES, Counter
 from school_service.core.read_models import Query, read_model
+from school_service.core.records import one_of
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student, User
 from school_service.features.people.students.reads import BY_NAME
@@ -105,9 +104,9 @@ def replacing(levels: list[str], subject_ids: list[UUID]) -> Query:
     All are JSON: the levels and subjects that there are.
     """
     found_levels = (
-        select(Classroom.level).where(Classroom.level == _one_of(levels, Text)).distinct().subquery()
+        select(Classroom.level).where(Classroom.level == one_of(levels, Text)).distinct().subquery()
     )
-    found_subjects = select(Subject.id).where(Subject.id == _one_of(subject_ids, Uuid)).subquery()
+    found_subjects = select(Subject.id).where(Subject.id == one_of(subject_ids)).subquery()
     return select(
         _stored_rules().label("rules"),
         select(_array(found_levels.c.level)).scalar_subquery().label("levels"),
@@ -244,7 +243,7 @@ def _promotions() -> Query:
 @read_model
 def lock_students(batch_ids: list[UUID]) -> Query:
     """Lock the students of batches FOR NO KEY UPDATE, in order of id."""
-    students = select(Enrollment.student_id).where(Enrollment.batch_id == _one_of(batch_ids, Uuid), CURRENT)
+    students = select(Enrollment.student_id).where(Enrollment.batch_id == one_of(batch_ids), CURRENT)
     return (
         select(Student.id)
         .where(Student.id.in_(students))
@@ -259,7 +258,7 @@ def lock_cards(session: str, batch_ids: list[UUID]) -> Query:
 
     Whoever reopens one of them waits, of whichever class it is; the students have to be locked.
     """
-    students = select(Enrollment.student_id).where(Enrollment.batch_id == _one_of(batch_ids, Uuid), CURRENT)
+    students = select(Enrollment.student_id).where(Enrollment.batch_id == one_of(batch_ids), CURRENT)
     session_id = session_by_id_or_name(session).scalar_subquery()
     return (
         select(ReportCard.id)
@@ -287,7 +286,7 @@ def promoting(session: str, from_ids: list[UUID], batch_ids: list[UUID], fingerp
         .select_from(Batch)
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
-        .where(Batch.id == _one_of(batch_ids, Uuid))
+        .where(Batch.id == one_of(batch_ids))
         .cte("classes")
     )
     batch = func.json_build_object(
@@ -304,7 +303,7 @@ def promoting(session: str, from_ids: list[UUID], batch_ids: list[UUID], fingerp
         .select_from(classes)
         .join(AcademicSession, AcademicSession.id == classes.c.session_id)
     )
-    is_of_class = classes.c.id == _one_of(from_ids, Uuid)
+    is_of_class = classes.c.id == one_of(from_ids)
     live = (
         select(_array(aggregate_order_by(classes.c.name, classes.c.name)))
         .select_from(classes)
@@ -375,7 +374,7 @@ def _unpublished(classes: Any, is_of_class: Any, from_ids: Any, session_id: Any)
         .join(Batch, Batch.id == Publication.batch_id)
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
-        .where(Enrollment.batch_id == _one_of(from_ids, Uuid), CURRENT, Publication.state != PUBLISHED)
+        .where(Enrollment.batch_id == one_of(from_ids), CURRENT, Publication.state != PUBLISHED)
     )
     name = own.union(under_review).subquery("unpublished").c.name
     return select(_array(aggregate_order_by(name, name))).scalar_subquery()
@@ -452,7 +451,7 @@ def _roster(session_id: Any, from_ids: Any) -> Any:
         .join(Student, Student.id == Enrollment.student_id)
         .join(User, User.id == Student.user_id)
         .outerjoin(latest, literal(True))
-        .where(Enrollment.batch_id == _one_of(from_ids, Uuid), CURRENT)
+        .where(Enrollment.batch_id == one_of(from_ids), CURRENT)
         .correlate(session_id.table)
         .scalar_subquery()
     )
@@ -663,10 +662,6 @@ def cohorts_gone_to(promotion_id: Any) -> Query:
         .join(PromotionDecision, PromotionDecision.to_batch_id == Batch.id)
         .where(PromotionDecision.promotion_id == promotion_id)
     )
-
-
-def _one_of(values: Any, kind: Any) -> Any:
-    return any_(cast(values, ARRAY(kind)))
 
 
 def _none() -> Any:

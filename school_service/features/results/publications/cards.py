@@ -35,13 +35,19 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query, school_value
 from school_service.core.records import unnest_rows
+from school_service.features.attendance.calendar import counts_registers
+from school_service.features.attendance.models import Register
+from school_service.features.attendance.sums import roll_up_of
 from school_service.features.classes.models import CohortSubject
+from school_service.features.classes.subject_teachers.reads import teachers_of
+from school_service.features.people.employees.reads import TITLED_NAME
 from school_service.features.people.models import Employee, FormTeacher, Student, User
 from school_service.features.results.figures.reads import term_results_in
 from school_service.features.results.figures.rules import (
     OPTIMIZATION_FENCE,
     Computed,
     compute,
+    one,
     scope_of_batch,
 )
 from school_service.features.results.models import (
@@ -84,9 +90,12 @@ _OF_PAPER = (
     "verification",
     "name_order",
     "signatures",
+    "show_teachers",
     "time_zone",
 )
-_SETTINGS = ("positions", "pass_mark", "percent_places", "verification", "name_order", "signatures")
+_SETTINGS = (
+    "positions", "pass_mark", "percent_places", "verification", "name_order", "signatures", "show_teachers",
+)  # fmt: skip
 _COMPARED = (
     "student", "subjects", "status", "total", "average", "grade", "remark", "passed", "failed", "batch_figures",
     "cohort_figures", "cumulative", "traits", "comments", "attendance", "positions", "number_in_class",
@@ -185,7 +194,7 @@ def _cards(computed: Computed, batches: CTE, *, published_at: Any) -> Query:
     result = results.add_columns(
         Student.id.label("student_id"), Student.dob, computed.terms.c.batch_position.label("position")
     ).subquery("result")
-    opened, present = paper.c.times_opened, TermComment.times_present
+    rolled_up = _rolled_up(computed, batches)
     of_student = _to_jsonb(result.c.student).op("||")(func.jsonb_build_object("dob", result.c.dob))
     document: dict[str, Any] = {
         "layout": LAYOUT,
@@ -193,9 +202,7 @@ def _cards(computed: Computed, batches: CTE, *, published_at: Any) -> Query:
         "version": paper.c.version,
         "published_at": cast(published_at, DateTime(timezone=True)),
         "student": of_student,
-        "attendance": func.jsonb_build_object(
-            "opened", opened, "present", present, "absent", opened - present
-        ),
+        "attendance": _attendance(paper.c.times_opened, rolled_up),
         "traits": _traits(result.c.student_id, paper.c.term_id),
         "trait_key": _constant(_TRAIT_KEY),
         "comments": func.jsonb_build_object(
@@ -222,7 +229,24 @@ def _cards(computed: Computed, batches: CTE, *, published_at: Any) -> Query:
         .select_from(result)
         .join(paper, paper.c.batch_id == result.c.batch)
         .outerjoin(TermComment, of_term)
+        .outerjoin(rolled_up, rolled_up.c.student_id == result.c.student_id)
     )
+
+
+def _rolled_up(computed: Computed, batches: CTE) -> CTE:
+    """Roll up the registers of the term of everyone in these batches; no rows where what is typed in counts."""
+    scope, roster = computed.scope, computed.roster
+    of_batches = select(roster.c.student_id).join(batches, batches.c.batch_id == roster.c.batch_id)
+    return roll_up_of(of_batches, counts_registers(), Register.term_id == one(scope, "term_id"))
+
+
+def _attendance(times_opened: Column, rolled_up: CTE) -> Column:
+    """How often school opened for a student, and how often they came: by the registers, or as it was typed in."""
+    present = TermComment.times_present
+    typed = {"opened": times_opened, "present": present, "absent": times_opened - present}
+    by_registers = counts_registers()
+    members = {name: case((by_registers, rolled_up.c[name]), else_=figure) for name, figure in typed.items()}
+    return func.jsonb_build_object(*(part for member in members.items() for part in member))
 
 
 def _paper(computed: Computed, batches: CTE) -> CTE:
@@ -277,12 +301,16 @@ def rules(**more: Any) -> Column:
 
 
 def subjects(batch_id: Any, cohort_id: Any, term_id: Any) -> Column:
-    """The subjects of a cohort and who submitted them for an arm in a term: an object by the cohort subject's id."""
+    """The subjects of a cohort, who teaches them in an arm, and who submitted them for it in a term.
+
+    An object by the cohort subject's id.
+    """
     subject = func.jsonb_build_object(
         "base", CohortSubject.subject_id,
         "elective", CohortSubject.elective,
         "submitted_by", Submission.submitted_by,
         "submitted_by_name", Submission.submitted_by_name,
+        "teachers", teachers_of(CohortSubject.id, batch_id),
     )  # fmt: skip
     of_term = and_(
         Submission.cohort_subject_id == CohortSubject.id,
@@ -373,9 +401,8 @@ def _principal_comment(comments: Any, average: Any) -> Column:
 
 def _form_teacher(batches: CTE) -> Column:
     """The name of a batch's latest form teacher, with the title."""
-    name = func.concat_ws(" ", func.nullif(Employee.title, ""), User.first_name, User.last_name)
     return (
-        select(name)
+        select(TITLED_NAME)
         .select_from(FormTeacher)
         .join(Employee, Employee.id == FormTeacher.employee_id)
         .join(User, User.id == Employee.user_id)

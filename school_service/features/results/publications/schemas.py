@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from marshmallow import fields, validate
 
+from school_service.features.attendance.models import DAY_PARTS
 from school_service.features.results.figures.schemas import (
     ResultSessionSchema,
     ResultStudentSchema,
@@ -16,6 +19,17 @@ from school_service.web.schemas import RecordSchema, Schema
 
 MAX_BATCHES = 50
 MAX_LEFT_OUT = 100
+
+
+class LackingRegisterSchema(RecordSchema):
+    """A register of an arm that is not submitted."""
+
+    batch = fields.UUID(metadata={"description": "The arm."})
+    batch_name = fields.String(metadata={"description": "The arm's name."})
+    date = fields.Date(metadata={"description": "A day on which school was open, until today."})
+    part = fields.String(
+        validate=validate.OneOf(DAY_PARTS), metadata={"description": "The part of that day."}
+    )
 
 
 class PublicationSchema(RecordSchema):
@@ -58,6 +72,20 @@ class PublicationSchema(RecordSchema):
     left = fields.List(
         fields.UUID(),
         metadata={"description": "Whose cards it has who were not enrolled in the batch any more."},
+    )
+
+
+class NewVersionSchema(PublicationSchema):
+    """A version of a batch's results as it was released just now, or would be."""
+
+    SOMETIMES: ClassVar[frozenset[str]] = frozenset({"registers_missing"})
+
+    registers_missing = fields.List(
+        fields.Nested(LackingRegisterSchema),
+        metadata={
+            "description": "Where cards take attendance from the registers, in a dry run: those of the batch that are "
+            "not submitted, of the term's days until today. They refuse nothing."
+        },
     )
 
 

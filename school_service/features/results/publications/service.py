@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -29,10 +29,11 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    literal_column,
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from school_service.core.database import request_context
 from school_service.core.errors import Conflict, Invalid
@@ -47,6 +48,8 @@ from school_service.core.records import (
     unnest_rows,
 )
 from school_service.core.statements import execute, in_one_round_trip, statement, table_lock
+from school_service.features.attendance.calendar import counts_registers
+from school_service.features.attendance.overviews.reads import missing_registers
 from school_service.features.audit.service import OPERATOR, Change, audit_change, audit_changes
 from school_service.features.results.figures.service import check_broadsheet
 from school_service.features.results.models import (
@@ -63,7 +66,7 @@ from school_service.features.results.models import (
 from school_service.features.results.publications import reads
 from school_service.features.results.publications.cards import new_cards, rules, subjects
 from school_service.features.school.cohorts.service import find_session
-from school_service.features.school.models import Batch, Cohort
+from school_service.features.school.models import Batch, Cohort, TermCalendar
 from school_service.features.school.sessions.service import check_term
 from school_service.features.school.settings.service import share_settings
 from school_service.features.scores.models import GradeConfiguration
@@ -233,6 +236,7 @@ def rehearse(
     found, principal = judged.found, request_context().principal
     counted = fetch_row(_counted(**judged.cards(now())))
     numbers = orjson.loads(counted["numbers"]) if counted else {}
+    missing = orjson.loads(counted["registers_missing"]) if counted and counted["by_registers"] else None
     return [
         {
             "id": None,
@@ -251,9 +255,22 @@ def rehearse(
             "reason": None,
             **numbers[str(version.batch_id)],
             "left": version.left,
+            **_missing_of(version, missing),
         }
         for version in judged.versions
     ]
+
+
+def _missing_of(version: NewVersion, missing: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+    """The registers that a batch lacks, where the registers say how often students came."""
+    if missing is None:
+        return {}
+    of_batch = [
+        {**one, "date": date.fromisoformat(one["date"])}
+        for one in missing
+        if one["batch"] == str(version.batch_id)
+    ]
+    return {"registers_missing": of_batch}
 
 
 def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> BoundQuery:
@@ -608,7 +625,11 @@ def _counted(
     batches_of_members: str,
     enrolled_in: str,
 ) -> Query:
-    """Count the cards of versions to be, and those that differ from the versions before: JSON, by the batch's id."""
+    """Count the cards of versions to be, and those that differ from the versions before: JSON, by the batch's id.
+
+    `by_registers` tells whether the registers say how often students came; `registers_missing` are those that are not
+    submitted, of the term's days until today, a JSON array, empty where the registers say nothing.
+    """
     found = _new_cards(batch_ids, versions, term_id, moment, members, batches_of_members, enrolled_in)
     counted = (
         select(
@@ -623,8 +644,32 @@ def _counted(
         .subquery("counted")
     )  # fmt: skip
     return select(
-        cast(func.json_object_agg(counted.c.batch_id, counted.c.numbers, type_=JSON), Text).label("numbers")
+        cast(func.json_object_agg(counted.c.batch_id, counted.c.numbers, type_=JSON), Text).label("numbers"),
+        counts_registers().label("by_registers"),
+        _registers_missing(batch_ids, term_id).label("registers_missing"),
     )
+
+
+def _registers_missing(batch_ids: Any, term_id: Any) -> Any:
+    def of_term(day: Any) -> Any:
+        return (
+            select(day).where(cast(TermCalendar.term_id, Text) == term_id).correlate(None).scalar_subquery()
+        )
+
+    first, last = of_term(TermCalendar.start_date), of_term(TermCalendar.end_date)
+    missing = missing_registers.query(first, last).order_by(None).subquery("missing")
+    one = func.json_build_object(
+        "batch", missing.c.batch,
+        "batch_name", missing.c.batch_name,
+        "date", missing.c.date,
+        "part", missing.c.part,
+    )  # fmt: skip
+    # MORNING comes before AFTERNOON.
+    in_order = aggregate_order_by(one, missing.c.date, missing.c.part.desc())
+    found = select(cast(func.coalesce(func.json_agg(in_order), literal_column("'[]'::json")), Text)).where(
+        counts_registers(), missing.c.batch == any_(cast(batch_ids, ARRAY(Uuid)))
+    )
+    return found.scalar_subquery()
 
 
 def _new_cards(

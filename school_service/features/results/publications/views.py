@@ -14,6 +14,7 @@ from school_service.features.results.publications.schemas import (
     ChangedCardSchema,
     DryRunSchema,
     NewPublicationSchema,
+    NewVersionSchema,
     PublicationFilterSchema,
     PublicationReopeningSchema,
     PublicationSchema,
@@ -40,7 +41,7 @@ class Publications(MethodView):
     @blp.requires(Permission.RESULTS_WRITE)
     @blp.arguments(NewPublicationSchema)
     @blp.arguments(DryRunSchema, location="query")
-    @blp.returns_list(PublicationSchema)
+    @blp.returns_list(NewVersionSchema)
     def post(self, body: dict[str, Any], options: dict[str, Any]) -> Any:
         """Publish the results of arms of a cohort in a term, all or none: every card is frozen as it is then.
 

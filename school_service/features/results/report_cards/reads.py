@@ -115,7 +115,7 @@ def printed_of_version(
     """
     found = card_of_version(student_id, term, version, session)
     if user_id is not None:
-        found = select(found).where(~is_own(student_id, user_id)).cte("of_others")
+        found = select(found).where(~is_own(student_id, user_id, reach)).cte("of_others")
     return _printed(_in_reach(found, reach))
 
 
@@ -146,7 +146,7 @@ def drafted_of_student(
     batch_id = select(scope.c.batch_id).scalar_subquery()
     term_id = select(cast(scope.c.term_id, Text)).scalar_subquery()
     found = _drafted(cards(batch_id, term_id), array([student_id]))
-    drafted = (found if user_id is None else found.where(~is_own(student_id, user_id))).cte("found")
+    drafted = (found if user_id is None else found.where(~is_own(student_id, user_id, reach))).cte("found")
     return _printed(_in_reach(drafted, reach))
 
 
@@ -156,11 +156,11 @@ def pictures_by_hash(*hashes: Any) -> ColumnElement[str]:
 
 
 def _in_reach(found: CTE, reach: Reach | None) -> CTE:
-    """Narrow cards of a student to those that are in reach: of who is in the batch now, or belonged to it then."""
+    """Narrow cards of a student to those in reach: one's own, of who is in the batch now, or belonged to it then."""
     if reach is None:
         return found
     of_batch = scopes.is_form_batch(reach, cast(found.c.card["batch"].astext, Uuid))
-    return select(found).where(scopes.is_form_student(reach, found.c.student_id) | of_batch).cte("in_reach")
+    return select(found).where(scopes.students_in_reach(reach, found.c.student_id) | of_batch).cte("in_reach")
 
 
 def _drafted(drafts: Query, student_ids: Any) -> Query:

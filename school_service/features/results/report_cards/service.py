@@ -8,14 +8,16 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
+from sqlalchemy import Uuid, cast, select
 
-from school_service.core.database import request_context, session_reach
+from school_service.core.database import db, request_context, session_reach
 from school_service.core.errors import Invalid, NotFound
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import get
 from school_service.core.statements import execute
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.people.models import Student
+from school_service.features.reach import scopes
 from school_service.features.results.figures.service import (
     check_broadsheet,
     check_term_of_student,
@@ -121,9 +123,7 @@ def print_transcript(*, student_id: UUID, user_id: UUID | None, public_url: str 
     asks, as for the transcript that is shown. `public_url`: where the service is found, for what verifies it. Raises
     NotFound.
     """
-    if session_reach() is not None:
-        get(Student, student_id)
-    asking = user_id or NOBODY
+    asking = NOBODY if user_id is None or _reads_as_form_teacher(student_id) else user_id
     found = execute(issue(id=uuid4(), code=uuid4(), student_id=student_id, user_id=asking, moment=now()))
     if found is None:
         check_transcript(id=student_id)
@@ -139,6 +139,19 @@ def print_transcript(*, student_id: UUID, user_id: UUID | None, public_url: str 
     }
     name = f"{found['admission_number']} {found['last_name']} {found['first_name']} transcript.pdf"
     return name, partial(print_paper, task, request_context().school_id)
+
+
+def _reads_as_form_teacher(student_id: UUID) -> bool:
+    """Tell whether the caller's permission is OWN and they look after the student's batch.
+
+    Raises NotFound for a student who is not in reach.
+    """
+    reach = session_reach()
+    if reach is None:
+        return False
+    get(Student, student_id)
+    looks_after = select(scopes.is_form_student(reach, cast(student_id, Uuid)))
+    return bool(db.session.scalar(looks_after.execution_options(judged=True)))
 
 
 def _fetch(read: BoundQuery) -> dict[str, Any] | None:

@@ -26,7 +26,7 @@ blp = Blueprint(
 class StudentReportCard(MethodView):
     """A student's report card."""
 
-    @blp.requires(Permission.RESULTS_READ, own=related("F"), own_student="id", audited=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("FSG"), own_student="id", audited=True)
     @blp.arguments(ReportCardFilterSchema, location="query")
     @blp.returns_file(PDF)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
@@ -39,7 +39,7 @@ class StudentReportCard(MethodView):
 class StudentTranscript(MethodView):
     """A student's transcript."""
 
-    @blp.requires(Permission.RESULTS_READ, own=related("F"), own_student="id", audited=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("FSG"), own_student="id", audited=True)
     @blp.returns_file(PDF)
     def get(self, id: UUID) -> Any:
         """Print a student's transcript. Students need no permission for their own.

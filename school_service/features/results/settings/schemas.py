@@ -44,6 +44,7 @@ _WORDS = {
     "signatures": "What report cards have for those who sign. NONE: nothing. LINES: lines for form teacher and "
     "principal, and a space for the stamp. PICTURES: the letterhead's picture of the signature, and lines where there "
     "is none.",
+    "show_teachers": "Whether report cards name, below each subject, who teaches it.",
 }
 
 
@@ -92,6 +93,7 @@ class ResultSettingsSchema(RecordSchema):
     verification = fields.Boolean(metadata=_about("verification"))
     name_order = fields.String(validate=validate.OneOf(NAME_ORDERS), metadata=_about("name_order"))
     signatures = fields.String(validate=validate.OneOf(SIGNATURES), metadata=_about("signatures"))
+    show_teachers = fields.Boolean(metadata=_about("show_teachers"))
 
 
 class NewWeightSchema(Schema):
@@ -147,3 +149,4 @@ class ResultSettingsChangesSchema(Schema):
     verification = StrictBoolean(required=False, metadata=_about("verification"))
     name_order = Choice(NAME_ORDERS, required=False, metadata=_about("name_order"))
     signatures = Choice(SIGNATURES, required=False, metadata=_about("signatures"))
+    show_teachers = StrictBoolean(required=False, metadata=_about("show_teachers"))

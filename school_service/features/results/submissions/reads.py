@@ -28,12 +28,14 @@ from school_service.core.read_models import Query, read_model
 from school_service.core.records import is_one_of
 from school_service.features.audit.models import CREATE, AuditEntry
 from school_service.features.classes.models import CohortSubject
+from school_service.features.classes.subject_teachers.reads import teachers_in, teachers_of
 from school_service.features.people.models import Student
 from school_service.features.reach import scopes
 from school_service.features.results.figures import rules
 from school_service.features.results.figures.rules import (
     Computed,
     compute,
+    one,
     scope_of_batch,
     scope_of_subject,
 )
@@ -73,18 +75,16 @@ def _in_reach(reach: Reach, found: FromClause) -> Any:
     return or_(taught, scopes.is_form_cohort_of(reach, found.c.batch))
 
 
-@read_model
-def submission(
-    cohort_subject_id: UUID, term: str, batch_id: UUID | None = None, reach: Reach | None = None
-) -> Query:
-    """Read model of SubmissionSchema, for one, whether something counts or not; `term` as in `submissions`.
+@read_model(judged=True)
+def submission(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
+    """Read model of SubmissionSchema, for one that was judged, whether something counts or not.
+
+    `term` as in `submissions`.
 
     Without a batch that of all batches together, which is SUBMITTED when each is in which somebody takes the subject.
     """
     computed = compute(scope_of_subject(cohort_subject_id, term), cohort_subject_id=cohort_subject_id)
     found = _by_batch(computed)
-    if reach is not None:
-        found = select(found).where(scopes.is_taught(reach, found.c.cohort_subject)).subquery("in_reach")
     if batch_id is None:
         return _of_all(found).where(found.c.cohort_subject == cohort_subject_id)
     return _of_batches(found).where(found.c.cohort_subject == cohort_subject_id, found.c.batch == batch_id)
@@ -304,6 +304,7 @@ def _by_batch(computed: Computed) -> FromClause:
             Submission.submitted_at,
             Submission.submitted_by,
             Submission.submitted_by_name,
+            teachers_in(one(scope, "cohort_id"), CohortSubject.id, Batch.id).label("teachers"),
         )
         .select_from(scope)
         .join(CohortSubject, CohortSubject.cohort_id == scope.c.cohort_id)
@@ -343,6 +344,7 @@ def _of_batches(found: FromClause) -> Query:
         found.c.submitted_at,
         found.c.submitted_by,
         found.c.submitted_by_name,
+        found.c.teachers,
     ).order_by(found.c.subject, found.c.cohort_subject, found.c.batch_name, found.c.batch)
 
 
@@ -371,6 +373,7 @@ def _of_all(found: FromClause) -> Query:
         of_last(at),
         of_last(found.c.submitted_by),
         of_last(found.c.submitted_by_name),
+        teachers_of(found.c.cohort_subject).label("teachers"),
     ).group_by(*of_subject)
 
 

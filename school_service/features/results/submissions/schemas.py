@@ -6,6 +6,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
+from school_service.features.classes.subject_teachers.schemas import teacher_names
 from school_service.features.results.figures.schemas import ResultTermSchema
 from school_service.features.results.models import BLANKS, REFUSE, SUBMISSION_STATES
 from school_service.features.school.sessions.schemas import term_text
@@ -43,6 +44,7 @@ class SubmissionSchema(RecordSchema):
         allow_none=True, metadata={"description": "The user's id, or the client's; null while open."}
     )
     submitted_by_name = fields.String(allow_none=True)
+    teachers = teacher_names()
 
 
 class SubmissionFilterSchema(MineSchema):

@@ -60,9 +60,9 @@ def transcript(student_id: UUID, user_id: UUID | None = None, reach: Reach | Non
     Who they are and the letterhead are those of the newest card, of the present where there is none. `user_id` is whose
     token asks: the student's own account is shown positions as each card says, and nothing where nothing is published.
     """
-    own: Any = literal(False) if user_id is None else is_own(student_id, user_id)
+    own: Any = literal(False) if user_id is None else is_own(student_id, user_id, reach)
     found = _transcript(student_id, own, on_paper=False)
-    return found if reach is None else found.where(scopes.is_form_student(reach, Student.id))
+    return found if reach is None else found.where(scopes.students_in_reach(reach, Student.id))
 
 
 def printed_transcript(student_id: Any, user_id: Any, moment: Any) -> Query:

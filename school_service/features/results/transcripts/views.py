@@ -21,7 +21,7 @@ blp = Blueprint("transcripts", __name__, description="Everything that was publis
 class Transcript(MethodView):
     """The transcript of a student."""
 
-    @blp.requires(Permission.RESULTS_READ, own=related("F"), own_student="id")
+    @blp.requires(Permission.RESULTS_READ, own=related("FSG"), own_student="id")
     @blp.returns(TranscriptSchema, if_empty=service.check_transcript)
     def get(self, id: UUID) -> Any:
         """Show the transcript of a student: every term that is published, the oldest session first.

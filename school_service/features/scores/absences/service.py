@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -152,22 +153,27 @@ def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
     Raises NotFound, and Conflict where the results of the student's arm are submitted.
     """
     assessment = lock_assessment(assessment_id)
-    of_student = and_(Absence.assessment_id == assessment.id, Absence.student_id == student_id)
-    reach = session_reach()
-    if reach is not None:
-        there = select(Absence.student_id).where(of_student, _in_reach(reach, assessment, Absence.student_id))
-        if db.session.scalar(there.execution_options(judged=True)) is None:
-            raise NotFound(NO_ABSENCE)
-    refuse_held(
+    refuse_if_held = partial(
+        refuse_held,
         student_id,
         assessment_id=assessment.id,
         submitted_batches=assessment.submitted_batches,
         cohort_subject_id=assessment.cohort_subject_id,
         term_id=assessment.term_id,
     )
-    status = db.session.scalar(delete(Absence).where(of_student).returning(Absence.status))
+    found: tuple[Any, ...] = Absence.assessment_id == assessment.id, Absence.student_id == student_id
+    reach = session_reach()
+    if reach is None:
+        refuse_if_held()
+    else:
+        found = (*found, _in_reach(reach, assessment, Absence.student_id))
+    deletion = delete(Absence).where(*found).returning(Absence.status)
+    status = db.session.scalar(deletion.execution_options(judged=True, synchronize_session=False))
     if status is None:
         raise NotFound(NO_ABSENCE)
+    if reach is not None:
+        # Of who is out of reach nothing is told, nor that they are held.
+        refuse_if_held()
     audit_changes(ENTITY, [Change(assessment.id, absence_values(student_id, status), None)])
     return student_id
 

@@ -23,6 +23,7 @@ from school_service.core.statements import execute
 from school_service.core.texts import composed
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
+from school_service.features.classes.subject_teachers.reads import teachers_of
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.people.students.sheet_rows import (
@@ -381,6 +382,7 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, reach: Reach | None, *, i
             AcademicSession.name.label("session"),
             Term.display_name.label("term"),
             func.statement_timestamp().label("moment"),
+            cast(teachers_of(Assessment.cohort_subject_id, batch_id), Text).label("teachers"),
             rows.label("rows"),
         )
         .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
@@ -440,6 +442,7 @@ def _details(sheet: Mapping[str, Any], class_: str) -> list[tuple[str, str]]:
         ("School", current_school().name),
         (ASSESSMENT, sheet["name"]),
         ("Subject", sheet["subject"]),
+        ("Teacher", ", ".join(orjson.loads(sheet["teachers"]))),
         ("Class", class_),
         ("Term", sheet["term"]),
         ("Total points", plain(sheet["total_points"])),

@@ -260,6 +260,34 @@ class TestWhoTeachesNow:
 
         assert teacher.ok(teacher.get("/students"))["total"] == (len(arms.in_a) if reaches else 0)
 
+    def test_it_ends_sixty_days_after_the_session_unless_that_is_current(self, make, arms, own):
+        """Teachers of subjects and form teachers alike, and so do scores; the last day of all is in."""
+        api, today = make.api, date.fromisoformat(own.today())
+        subject_teacher, form_teacher = own.subject_teacher(arms.subject, arms.a), own.form_teacher(arms.a)
+        assessment = make.assessment(arms.subject, arms.term)
+        body = {"assessment": assessment["id"], "student": arms.in_a[0], "batch": arms.a, "score": 1}
+        session = f"/sessions/{arms.session['id']}"
+
+        for days, current, reaches in ((61, False, False), (61, True, True), (60, False, True)):
+            ended = str(today - timedelta(days=days))
+            api.ok(api.patch(session, {"start_date": "2020-01-01", "end_date": ended, "current": current}))
+            for teacher in (subject_teacher, form_teacher):
+                assert teacher.ok(teacher.get("/students"))["total"] == (len(arms.in_a) if reaches else 0)
+                me = teacher.ok(teacher.get("/me"))
+                assert bool(me["subjects"] + me["classes"]) == reaches
+            status = subject_teacher.post("/gradebooks", body).status_code
+            assert status == (422 if not reaches else 409 if days == 60 else 200)
+
+    def test_nobody_who_is_deleted_teaches(self, make, arms, own):
+        employee, teacher = own.teacher()
+        own.assign(employee, arms.subject, arms.a)
+        assert teacher.ok(teacher.get("/students"))["total"] == len(arms.in_a)
+
+        make.api.ok(make.api.delete(f"/employees/{employee['id']}"))
+
+        # Their account goes with them, and so does what they may do.
+        assert teacher.get("/students").status_code == 401
+
 
 def entries(api):
     return api.ok(api.get("/audit?entity=subject-teacher"))["data"]

@@ -321,7 +321,8 @@ class TestPermissions:
         listed = api.ok(api.get("/permissions"))
 
         assert {named(permission) for permission in listed} == set(Permission)
-        assert len(listed) == len(Permission) == 3 * 18 + 1
+        # Three of each section, but of the audit log and of the corrections of registers one.
+        assert len(listed) == len(Permission) == 3 * 19 + 2
         assert all(set(permission) == {"id", "section", "access"} for permission in listed)
         order = [(permission["section"], permission["access"]) for permission in listed]
         assert order == sorted(order)
@@ -422,7 +423,7 @@ class TestPermissions:
 
         assert sorted(answers) == [200] + [409] * 9
         [administrator] = [role for role in api.ok(api.get("/roles")) if role["name"] == "Administrator"]
-        assert len(administrator["permissions"]) == len(api.ok(api.get("/permissions"))) == 56
+        assert len(administrator["permissions"]) == len(api.ok(api.get("/permissions"))) == 60
 
 
 class TestTheSchoolHeader:

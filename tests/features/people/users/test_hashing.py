@@ -218,3 +218,15 @@ def test_work_outside_of_a_transaction_must_not_follow_a_write(app, school):
             outside_transaction(lambda: None)
         db.session.rollback()
         db.session.expunge_all()
+
+
+def test_where_the_system_forbids_another_priority_passwords_are_hashed_all_the_same(monkeypatch):
+    def refused(*_):
+        raise PermissionError
+
+    monkeypatch.setattr(os, "setpriority", refused)
+    with ThreadPoolExecutor(1, initializer=passwords._stand_back) as threads:
+        monkeypatch.setattr(passwords, "_threads", threads)
+        stored = passwords.hash_password("a password of hers")
+
+    assert passwords.hasher.verify(stored, "a password of hers")

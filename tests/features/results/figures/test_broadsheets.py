@@ -56,7 +56,7 @@ def test_a_batch_by_position_and_then_by_name(small):
     assert sheet["subjects"][2] == {
         "id": small.subjects["Music"]["id"], "base": small.subjects["Music"]["base"], "name": "Music", "code": "MUS",
         "elective": True, "submitted": False, "takers": "2", "graded": "2", "average": "50.00", "lowest": "40.00",
-        "highest": "60.00",
+        "highest": "60.00", "teachers": [],
     }  # fmt: skip
     mathematics = sheet["students"][2]["results"][small.subjects["Mathematics"]["id"]]
     assert mathematics == {"percent": "50.00", "grade": "C6", "position": "3", "status": "GRADED"}

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pytest
 
+from tenants.clock import now
 from tests.factories import PASSWORD
 from tests.features.results.publications.arms import Arms
 from tests.features.results.publications.test_published import as_student, of_student, settings
@@ -126,6 +127,38 @@ def test_a_parent_whose_permission_is_own_reads_as_a_guardian(api, make, arms):
     assert of_student(parent, child, live="true").status_code == 403
     api.ok(stop(api, child, guardian))
     assert statuses(parent, child) == [404] * 4
+
+
+def test_a_form_teacher_reads_of_their_own_child_as_of_every_pupil(api, make, arms):
+    settings(api, positions="NONE")
+    arms.mark(publish_scores=False)
+    arms.published(arms.first)
+    child, (other, _) = arms.students[arms.first][0], arms.students[arms.second]
+    role = make.role("read:results", reach="OWN")
+    employee = make.employee()
+    api.ok(api.patch(f"/teachers/{arms.first}/add_to_batch", {"teacher_id": employee["id"]}))
+    user = make.account_of(employee)
+    api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
+    api.ok(api.put(f"/users/{user['id']}/password", {"password": PASSWORD}))
+    teacher = make.signed_in(user)
+    guardian = make.guardian(students=[{"student": one, "relationship": "mother"} for one in (child, other)])
+    api.ok(api.put(f"/guardians/{guardian['id']}/account", {"user": user["id"]}))
+
+    year = now().year
+    dates = {"start_date": f"{year}-01-01", "end_date": f"{year}-12-31"}
+    api.ok(api.patch(f"/sessions/{arms.cohort['session']}", dates))
+
+    for _ in range(2):
+        assert teacher.ok(of_student(teacher, child)) == api.ok(of_student(api, child))
+        assert statuses(teacher, child) == [200] * 4
+    transcripts = [one.ok(one.get(f"/students/{child}/transcript")) for one in (teacher, api)]
+    assert transcripts[0] == {**transcripts[1], "generated_at": transcripts[0]["generated_at"]}
+    for query in ({"live": "true"}, {"version": 1}):
+        assert of_student(teacher, child, **query).status_code == 200
+    assert teacher.get(f"/students/{child}/report-card?term=FIRST&draft=true").status_code == 200
+    # Of a child in another class they are told what guardians are; nothing of it is published.
+    assert statuses(teacher, other) == [404] * 4
+    assert of_student(teacher, other, live="true").status_code == 403
 
 
 def test_a_stop_ends_it_and_nothing_but_lifting_it_brings_it_back(api, make, arms):

@@ -21,6 +21,7 @@ DEFAULTS = {
     "verification": True,
     "name_order": "GIVEN_FIRST",
     "signatures": "PICTURES",
+    "show_teachers": False,
 }
 OTHERS = {
     "weighting": "CATEGORIES",
@@ -34,6 +35,7 @@ OTHERS = {
     "verification": False,
     "name_order": "SURNAME_FIRST",
     "signatures": "NONE",
+    "show_teachers": True,
 }
 
 
@@ -209,6 +211,8 @@ def test_one_term_has_to_weigh_something(api, left):
         {"name_order": None},
         {"signatures": "STAMP"},
         {"signatures": True},
+        {"show_teachers": "true"},
+        {"show_teachers": None},
         {"school": "x"},
     ],
     ids=lambda body: str(body)[:60],

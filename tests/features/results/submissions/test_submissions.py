@@ -65,6 +65,7 @@ def test_results_are_submitted(api, taught):
         "submitted_at": None,
         "submitted_by": None,
         "submitted_by_name": None,
+        "teachers": [],
     }
     by = {"submitted_by": str(api.ok(api.get("/users", query_string={"search": "admin"}))["data"][0]["id"])}
     at = {"submitted_at": submitted["submitted_at"], "submitted_by_name": submitted["submitted_by_name"]}

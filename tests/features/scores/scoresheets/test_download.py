@@ -90,6 +90,7 @@ def test_its_details_say_what_it_is(api, make, exam, place):
         ("School", place.name),
         ("Assessment", "Exam"),
         ("Subject", subject["subject"]),
+        ("Teacher", None),
         ("Class", f"{cohort['classroom']} {session['name']}"),
         ("Term", term["displayName"]),
         ("Total points", "60"),

@@ -1,0 +1,1 @@
+"""Attendance codes: what a mark says, and what it counts."""

@@ -1,0 +1,139 @@
+"""Attendance codes: those of the school, or P, L, A and E until it sets its own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy import (
+    SmallInteger,
+    String,
+    Text,
+    cast,
+    column,
+    delete,
+    func,
+    literal_column,
+    select,
+    values,
+)
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from school_service.core.errors import Invalid
+from school_service.core.read_models import BoundQuery, Query, read_model
+from school_service.core.statements import execute, in_one_round_trip, new_row, statement, table_lock
+from school_service.features.attendance.models import (
+    ABSENT,
+    DEFAULT_CODES,
+    PRESENT,
+    AttendanceCode,
+)
+from school_service.features.audit.service import Change, audit_changes
+
+ENTITY = "attendance-code"
+
+_lock = table_lock(AttendanceCode)
+
+
+@read_model(judged=True)
+def attendance_codes() -> Query:
+    """Read model of AttendanceCodeSchema, in their order: the school's own, or the defaults."""
+    own = select(AttendanceCode.position, AttendanceCode.code, AttendanceCode.name, AttendanceCode.kind)
+    defaults = values(
+        column("position", SmallInteger),
+        column("code", String),
+        column("name", String),
+        column("kind", String),
+        name="defaults",
+    ).data([(number, *code) for number, code in enumerate(DEFAULT_CODES, 1)])
+    unset = select(defaults).where(~select(AttendanceCode.id).exists())
+    every = own.union_all(unset).subquery("every")
+    return select(every.c.code, every.c.name, every.c.kind).order_by(every.c.position)
+
+
+@read_model
+def _stored() -> Query:
+    """Select the codes that a school has set, a JSON array in their order."""
+    code = func.json_build_object(
+        "id", AttendanceCode.id, "position", AttendanceCode.position, "code", AttendanceCode.code,
+        "name", AttendanceCode.name, "kind", AttendanceCode.kind,
+    )  # fmt: skip
+    each = func.json_agg(aggregate_order_by(code, AttendanceCode.position))
+    return select(cast(func.coalesce(each, literal_column("'[]'::json")), Text).label("codes"))
+
+
+def set_codes(codes: Sequence[Mapping[str, Any]]) -> BoundQuery:
+    """Replace the codes, in their order: each has `code`, `name` and `kind`; what is marked keeps its code and kind.
+
+    Returns their read model, which is stored in the round trip that reads it. Raises Invalid for a code that is no
+    letters or digits, or is there twice without regard to case, and where none counts as present or as absent.
+    """
+    _refuse(codes)
+    found = execute(_lock(), _stored())
+    stored = orjson.loads(found["codes"]) if found else []
+    known = {row["code"].casefold(): row for row in stored}
+    read = attendance_codes()
+    rows = [
+        {
+            "id": UUID(known[row["code"].casefold()]["id"]) if row["code"].casefold() in known else None,
+            "position": number,
+            **row,
+        }
+        for number, row in enumerate(codes, 1)
+    ]
+    as_they_are = [_values(row) for row in stored] or [
+        {"position": number, "code": code, "name": name, "kind": kind}
+        for number, (code, name, kind) in enumerate(DEFAULT_CODES, 1)
+    ]
+    if [_values(row) for row in rows] == as_they_are:
+        return read
+    made = [
+        new_row(AttendanceCode, **{name: value for name, value in row.items() if value is not None})
+        for row in rows
+    ]
+    kept = {str(one.id) for one in made}
+    audit_changes(
+        ENTITY,
+        [
+            *(Change(UUID(row["id"]), _values(row), None) for row in stored if row["id"] not in kept),
+            *(
+                Change(one.id, before, _values(one.values))
+                for one in made
+                if (before := _before(stored, one.id)) != _values(one.values)
+            ),
+        ],
+    )
+    return in_one_round_trip(_delete_all(), *made, read=read)
+
+
+@statement
+def _delete_all() -> Any:
+    return delete(AttendanceCode)
+
+
+def _values(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: row[name] for name in ("position", "code", "name", "kind")}
+
+
+def _before(stored: Sequence[Mapping[str, Any]], code_id: UUID) -> dict[str, Any] | None:
+    return next((_values(row) for row in stored if row["id"] == str(code_id)), None)
+
+
+def _refuse(codes: Sequence[Mapping[str, Any]]) -> None:
+    wrong = {
+        f"{number}.code": "is not of letters and digits alone"
+        for number, row in enumerate(codes)
+        if not row["code"].isalnum()
+    }
+    if wrong:
+        raise Invalid.fields(wrong)
+    named = Counter(row["code"].casefold() for row in codes)
+    if twice := [code for code, times in named.items() if times > 1]:
+        raise Invalid.field("_schema", f"there more than once: {', '.join(twice)}")
+    kinds = {row["kind"] for row in codes}
+    for kind in (PRESENT, ABSENT):
+        if kind not in kinds:
+            raise Invalid.field("_schema", f"no code is {kind}")

@@ -1,0 +1,55 @@
+"""Attendance codes over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask.views import MethodView
+from marshmallow import fields, validate
+
+from school_service.core.permissions import Permission
+from school_service.core.reach import EVERYTHING
+from school_service.features.attendance.codes import service
+from school_service.features.attendance.models import CODE_LENGTH, CODE_NAME_LENGTH, KINDS, MOST_CODES
+from school_service.web.blueprint import Blueprint
+from school_service.web.fields import Choice, Text
+from school_service.web.schemas import RecordSchema, Schema
+
+_KIND = "PRESENT and LATE count as present, ABSENT and EXCUSED as absent."
+
+
+class AttendanceCodeSchema(RecordSchema):
+    """What a mark says, and what it counts."""
+
+    code = fields.String()
+    name = fields.String()
+    kind = fields.String(validate=validate.OneOf(KINDS), metadata={"description": _KIND})
+
+
+class NewAttendanceCodeSchema(Schema):
+    """A code, in its place of the list."""
+
+    code = Text(CODE_LENGTH, metadata={"description": "Letters and digits; each once, in whatever case."})
+    name = Text(CODE_NAME_LENGTH)
+    kind = Choice(KINDS, metadata={"description": _KIND})
+
+
+blp = Blueprint("attendance_codes", __name__, description="What marks in registers say.")
+
+
+@blp.route("/attendance-codes")
+class AttendanceCodes(MethodView):
+    """The codes of the school."""
+
+    @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
+    @blp.returns_list(AttendanceCodeSchema)
+    def get(self) -> Any:
+        """List the codes in their order: P, L, A and E until the school sets its own."""
+        return service.attendance_codes()
+
+    @blp.requires(Permission.SETTINGS_WRITE)
+    @blp.takes_list(NewAttendanceCodeSchema, most=MOST_CODES)
+    @blp.returns_list(AttendanceCodeSchema)
+    def put(self, codes: list[dict[str, Any]]) -> Any:
+        """Replace the codes; one of them is PRESENT and one ABSENT. What is marked keeps the kind that it has."""
+        return service.set_codes(codes)

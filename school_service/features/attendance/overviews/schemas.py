@@ -1,0 +1,163 @@
+"""What registers come to, as the interface shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import marshmallow as ma
+from marshmallow import fields, validate
+
+from school_service.features.attendance.models import DAY_PARTS, KINDS, REGISTER_STATES
+from school_service.features.attendance.registers.schemas import AttendanceStudentSchema
+from school_service.features.attendance.school_days.schemas import check_range
+from school_service.features.school.sessions.schemas import term_text
+from school_service.web.fields import Id, IsoDate, QueryInteger
+from school_service.web.schemas import RecordSchema, Schema
+
+MOST_DAYS = 31
+
+_OPENED = "Times that a class was called with the student in it, and the register submitted."
+_PERCENT = "Present, of the times opened, with two places; null of none."
+
+
+class MissingRegisterSchema(RecordSchema):
+    """A register of a day that is not submitted."""
+
+    date = fields.Date()
+    part = fields.String(validate=validate.OneOf(DAY_PARTS))
+    batch = fields.UUID()
+    batch_name = fields.String()
+    classroom = fields.String()
+    form_teachers = fields.List(fields.String(), metadata={"description": "Their names."})
+    state = fields.String(validate=validate.OneOf(REGISTER_STATES))
+
+
+class AttendanceOfDaySchema(RecordSchema):
+    """A batch in a part of a day; its register counts once it is submitted, and before everyone is unmarked."""
+
+    batch = fields.UUID()
+    batch_name = fields.String()
+    classroom = fields.String()
+    part = fields.String(validate=validate.OneOf(DAY_PARTS))
+    state = fields.String(validate=validate.OneOf(REGISTER_STATES))
+    enrolled = fields.Integer()
+    present = fields.Integer(metadata={"description": "With those who came late."})
+    late = fields.Integer()
+    absent = fields.Integer(metadata={"description": "With those who are excused."})
+    excused = fields.Integer()
+    unmarked = fields.Integer()
+
+
+class SumsSchema(RecordSchema):
+    """How often a student was there: present and absent make up the times opened."""
+
+    opened = fields.Integer(metadata={"description": _OPENED})
+    present = fields.Integer(metadata={"description": "With late."})
+    late = fields.Integer()
+    absent = fields.Integer(metadata={"description": "With excused."})
+    excused = fields.Integer()
+    percent = fields.Decimal(allow_none=True, metadata={"description": _PERCENT})
+
+
+class AttendanceSummarySchema(SumsSchema):
+    """How often a student of a class was there."""
+
+    student = fields.Nested(AttendanceStudentSchema)
+
+
+class ChronicAbsenceSchema(AttendanceSummarySchema):
+    """Who is away too often, and in which batch they are."""
+
+    batch = fields.UUID()
+
+
+class AttendanceWeekSchema(RecordSchema):
+    """A week in which a student's class was called."""
+
+    monday = fields.Date()
+    opened = fields.Integer()
+    present = fields.Integer()
+
+
+class StudentMarkSchema(RecordSchema):
+    """How a student was marked at one time, as it counts."""
+
+    date = fields.Date()
+    part = fields.String(validate=validate.OneOf(DAY_PARTS))
+    kind = fields.String(validate=validate.OneOf(KINDS))
+
+
+class StudentAttendanceSchema(SumsSchema):
+    """A student's attendance in a term, of the registers that are submitted."""
+
+    weeks = fields.List(fields.Nested(AttendanceWeekSchema))
+    marks = fields.List(
+        fields.Nested(StudentMarkSchema),
+        metadata={"description": "None, for families, where the school shows them sums alone."},
+    )
+
+
+class MissingFilterSchema(Schema):
+    """Of which days: of one, or from one to another, 31 at most."""
+
+    day = IsoDate(data_key="date", required=False, metadata={"description": "One day."})
+    first = IsoDate(data_key="from", required=False, metadata={"description": "The first day."})
+    last = IsoDate(data_key="to", required=False, metadata={"description": "The last day."})
+
+    @ma.validates_schema
+    def _check_days(self, days: dict[str, Any], **_options: Any) -> None:
+        if "day" in days:
+            if len(days) > 1:
+                raise ma.ValidationError("is not given with from and to", "date")
+            return
+        if not days:
+            raise ma.ValidationError("is required, or from and to", "date")
+        for name, known in (("from", "first"), ("to", "last")):
+            if known not in days:
+                raise ma.ValidationError("is required, too", name)
+        check_range(days["first"], days["last"], MOST_DAYS)
+
+    @ma.post_load
+    def _one_day_is_a_range(self, days: dict[str, Any], **_options: Any) -> dict[str, Any]:
+        return {"first": days["day"], "last": days["day"]} if "day" in days else days
+
+
+class DayFilterSchema(Schema):
+    """Of which day, and of which cohort alone."""
+
+    day = IsoDate(data_key="date", metadata={"description": "The day."})
+    cohort = Id(required=False, metadata={"description": "Its batches alone."})
+
+
+class SummaryFilterSchema(Schema):
+    """Whose sums: those of a batch's days, or of a cohort subject's lessons."""
+
+    term = term_text("the class's")
+    batch = Id(required=False, metadata={"description": "A batch; a cohort's id is its first batch."})
+    cohort_subject = Id(required=False, metadata={"description": "A subject of a cohort, by its id."})
+
+    @ma.validates_schema
+    def _one_of_both(self, filters: dict[str, Any], **_options: Any) -> None:
+        if ("batch" in filters) == ("cohort_subject" in filters):
+            words = (
+                "is not given with a cohort_subject"
+                if "batch" in filters
+                else "is required, or cohort_subject"
+            )
+            raise ma.ValidationError(words, "batch")
+
+
+class ChronicFilterSchema(Schema):
+    """Whose absences, and from which share on."""
+
+    term = term_text("the cohort's, without one of the current")
+    cohort = Id(required=False, metadata={"description": "Its students alone."})
+    percent = QueryInteger(
+        1, 100, required=False, metadata={"description": "In place of the school's `chronic_percent`."}
+    )
+
+
+class StudentTermSchema(Schema):
+    """Which term of a student."""
+
+    term = term_text("the student's latest")

@@ -1,0 +1,56 @@
+"""What registers come to: why there is nothing to show."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select
+
+from school_service.core.database import db
+from school_service.core.errors import NotFound
+from school_service.core.records import get, get_referenced, unknown_reference
+from school_service.features.attendance.registers.reads import cohort_of
+from school_service.features.classes.models import CohortSubject
+from school_service.features.people.models import Student
+from school_service.features.school.cohorts.class_sheets import find_batch, find_term
+from school_service.features.school.models import TERMS, AcademicSession, Batch, Cohort, Enrollment, Term
+from school_service.features.school.sessions.service import is_term_id
+
+
+def check_day(*, cohort: UUID | None = None, **_day: Any) -> None:
+    """Tell whether there is the cohort whose day is asked for. Raises Invalid."""
+    if cohort is not None:
+        get_referenced(Cohort, cohort, "cohort")
+
+
+def check_summary(*, term: str, batch: UUID | None = None, cohort_subject: UUID | None = None) -> None:
+    """Tell whether there are the batch or cohort subject and the term whose sums are asked for. Raises Invalid."""
+    if batch is not None:
+        if cohort_of(batch) is None:
+            raise unknown_reference(Batch, "batch")
+        find_term(term, find_batch(batch, field="batch"))
+    if cohort_subject is not None:
+        subject = get_referenced(CohortSubject, cohort_subject, "cohort_subject")
+        find_term(term, get(Cohort, subject.cohort_id, judged=True))
+
+
+def check_chronic(*, term: str, cohort: UUID | None = None, **_share: Any) -> None:
+    """Tell whether there are the cohort and the term whose absences are asked for. Raises Invalid."""
+    current = select(AcademicSession.id).where(AcademicSession.current).scalar_subquery()
+    session: Any = current if cohort is None else get_referenced(Cohort, cohort, "cohort").session_id
+    _check_term(term, select(Term.id).where(Term.term == term, Term.session_id == session))
+
+
+def check_student(*, id: UUID, term: str) -> None:
+    """Say why there is nothing to show of a student's attendance. Raises NotFound, and Invalid for an unknown term."""
+    student = get(Student, id)
+    enrolled = select(Enrollment.session_id).where(Enrollment.student_id == student.id)
+    _check_term(term, select(Term.id).where(Term.term == term, Term.session_id.in_(enrolled)))
+    raise NotFound("The school shows no attendance to families.")
+
+
+def _check_term(term: str, by_name: Any) -> None:
+    meant = by_name if term in TERMS else select(Term.id).where(is_term_id(term))
+    if db.session.scalar(meant.limit(1).execution_options(judged=True)) is None:
+        raise unknown_reference(Term, "term")

@@ -1,0 +1,96 @@
+"""What registers come to, over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+
+from school_service.core.permissions import Permission
+from school_service.core.reach import related
+from school_service.features.attendance.overviews import reads, service
+from school_service.features.attendance.overviews.schemas import (
+    AttendanceOfDaySchema,
+    AttendanceSummarySchema,
+    ChronicAbsenceSchema,
+    ChronicFilterSchema,
+    DayFilterSchema,
+    MissingFilterSchema,
+    MissingRegisterSchema,
+    StudentAttendanceSchema,
+    StudentTermSchema,
+    SummaryFilterSchema,
+)
+from school_service.web.blueprint import Blueprint
+from school_service.web.request_scope import current_user_id
+
+blp = Blueprint("attendance", __name__, description="What registers come to.")
+
+
+@blp.route("/registers/missing")
+class MissingRegisters(MethodView):
+    """The registers that are missing."""
+
+    @blp.requires(Permission.ATTENDANCE_READ, own=related("F"))
+    @blp.arguments(MissingFilterSchema, location="query")
+    @blp.returns_list(MissingRegisterSchema)
+    def get(self, days: dict[str, Any]) -> Any:
+        """List the registers of days that are not submitted, by date and class; of days to come there are none."""
+        return reads.missing_registers(days["first"], days["last"])
+
+
+@blp.route("/attendance/days")
+class AttendanceOfDay(MethodView):
+    """A day of the school."""
+
+    @blp.requires(Permission.ATTENDANCE_READ, own=related("F"))
+    @blp.arguments(DayFilterSchema, location="query")
+    @blp.returns_list(AttendanceOfDaySchema, if_empty=service.check_day)
+    def get(self, filters: dict[str, Any]) -> Any:
+        """Count who was there on a day, in each class and part of it; on a closed day there is nothing to count."""
+        return reads.attendance_of_day(filters["day"], filters.get("cohort"))
+
+
+@blp.route("/attendance/summary")
+class AttendanceSummary(MethodView):
+    """The sums of a class."""
+
+    @blp.requires(Permission.ATTENDANCE_READ, own=related("TF"))
+    @blp.arguments(SummaryFilterSchema, location="query")
+    @blp.returns_list(AttendanceSummarySchema, if_empty=service.check_summary)
+    def get(self, filters: dict[str, Any]) -> Any:
+        """Show how often the students of a class were there in a term, by name: by day, or in lessons of a subject.
+
+        A subject teacher reaches their lessons.
+        """
+        if "batch" in filters:
+            return reads.attendance_of_class(filters["batch"], filters["term"])
+        return reads.attendance_of_subject(filters["cohort_subject"], filters["term"])
+
+
+@blp.route("/attendance/chronic")
+class ChronicAbsence(MethodView):
+    """Who is away too often."""
+
+    @blp.requires(Permission.ATTENDANCE_READ, own=related("F"))
+    @blp.arguments(ChronicFilterSchema, location="query")
+    @blp.returns_page(ChronicAbsenceSchema, if_empty=service.check_chronic)
+    def get(self, filters: dict[str, Any]) -> Any:
+        """List who was away for a share of the times opened or more, who was most first; from 5 times opened on."""
+        return reads.chronic_absence(filters["term"], filters.get("cohort"), filters.get("percent"))
+
+
+@blp.route("/students/<uuid:id>/attendance")
+class StudentAttendance(MethodView):
+    """The attendance of a student."""
+
+    @blp.requires(Permission.ATTENDANCE_READ, own=related("TFSG"), own_student="id")
+    @blp.arguments(StudentTermSchema, location="query")
+    @blp.returns(StudentAttendanceSchema, if_empty=service.check_student)
+    def get(self, filters: dict[str, Any], id: UUID) -> Any:
+        """Show how often a student was there in a term, week by week, and each mark as it counts.
+
+        Students and guardians need no permission for their own, and see what the school's settings let families read.
+        """
+        return reads.attendance_of_student(id, filters["term"], current_user_id())

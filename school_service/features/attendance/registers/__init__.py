@@ -1,0 +1,1 @@
+"""Registers: who was there in a class at one time, as the teacher marked and the office corrected it."""

@@ -1,0 +1,274 @@
+"""The rules of marking, without a database: what a list of marks changes in a register, and what it can't.
+
+Each mark has the version of the register with which it changed. Whoever sends marks says which version they saw last:
+what differs from a mark that has changed since is a conflict, and what is equal is none, whoever sent it first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from school_service.core.errors import Conflict, Invalid
+from school_service.features.attendance.models import DRAFT, LATE, NOT_TAKEN, SUBMITTED
+
+MOST_NAMED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A student in a register and what is stored of them there.
+
+    `in_class`: they are in the batch now, and take the subject; `began`: their enrollment began by the register's day.
+    `version` is that with which the teacher's mark changed. `code` and `kind` are the teacher's, null without a mark.
+    """
+
+    id: str
+    admission_number: str
+    in_class: bool
+    began: bool
+    code: str | None
+    kind: str | None
+    note: str | None
+    arrived: str | None
+    version: int
+    correction: str | None
+    correction_kind: str | None
+    reason: str | None
+
+    @property
+    def counts(self) -> str | None:
+        """The kind that counts: the correction's, else the teacher's."""
+        return self.correction_kind or self.kind
+
+    def __str__(self) -> str:
+        return self.admission_number
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRegister:
+    """A register as it is stored, or as it is before anybody has marked or corrected anything: then `id` is null.
+
+    `people` are those in it, by id.
+    """
+
+    id: str | None
+    state: str
+    version: int
+    changed_at: str | None
+    changed_by_name: str | None
+    people: Mapping[str, Person]
+
+
+@dataclass(frozen=True, slots=True)
+class NewMark:
+    """A mark as it is to be; without a code the student has none any more."""
+
+    person: Person
+    code: str | None
+    kind: str | None
+    note: str | None
+    arrived: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Marking:
+    """What a list of marks makes of a register: the marks that change, its state and version afterwards.
+
+    `forced` are the ids of the students whose mark, which somebody changed since, is replaced by force.
+    """
+
+    marks: Sequence[NewMark]
+    state: str
+    version: int
+    forced: Collection[str] = ()
+
+
+def mark(
+    register: StoredRegister,
+    codes: Mapping[str, tuple[str, str]],
+    *,
+    marks: Sequence[Mapping[str, Any]] = (),
+    default: str | None = None,
+    seen: int = 0,
+    submit: bool = False,
+    force: bool = False,
+) -> Marking:
+    """Find what marks change in a register, whose version was `seen` last.
+
+    Each of `marks` has `student` and perhaps `code`, `note` and `arrived`: what is left out stays, None clears it.
+    `default` is the code of everyone in the class who is not named and has none. `codes` are the school's, each with
+    its kind, by its letters without regard to case.
+
+    Raises Invalid naming students who are named twice or not in the register, and for codes that there are not;
+    Conflict with each mark that differs and has changed since, unless it is forced, and naming who is unmarked where
+    the register is to be submitted.
+    """
+    _refuse_strangers("marks", marks, register.people)
+    given = {str(row["student"]): _new(number, row, register, codes) for number, row in enumerate(marks)}
+    if seen > register.version:
+        # What was seen is another register: this one was made after that was deleted.
+        seen = 0
+    changed = [new for new in given.values() if _differs(new)]
+    conflicts = [new for new in changed if new.person.version > seen]
+    if conflicts and not force:
+        raise _conflict(register, conflicts)
+    if default is not None:
+        code, kind = _known(default, codes, "default")
+        changed += [
+            NewMark(person, code, kind, None, None)
+            for person in register.people.values()
+            if person.in_class and person.code is None and person.id not in given
+        ]
+    submitted = submit or register.state == SUBMITTED
+    _refuse_unmarked(register, changed, submit=submit)
+    state = SUBMITTED if submitted else DRAFT
+    rises = bool(changed) or state != register.state
+    return Marking(changed, state, register.version + rises, [new.person.id for new in conflicts])
+
+
+def unmarked(people: Iterable[Person], changed: Iterable[NewMark] = ()) -> list[Person]:
+    """List who has neither a mark nor a correction once marks have changed, of who was in the class by the day."""
+    codes = {new.person.id: new.code for new in changed}
+    return [
+        person
+        for person in people
+        if person.in_class
+        and person.began
+        and person.correction is None
+        and codes.get(person.id, person.code) is None
+    ]
+
+
+def corrections(
+    register: StoredRegister, codes: Mapping[str, tuple[str, str]], rows: Sequence[Mapping[str, Any]]
+) -> list[tuple[Person, str | None, str | None, str | None]]:
+    """Find what corrections change: each person with code, kind and reason, which are None where one is taken back.
+
+    Raises Invalid naming students who are named twice or not in the register, and for codes that there are not.
+    """
+    _refuse_strangers("corrections", rows, register.people)
+    found = []
+    for number, row in enumerate(rows):
+        person = register.people[str(row["student"])]
+        code, kind, reason = None, None, None
+        if row["code"] is not None:
+            code, kind = _kept_or_known(
+                row["code"], person.correction, person.correction_kind, codes, f"corrections.{number}.code"
+            )
+            reason = row["reason"]
+        if (code, reason) != (person.correction, person.reason):
+            found.append((person, code, kind, reason))
+    return found
+
+
+def _refuse_strangers(member: str, rows: Sequence[Mapping[str, Any]], people: Mapping[str, Person]) -> None:
+    named = Counter(str(row["student"]) for row in rows)
+    reasons = {
+        "named more than once": [str(people.get(each, each)) for each, times in named.items() if times > 1],
+        "not in the register": [each for each in named if each not in people],
+    }
+    wrong = "; ".join(f"{reason}: {', '.join(names)}" for reason, names in reasons.items() if names)
+    if wrong:
+        raise Invalid.field(member, wrong)
+
+
+def _new(
+    number: int, row: Mapping[str, Any], register: StoredRegister, codes: Mapping[str, tuple[str, str]]
+) -> NewMark:
+    """Make a mark of what is given of it and what is stored. Raises Invalid."""
+    person, place = register.people[str(row["student"])], f"marks.{number}"
+    code, kind = person.code, person.kind
+    if "code" in row:
+        code, kind = None, None
+        if row["code"] is not None:
+            code, kind = _kept_or_known(row["code"], person.code, person.kind, codes, f"{place}.code")
+    if code is None:
+        for name in ("note", "arrived"):
+            if row.get(name) is not None:
+                raise Invalid.field(f"{place}.{name}", "is of a student with a code alone")
+        if "code" not in row:
+            raise Invalid.field(f"{place}.code", "the student has none that could stay")
+        return NewMark(person, None, None, None, None)
+    arrived = row.get("arrived", person.arrived)
+    if kind != LATE:
+        if row.get("arrived") is not None:
+            raise Invalid.field(f"{place}.arrived", "is of a student who came late alone")
+        arrived = None
+    return NewMark(person, code, kind, row.get("note", person.note), arrived)
+
+
+def _kept_or_known(
+    given: str, stored: str | None, kind: str | None, codes: Mapping[str, tuple[str, str]], field: str
+) -> tuple[str, str]:
+    """Give a code and its kind; what is stored already keeps the kind that it was given with."""
+    if stored is not None and kind is not None and given.casefold() == stored.casefold():
+        return stored, kind
+    return _known(given, codes, field)
+
+
+def _known(code: str, codes: Mapping[str, tuple[str, str]], field: str) -> tuple[str, str]:
+    found = codes.get(code.casefold())
+    if found is None:
+        raise Invalid.field(field, f"no such code; there are {', '.join(each for each, _ in codes.values())}")
+    return found
+
+
+def _differs(new: NewMark) -> bool:
+    stored = new.person
+    return (new.code, new.note, new.arrived) != (stored.code, stored.note, stored.arrived)
+
+
+def _conflict(register: StoredRegister, conflicts: Sequence[NewMark]) -> Conflict:
+    names = ", ".join(str(new.person) for new in conflicts[:MOST_NAMED])
+    who = register.changed_by_name or "somebody"
+    return Conflict(
+        f"Marks have changed since you saw them; nothing was stored. {who} changed the register last. "
+        f"Students: {names}.",
+        {
+            "marks": [
+                {
+                    "student": new.person.id,
+                    "admission_number": new.person.admission_number,
+                    "stored": _values(new.person),
+                    "given": _values(new),
+                }
+                for new in conflicts[:MOST_NAMED]
+            ],
+            "version": register.version,
+            "changed_by_name": register.changed_by_name,
+            "changed_at": register.changed_at,
+        },
+    )
+
+
+def _values(one: Person | NewMark) -> dict[str, str | None]:
+    return {"code": one.code, "note": one.note, "arrived": one.arrived}
+
+
+def _refuse_unmarked(register: StoredRegister, changed: Sequence[NewMark], *, submit: bool) -> None:
+    """Refuse to submit a register in which somebody is unmarked, and to take a mark out of one that is submitted."""
+    missing = unmarked(register.people.values(), changed)
+    if not submit:
+        cleared = {new.person.id for new in changed if new.code is None}
+        missing = [person for person in missing if register.state == SUBMITTED and person.id in cleared]
+    if missing:
+        names = [str(person) for person in missing[:MOST_NAMED]]
+        raise Conflict(
+            f"A register is submitted with everybody marked. Not marked: {', '.join(names)}.",
+            {"unmarked": [person.id for person in missing[:MOST_NAMED]]},
+        )
+
+
+def to_register(stored: Mapping[str, Any]) -> StoredRegister:
+    """Make a register of what the database says of it."""
+    return StoredRegister(
+        stored["id"],
+        stored["state"] or NOT_TAKEN,
+        stored["version"] or 0,
+        stored["changed_at"],
+        stored["changed_by_name"],
+        {row["id"]: Person(**row) for row in stored["people"]},
+    )

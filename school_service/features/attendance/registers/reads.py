@@ -1,0 +1,344 @@
+"""Read models of registers, and what decides whether one may be changed."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    CTE,
+    Date,
+    SmallInteger,
+    String,
+    Text,
+    Uuid,
+    and_,
+    any_,
+    case,
+    cast,
+    exists,
+    func,
+    literal_column,
+    null,
+    or_,
+    select,
+    true,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from school_service.core.database import db, session_reach
+from school_service.core.reach import Reach
+from school_service.core.read_models import Query, read_model
+from school_service.core.records import unnest_rows
+from school_service.features.attendance import calendar
+from school_service.features.attendance.models import (
+    ABSENT,
+    EXCUSED,
+    LATE,
+    LESSON,
+    NOT_TAKEN,
+    PRESENT,
+    AttendanceCode,
+    Mark,
+    Register,
+)
+from school_service.features.classes.models import CohortSubject, SubjectEnrollment
+from school_service.features.people.models import WITHDRAWN, Student, User
+from school_service.features.people.students.reads import BY_NAME
+from school_service.features.reach import scopes
+from school_service.features.school.models import (
+    CURRENT,
+    Batch,
+    Cohort,
+    Enrollment,
+    SchoolSettings,
+    Subject,
+    Term,
+    TermCalendar,
+)
+
+
+@read_model
+def register(
+    batch_id: UUID,
+    day: date,
+    part: str | None = None,
+    cohort_subject_id: UUID | None = None,
+    period: int | None = None,
+    reach: Reach | None = None,
+) -> Query:
+    """Read model of RegisterSchema: of a batch, a day and a part, or a lesson; taken or not.
+
+    No row without the batch, or where the cohort subject is not its cohort's.
+    """
+    kept = select(Register.__table__).where(*_key(batch_id, day, part, cohort_subject_id, period)).cte("kept")
+    term_id = func.coalesce(kept.c.term_id, calendar.term_of(Cohort.session_id, cast(day, Date)))
+    term = select(func.json_build_object("id", Term.id, "term", Term.term)).where(Term.id == term_id)
+    people = in_register(batch_id, cohort_subject_id, kept).subquery("people")
+    mark = (
+        select(Mark.__table__).where(Mark.register_id == select(kept.c.id).scalar_subquery()).subquery("mark")
+    )
+    counts = func.coalesce(mark.c.correction_kind, mark.c.kind)
+    listed = (
+        select(
+            func.coalesce(
+                func.json_agg(aggregate_order_by(_shown(mark, counts), *BY_NAME)),
+                literal_column("'[]'::json"),
+            ).label("marks"),
+            func.count(people.c.enrolled_at).label("enrolled"),
+            *(
+                func.count().filter(or_(*(counts == kind for kind in kinds))).label(name)
+                for name, kinds in _COUNTED.items()
+            ),
+            func.count().filter(counts.is_(None)).label("unmarked"),
+        )
+        .select_from(people)
+        .join(Student, Student.id == people.c.student_id)
+        .join(User, User.id == Student.user_id)
+        .outerjoin(mark, mark.c.student_id == Student.id)
+        .subquery("listed")
+    )
+    subject: Any = null()
+    if cohort_subject_id is not None:
+        subject = Subject.name
+    found = (
+        select(
+            kept.c.id,
+            Batch.id.label("batch"),
+            Batch.name.label("batch_name"),
+            cast(null() if cohort_subject_id is None else cohort_subject_id, Uuid).label("cohort_subject"),
+            subject.label("subject"),
+            cast(day, Date).label("date"),
+            term.scalar_subquery().label("term"),
+            literal_column(f"'{LESSON}'").label("part") if part is None else cast(part, Text).label("part"),
+            kept.c.period if period is None else cast(period, SmallInteger).label("period"),
+            func.coalesce(kept.c.state, NOT_TAKEN).label("state"),
+            func.coalesce(kept.c.version, 0).label("version"),
+            kept.c.taken_at,
+            kept.c.changed_at,
+            kept.c.changed_by_name,
+            *listed.c,
+        )
+        .select_from(Batch)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .outerjoin(kept, true())
+        .join(listed, true())
+        .where(Batch.id == batch_id)
+    )
+    if cohort_subject_id is not None:
+        found = _with_subject(found, cohort_subject_id)
+    return found if reach is None else found.where(in_reach(reach, batch_id, cohort_subject_id))
+
+
+_COUNTED = {
+    "present": (PRESENT, LATE),
+    "late": (LATE,),
+    "absent": (ABSENT, EXCUSED),
+    "excused": (EXCUSED,),
+}
+
+
+def in_reach(reach: Reach, batch_id: Any, cohort_subject_id: Any) -> Any:
+    """Whether registers are in reach: of a form teacher all of the batch, of a subject teacher their lessons."""
+    if cohort_subject_id is None:
+        return scopes.is_form_batch(reach, batch_id)
+    return scopes.results_in_reach(reach, cohort_subject_id, batch_id)
+
+
+def cohort_of(batch_id: UUID, cohort_subject_id: Any = None) -> UUID | None:
+    """Find the cohort of a batch whose registers, or lessons of a cohort subject, are in reach; None where none is."""
+    found, reach = select(Batch.cohort_id).where(Batch.id == batch_id), session_reach()
+    if reach is not None:
+        found = found.where(in_reach(reach, Batch.id, cohort_subject_id))
+    return db.session.scalar(found.execution_options(judged=True))
+
+
+def in_register(batch_id: Any, cohort_subject_id: Any, kept: CTE) -> Query:
+    """Select who is in a register: who is in the batch now, not withdrawn, and takes the subject; and who has a mark.
+
+    `kept` are the registers. `enrolled_at` is null for who is not in the batch any more.
+    """
+    now_in = in_class(batch_id, cohort_subject_id)
+    marked = select(Mark.student_id, null()).where(Mark.register_id.in_(select(kept.c.id)))
+    each = union_all(now_in, marked).subquery("each")
+    return select(each.c.student_id, func.max(each.c.enrolled_at).label("enrolled_at")).group_by(
+        each.c.student_id
+    )
+
+
+def in_class(batch_id: Any, cohort_subject_id: Any = None) -> Query:
+    """Select who is in a batch now and not withdrawn, and takes the subject; since when, as `enrolled_at`."""
+    found = (
+        select(Enrollment.student_id, Enrollment.started_at.label("enrolled_at"))
+        .join(Student, Student.id == Enrollment.student_id)
+        .where(Enrollment.batch_id == batch_id, CURRENT, Student.status != WITHDRAWN)
+    )
+    if cohort_subject_id is None:
+        return found
+    takes = and_(
+        SubjectEnrollment.student_id == Enrollment.student_id,
+        SubjectEnrollment.cohort_subject_id == cohort_subject_id,
+    )
+    return found.join(SubjectEnrollment, takes)
+
+
+def _key(batch_id: Any, day: Any, part: Any, cohort_subject_id: Any, period: Any) -> list[Any]:
+    if cohort_subject_id is None:
+        return [
+            Register.batch_id == batch_id,
+            Register.date == day,
+            Register.part == part,
+            Register.part != LESSON,
+        ]
+    return [
+        Register.cohort_subject_id == cohort_subject_id,
+        Register.batch_id == batch_id,
+        Register.date == day,
+        Register.period == period,
+        Register.part == LESSON,
+    ]
+
+
+def _with_subject(found: Query, cohort_subject_id: Any) -> Query:
+    of_cohort = and_(CohortSubject.id == cohort_subject_id, CohortSubject.cohort_id == Batch.cohort_id)
+    return found.join(CohortSubject, of_cohort).join(Subject, Subject.id == CohortSubject.subject_id)
+
+
+def _shown(mark: Any, counts: Any) -> Any:
+    student = func.json_build_object(
+        "id",
+        Student.id,
+        "admission_number",
+        Student.admission_number,
+        "first_name",
+        User.first_name,
+        "last_name",
+        User.last_name,
+    )
+    correction = func.json_build_object(
+        "code", mark.c.correction_code, "kind", mark.c.correction_kind, "reason", mark.c.reason,
+        "by", mark.c.corrected_by_name, "at", mark.c.corrected_at,
+    )  # fmt: skip
+    return func.json_build_object(
+        "student", student, "code", mark.c.code, "kind", mark.c.kind, "note", mark.c.note,
+        "arrived", func.to_char(mark.c.arrived, "HH24:MI"),
+        "correction", case((mark.c.correction_code.is_not(None), correction)),
+        "counts", counts,
+    )  # fmt: skip
+
+
+@read_model
+def judged(
+    batch_id: UUID,
+    days: list[date],
+    parts: list[str],
+    cohort_subject_id: UUID | None = None,
+    reach: Reach | None = None,
+) -> Query:
+    """Select what decides whether registers of a batch may be changed, and what they have; no row without the batch.
+
+    They are those of the days, each in its part; with a cohort subject its lessons, whose parts are their periods.
+    `today` is the school's day. `registers` is a JSON array, in the order that was given: where there is the register,
+    its `id`, `state`, `version` and who changed it last, else null; whether school is open then, what the day is
+    called, the term, and `people`, who is in it with what was marked. `codes` is a JSON array; empty where the school
+    has none of its own.
+    """
+    settings = calendar.settings().cte("settings")
+    given = unnest_rows("given", "number", day=(Date, days), part=(String, parts))
+    of_given = is_given(given, batch_id, cohort_subject_id)
+    kept = select(given.c.number, Register.__table__).select_from(given).join(Register, of_given).cte("kept")
+    people = _everybody(given, kept, batch_id, cohort_subject_id)
+    lessons = cohort_subject_id is not None
+    days_parts = calendar.day_parts(settings.c.parts)
+    open_parts = calendar.open_parts(given.c.day, settings.c.parts, settings.c.weekdays)
+    is_open = func.cardinality(open_parts) > 0 if lessons else given.c.part == any_(open_parts)
+    register = func.json_build_object(
+        "id", kept.c.id, "state", kept.c.state, "version", kept.c.version,
+        "changed_at", kept.c.changed_at, "changed_by_name", kept.c.changed_by_name,
+        "is_part", literal_column("true") if lessons else given.c.part == any_(days_parts),
+        "is_open", is_open,
+        "day_name", calendar.day_name(given.c.day, None if lessons else given.c.part),
+        "term_id", func.coalesce(kept.c.term_id, calendar.term_of(Cohort.session_id, given.c.day)),
+        "people", func.coalesce(people.c.people, literal_column("'[]'::json")),
+    )  # fmt: skip
+    with_dates = (
+        select(TermCalendar.term_id)
+        .join(Term, Term.id == TermCalendar.term_id)
+        .where(Term.session_id == Cohort.session_id, TermCalendar.start_date.is_not(None))
+        .where(TermCalendar.end_date.is_not(None))
+        .correlate(Cohort)
+    )
+    code = func.json_build_object("code", AttendanceCode.code, "kind", AttendanceCode.kind)
+    codes = select(func.coalesce(func.json_agg(code), literal_column("'[]'::json"))).select_from(
+        AttendanceCode
+    )
+    found = (
+        select(
+            Batch.cohort_id,
+            Cohort.session_id,
+            scopes.today().label("today"),
+            settings.c.lock_after,
+            exists(with_dates).label("has_dates"),
+            cast(codes.scalar_subquery(), Text).label("codes"),
+            cast(func.json_agg(aggregate_order_by(register, given.c.number)), Text).label("registers"),
+        )
+        .select_from(Batch)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(settings, true())
+        .join(given, true())
+        .outerjoin(kept, kept.c.number == given.c.number)
+        .outerjoin(people, people.c.number == given.c.number)
+        .where(Batch.id == batch_id)
+        .group_by(Batch.cohort_id, Cohort.session_id, settings.c.lock_after)
+    )
+    if lessons:
+        of_cohort = and_(CohortSubject.id == cohort_subject_id, CohortSubject.cohort_id == Batch.cohort_id)
+        found = found.join(CohortSubject, of_cohort)
+    return found if reach is None else found.where(in_reach(reach, batch_id, cohort_subject_id))
+
+
+def is_given(given: Any, batch_id: Any, cohort_subject_id: Any) -> Any:
+    """Tell whether a register is one of those that are given by day and part, or by day and period."""
+    of_day = and_(Register.batch_id == batch_id, Register.date == given.c.day)
+    if cohort_subject_id is None:
+        return and_(of_day, Register.part == given.c.part, Register.part != LESSON)
+    of_lesson = and_(Register.cohort_subject_id == cohort_subject_id, Register.part == LESSON)
+    return and_(of_day, of_lesson, Register.period == cast(given.c.part, SmallInteger))
+
+
+def _everybody(given: Any, kept: CTE, batch_id: Any, cohort_subject_id: Any) -> Any:
+    """Make the table of who is in each given register: its `number`, and `people`, a JSON array by name."""
+    now_in = in_class(batch_id, cohort_subject_id).subquery("now_in")
+    each = union_all(
+        select(given.c.number, now_in.c.student_id, now_in.c.enrolled_at)
+        .select_from(given)
+        .join(now_in, true()),
+        select(kept.c.number, Mark.student_id, null()).join(Mark, Mark.register_id == kept.c.id),
+    ).subquery("each")
+    one = (
+        select(each.c.number, each.c.student_id, func.max(each.c.enrolled_at).label("enrolled_at"))
+        .group_by(each.c.number, each.c.student_id)
+        .subquery("one")
+    )
+    zone = select(SchoolSettings.time_zone).scalar_subquery()
+    person = func.json_build_object(
+        "id", Student.id, "admission_number", Student.admission_number,
+        "in_class", one.c.enrolled_at.is_not(None),
+        "began", func.coalesce(cast(func.timezone(zone, one.c.enrolled_at), Date) <= given.c.day, False),
+        "code", Mark.code, "kind", Mark.kind, "note", Mark.note, "arrived", func.to_char(Mark.arrived, "HH24:MI"),
+        "version", func.coalesce(Mark.version, 0),
+        "correction", Mark.correction_code, "correction_kind", Mark.correction_kind, "reason", Mark.reason,
+    )  # fmt: skip
+    return (
+        select(one.c.number, func.json_agg(aggregate_order_by(person, *BY_NAME)).label("people"))
+        .select_from(one)
+        .join(given, given.c.number == one.c.number)
+        .join(Student, Student.id == one.c.student_id)
+        .join(User, User.id == Student.user_id)
+        .outerjoin(kept, kept.c.number == one.c.number)
+        .outerjoin(Mark, and_(Mark.register_id == kept.c.id, Mark.student_id == Student.id))
+        .group_by(one.c.number)
+        .subquery("people")
+    )

@@ -1,0 +1,229 @@
+"""Registers as the interface shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import marshmallow as ma
+from marshmallow import fields, validate
+
+from school_service.features.attendance.models import (
+    CODE_LENGTH,
+    DAY_PARTS,
+    KINDS,
+    MOST_PERIODS,
+    NOTE_LENGTH,
+    PARTS,
+    REASON_LENGTH,
+    REGISTER_STATES,
+)
+from school_service.features.attendance.school_days.schemas import AttendanceTermSchema
+from school_service.web.fields import (
+    MAX_IDS,
+    Choice,
+    Id,
+    Input,
+    IsoDate,
+    ListOf,
+    Nested,
+    QueryInteger,
+    StrictBoolean,
+    StrictInteger,
+    Text,
+)
+from school_service.web.schemas import RecordSchema, Schema
+
+_BATCH = "A batch; a cohort's id is its first batch."
+_PART = "Of a register of a day: a part that the school has, DAY or MORNING and AFTERNOON."
+_SUBJECT = "Of a lesson: a subject of the batch's cohort. It has a `period` and no `part`."
+_PERIOD = "Of a lesson: which of the day it is."
+_EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+_TIME_OF_DAY = validate.Regexp(r"^([01][0-9]|2[0-3]):[0-5][0-9]$", error="Not a time HH:MM.")
+
+
+class AttendanceStudentSchema(RecordSchema):
+    """A student, as registers name them."""
+
+    id = fields.UUID()
+    admission_number = fields.String()
+    first_name = fields.String()
+    last_name = fields.String()
+
+
+class CorrectionSchema(RecordSchema):
+    """What the office says beside the teacher's mark; it counts."""
+
+    code = fields.String()
+    kind = fields.String(validate=validate.OneOf(KINDS))
+    reason = fields.String(allow_none=True, metadata={"description": "Null once the student is erased."})
+    by = fields.String()
+    at = fields.AwareDateTime()
+
+
+class MarkSchema(RecordSchema):
+    """A student in a register; without a mark of the teacher's, code and kind are null."""
+
+    student = fields.Nested(AttendanceStudentSchema)
+    code = fields.String(allow_none=True)
+    kind = fields.String(
+        validate=validate.OneOf(KINDS),
+        allow_none=True,
+        metadata={"description": "What the code counted when it was given."},
+    )
+    note = fields.String(allow_none=True)
+    arrived = fields.String(allow_none=True, metadata={"description": "HH:MM, of who came late."})
+    correction = fields.Nested(CorrectionSchema, allow_none=True)
+    counts = fields.String(
+        validate=validate.OneOf(KINDS),
+        allow_none=True,
+        metadata={"description": "The kind that counts: the correction's, else the mark's."},
+    )
+
+
+class RegisterSchema(RecordSchema):
+    """A class at one time, taken or not, with everyone in it by name.
+
+    In it are all who are in the batch now and are not withdrawn, of a lesson those of them who take the subject, and
+    whoever has a mark in it.
+    """
+
+    id = fields.UUID(allow_none=True, metadata={"description": "Null where it is not there yet."})
+    batch = fields.UUID()
+    batch_name = fields.String()
+    cohort_subject = fields.UUID(allow_none=True)
+    subject = fields.String(allow_none=True)
+    date = fields.Date()
+    term = fields.Nested(
+        AttendanceTermSchema, allow_none=True, metadata={"description": "Null for a day that is in none."}
+    )
+    part = fields.String(validate=validate.OneOf(PARTS))
+    period = fields.Integer(allow_none=True)
+    state = fields.String(validate=validate.OneOf(REGISTER_STATES))
+    version = fields.Integer(
+        metadata={"description": "Rises by 1 with each change of a mark or of the state; 0 before the first."}
+    )
+    taken_at = fields.AwareDateTime(
+        allow_none=True, metadata={"description": "When the teacher marked, by their device."}
+    )
+    changed_at = fields.AwareDateTime(allow_none=True)
+    changed_by_name = fields.String(allow_none=True)
+    marks = fields.List(fields.Nested(MarkSchema))
+    enrolled = fields.Integer(metadata={"description": "Who is in the class now."})
+    present = fields.Integer(metadata={"description": "With those who came late."})
+    late = fields.Integer()
+    absent = fields.Integer(metadata={"description": "With those who are excused."})
+    excused = fields.Integer()
+    unmarked = fields.Integer(metadata={"description": "Who has neither a mark nor a correction."})
+
+
+class RegisterKeySchema(Schema):
+    """Which register is meant: batch, date and part, or batch, date, cohort subject and period."""
+
+    batch = Id(metadata={"description": _BATCH})
+    day = IsoDate(data_key="date", metadata={"description": "The day."})
+    part = Choice(DAY_PARTS, required=False, metadata={"description": _PART})
+    cohort_subject = Id(required=False, metadata={"description": _SUBJECT})
+    period = QueryInteger(1, MOST_PERIODS, required=False, metadata={"description": _PERIOD})
+
+
+class _BodyKeySchema(Schema):
+    batch = Id(metadata={"description": _BATCH})
+    day = IsoDate(data_key="date")
+    part = Choice(DAY_PARTS, required=False, metadata={"description": _PART})
+    cohort_subject = Id(required=False, metadata={"description": _SUBJECT})
+    period = StrictInteger(1, MOST_PERIODS, required=False, metadata={"description": _PERIOD})
+
+
+class Moment(Input, fields.AwareDateTime):
+    """A moment of ISO 8601 with its offset from UTC, of this century."""
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
+        if not isinstance(value, str):
+            raise self.make_error("invalid", input=value, obj_type=self.OBJ_TYPE)
+        moment = super()._deserialize(value, attr, data, **options)
+        if moment < _EARLIEST:
+            raise self.make_error("invalid", input=value, obj_type=self.OBJ_TYPE)
+        return moment
+
+
+class NewMarkSchema(Schema):
+    """The mark of a student: what is left out stays, null clears it."""
+
+    student = Id(metadata={"description": "In the register."})
+    code = Text(
+        CODE_LENGTH,
+        required=False,
+        allow_none=True,
+        metadata={"description": "One of the school's, in any case. Null takes the mark away."},
+    )
+    note = Text(NOTE_LENGTH, any_characters=True, required=False, allow_none=True)
+    arrived = Text(
+        5,
+        pattern=_TIME_OF_DAY,
+        required=False,
+        allow_none=True,
+        metadata={"format": "hh:mm", "description": "HH:MM, of who came late."},
+    )
+
+
+class NewRegisterSchema(_BodyKeySchema):
+    """What to mark in a register; the marks of others stay."""
+
+    version = StrictInteger(
+        0,
+        required=False,
+        metadata={
+            "description": "That of the register which was seen last, by default 0: none. What differs from a mark "
+            "that has changed since is refused (409)."
+        },
+    )
+    default = Text(
+        CODE_LENGTH,
+        required=False,
+        metadata={"description": "The code of everyone in the class who is not named and has none."},
+    )
+    marks = ListOf(Nested(NewMarkSchema), required=False, validate=validate.Length(max=MAX_IDS))
+    submit = StrictBoolean(
+        required=False,
+        metadata={"description": "Hand the register in: it counts from then on. Everybody is marked then."},
+    )
+    taken_at = Moment(
+        required=False,
+        metadata={"description": "When the teacher marked, at most 5 minutes ahead; it decides nothing."},
+    )
+    force = StrictBoolean(
+        required=False, metadata={"description": "Replace what somebody changed since, too."}
+    )
+
+
+class NewCorrectionSchema(Schema):
+    """The correction of a student's mark."""
+
+    student = Id(metadata={"description": "In the register."})
+    code = Text(
+        CODE_LENGTH,
+        allow_none=True,
+        metadata={"description": "One of the school's, in any case. Null takes the correction back."},
+    )
+    reason = Text(
+        REASON_LENGTH,
+        any_characters=True,
+        required=False,
+        allow_none=True,
+        metadata={"description": "Why; needed with a code."},
+    )
+
+    @ma.validates_schema
+    def _check_reason(self, correction: dict[str, Any], **_options: Any) -> None:
+        if correction.get("code") is not None and correction.get("reason") is None:
+            raise ma.ValidationError("Missing data for required field.", "reason")
+
+
+class CorrectionsSchema(_BodyKeySchema):
+    """Corrections to make or to take back; those of others stay."""
+
+    corrections = ListOf(Nested(NewCorrectionSchema), validate=validate.Length(min=1, max=MAX_IDS))

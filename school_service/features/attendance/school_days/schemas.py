@@ -1,0 +1,78 @@
+"""School days as the interface shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import marshmallow as ma
+from marshmallow import fields, validate
+
+from school_service.features.attendance.models import DAY_NAME_LENGTH, DAY_PARTS, DAY_STATUSES, HALVES
+from school_service.features.school.models import TERMS
+from school_service.web.fields import Choice, IsoDate, ListOf, Nested, Text
+from school_service.web.schemas import RecordSchema, Schema
+
+MOST_DAYS = 400
+
+
+class AttendanceTermSchema(RecordSchema):
+    """The term of a day."""
+
+    id = fields.UUID()
+    term = fields.String(validate=validate.OneOf(TERMS))
+
+
+class SchoolDaySchema(RecordSchema):
+    """A day of a term: one of the weekdays on which school is open, or one of which something else is said."""
+
+    date = fields.Date()
+    term = fields.Nested(
+        AttendanceTermSchema, allow_none=True, metadata={"description": "Null for a day that is in none."}
+    )
+    parts = fields.List(
+        fields.String(validate=validate.OneOf(DAY_PARTS)),
+        metadata={"description": "In which school is open, and classes are called; empty on a closed day."},
+    )
+    name = fields.String(allow_none=True, metadata={"description": "Such as that of a holiday."})
+
+
+class SchoolDayFilterSchema(Schema):
+    """Which days to show: 400 at most."""
+
+    first = IsoDate(data_key="from", metadata={"description": "The first day."})
+    last = IsoDate(data_key="to", metadata={"description": "The last day."})
+
+    @ma.validates_schema
+    def _check_range(self, days: dict[str, Any], **_options: Any) -> None:
+        check_range(days["first"], days["last"], MOST_DAYS)
+
+
+def check_range(first: Any, last: Any, most: int) -> None:
+    """Refuse a range of days that ends before it begins, or is longer than `most`. Raises ValidationError."""
+    if last < first:
+        raise ma.ValidationError("must not be before from", "to")
+    if (last - first).days >= most:
+        raise ma.ValidationError(f"is more than {most} days", "to")
+
+
+class NewSchoolDaySchema(Schema):
+    """What is said of a day, or of one half of it."""
+
+    date = IsoDate()
+    status = Choice(
+        DAY_STATUSES,
+        metadata={"description": "USUAL takes back what was said: then the weekday decides."},
+    )
+    part = Choice(
+        HALVES,
+        required=False,
+        allow_none=True,
+        metadata={"description": "Of one half alone, in a school that has half days."},
+    )
+    name = Text(DAY_NAME_LENGTH, required=False, allow_none=True)
+
+
+class SchoolDaysSchema(Schema):
+    """Days to set; all others stay."""
+
+    days = ListOf(Nested(NewSchoolDaySchema), validate=validate.Length(min=1, max=MOST_DAYS))

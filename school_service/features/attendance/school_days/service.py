@@ -1,0 +1,246 @@
+"""School days: which there are, and which are no usual ones.
+
+Whoever changes them waits for everyone who marks a register, and locks the registers of the days: so no register is
+made for a day that closes meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+from sqlalchemy import (
+    ARRAY,
+    Date,
+    Integer,
+    String,
+    Text,
+    Uuid,
+    any_,
+    case,
+    cast,
+    delete,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+)
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from school_service.core.errors import Conflict, Invalid
+from school_service.core.read_models import BoundQuery, Query, read_model
+from school_service.core.records import unnest_rows
+from school_service.core.statements import Executable, execute, in_one_round_trip, statement
+from school_service.features.attendance import calendar
+from school_service.features.attendance.models import (
+    DAY,
+    HALF_DAYS,
+    HALVES,
+    IS_DAY,
+    OPEN,
+    USUAL,
+    Register,
+    SchoolDay,
+)
+from school_service.features.attendance.settings.service import lock_days
+from school_service.features.audit.service import Change, audit_changes
+from school_service.features.school.models import Batch, Classroom, Cohort, Term, TermCalendar
+
+ENTITY = "school-day"
+MOST_NAMED = 20
+
+
+@read_model(judged=True)
+def school_days(first: date, last: date) -> Query:
+    """Read model of SchoolDaySchema: of all terms, the weekdays on which school is open, and what is no usual day."""
+    days, settings = calendar.days_of_terms(first, last), calendar.settings().cte("settings")
+    listed = or_(calendar.is_weekday(days.c.date, settings.c.weekdays), calendar.is_exception(days.c.date))
+    return (
+        select(
+            days.c.date,
+            func.json_build_object("id", Term.id, "term", Term.term).label("term"),
+            calendar.open_parts(days.c.date, settings.c.parts, settings.c.weekdays).label("parts"),
+            calendar.day_name(days.c.date).label("name"),
+        )
+        .select_from(days)
+        .join(Term, Term.id == days.c.term_id)
+        .join(settings, literal_column("true"))
+        .where(listed)
+        .order_by(days.c.date, Term.term, Term.id)
+    )
+
+
+@read_model
+def _days(days: list[date]) -> Query:
+    """Read model of SchoolDaySchema: these days, whether they are in a term or not."""
+    settings = calendar.settings().cte("settings")
+    given = unnest_rows("given", None, date=(Date, days))
+    term = func.json_build_object("id", Term.id, "term", Term.term)
+    open_parts = calendar.open_parts(given.c.date, settings.c.parts, settings.c.weekdays)
+    nothing: Any = literal_column("ARRAY[]::text[]")
+    return (
+        select(
+            given.c.date,
+            case((Term.id.is_not(None), term)).label("term"),
+            case((Term.id.is_not(None), open_parts), else_=nothing).label("parts"),
+            calendar.day_name(given.c.date).label("name"),
+        )
+        .select_from(given)
+        .join(settings, literal_column("true"))
+        .outerjoin(TermCalendar, given.c.date.between(TermCalendar.start_date, TermCalendar.end_date))
+        .outerjoin(Term, Term.id == TermCalendar.term_id)
+        .order_by(given.c.date, Term.term, Term.id)
+    )
+
+
+@statement
+def _lock_registers(days: list[date]) -> Any:
+    on_days = Register.date == any_(cast(days, ARRAY(Date)))
+    return select(Register.id).where(on_days).order_by(Register.id).with_for_update(key_share=True)
+
+
+@read_model
+def _stored(days: list[date]) -> Query:
+    """Select how days are kept, what is said of some days, and which registers of days these have: JSON arrays."""
+    settings = calendar.settings().subquery("settings")
+    of_days = any_(cast(days, ARRAY(Date)))
+    said = func.json_build_object(
+        "id", SchoolDay.id, "date", SchoolDay.date, "part", SchoolDay.part, "status", SchoolDay.status,
+        "name", SchoolDay.name,
+    )  # fmt: skip
+    class_name = Classroom.name.concat(" ").concat(Batch.name)
+    register = func.json_build_object(
+        "date", Register.date, "part", Register.part, "class_name", class_name,
+        "weekday", cast(func.date_part("isodow", Register.date), Integer),
+    )  # fmt: skip
+    registers = (
+        select(func.json_agg(aggregate_order_by(register, Register.date, class_name, Register.part)))
+        .join(Batch, Batch.id == Register.batch_id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .where(Register.date == of_days, IS_DAY)
+    )
+    exceptions = select(func.json_agg(said)).where(SchoolDay.date == of_days)
+    return select(
+        settings.c.parts,
+        settings.c.weekdays,
+        cast(func.coalesce(exceptions.scalar_subquery(), _NONE), Text).label("said"),
+        cast(func.coalesce(registers.scalar_subquery(), _NONE), Text).label("registers"),
+    )
+
+
+_NONE: Any = literal_column("'[]'::json")
+
+
+def set_school_days(*, days: Sequence[Mapping[str, Any]]) -> BoundQuery:
+    """Say of days, or of halves of them, that they are open or closed, or usual again; all or none.
+
+    Each has `date`, `status`, and perhaps `part`, MORNING or AFTERNOON, and `name`. What is said of a whole day takes
+    the place of what was said of its halves. Returns the read model of these days, which is stored in the round trip
+    that reads it. Raises Invalid where one is there twice or has a part that the school does not have, and Conflict
+    naming the batches that have a register of a day that would be closed.
+    """
+    keys = [(day["date"], day.get("part") or DAY) for day in days]
+    if twice := [_shown(*key) for key, times in Counter(keys).items() if times > 1]:
+        raise Invalid.field("days", f"there more than once: {', '.join(twice)}")
+    dates = sorted({day for day, _ in keys})
+    found = execute(lock_days(), _lock_registers(dates), _stored(dates))
+    if found is None:
+        raise RuntimeError("The settings have a row, whether the school has any or not.")
+    if found["parts"] != HALF_DAYS and any(part != DAY for _, part in keys):
+        wrong = {
+            f"days.{number}.part": "is none of the school's"
+            for number, (_, part) in enumerate(keys)
+            if part != DAY
+        }
+        raise Invalid.fields(wrong)
+    old = {(date.fromisoformat(row["date"]), row["part"]): row for row in orjson.loads(found["said"])}
+    new = _said(days, old)
+    _refuse_closed(orjson.loads(found["registers"]), new, found["weekdays"])
+    read = _days(dates)
+    before, after = ({key: _values(key, row) for key, row in rows.items()} for rows in (old, new))
+    if before == after:
+        return read
+    ids = {key: UUID(old[key]["id"]) if key in old else uuid4() for key in {**old, **new}}
+    changed = sorted(key for key in ids if before.get(key) != after.get(key))
+    audit_changes(ENTITY, (Change(ids[key], before.get(key), after.get(key)) for key in changed))
+    writes: list[Executable] = [_delete([str(ids[key]) for key in changed if key in old])]
+    if kept := [key for key in changed if key in new]:
+        writes.append(
+            _store(
+                [str(ids[key]) for key in kept],
+                [day for day, _ in kept],
+                [part for _, part in kept],
+                [new[key]["status"] for key in kept],
+                [new[key]["name"] for key in kept],
+            )
+        )
+    return in_one_round_trip(*writes, read=read)
+
+
+Key = tuple[date, str]
+
+
+def _said(
+    days: Sequence[Mapping[str, Any]], old: Mapping[Key, Mapping[str, Any]]
+) -> dict[Key, Mapping[str, Any]]:
+    """Find what is said of days once this has been: of whole days first."""
+    said = dict(old)
+    for day in sorted(days, key=lambda one: one.get("part") is not None):
+        key = day["date"], day.get("part") or DAY
+        if key[1] == DAY:
+            for half in HALVES:
+                said.pop((key[0], half), None)
+        said.pop(key, None)
+        if day["status"] != USUAL:
+            said[key] = {"status": day["status"], "name": day.get("name")}
+    return said
+
+
+def _refuse_closed(
+    registers: Sequence[Mapping[str, Any]], said: Mapping[Key, Mapping[str, Any]], weekdays: Sequence[int]
+) -> None:
+    """Refuse to close a day, or a part of it, that has a register. Raises Conflict naming the batches."""
+    names = []
+    for register in registers:
+        day = date.fromisoformat(register["date"])
+        exception = said.get((day, register["part"])) or said.get((day, DAY))
+        is_open = register["weekday"] in weekdays if exception is None else exception["status"] == OPEN
+        if not is_open:
+            names.append(f"{register['class_name']} on {_shown(day, register['part'])}")
+    if names:
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        words = f"There are registers: {', '.join(names[:MOST_NAMED])}{more}."
+        raise Conflict(f"A day with registers is not closed. {words}", {"days": [words]})
+
+
+def _shown(day: date, part: str) -> str:
+    return f"{day}" if part == DAY else f"{day} {part}"
+
+
+def _values(key: Key, row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"date": key[0], "part": key[1], "status": row["status"], "name": row["name"]}
+
+
+@statement
+def _delete(ids: list[str]) -> Any:
+    return delete(SchoolDay).where(SchoolDay.id == any_(cast(ids, ARRAY(Uuid(as_uuid=False)))))
+
+
+@statement
+def _store(
+    ids: list[str], days: list[date], parts: list[str], statuses: list[str], names: list[str | None]
+) -> Any:
+    rows = unnest_rows(
+        id=(Uuid, ids),
+        date=(Date, days),
+        part=(String, parts),
+        status=(String, statuses),
+        name=(String, names),
+    )
+    return insert(SchoolDay).from_select(list(rows.c.keys()), select(rows), include_defaults=False)

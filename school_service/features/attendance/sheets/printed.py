@@ -1,0 +1,94 @@
+"""The register of a class in a term, as a workbook to be printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from school_service.core.database import current_school
+from school_service.core.read_models import fetch_row
+from school_service.core.texts import full_name
+from school_service.features.attendance.models import DAY, DAY_PARTS
+from school_service.features.attendance.sheets import reads
+from school_service.features.attendance.sheets.register_layout import (
+    PrintedDay,
+    PrintedMark,
+    PrintedRegister,
+    PrintedStudent,
+    register_sheet,
+)
+from school_service.features.audit.service import EXPORT, audit_change
+from school_service.features.school.cohorts.class_sheets import find_batch, find_term
+from school_service.sheets.workbook_writer import write_sheets
+
+_SURNAME_FIRST = "SURNAME_FIRST"
+
+
+def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
+    """Write the register of a batch in a term, to be printed: the file's name and the workbook.
+
+    `term` is FIRST, SECOND or THIRD of the batch's session, or the id of a term. Only registers that are submitted
+    stand in it, so that its totals are the students' sums. Raises Invalid for an unknown batch or term, and for a term
+    of another session.
+    """
+    found = find_batch(batch, field="batch")
+    of_term = find_term(term, found)
+    stored = fetch_row(reads.term(found.id, of_term.id))
+    if stored is None:
+        raise RuntimeError("The batch is there, and its register was not found.")
+    students = [_student(one) for one in orjson.loads(stored["students"])]
+    taken = frozenset((date.fromisoformat(day), part) for day, part in orjson.loads(stored["taken"]))
+    parts = _parts(stored["parts"], taken, students)
+    school = current_school().name
+    # The names of most terms end with that of the session; further pages have room for this alone.
+    named = found.session in of_term.display_name
+    about = f"{found.class_name}, {of_term.display_name}{'' if named else f', {found.session}'}"
+    teacher = stored["form_teacher"]
+    register = PrintedRegister(
+        lines=[
+            school,
+            f"Attendance register of {about}",
+            *([f"Form teacher: {teacher}"] if teacher else []),
+        ],
+        page_header=(f"{school}, {found.class_name}, {found.session}", of_term.display_name),
+        parts=parts,
+        days=[_day(one, parts) for one in orjson.loads(stored["days"])],
+        taken=taken,
+        students=students,
+        codes=[(code, name) for code, name in orjson.loads(stored["codes"])],
+    )
+    audit_change(EXPORT, found.id, new={"sheet": "printed-register", "students": len(students)})
+    name = f"{found.class_name} {found.session} {of_term.display_name} register.xlsx"
+    return name, write_sheets([register_sheet(register)])
+
+
+def _student(one: Mapping[str, Any]) -> PrintedStudent:
+    marks = {
+        (date.fromisoformat(day), part): PrintedMark(code, kind) for day, part, code, kind in one["marks"]
+    }
+    return PrintedStudent(one["admission_number"], full_name(one, _SURNAME_FIRST), one["gender"], marks)
+
+
+def _parts(
+    of_school: Sequence[str], taken: frozenset[tuple[date, str]], students: Sequence[PrintedStudent]
+) -> list[str]:
+    """Find the parts that a day has in this term: those of its registers, else those of the school now."""
+    marked = {part for _, part in taken}.union(part for student in students for _, part in student.marks)
+    found = marked or set(of_school)
+    if found - {DAY}:
+        found |= set(DAY_PARTS) - {DAY}
+    return [part for part in DAY_PARTS if part in found]
+
+
+def _day(one: Mapping[str, Any], parts: Sequence[str]) -> PrintedDay:
+    """Make a day; where a term was marked once a day and the school now marks halves, it is open with either."""
+    is_open = frozenset(one["parts"])
+    if is_open and not is_open.issuperset({DAY}) and DAY in parts:
+        is_open |= {DAY}
+    if DAY in is_open:
+        is_open |= frozenset(parts)
+    return PrintedDay(date.fromisoformat(one["date"]), is_open, one["name"])

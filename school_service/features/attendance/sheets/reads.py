@@ -1,0 +1,266 @@
+"""What the sheets of registers say, and the class list that a sheet is compared with."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ARRAY, Date, String, Text, any_, cast, column, func, literal_column, or_, select, true
+from sqlalchemy.dialects.postgresql import JSON, aggregate_order_by
+
+from school_service.core.read_models import Query, read_model
+from school_service.core.records import unnest_rows
+from school_service.features.attendance import calendar
+from school_service.features.attendance.models import (
+    DEFAULT_CODES,
+    LESSON,
+    SUBMITTED,
+    AttendanceCode,
+    Mark,
+    Register,
+)
+from school_service.features.attendance.registers.reads import in_register
+from school_service.features.attendance.sums import COUNTS
+from school_service.features.people.models import Employee, FormTeacher, Student, User
+from school_service.features.people.students.reads import BY_NAME
+from school_service.features.reach import scopes
+from school_service.features.school.models import (
+    AcademicSession,
+    Batch,
+    Cohort,
+    TermCalendar,
+)
+
+_EMPTY = literal_column("'[]'::json", JSON)
+
+
+@read_model(judged=True)
+def week(batch_id: UUID, days: list[date]) -> Query:
+    """Select what the sheet of a week says: one row, or none without the batch.
+
+    `times` is a JSON array of `{date, part}` in which school is open, or that have a register; `students`, by name, has
+    the `codes` of each by date and part, written `2025-10-06 MORNING`; `codes` are the school's, in their order.
+    """
+    kept = _day_registers(batch_id, Register.date == any_(cast(days, ARRAY(Date)))).cte("kept")
+    settings = calendar.settings().cte("settings")
+    given = unnest_rows("given", None, day=(Date, days))
+    each = (
+        func.unnest(calendar.day_parts(settings.c.parts))
+        .table_valued(column("part", String), with_ordinality="number")
+        .render_derived("each")
+    )
+    is_kept = select(kept.c.id).where(kept.c.date == given.c.day, kept.c.part == each.c.part).exists()
+    is_taught = calendar.is_open(given.c.day, each.c.part, settings.c.weekdays) & calendar.term_of(
+        Cohort.session_id, given.c.day
+    ).is_not(None)
+    time = func.json_build_object("date", given.c.day, "part", each.c.part)
+    times = (
+        select(func.coalesce(func.json_agg(aggregate_order_by(time, given.c.day, each.c.number)), _EMPTY))
+        .select_from(settings)
+        .join(given, true())
+        .join(each, true())
+        .where(or_(is_taught, is_kept))
+        .correlate(Cohort)
+    )
+    return (
+        select(
+            cast(times.scalar_subquery(), Text).label("times"),
+            cast(_students(batch_id, kept), Text).label("students"),
+            cast(_codes(), Text).label("codes"),
+        )
+        .select_from(Batch)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .where(Batch.id == batch_id)
+    )
+
+
+@read_model(judged=True)
+def class_list(batch_id: UUID, days: list[date] | None = None) -> Query:
+    """Select who may be in a sheet of a batch, and the times that it may have: one row, or none without the batch.
+
+    `students` are those in the class and whoever has a mark on one of the days, by name; without days the first and
+    the last day of the session, `first` and `last`, bound it. `parts` are those of the school's day.
+    """
+    on_days = [] if days is None else [Register.date == any_(cast(days, ARRAY(Date)))]
+    kept = _day_registers(batch_id, *on_days).cte("kept")
+    settings = calendar.settings().cte("settings")
+    return (
+        select(
+            cast(_students(batch_id, kept), Text).label("students"),
+            calendar.day_parts(settings.c.parts).label("parts"),
+            scopes.today().label("today"),
+            AcademicSession.start_date.label("first"),
+            AcademicSession.end_date.label("last"),
+        )
+        .select_from(Batch)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .join(settings, true())
+        .where(Batch.id == batch_id)
+    )
+
+
+@read_model(judged=True)
+def term(batch_id: UUID, term_id: UUID) -> Query:
+    """Select what the printed register of a term says: one row, or none without the batch.
+
+    `days` is a JSON array of the days of the term's calendar on which school usually is open, of which something else
+    is said, or that have a mark: `{date, parts, name}` with the parts in which school is open. `taken` are the times
+    `{date, part}` of the batch's submitted registers. `students`, by name, have `marks`, an array of
+    `[date, part, code, kind]`: of two for one time the one that counts, in whichever arm.
+    """
+    settings = calendar.settings().cte("settings")
+    kept = (
+        _day_registers(batch_id, Register.term_id == term_id).where(Register.state == SUBMITTED).cte("kept")
+    )
+    people = in_register(batch_id, None, kept).cte("people")
+    code = func.coalesce(Mark.correction_code, Mark.code)
+    # PRESENT, LATE, EXCUSED, ABSENT is the alphabet backwards: the greatest is the one that counts.
+    of_kind = COUNTS.collate("C")
+    counting = (
+        select(
+            Mark.student_id,
+            Register.date,
+            Register.part,
+            func.max(of_kind).label("kind"),
+            func.array_agg(aggregate_order_by(code, of_kind.desc(), code), type_=ARRAY(Text))[1].label(
+                "code"
+            ),
+        )
+        .join(Register, Register.id == Mark.register_id)
+        .where(
+            Register.term_id == term_id,
+            Register.state == SUBMITTED,
+            Register.part != LESSON,
+            Mark.student_id.in_(select(people.c.student_id)),
+        )
+        .group_by(Mark.student_id, Register.date, Register.part)
+        .cte("counting")
+    )
+    mark = func.json_build_array(counting.c.date, counting.c.part, counting.c.code, counting.c.kind)
+    marks = (
+        select(func.coalesce(func.json_agg(mark), _EMPTY))
+        .where(counting.c.student_id == Student.id)
+        .correlate(Student)
+        .scalar_subquery()
+    )
+    listed = (
+        select(func.coalesce(func.json_agg(aggregate_order_by(_student("marks", marks), *BY_NAME)), _EMPTY))
+        .select_from(people)
+        .join(Student, Student.id == people.c.student_id)
+        .join(User, User.id == Student.user_id)
+    )
+    taken = select(
+        func.coalesce(func.json_agg(func.json_build_array(kept.c.date, kept.c.part)), _EMPTY)
+    ).select_from(kept)
+    return (
+        select(
+            cast(_days(term_id, settings, kept, counting), Text).label("days"),
+            cast(taken.scalar_subquery(), Text).label("taken"),
+            cast(listed.scalar_subquery(), Text).label("students"),
+            cast(_codes(), Text).label("codes"),
+            calendar.day_parts(settings.c.parts).label("parts"),
+            _form_teacher(batch_id).label("form_teacher"),
+        )
+        .select_from(Batch)
+        .join(settings, true())
+        .where(Batch.id == batch_id)
+    )
+
+
+def _day_registers(batch_id: Any, *conditions: Any) -> Query:
+    return select(Register.id, Register.date, Register.part).where(
+        Register.batch_id == batch_id, Register.part != LESSON, *conditions
+    )
+
+
+def _student(*more: Any) -> Any:
+    return func.json_build_object(
+        "id", Student.id,
+        "admission_number", Student.admission_number,
+        "first_name", User.first_name,
+        "middle_name", Student.middle_name,
+        "last_name", User.last_name,
+        "gender", User.gender,
+        *more,
+    )  # fmt: skip
+
+
+def _students(batch_id: Any, kept: Any) -> Any:
+    """Who is in registers, by name, each with the teacher's `codes` by date and part: a JSON array."""
+    people = in_register(batch_id, None, kept).subquery("people")
+    time = func.concat(kept.c.date, " ", kept.c.part)
+    codes = (
+        select(func.coalesce(func.json_object_agg(time, Mark.code), literal_column("'{}'::json")))
+        .join(kept, kept.c.id == Mark.register_id)
+        .where(Mark.student_id == Student.id, Mark.code.is_not(None))
+        .correlate(Student)
+        .scalar_subquery()
+    )
+    return (
+        select(func.coalesce(func.json_agg(aggregate_order_by(_student("codes", codes), *BY_NAME)), _EMPTY))
+        .select_from(people)
+        .join(Student, Student.id == people.c.student_id)
+        .join(User, User.id == Student.user_id)
+        .scalar_subquery()
+    )
+
+
+def _codes() -> Any:
+    """The school's codes in their order, a JSON array of `[code, name]`; those of who has set none."""
+    own = select(
+        func.json_agg(
+            aggregate_order_by(
+                func.json_build_array(AttendanceCode.code, AttendanceCode.name), AttendanceCode.position
+            )
+        )
+    ).scalar_subquery()
+    usual = func.json_build_array(*(func.json_build_array(code, name) for code, name, _ in DEFAULT_CODES))
+    return func.coalesce(own, usual)
+
+
+def _days(term_id: Any, settings: Any, kept: Any, counting: Any) -> Any:
+    """The days of a term as they are printed: a JSON array."""
+    number = (
+        func.generate_series(0, TermCalendar.end_date - TermCalendar.start_date)
+        .table_valued(column("number"))
+        .render_derived("after_first")
+    )
+    of_calendar = (
+        select(cast(TermCalendar.start_date + number.c.number, Date).label("date"))
+        .select_from(TermCalendar)
+        .join(number, true())
+        .where(TermCalendar.term_id == term_id)
+    )
+    each = of_calendar.union(select(kept.c.date), select(counting.c.date)).subquery("each")
+    open_parts = calendar.open_parts(each.c.date, settings.c.parts, settings.c.weekdays)
+    is_marked = each.c.date.in_(select(counting.c.date).union_all(select(kept.c.date)))
+    is_shown = (
+        calendar.is_weekday(each.c.date, settings.c.weekdays) | (func.cardinality(open_parts) > 0) | is_marked
+    )
+    day = func.json_build_object(
+        "date", each.c.date, "parts", open_parts, "name", calendar.day_name(each.c.date)
+    )
+    return (
+        select(func.coalesce(func.json_agg(aggregate_order_by(day, each.c.date)), _EMPTY))
+        .select_from(each)
+        .where(is_shown)
+        .correlate(settings)
+        .scalar_subquery()
+    )
+
+
+def _form_teacher(batch_id: Any) -> Any:
+    """The name of a batch's latest form teacher, with the title."""
+    name = func.concat_ws(" ", func.nullif(Employee.title, ""), User.first_name, User.last_name)
+    return (
+        select(name)
+        .select_from(FormTeacher)
+        .join(Employee, Employee.id == FormTeacher.employee_id)
+        .join(User, User.id == Employee.user_id)
+        .where(FormTeacher.batch_id == batch_id)
+        .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )

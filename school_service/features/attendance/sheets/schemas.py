@@ -1,0 +1,34 @@
+"""What the sheets of registers take."""
+
+from __future__ import annotations
+
+from school_service.features.school.sessions.schemas import term_text
+from school_service.web.fields import Id, IsoDate
+from school_service.web.schemas import Schema, UploadOptionsSchema
+
+
+class RegisterWeekSchema(Schema):
+    """Which sheet to fill in."""
+
+    batch = Id(metadata={"description": "A cohort's id is its first batch."})
+    week = IsoDate(metadata={"description": "The Monday of the week."})
+
+
+class RegisterUploadSchema(UploadOptionsSchema):
+    """Which batch a sheet is of, and how to enter it."""
+
+    batch = Id()
+    week = IsoDate(
+        required=False,
+        metadata={
+            "description": "As for the download; of a sheet without a sheet Details, such as a .csv file. Without it "
+            "the columns tell the days."
+        },
+    )
+
+
+class RegisterTermSchema(Schema):
+    """Which register to print."""
+
+    batch = Id(metadata={"description": "A cohort's id is its first batch."})
+    term = term_text("the batch's")

@@ -1,0 +1,1 @@
+"""Links of accounts to identities of an outside provider."""

@@ -1,0 +1,1 @@
+"""Invitations: one-time codes, by which the owner of an account sets its password or links an outside identity."""

@@ -1,0 +1,292 @@
+"""Read models of invitations, and what decides of whom one may invite."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    DateTime,
+    Select,
+    String,
+    Text,
+    Uuid,
+    any_,
+    bindparam,
+    cast,
+    column,
+    delete,
+    func,
+    insert,
+    literal_column,
+    select,
+)
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from school_service.core.read_models import Query, read_model
+from school_service.core.statements import statement
+from school_service.features.people.models import (
+    Guardian,
+    Invitation,
+    Role,
+    RolePermission,
+    StoredPermission,
+    Student,
+    User,
+    UserRole,
+)
+from school_service.features.school.cohorts.reads import class_name
+from school_service.features.school.models import Batch, Classroom, Cohort, Enrollment
+from school_service.features.school.settings.service import time_zone
+from tenants.clock import now
+
+SWEPT_AT_ONCE = 20
+"""How many expired invitations of the school go with each new one, at most."""
+
+_NONE: Any = literal_column("'[]'::json")
+_full_name = func.concat(User.first_name, " ", User.last_name)
+
+
+def _moment() -> Any:
+    return bindparam("the_moment", callable_=now, type_=DateTime(timezone=True))
+
+
+def _in_batch(batch_id: Any) -> Select[Any]:
+    """Select the accounts of the students who are now in a batch."""
+    return (
+        select(Student.user_id)
+        .join(Enrollment, Enrollment.student_id == Student.id)
+        .where(Enrollment.batch_id == batch_id, Enrollment.ended_at.is_(None))
+    )
+
+
+@read_model
+def invitations(batch: UUID | None = None, user: UUID | None = None) -> Query:
+    """Read model of InvitationSchema, those that are open, by the names of whom they invite."""
+    found = (
+        select(
+            Invitation.id,
+            Invitation.user_id.label("user"),
+            User.username,
+            _full_name.label("name"),
+            Invitation.email,
+            Invitation.created_at,
+            Invitation.created_by_name,
+            Invitation.expires_at,
+        )
+        .join(User, User.id == Invitation.user_id)
+        .where(Invitation.expires_at > _moment(), User.deleted_at.is_(None))
+        .order_by(User.name_sort_key, Invitation.id)
+    )
+    if batch is not None:
+        found = found.where(Invitation.user_id.in_(_in_batch(batch)))
+    return found if user is None else found.where(Invitation.user_id == user)
+
+
+# Whom one may invite.
+
+
+@statement
+def lock_users(user_ids: list[UUID]) -> Any:
+    """Lock accounts, in the order of their ids."""
+    return (
+        select(User.id).where(User.id == any_(user_ids)).order_by(User.id).with_for_update(key_share=True)  # type: ignore[arg-type]
+    )
+
+
+@statement
+def lock_students(batch_id: UUID) -> Any:
+    """Lock the accounts of the students who are now in a batch, in the order of their ids."""
+    return (
+        select(User.id)
+        .where(User.id.in_(_in_batch(batch_id)))
+        .order_by(User.id)
+        .with_for_update(key_share=True)
+    )
+
+
+@read_model
+def seen(user_ids: list[UUID] | None = None, batch_id: UUID | None = None) -> Query:
+    """Select, of accounts or of those of a batch, what decides whether they may be invited; in one row.
+
+    `users` are those that are not deleted, in the order of the class list. `roles` has reach and permissions of each
+    role that one of them has, without those that all of a kind are given. `batch` tells whether there is such a batch.
+    """
+    wanted = _in_batch(batch_id) if user_ids is None else select(func.unnest(user_ids))
+    roles_of = (
+        select(func.json_agg(UserRole.role_id)).where(UserRole.user_id == User.id).correlate(User)
+    ).scalar_subquery()
+    is_guardian = select(Guardian.id).where(Guardian.user_id == User.id).correlate(User).exists()
+    class_of = (
+        select(class_name(Classroom.name, Batch.name, Batch.cohort_id))
+        .select_from(Student)
+        .join(Enrollment, (Enrollment.student_id == Student.id) & Enrollment.ended_at.is_(None))
+        .join(Batch, Batch.id == Enrollment.batch_id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .where(Student.user_id == User.id)
+        .order_by(Enrollment.started_at.desc(), Enrollment.id)
+        .limit(1)
+        .correlate(User)
+        .scalar_subquery()
+    )
+    user = func.json_build_object(
+        "id", User.id,
+        "username", User.username,
+        "name", _full_name,
+        "class", class_of,
+        "has_password", User.password_hash.is_not(None),
+        "is_guardian", is_guardian,
+        "roles", func.coalesce(roles_of, _NONE),
+    )  # fmt: skip
+    # As students are listed by name.
+    number = select(Student.admission_number.collate("C")).where(Student.user_id == User.id).correlate(User)
+    in_order = (User.name_sort_key, number.scalar_subquery(), User.id)
+    users = (
+        select(func.json_agg(aggregate_order_by(user, *in_order)))
+        .where(User.id.in_(wanted), User.deleted_at.is_(None))
+        .scalar_subquery()
+    )
+    granted = (
+        select(func.json_agg(func.concat(StoredPermission.access, ":", StoredPermission.section)))
+        .join(RolePermission, RolePermission.permission_id == StoredPermission.id)
+        .where(RolePermission.role_id == Role.id)
+        .correlate(Role)
+        .scalar_subquery()
+    )
+    role = func.json_build_object(
+        "id", Role.id, "reach", Role.reach, "permissions", func.coalesce(granted, _NONE)
+    )
+    roles = (
+        select(func.json_agg(role))
+        .where(
+            Role.given_to.is_(None), Role.id.in_(select(UserRole.role_id).where(UserRole.user_id.in_(wanted)))
+        )
+        .scalar_subquery()
+    )
+    there = select(Batch.id).where(Batch.id == batch_id).exists()
+    return select(
+        func.coalesce(users, _NONE).label("users"),
+        func.coalesce(roles, _NONE).label("roles"),
+        there.label("batch"),
+        time_zone().label("time_zone"),
+    )
+
+
+@statement
+def replace_invitations(rows: str) -> Any:
+    """Delete the open invitations of the accounts that `rows`, an array in JSON, has new ones of."""
+    return delete(Invitation).where(Invitation.user_id.in_(select(_recorded(rows).c.user_id)))
+
+
+@statement
+def insert_invitations(rows: str, actor: str, actor_name: str, moment: datetime, until: datetime) -> Any:
+    """Insert invitations: `rows` is an array in JSON, of which each has id, user_id, code_hash and email."""
+    recorded = _recorded(rows)
+    return insert(Invitation).from_select(
+        [*recorded.c.keys(), "created_by", "created_by_name", "created_at", "expires_at"],
+        select(recorded, actor, actor_name, moment, until),  # type: ignore[call-overload]
+        include_defaults=False,
+    )
+
+
+def _recorded(rows: Any) -> Any:
+    columns: Any = (
+        column("id", Uuid),
+        column("user_id", Uuid),
+        column("code_hash", String),
+        column("email", String),
+    )
+    return (
+        func.json_to_recordset(cast(cast(rows, Text), JSON))
+        .table_valued(*columns)
+        .render_derived(name="recorded", with_types=True)
+    )
+
+
+@statement
+def sweep_expired(moment: datetime) -> Any:
+    """Delete a few invitations that have expired, but those that somebody has locked."""
+    expired = (
+        select(Invitation.id)
+        .where(Invitation.expires_at < moment)
+        .limit(SWEPT_AT_ONCE)
+        .with_for_update(skip_locked=True)
+    )
+    return delete(Invitation).where(Invitation.id.in_(expired))
+
+
+# The one that is deleted, or taken.
+
+
+@read_model
+def invitee(invitation_id: UUID) -> Query:
+    """Select whom an invitation is for; no row where there is none."""
+    return select(Invitation.user_id).where(Invitation.id == invitation_id)
+
+
+@statement
+def delete_invitation(invitation_id: UUID) -> Any:
+    """Delete an invitation; answers its id and its account's."""
+    return (
+        delete(Invitation)
+        .where(Invitation.id == invitation_id)
+        .returning(Invitation.id, Invitation.user_id, Invitation.expires_at)
+    )
+
+
+@read_model(judged=True)
+def found_by_code(hashes: list[str]) -> Query:
+    """Select the open invitation whose code has one of these hashes, and the names of its account."""
+    found = select(
+        Invitation.id, Invitation.user_id, User.username, _full_name.label("name"), Invitation.expires_at
+    )
+    return found.join(User, User.id == Invitation.user_id).where(
+        *_is_open(Invitation.code_hash == any_(cast(hashes, ARRAY(Text))))
+    )
+
+
+@statement
+def lock_by_code(hashes: list[str]) -> Any:
+    """Lock the account of the open invitation whose code has one of these hashes."""
+    return _lock(Invitation.code_hash == any_(cast(hashes, ARRAY(Text))))
+
+
+@statement
+def use_by_code(hashes: list[str]) -> Any:
+    """Delete the open invitation whose code has one of these hashes; answers its id and its account's."""
+    return _use(Invitation.code_hash == any_(cast(hashes, ARRAY(Text))))
+
+
+@statement
+def lock_by_email(email: str) -> Any:
+    """Lock the accounts of the open invitations that were made with an e-mail address."""
+    return _lock(Invitation.email == email)
+
+
+@statement
+def use_by_email(email: str) -> Any:
+    """Delete the only open invitation that was made with an e-mail address; answers its id and its account's."""
+    others = select(func.count()).select_from(Invitation).where(*_is_open(Invitation.email == email))
+    return _use(Invitation.email == email, others.scalar_subquery() == 1)
+
+
+def _is_open(condition: Any) -> tuple[Any, ...]:
+    alive = select(User.id).where(User.id == Invitation.user_id, User.deleted_at.is_(None))
+    return condition, Invitation.expires_at > _moment(), alive.correlate(Invitation).exists()
+
+
+def _lock(condition: Any) -> Any:
+    accounts = select(Invitation.user_id).where(*_is_open(condition))
+    return select(User.id).where(User.id.in_(accounts)).order_by(User.id).with_for_update(key_share=True)
+
+
+def _use(condition: Any, *others: Any) -> Any:
+    return (
+        delete(Invitation)
+        .where(*_is_open(condition), *others)
+        .returning(Invitation.id, Invitation.user_id, Invitation.expires_at)
+    )

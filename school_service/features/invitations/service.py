@@ -1,0 +1,221 @@
+"""Inviting: who may, what is stored, and the slips that are handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+
+from school_service.auth.principal import Principal
+from school_service.auth.signing_key import SigningKeys
+from school_service.core.database import current_school, request_context
+from school_service.core.errors import Invalid
+from school_service.core.permissions import Permission
+from school_service.core.read_models import fetch_row
+from school_service.core.records import get_referenced, not_found, unknown_reference
+from school_service.core.statements import execute
+from school_service.features.audit.service import Change, audit_change, audit_changes
+from school_service.features.invitations import reads
+from school_service.features.invitations.codes import code_hasher, new_code
+from school_service.features.invitations.sheet import write_sheet
+from school_service.features.invitations.taking import ENTITY
+from school_service.features.people.models import Invitation, User
+from school_service.features.school.models import Batch
+from school_service.printing.printers import print_paper
+from tenants.clock import now
+
+FORMATS = (PDF, XLSX) = ("pdf", "xlsx")
+MOST_AT_ONCE = 500
+File = tuple[str, Callable[[], bytes]]
+
+_PURPOSE = "Inviting this user"
+
+
+def invite(*, users: Sequence[UUID] | None = None, **inviting: Any) -> list[dict[str, Any]]:
+    """Invite users, or the students who are now in a batch; the arguments are those of `make_slips`.
+
+    Returns the invitations with their codes, which are known to nobody afterwards, in the order of `users` or of the
+    class list. Raises Invalid and Forbidden.
+    """
+    made, _ = _invite(users=users, **inviting)
+    if users is not None:
+        place = {str(user): number for number, user in enumerate(users)}
+        made.sort(key=lambda one: place[one["user"]])
+    return made
+
+
+def make_slips(*, format: str, issuer: str | None, **inviting: Any) -> File:
+    """Invite users, or the students who are now in a batch, and make a file of slips, `pdf` or `xlsx`.
+
+    They are in the order of the class list, class by class. The file is made after the transaction; where that fails,
+    slips are made again, with other codes. `issuer` is the address of the sign-in pages, None where there are none. The
+    other arguments: the `principal`; the installation's `keys`; `takes_emails`, whether outside sign-ins are linked;
+    and what `NewInvitationsSchema` has. Raises Invalid and Forbidden.
+    """
+    made, time_zone = _invite(issuer=issuer, **inviting)
+    made.sort(key=lambda one: one["class"] or "")
+    classes = {one["class"] for one in made}
+    of_class = f" {made[0]['class']}" if len(classes) == 1 and None not in classes else ""
+    about = {"school": current_school().name, "title": f"Invitations{of_class}", "time_zone": time_zone}
+    shown = ("name", "class", "username", "code", "url")
+    slips = [
+        {**{name: one[name] for name in shown}, "expires_at": one["expires_at"].isoformat()} for one in made
+    ]
+    if format == XLSX:
+        return f"{about['title']}.xlsx", partial(write_sheet, slips, **about)
+    task = {
+        "paper": "slips",
+        "slips": slips,
+        **about,
+        "address": None if issuer is None else f"{issuer}/invitation",
+        "made_at": now().isoformat(),
+    }
+    return f"{about['title']}.pdf", partial(print_paper, task, request_context().school_id)
+
+
+def delete_invitation(*, invitation_id: UUID, principal: Principal) -> UUID:
+    """Delete an open invitation: its code is valid no more. Raises NotFound, Forbidden as inviting the user does."""
+    invitee = fetch_row(reads.invitee(invitation_id))
+    if invitee is None:
+        raise not_found(Invitation)
+    found = _lock([UUID(str(invitee["user_id"]))], None)
+    _require(principal, found)
+    deleted = execute(reads.delete_invitation(invitation_id))
+    if deleted is None:
+        raise not_found(Invitation)
+    audit_change(ENTITY, invitation_id, old={"user": str(invitee["user_id"])})
+    return invitation_id
+
+
+def check_invitation_filter(*, batch: UUID | None = None, user: UUID | None = None) -> None:
+    """Tell whether there is what the filters name. Raises Invalid."""
+    if batch is not None:
+        get_referenced(Batch, batch, "batch")
+    if user is not None and get_referenced(User, user, "user").deleted_at is not None:
+        raise unknown_reference(User, "user")
+
+
+def _invite(
+    *,
+    principal: Principal,
+    keys: SigningKeys,
+    issuer: str | None,
+    takes_emails: bool,
+    users: Sequence[UUID] | None = None,
+    batch: UUID | None = None,
+    everybody: bool,
+    days: int,
+    emails: Sequence[str] | None = None,
+) -> tuple[list[dict[str, Any]], str]:
+    """Invite, and return the invitations in the order of the class list, and the school's time zone."""
+    _check(users, batch, emails, takes_emails=takes_emails)
+    found = _lock(users, batch)
+    there = {user["id"] for user in found["users"]}
+    _refuse_each("users", users or (), lambda user: "no such user" if str(user) not in there else None)
+    if batch is not None and not found["batch"]:
+        raise unknown_reference(Batch, "batch")
+    _require(principal, found)
+    invited = [user for user in found["users"] if everybody or not user["has_password"]]
+    if len(invited) > MOST_AT_ONCE:
+        raise Invalid.field("batch", f"has {len(invited)} to be invited; at most {MOST_AT_ONCE} are at once")
+    if not invited:
+        return [], found["time_zone"]
+    moment = now()
+    until = moment + timedelta(days=days)
+    by_user = {str(user): email.casefold() for user, email in zip(users or (), emails or (), strict=False)}
+    at = None if issuer is None else f"{issuer}/{request_context().school_id}/invitation"
+    made = [
+        {
+            "id": str(uuid4()),
+            "user": user["id"],
+            "username": user["username"],
+            "name": user["name"],
+            "class": user["class"],
+            "code": code,
+            "url": None if at is None else f"{at}/{code}",
+            "expires_at": until,
+        }
+        for user, code in ((user, new_code()) for user in invited)
+    ]
+    hashed = code_hasher(keys)
+    rows = [
+        {
+            "id": one["id"],
+            "user_id": one["user"],
+            "code_hash": hashed(one["code"]),
+            "email": by_user.get(one["user"]),
+        }
+        for one in made
+    ]
+    text = orjson.dumps(rows).decode()
+    execute(
+        reads.replace_invitations(text),
+        reads.insert_invitations(text, principal.actor, principal.actor_name, moment, until),
+        reads.sweep_expired(moment),
+    )
+    values = {"expires_at": until, "emails": bool(emails)}
+    audit_changes(ENTITY, [Change(UUID(one["id"]), None, {"user": one["user"], **values}) for one in made])
+    return made, found["time_zone"]
+
+
+def _check(
+    users: Sequence[UUID] | None, batch: UUID | None, emails: Sequence[str] | None, *, takes_emails: bool
+) -> None:
+    if (users is None) == (batch is None):
+        raise Invalid.field("users", "either users or batch is needed")
+    seen: set[Any] = set()
+    _refuse_each("users", users or (), partial(_repeated, seen))
+    if emails is None:
+        return
+    if not takes_emails:
+        raise Invalid.field("emails", "outside sign-ins are not linked here (AUTH_LINKED_USERS)")
+    if len(emails) != len(users or ()):
+        raise Invalid.field("emails", "one for each of the users is needed")
+    _refuse_each("emails", [email.casefold() for email in emails], partial(_repeated, seen))
+
+
+def _repeated(seen: set[Any], value: Any) -> str | None:
+    if value in seen:
+        return "is there twice"
+    seen.add(value)
+    return None
+
+
+def _refuse_each(field: str, values: Sequence[Any], fault: Callable[[Any], str | None]) -> None:
+    """Refuse the values of a list that have a fault, each by its place; raises Invalid."""
+    faults = {f"{field}.{place}": said for place, value in enumerate(values) if (said := fault(value))}
+    if faults:
+        raise Invalid.fields(faults)
+
+
+def _lock(users: Sequence[UUID] | None, batch: UUID | None) -> dict[str, Any]:
+    """Lock the accounts, and see what decides whether they may be invited."""
+    if users is None:
+        if batch is None:
+            raise RuntimeError("Either users or batch was checked to be there.")
+        found = execute(reads.lock_students(batch), reads.seen(batch_id=batch))
+    else:
+        found = execute(reads.lock_users(list(users)), reads.seen(list(users)))
+    if found is None:
+        raise RuntimeError("What decides has one row.")
+    return found
+
+
+def _require(principal: Principal, found: Mapping[str, Any]) -> None:
+    """Check that the principal may do all that each of the accounts may, for the whole school. Raises Forbidden.
+
+    Whoever has the code signs in as somebody, and reaches the records of that person: so what is OWN to them is needed
+    for the whole school, and of a guardian, who reads the results of the children, `read:results`.
+    """
+    roles = {role["id"]: role["permissions"] for role in found["roles"]}
+    needed: set[str] = set()
+    for user in found["users"]:
+        if str(principal.user_id) != user["id"]:
+            needed.update(*(roles.get(role, ()) for role in user["roles"]))
+            if user["is_guardian"]:
+                needed.add(Permission.RESULTS_READ)
+    principal.require(needed, _PURPOSE)

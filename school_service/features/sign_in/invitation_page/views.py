@@ -1,0 +1,191 @@
+"""The page that takes an invitation: whoever has its code sets the password of the account.
+
+Opening it uses nothing up, since scanners and previews open every link. Where an authorization request led there, it
+goes on afterwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint, Response, request
+
+from school_service.auth.login_throttle import WrongCodes
+from school_service.core.database import registry_connection
+from school_service.core.errors import Invalid, TooManyAttempts, WrongPassword
+from school_service.features.invitations import taking
+from school_service.features.sign_in.pages import service
+from school_service.features.sign_in.pages.answers import (
+    Errand,
+    count_unknown_school,
+    faults_of,
+    new_password_errors,
+    password_hint,
+    public_url,
+    read_errand,
+    require_open,
+    show,
+    show_problem,
+    too_many,
+)
+from school_service.features.sign_in.pages.requests import Query
+from school_service.web.client_address import client_address
+from school_service.web.pages import read_own_form
+from school_service.web.request_log import log_of_request
+from school_service.web.request_scope import acting_as_client, app_state
+from tenants.registry.sign_in import SchoolOfClient, find_named_school
+
+ACTOR = "invitation page"
+"""Who acts, in the audit log, where no client led there."""
+_UNKNOWN_SCHOOL = "No school has this name here. Compare it with what your school told you."
+_NOT_VALID = (
+    "This code is not valid. Compare it with the one that you were given. A code is good for one time and for some "
+    "days; ask your school for another."
+)
+
+# The sign-in page's templates, which that blueprint brings.
+blp = Blueprint("invitation_page", __name__, url_prefix="/auth")
+blp.register_error_handler(Exception, show_problem)
+
+
+@blp.route("/invitation", methods=("GET", "POST"))
+def typed() -> Response:
+    """Take an invitation whose code is typed."""
+    form = read_own_form(public_url()) if request.method == "POST" else {}
+    query = Query(request.query_string)
+    named = query.only("school") or form.get("short_name") or None
+    errand = None
+    if query.only("client_id") is not None:
+        found = read_errand(query, named, anew=bool(form))
+        if not isinstance(found, Errand):
+            return found
+        errand = found
+    school = _find_school(errand, named)
+    page = _Page(errand, school, form, action=query.address(school.known_as if school else None))
+    if school is None:
+        return page.ask_for_code(error=named is not None)
+    require_open(school)
+    if not form.get("code"):
+        return page.ask_for_code(error="code" in form)
+    return page.answer(form["code"], hidden_code=form["code"], wrong=422)
+
+
+@blp.route("/<school>/invitation/<path:code>", methods=("GET", "POST"))
+def linked(school: str, code: str) -> Response:
+    """Take an invitation whose code is in the address."""
+    form = read_own_form(public_url()) if request.method == "POST" else {}
+    found = _find_school(None, school)
+    page = _Page(None, found, form, action="", beside="../../")
+    if found is None:
+        return page.ask_for_code(error=True)
+    require_open(found)
+    return page.answer(code, hidden_code=None, wrong=422 if form else 404)
+
+
+def _find_school(errand: Errand | None, named: str | None) -> SchoolOfClient | None:
+    """Find the school of an invitation: that of the client's request, or the one that is named."""
+    if errand is not None:
+        found = errand.client.only_school if named is None else errand.client.named
+    elif named is None:
+        found = None
+    else:
+        with registry_connection() as connection:
+            found = find_named_school(connection, named)
+    if found is None and named is not None:
+        count_unknown_school()
+    return found
+
+
+class _Page:
+    """The page at one address; `beside` leads from there to the sign-in page's folder."""
+
+    def __init__(
+        self,
+        errand: Errand | None,
+        school: SchoolOfClient | None,
+        form: dict[str, str],
+        *,
+        action: str,
+        beside: str = "",
+    ) -> None:
+        self._errand, self._school, self._form = errand, school, form
+        self._action, self._beside = action, beside
+        self._client_id = errand.client.id if errand else None
+
+    def answer(self, code: str, *, hidden_code: str | None, wrong: int) -> Response:
+        """Show whom the code is for or, with a new password, take it; `wrong` is the status for a wrong one."""
+        school, form = self._school, self._form
+        assert school is not None  # noqa: S101 it was found before
+        log_of_request(school=str(school.id))
+        wrong_codes = WrongCodes(str(school.id), client_address())
+        keys = app_state().verifier.keys
+        errors = new_password_errors(form) if "new_password" in form else {}
+        try:
+            if "new_password" in form and not errors:
+                try:
+                    return self._take(school, code, form["new_password"], wrong_codes)
+                except Invalid as error:
+                    errors = faults_of(error)
+            with acting_as_client(self._client_id, school.id, page=ACTOR):
+                invitee = taking.find_invitee(code=code, keys=keys, wrong_codes=wrong_codes)
+        except WrongPassword:
+            return self.ask_for_code(error=True, status=wrong)
+        except TooManyAttempts as error:
+            page = self.ask_for_code(words=too_many(error, "wrong codes"), status=429)
+            page.headers["Retry-After"] = str(error.retry_after)
+            return page
+        return self._show(
+            "invitation_password.html",
+            status=422 if errors else 200,
+            errors=errors,
+            code=hidden_code,
+            name=invitee.name,
+            username=invitee.username,
+            hint=password_hint(),
+        )
+
+    def _take(self, school: SchoolOfClient, code: str, password: str, wrong_codes: WrongCodes) -> Response:
+        taken: dict[str, Any] = {
+            "code": code,
+            "password": password,
+            "keys": app_state().verifier.keys,
+            "wrong_codes": wrong_codes,
+        }
+        with acting_as_client(self._client_id, school.id, page=ACTOR):
+            if self._errand is not None:
+                signed_in = service.take_invitation(**taken, **self._errand.of_session())
+            else:
+                username = taking.take_invitation(**taken).username
+        if self._errand is not None:
+            return self._errand.lead_back(("code", signed_in))
+        return self._show("invitation_done.html", username=username)
+
+    def ask_for_code(
+        self, *, error: bool = False, words: str | None = None, status: int | None = None
+    ) -> Response:
+        """Ask for the code, and for the school where that is not known; `error`: what was given is not right."""
+        given = self._form.get("short_name", "")
+        field, fault = ("code", words or _NOT_VALID) if self._school else ("short_name", _UNKNOWN_SCHOOL)
+        if error and self._school and not self._form.get("code") and status is None:
+            fault = "Enter your code."
+        wrong = 422 if self._school else 404
+        back = None
+        if self._errand is not None:
+            back = f"authorize{self._errand.query.address(self._school.known_as if self._school else None)}"
+        return self._show(
+            "invitation.html",
+            status=status or (wrong if error else 200),
+            errors={field: fault} if error or words else {},
+            asks_school=self._school is None,
+            short_name=given,
+            code=self._form.get("code", ""),
+            back=back,
+            action=self._action if not self._beside else f"{self._beside}invitation{self._query()}",
+        )
+
+    def _query(self) -> str:
+        return f"?school={self._school.known_as}" if self._school else ""
+
+    def _show(self, template: str, **values: Any) -> Response:
+        given = {"action": self._action, "beside": self._beside, **values}
+        return show(template, self._errand, school=self._school, **given)

@@ -1,0 +1,206 @@
+"""What the pages of signing in have in common: the client that leads to them, what is wrong, and where it goes on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from flask import Response, current_app, request
+from limits import RateLimitItemPerMinute
+from marshmallow import ValidationError
+
+from school_service.auth.login_throttle import count_try
+from school_service.auth.passwords import MIN_LENGTH, is_strict
+from school_service.core.errors import Invalid, TooManyAttempts
+from school_service.features.people.users.schemas import PasswordSchema
+from school_service.features.sign_in.pages.clients import KnownClients
+from school_service.features.sign_in.pages.redirects import is_registered, with_parameters
+from school_service.features.sign_in.pages.requests import (
+    AuthorizationRequest,
+    NotRedirected,
+    Query,
+    RequestRefused,
+    judge,
+)
+from school_service.web.client_address import client_address
+from school_service.web.error_responses import handle
+from school_service.web.pages import ForeignForm, show_form
+from school_service.web.request_log import log_of_request
+from school_service.web.request_scope import app_state
+from tenants.exceptions import ClientUnknown, SchoolForbidden, SchoolSuspended, SchoolUpgrading
+from tenants.registry.sign_in import PeoplesClient, SchoolOfClient
+
+UNKNOWN_SCHOOLS = RateLimitItemPerMinute(60, namespace="unknown-school")
+"""Of one address."""
+_passwords = PasswordSchema(only=("password",))
+
+KNOWN_CLIENTS = "sign-in clients"
+"""Where an application has its KnownClients."""
+
+_UNKNOWN_CLIENT = "The app or website that led here is not known to this service, or is known no longer."
+_UNKNOWN_ADDRESS = "The app or website that led here gave an address to return to that is not one of its own."
+_NOT_OPEN = {
+    SchoolSuspended: (
+        "Your school is closed here for a time",
+        "Nobody can sign in to it until the operator of this service opens it again. Ask your school.",
+    ),
+    SchoolUpgrading: ("Your school is being brought up to date", "That takes a few minutes."),
+    ForeignForm: (
+        "This form can't be taken",
+        "It came from another website, or your browser does not say from where. Nothing was sent on.",
+    ),
+}
+_BY_STATUS = {
+    404: ("There is nothing at this address", "Open the app or website again from which you came."),
+    413: ("That is too much", "What was sent is larger than any form of this page."),
+    429: ("Too many tries", "Too many tries have come from your network."),
+    500: ("Something went wrong", "It is on record here. If it happens again, tell your school."),
+    503: (
+        "Signing in is not possible just now",
+        "The service is overloaded, or its database does not answer.",
+    ),
+}
+
+
+def public_url() -> str:
+    """Where people find the service; the pages are there only where that is set."""
+    found = app_state().settings.public_url
+    assert found is not None  # noqa: S101 else the pages are not registered
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """What a person is here for: a client's request, which has been judged, at the address that the query is of."""
+
+    query: Query
+    client: PeoplesClient
+    redirect_uri: str
+    asked: AuthorizationRequest
+
+    def of_session(self) -> dict[str, Any]:
+        """What a session keeps of the request that opens it."""
+        return {
+            "client": self.client,
+            "asked": self.asked,
+            "redirect_uri": self.redirect_uri,
+            "user_agent": request.headers.get("User-Agent", ""),
+        }
+
+    def lead_back(self, *parameters: tuple[str, str]) -> Response:
+        """Lead the person back to the client."""
+        return _lead_back(self.redirect_uri, self.query, *parameters)
+
+
+def read_errand(query: Query, school: str | None, *, anew: bool) -> Errand | Response:
+    """Judge the request of a client; where it is not right, the answer is a redirect that tells the client.
+
+    `school` names the one that the client is sought with; `anew` asks the registry whatever is remembered. Raises
+    NotRedirected where client or redirect URI are not right, RegistrySilent.
+    """
+    client_id, redirect_uri = query.only("client_id"), query.only("redirect_uri")
+    known: KnownClients = current_app.extensions[KNOWN_CLIENTS]
+    client = known.find(client_id, school, anew=anew) if client_id is not None else None
+    if client is None:
+        raise NotRedirected(_UNKNOWN_CLIENT)
+    if redirect_uri is None or not is_registered(redirect_uri, client.redirect_uris):
+        raise NotRedirected(_UNKNOWN_ADDRESS)
+    log_of_request(client=client.id)
+    try:
+        asked = judge(query, ceiling=client.user_permissions)
+    except RequestRefused as refused:
+        log_of_request(refused=str(refused))
+        told = (("error", refused.error), ("error_description", refused.description))
+        return _lead_back(redirect_uri, query, *told)
+    return Errand(query, client, redirect_uri, asked)
+
+
+def _lead_back(redirect_uri: str, query: Query, *parameters: tuple[str, str]) -> Response:
+    """Redirect to a registered address, with the client's state and our issuer (RFC 9207)."""
+    state = query.only("state")
+    sent_along = () if state is None else (("state", state),)
+    address = with_parameters(redirect_uri, [*parameters, *sent_along, ("iss", f"{public_url()}/auth")])
+    # 303: the browser asks for it by GET, so that no form is handed on.
+    return Response(status=303, headers={"Location": address})
+
+
+def require_open(school: SchoolOfClient) -> None:
+    """Raise SchoolSuspended or SchoolUpgrading where nobody can work in a school, as the registry has it."""
+    if school.status != "active":
+        raise SchoolSuspended
+    if school.revision not in app_state().binding_options.serves:
+        raise SchoolUpgrading
+
+
+def show_problem(error: Exception) -> Response:
+    """Answer a page that says what is wrong, in place of an error, with its status and Retry-After."""
+    if isinstance(error, ClientUnknown | SchoolForbidden):
+        error = NotRedirected(_UNKNOWN_CLIENT)
+    if isinstance(error, NotRedirected):
+        log_of_request(refused=str(error))
+        heading, words = "You can't sign in from there", f"{error} Nobody was led back to it."
+        return show_form("sign_in_problem.html", status=400, errors={}, heading=heading, words=words)
+    answer = handle(error)
+    status, retry_after = answer.status_code, answer.headers.get("Retry-After")
+    heading, words = next(
+        (said for kind, said in _NOT_OPEN.items() if isinstance(error, kind)),
+        _BY_STATUS.get(status, _BY_STATUS[500]),
+    )
+    if retry_after is not None:
+        words = f"{words} Try again in {in_seconds(int(retry_after))}."
+    again = Query(request.query_string).address() if isinstance(error, ForeignForm) or retry_after else None
+    page = show_form(
+        "sign_in_problem.html", status=status, errors={}, heading=heading, words=words, again=again
+    )
+    if retry_after is not None:
+        page.headers["Retry-After"] = retry_after
+    return page
+
+
+def in_seconds(seconds: int) -> str:
+    """Write a time to wait: `1 second`, `3 minutes`."""
+    unit, amount = ("second", seconds) if seconds <= 120 else ("minute", -(-seconds // 60))
+    return f"{amount} {unit}" if amount == 1 else f"{amount} {unit}s"
+
+
+def too_many(error: TooManyAttempts, what: str) -> str:
+    """Say that there were too many wrong ones, and for how long none is looked at."""
+    return f"There were too many {what}. Try again in {in_seconds(error.retry_after)}."
+
+
+def show(
+    template: str, errand: Errand | None, *, school: SchoolOfClient | None = None, **values: Any
+) -> Response:
+    """Answer a page of the errand, or of none; `errors` are those of its fields, `error` is about all of it."""
+    given: dict[str, Any] = {"errors": {}, "error": None, "beside": "", **values}
+    return show_form(template, client=errand and errand.client, school=school, **given)
+
+
+def count_unknown_school() -> None:
+    """Count a name that no school has; raises TooManyAttempts for an address that goes on."""
+    count_try(UNKNOWN_SCHOOLS, client_address(), message="Too many unknown schools. Try again later.")
+
+
+def password_hint() -> str | None:
+    """Say what is asked of a new password, where something is."""
+    return f"At least {MIN_LENGTH} characters, and not a common password or name." if is_strict() else None
+
+
+def new_password_errors(form: dict[str, str]) -> dict[str, str]:
+    """Say what is wrong with a new password that was typed twice, before the policy is asked."""
+    password, again = form.get("new_password", ""), form.get("again", "")
+    if not password:
+        return {"new_password": "Enter a new password."}
+    if password != again:
+        return {"new_password": "The two are not the same. Type both anew."}
+    try:
+        _passwords.load({"password": password})
+    except ValidationError as error:
+        return {"new_password": " ".join(error.messages_dict["password"])}
+    return {}
+
+
+def faults_of(error: Invalid) -> dict[str, str]:
+    """Say what the policy misses in a new password: `Must have at least 10 characters.`"""
+    faults: Any = error.errors["password"]
+    return {"new_password": " ".join(f"{fault[:1].upper()}{fault[1:]}." for fault in faults)}

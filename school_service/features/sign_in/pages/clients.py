@@ -1,0 +1,42 @@
+"""The clients by which people sign in, as the pages know them: remembered for a moment, as a page only shows them."""
+
+from __future__ import annotations
+
+import threading
+
+from cachetools import TTLCache
+
+from school_service.core.database import registry_connection
+from tenants.registry.sign_in import PeoplesClient, find_peoples_client
+
+REMEMBERED = 1_000  # clients with the school that was asked for
+SECONDS = 5.0
+_LONGEST = 120  # characters of an id, and of what a school is named by
+
+
+class KnownClients:
+    """Finds clients in the registry, each with a school; what was found is remembered for SECONDS."""
+
+    def __init__(self) -> None:
+        self._found: TTLCache[tuple[str, str | None], PeoplesClient] = TTLCache(REMEMBERED, SECONDS)
+        self._lock = threading.Lock()
+
+    def find(self, client_id: str, school: str | None, *, anew: bool) -> PeoplesClient | None:
+        """Find a client that is not revoked, with the school of an id or short name; None where there is none.
+
+        `anew` reads what something is decided by. Raises RegistrySilent.
+        """
+        if not client_id.isprintable() or len(client_id) > _LONGEST:
+            return None
+        if school is not None and (not school.isprintable() or len(school) > _LONGEST):
+            school = ""
+        key = client_id, school
+        with self._lock:
+            found = None if anew else self._found.get(key)
+        if found is None:
+            with registry_connection() as connection:
+                found = find_peoples_client(connection, client_id, school)
+            if found is not None:
+                with self._lock:
+                    self._found[key] = found
+        return found

@@ -1,0 +1,96 @@
+"""What the sign-in page does in a school: the right password opens a session, or has to be changed first."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+
+from school_service.auth.login_throttle import LoginThrottle, WrongCodes
+from school_service.auth.signing_key import SigningKeys
+from school_service.core.database import db, request_context
+from school_service.features.invitations import taking
+from school_service.features.people.models import User, must_change_password
+from school_service.features.people.users import service as users
+from school_service.features.sign_in.pages.requests import AuthorizationRequest
+from school_service.features.sign_in.pages.steps import Step
+from school_service.features.sign_in.service import open_session
+from tenants.registry.sign_in import PeoplesClient
+
+
+def sign_in(
+    *,
+    username: str,
+    password: str,
+    throttle: LoginThrottle,
+    username_hash: str,
+    client: PeoplesClient,
+    asked: AuthorizationRequest,
+    redirect_uri: str,
+    user_agent: str,
+) -> str | Step:
+    """Sign a person in; returns the code for the client or, where the password has to be changed first, the step.
+
+    Raises WrongPassword, TooManyAttempts, Busy.
+    """
+    user = users.sign_in(
+        username=username, password=password, throttle=throttle, username_hash=username_hash, audited=False
+    )
+    must_change = db.session.scalar(select(must_change_password()).where(User.id == user.id))
+    if must_change:
+        users.audit_sign_in(user, client=client.id)
+        return Step(user.id, request_context().school_id, user.session_number, client.id)
+    return _open_session(user, client, asked, redirect_uri, user_agent)
+
+
+def change_password(
+    *,
+    step: Step,
+    password: str,
+    client: PeoplesClient,
+    asked: AuthorizationRequest,
+    redirect_uri: str,
+    user_agent: str,
+) -> str:
+    """Set the new password of a person whose old one was right, and sign them in; returns the code for the client.
+
+    Raises WrongPassword where the account was changed since, Invalid for a password that is not taken, Busy.
+    """
+    user = users.replace_given_password(
+        user_id=step.user_id, session_number=step.session_number, password=password
+    )
+    return _open_session(user, client, asked, redirect_uri, user_agent)
+
+
+def take_invitation(
+    *,
+    code: str,
+    password: str,
+    keys: SigningKeys,
+    wrong_codes: WrongCodes,
+    client: PeoplesClient,
+    asked: AuthorizationRequest,
+    redirect_uri: str,
+    user_agent: str,
+) -> str:
+    """Set the password of whom an invitation is for, and sign them in; returns the code for the client.
+
+    Raises WrongPassword for an invitation's code that is not valid, TooManyAttempts, Invalid for a password that is not
+    taken, Busy.
+    """
+    user = taking.take_invitation(code=code, password=password, keys=keys, wrong_codes=wrong_codes)
+    return _open_session(user, client, asked, redirect_uri, user_agent)
+
+
+def _open_session(
+    user: User, client: PeoplesClient, asked: AuthorizationRequest, redirect_uri: str, user_agent: str
+) -> str:
+    return open_session(
+        user,
+        client_id=client.id,
+        client_session=client.session_number,
+        scopes=asked.scopes,
+        permissions=asked.permissions,
+        code_challenge=asked.code_challenge,
+        nonce=asked.nonce,
+        redirect_uri=redirect_uri,
+        user_agent=user_agent,
+    )

@@ -1,0 +1,54 @@
+"""Slips of invitations: what stands where, ten on a page, one for each person to cut out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from school_service.printing.wording import long_date, words
+
+# How large a text is set, in points, by how many characters it has at most, and how many of a word fit into a line.
+_SIZES = ((36, 10.5, 20), (90, 8.0, 26), (10_000, 5.0, 30))
+_OF_SCHOOL = ((80, 7.0, 30), (10_000, 5.0, 30))
+
+_SCAN = (
+    "Scan the code with a telephone, or open {address} and type the code. Then choose a password of your own."
+)
+_TYPE = "Type the code where you are asked for it when you sign in, and choose a password of your own."
+
+
+def compose_slips(
+    slips: Sequence[Mapping[str, Any]], *, school: str, title: str, address: str | None, time_zone: str
+) -> dict[str, Any]:
+    """Say what stands on slips, in their order: texts alone, by their places in the template.
+
+    Each slip has `name`, `class` (or null), `username`, `code`, `url` (or null) and `expires_at`. `address` is where
+    the code can be typed, None where there is no such page; days and times are those of the time zone.
+    """
+    return {
+        "title": title,
+        "author": school,
+        **_sized("school", school, _OF_SCHOOL),
+        "instructions": _TYPE if address is None else _SCAN.format(address=address),
+        "slips": [_slip(slip, time_zone) for slip in slips],
+    }
+
+
+def _slip(slip: Mapping[str, Any], time_zone: str) -> dict[str, Any]:
+    until = datetime.fromisoformat(slip["expires_at"]).astimezone(ZoneInfo(time_zone))
+    return {
+        **_sized("name", slip["name"], _SIZES),
+        **_sized("username", slip["username"], _SIZES),
+        "class": words(slip["class"]),
+        "code": slip["code"],
+        "url": slip["url"],
+        "until": f"{long_date(until.isoformat())}, {until:%H:%M}",
+    }
+
+
+def _sized(name: str, text: str, sizes: Sequence[tuple[int, float, int]]) -> dict[str, Any]:
+    """Set a text the smaller the longer it is, so that what stands below it has its place."""
+    size, longest = next((size, longest) for most, size, longest in sizes if len(text) <= most)
+    return {name: words(text, longest=longest), f"{name}_size": size}

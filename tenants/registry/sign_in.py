@@ -1,0 +1,141 @@
+"""What the sign-in page knows of a client by which people sign in, and of its schools, in one round trip."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Connection, Select, func, null, or_, select
+
+from tenants.registry.schools import client_schools, clients, schools
+
+MOST_CHOICES = 12
+"""Schools of a client among which a person chooses by name."""
+_OF_SCHOOL = ("id", "name", "short_name", "status", "revision")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class SchoolOfClient:
+    """A school that a client may enter; `status` and `revision` as the registry has them."""
+
+    id: UUID
+    name: str
+    short_name: str | None
+    status: str
+    revision: str
+
+    @property
+    def known_as(self) -> str:
+        """What it is called in an address: its short name, or without one its id."""
+        return self.short_name or str(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class PeoplesClient:
+    """A client by which people sign in.
+
+    `user_permissions`: what its tokens may do at most; None where a person's roles alone decide. `named` is the school
+    that was asked for, None where the client has no such school. `schools` are all that it has, by name, and where
+    these are more than MOST_CHOICES, none.
+    """
+
+    id: str
+    name: str
+    session_number: int
+    redirect_uris: tuple[str, ...]
+    user_permissions: tuple[str, ...] | None
+    idle_days: int
+    session_days: int
+    named: SchoolOfClient | None
+    schools: tuple[SchoolOfClient, ...]
+    has_several: bool
+
+    @property
+    def only_school(self) -> SchoolOfClient | None:
+        """The client's school, where it has one alone."""
+        return self.schools[0] if len(self.schools) == 1 and not self.has_several else None
+
+
+def find_peoples_client(connection: Connection, client_id: str, school: str | None) -> PeoplesClient | None:
+    """Find a client that is not revoked, and its school of this id or short name; None where there is no such client.
+
+    A short name is found in whatever case.
+    """
+    row = connection.execute(_client_query(client_id, school)).one_or_none()
+    if row is None:
+        return None
+    found = tuple(_school(one) for one in row.schools or ())
+    has_many = len(found) > MOST_CHOICES
+    return PeoplesClient(
+        id=row.id,
+        name=row.name or row.id,
+        session_number=row.session_number,
+        redirect_uris=tuple(row.redirect_uris),
+        user_permissions=None if row.user_permissions is None else tuple(row.user_permissions),
+        idle_days=row.idle_days,
+        session_days=row.session_days,
+        named=None if row.named is None else _school(row.named),
+        schools=() if has_many else tuple(sorted(found, key=lambda one: (one.name.casefold(), one.id))),
+        has_several=len(found) > 1,
+    )
+
+
+class NamedClient(NamedTuple):
+    """What people are shown of a client, and its session number."""
+
+    name: str
+    session_number: int
+
+
+def find_names(connection: Connection, client_ids: Collection[str]) -> dict[str, NamedClient]:
+    """Find clients that are not revoked, by their ids."""
+    found = select(clients.c.id, clients.c.name, clients.c.session_number).where(
+        clients.c.id.in_(client_ids), clients.c.revoked_at.is_(None)
+    )
+    return {row.id: NamedClient(row.name or row.id, row.session_number) for row in connection.execute(found)}
+
+
+def find_named_school(connection: Connection, school: str) -> SchoolOfClient | None:
+    """Find the school of an id or a short name, whoever asks; None where there is none."""
+    columns = (schools.c[name] for name in _OF_SCHOOL)
+    query = select(*columns).where(schools.c.deletion.is_(None), _is_named(school))
+    row = connection.execute(query).one_or_none()
+    return None if row is None else SchoolOfClient(**row._mapping)
+
+
+def _client_query(client_id: str, school: str | None) -> Select[Any]:
+    granted = or_(
+        clients.c.all_schools,
+        select(client_schools.c.school_id)
+        .where(client_schools.c.client_id == clients.c.id, client_schools.c.school_id == schools.c.id)
+        .correlate(clients, schools)
+        .exists(),
+    )
+    told = func.json_build_object(*(part for name in _OF_SCHOOL for part in (name, schools.c[name])))
+    of_client = select(told.label("school")).where(granted, schools.c.deletion.is_(None)).correlate(clients)
+    some = of_client.limit(MOST_CHOICES + 1).subquery("some")
+    named = null() if school is None else of_client.where(_is_named(school)).scalar_subquery()
+    return select(
+        clients.c.id,
+        clients.c.name,
+        clients.c.session_number,
+        clients.c.redirect_uris,
+        clients.c.user_permissions,
+        clients.c.idle_days,
+        clients.c.session_days,
+        select(func.json_agg(some.c.school)).scalar_subquery().label("schools"),
+        named.label("named"),
+    ).where(clients.c.id == client_id, clients.c.revoked_at.is_(None))
+
+
+def _is_named(school: str) -> ColumnElement[bool]:
+    name = school.strip().lower()
+    return schools.c.id == UUID(name) if _UUID.fullmatch(name) else schools.c.short_name == name
+
+
+def _school(told: dict[str, Any]) -> SchoolOfClient:
+    return SchoolOfClient(**{**told, "id": UUID(told["id"])})

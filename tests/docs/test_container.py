@@ -1,0 +1,125 @@
+"""The image, compose.yaml and the example for Kubernetes: version, settings, verbs and probes are those of the program.
+
+That the image's steps work is tried by `.ci/release.py`, without Docker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from school_service import __version__
+from school_service.cli import program
+from school_service.config import Settings
+
+ROOT = Path(__file__).parents[2]
+KUBERNETES = ROOT / "docs" / "deployment" / "container" / "kubernetes.yaml"
+OURS = "school-service"
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    return yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def objects() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(KUBERNETES.read_text(encoding="utf-8")))
+
+
+def pods(objects: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """List the pods of the example."""
+    for found in objects:
+        if "template" in found.get("spec", {}):
+            yield found["spec"]["template"]["spec"]
+
+
+def check_command(words: list[str]) -> None:
+    command: click.Command = program
+    for word in words:
+        if not isinstance(command, click.Group):
+            break
+        assert word in command.commands, words
+        command = command.commands[word]
+    assert not isinstance(command, click.Group), words
+
+
+def check_settings(names: list[str]) -> None:
+    assert names
+    for name in names:
+        assert re.search(rf"\b{name}\b", Settings.__doc__), name
+
+
+def test_every_image_is_of_this_release(compose, objects):
+    ours = [service["image"] for service in compose["services"].values() if service["image"].startswith(OURS)]
+    assert (set(ours), len(ours)) == ({f"{OURS}:${{VERSION:-{__version__}}}"}, 4)
+    images = [container["image"] for pod in pods(objects) for container in pod["containers"]]
+    assert set(images) == {f"registry.example.org/{OURS}:{__version__}"}
+    dashed = __version__.replace(".", "-")
+    assert {found["metadata"]["name"] for found in objects if found["kind"] == "Job"} == {
+        f"{OURS}-init-{dashed}",
+        f"{OURS}-migrate-{dashed}",
+    }
+    pages = [
+        (ROOT / "docs" / "deployment" / name).read_text(encoding="utf-8")
+        for name in ("container.md", "debian.md")
+    ]
+    for page in pages:
+        named = re.findall(r"(?:school-service[:-]|release-)(\d+\.\d+\.\d+)", page)
+        assert set(named) == {__version__}
+
+
+def test_settings_and_verbs_are_those_of_the_program(compose, objects):
+    for service in compose["services"].values():
+        if service["image"].startswith(OURS):
+            check_settings(list(service["environment"]))
+            check_command(service.get("command", ["serve"]))
+    for pod in pods(objects):
+        (container,) = pod["containers"]
+        check_settings([setting["name"] for setting in container["env"]])
+        check_command(container.get("args", ["serve"]))
+
+
+def test_the_order_is_registry_processes_schools(compose):
+    services = compose["services"]
+    assert services["api"]["depends_on"] == {"init": {"condition": "service_completed_successfully"}}
+    assert services["migrate"]["depends_on"] == {"api": {"condition": "service_healthy"}}
+    assert services["init"]["depends_on"] == {"database": {"condition": "service_healthy"}}
+
+
+def test_what_runs_may_do_little(compose, objects):
+    for service in compose["services"].values():
+        if service["image"].startswith(OURS):
+            assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+            # The operator's login is for the operator's verbs alone.
+            serves = "command" not in service and "profiles" not in service
+            assert ("admin_database_url" in service["secrets"]) != serves
+    for pod in pods(objects):
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert pod["securityContext"]["runAsUser"] == 10001
+        for container in pod["containers"]:
+            context = container["securityContext"]
+            assert (context["readOnlyRootFilesystem"], context["capabilities"]) == (True, {"drop": ["ALL"]})
+
+
+def test_the_probes_ask_what_they_are_for(objects, app):
+    (pod,) = pods([found for found in objects if found["kind"] == "Deployment"])
+    (container,) = pod["containers"]
+    asked = {
+        name: container[name]["httpGet"]["path"]
+        for name in ("startupProbe", "livenessProbe", "readinessProbe")
+    }
+    assert asked == {
+        "startupProbe": "/health/live",
+        "livenessProbe": "/health/live",
+        "readinessProbe": "/health/ready",
+    }
+    health = re.search(r"http://127\.0\.0\.1:8000(/\S+?)'", (ROOT / "Dockerfile").read_text(encoding="utf-8"))
+    for path in {*asked.values(), health[1]}:
+        assert app.test_client().get(path).status_code == 200

@@ -1,0 +1,1 @@
+"""The sample programs, as people use them."""

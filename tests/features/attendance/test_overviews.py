@@ -1,0 +1,210 @@
+"""What registers come to: missing ones of many classes, what families read, days by the school's time zone."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from school_service.features.reach import scopes
+from tests.factories import UNKNOWN_ID
+from tests.features.attendance.classes import Kept, today
+from tests.features.reach.conftest import Own
+
+
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Kept)
+
+
+@pytest.fixture
+def kept(rehearsed, made):
+    return deepcopy(made)
+
+
+@pytest.fixture
+def own(make):
+    return Own(make)
+
+
+def missing(api, **query):
+    found = api.ok(api.get("/registers/missing", query_string=query))
+    return [(one["date"], one["batch"], one["part"], one["state"]) for one in found]
+
+
+def test_missing_registers_of_sixty_arms_and_a_month(api, make, kept, messages):
+    arms = [kept.batch]
+    empty = make.batch(kept.cohort)["id"]
+    for _ in range(59):
+        arms.append(make.batch(kept.cohort)["id"])
+        kept.admit(1, arms[-1])
+    dates = [kept.key(back)["date"] for back in range(30, -1, -1)]
+    kept.close(3)
+    for number, arm in enumerate(arms):
+        kept.take(number % 31 if number % 31 != 3 else 4, batch=arm)
+    kept.api.ok(kept.put(5, batch=arms[7], default="P"))
+    taken = {(dates[30 - (n % 31 if n % 31 != 3 else 4)], arm) for n, arm in enumerate(arms)}
+
+    with messages() as sent:
+        found = missing(api, **{"from": dates[0], "to": dates[-1]})
+
+    assert len(sent) == 1
+    expected = {(day, arm) for day in dates for arm in arms if day != dates[27]} - taken
+    assert {(day, arm) for day, arm, _, _ in found} == expected
+    assert len(found) == len(expected)
+    assert [day for day, *_ in found] == sorted(day for day, *_ in found)
+    assert [one for one in found if one[3] == "DRAFT"] == [(dates[25], arms[7], "DAY", "DRAFT")]
+    assert empty not in {arm for _, arm, _, _ in found}
+    # Of a day to come nothing is missing.
+    to_come = str(today() + timedelta(days=1))
+    assert missing(api, date=to_come) == []
+    assert missing(api, **{"from": dates[-1], "to": to_come}) == missing(api, date=dates[-1])
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [("", "date"), ("from=2026-01-01", "to"), ("to=2026-01-01", "from"), ("from=2026-01-01&to=2026-02-01", "to"),
+     ("from=2026-01-02&to=2026-01-01", "to"), ("date=2026-01-01&from=2026-01-01", "date"), ("date=x", "date")],
+)  # fmt: skip
+def test_missing_registers_are_asked_for_by_a_day_or_by_31(api, query, field):
+    answer = api.get(f"/registers/missing?{query}")
+    assert (answer.status_code, list(answer.get_json()["errors"]["query"])) == (422, [field])
+
+
+def test_form_teachers_are_named(api, make, kept):
+    employee = make.employee(first_name="Àbíkẹ́", last_name="Ṣówándé")
+    api.ok(api.patch(f"/teachers/{kept.batch}/add_to_batch", {"teacher_id": employee["id"]}))
+    (found,) = api.ok(api.get("/registers/missing", query_string={"date": kept.key()["date"]}))
+    assert found["form_teachers"] == ["Àbíkẹ́ Ṣówándé"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/attendance/summary?term=FIRST", "/attendance/summary?term=FIRST&batch={b}&cohort_subject={b}",
+     "/attendance/summary?batch={b}", "/attendance/summary?term=FOURTH&batch={b}",
+     "/attendance/summary?term=THIRD&batch={b}",
+     "/attendance/summary?term=FIRST&batch={x}", "/attendance/summary?term=FIRST&cohort_subject={x}",
+     "/attendance/summary?term={x}&batch={b}", "/attendance/summary?term=FIRST&batch={o}",
+     "/attendance/summary?term={p}&batch={b}", "/attendance/chronic?term=FIRST&cohort={o}",
+     "/attendance/chronic?term={x}", "/attendance/chronic?term=FIRST&cohort={x}", "/attendance/chronic?term=SECOND",
+     "/attendance/chronic?term=FIRST&percent=0", "/attendance/chronic?term=FIRST&percent=101", "/attendance/days",
+     "/attendance/days?date=x", "/attendance/days?date=2026-01-01&cohort={x}",
+     "/attendance/days?date=2026-01-01&cohort={o}",
+     "/students/{s}/attendance", "/students/{s}/attendance?term=THIRD", "/students/{s}/attendance?term={x}",
+     "/students/{s}/attendance?term={p}"],
+)  # fmt: skip
+def test_what_is_not_there_is_422(api, make, make_other, kept, path):
+    other = make_other.taught()
+    named = {"b": kept.batch, "x": UNKNOWN_ID, "o": other.cohort["id"], "p": other.term["id"]}
+    assert api.get(path.format(**named, s=kept.students["R/1"])).status_code == 422, path
+
+
+def test_an_unknown_student_has_no_attendance(api, make_other, kept):
+    for student in (UNKNOWN_ID, make_other.student()["id"]):
+        assert api.get(f"/students/{student}/attendance?term=FIRST").status_code == 404
+
+
+def test_families_read_what_the_school_lets_them(api, make, kept, own):
+    subject = make.cohort_subject(kept.cohort)["id"]
+    guardian = make.guardian({"id": kept.students["R/1"]})["id"]
+    student, parent = (
+        own.student(kept.students["R/1"], "read:students"),
+        own.guardian(guardian, "read:students"),
+    )
+    kept.take(codes={"R/1": "A"})
+    body = [{"student": kept.students["R/1"], "code": "L", "note": "the note of a teacher"}]
+    kept.take(1, marks=body)
+    api.ok(kept.correct(1, codes={"R/1": "E"}))
+    api.ok(kept.put(2, codes={"R/1": "A"}))  # a draft
+    kept.take(1, cohort_subject=subject, period=1)
+    for family in (student, parent):
+        kept.set(families_read="NOTHING")
+        assert kept.of_student("R/1", family).status_code == 404
+        kept.set(families_read="SUMS")
+        sums = api.ok(kept.of_student("R/1", family))
+        assert (sums["opened"], sums["present"], sums["absent"], sums["excused"], sums["marks"]) == (
+            2,
+            0,
+            2,
+            1,
+            [],
+        )
+        assert sum(week["opened"] for week in sums["weeks"]) == 2
+        kept.set(families_read="MARKS")
+        shown = kept.of_student("R/1", family)
+        assert api.ok(shown)["marks"] == [
+            {"date": kept.key(1)["date"], "part": "DAY", "kind": "EXCUSED"},
+            {"date": kept.key()["date"], "part": "DAY", "kind": "ABSENT"},
+        ]
+        assert "note" not in shown.get_data(as_text=True)
+        assert "Told" not in shown.get_data(as_text=True)
+        # A classmate's are not theirs, and registers are no families'.
+        assert kept.of_student("R/2", family).status_code in {403, 404}
+        assert kept.get(api=family).status_code == 403
+    api.ok(
+        api.put(f"/students/{kept.students['R/1']}/guardians/{guardian}/stop", {"reason": "A court said so."})
+    )
+    assert kept.of_student("R/1", parent).status_code in {403, 404}
+    kept.set(families_read="NOTHING")
+    assert api.ok(kept.of_student("R/1"))["opened"] == 2
+
+
+def test_a_subject_teacher_reaches_lessons_and_no_day(api, make, kept, own):
+    base = make.cohort_subject(kept.cohort)
+    other = make.cohort_subject(kept.cohort)["id"]
+    teacher = own.subject_teacher(base, kept.batch, "read:attendance", "write:attendance")
+    former = own.form_teacher(kept.batch, "read:attendance", "write:attendance")
+    lesson, foreign = {"cohort_subject": base["id"], "period": 1}, {"cohort_subject": other, "period": 1}
+
+    assert kept.put(api=teacher, default="P", **lesson).status_code == 200
+    for send in (kept.get, kept.put):
+        assert send(api=teacher).status_code == 422
+        assert send(api=teacher, **foreign).status_code == 422
+        assert send(api=former).status_code == 200
+        assert send(api=former, **foreign).status_code == 200
+    assert kept.correct(codes={"R/1": "A"}, api=former).status_code == 403
+    days = teacher.get("/attendance/summary", query_string={"term": "FIRST", "batch": kept.batch})
+    lessons = teacher.get("/attendance/summary", query_string={"term": "FIRST", "cohort_subject": base["id"]})
+    assert (days.status_code, lessons.status_code) == (422, 200)
+    assert teacher.ok(teacher.get("/registers/missing", query_string={"date": kept.key()["date"]})) == []
+    assert len(former.ok(former.get("/registers/missing", query_string={"date": kept.key()["date"]}))) == 1
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Set the moment by which the school's day is computed."""
+    return lambda moment: monkeypatch.setattr(scopes, "now", lambda: moment)
+
+
+@pytest.mark.parametrize(
+    ("zone", "moment", "day"),
+    [
+        # Half past midnight in Lagos; UTC says yesterday.
+        ("Africa/Lagos", (23, 30), 1),
+        ("Africa/Lagos", (22, 59), 0),
+        # Ten hours behind.
+        ("Pacific/Honolulu", (9, 59), -1),
+        ("Pacific/Honolulu", (10, 0), 0),
+        ("Pacific/Kiritimati", (10, 0), 1),
+    ],
+)
+def test_a_day_to_come_is_one_of_the_school_s_zone(api, kept, clock, zone, moment, day):
+    api.ok(api.patch("/settings", {"time_zone": zone}))
+    utc = datetime.combine(today() - timedelta(days=10), datetime.min.time(), UTC)
+    clock(utc + timedelta(hours=moment[0], minutes=moment[1]))
+    there = utc.date() + timedelta(days=day)
+    # The term's first and last day are days of the school, too.
+    calendar = {"start_date": str(there), "end_date": str(there)}
+    api.ok(api.put(f"/terms/{kept.term['id']}/calendar", calendar))
+    kept.set(lock_after=0)
+
+    assert kept.put(date=str(there), default="P").status_code == 200
+    assert kept.put(date=str(there + timedelta(days=1)), default="P").status_code == 422
+    assert kept.put(date=str(there - timedelta(days=1)), default="P").status_code == 409
+    assert [
+        one[0]
+        for one in missing(
+            api, **{"from": str(there - timedelta(days=5)), "to": str(there + timedelta(days=5))}
+        )
+    ] == [str(there)]

@@ -1,0 +1,441 @@
+"""Registers: taken, submitted, corrected, deleted."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.factories import UNKNOWN_ID
+from tests.features.attendance.classes import Kept, today
+
+
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Kept)
+
+
+@pytest.fixture
+def kept(rehearsed, made):
+    return deepcopy(made)
+
+
+def test_a_register_that_nobody_took_shows_the_class(api, kept):
+    register = api.ok(kept.get())
+
+    assert register["id"] is None
+    assert (register["state"], register["version"], register["part"]) == ("NOT_TAKEN", 0, "DAY")
+    assert kept.codes(register) == {"R/1": None, "R/2": None, "R/3": None}
+    assert (register["enrolled"], register["unmarked"], register["present"]) == (3, 3, 0)
+    assert register["term"] == {"id": kept.term["id"], "term": "FIRST"}
+
+
+def test_a_class_with_one_absent_is_a_short_request(api, kept):
+    register = kept.take(codes={"R/2": "A"})
+
+    assert register == api.ok(kept.get())
+    assert kept.codes(register) == {"R/1": "P", "R/2": "A", "R/3": "P"}
+    assert (register["state"], register["version"]) == ("SUBMITTED", 1)
+    assert [register[name] for name in ("enrolled", "present", "late", "absent", "excused", "unmarked")] == [
+        3, 2, 0, 1, 0, 0,
+    ]  # fmt: skip
+    ((action, old, new),) = kept.log()
+    assert (action, old) == ("create", None)
+    assert new == {
+        "part": "DAY",
+        "date": register["date"],
+        "state": "SUBMITTED",
+        "source": "hand",
+        "changed": dict(zip(kept.students.values(), "PAP", strict=True)),
+    }
+
+
+def test_the_same_again_changes_nothing(api, kept):
+    first = kept.take(codes={"R/2": "A"})
+
+    for _ in range(9):
+        assert kept.take(codes={"R/2": "A"}) == first
+
+    assert len(kept.log()) == 1
+
+
+def test_two_devices_that_marked_alike_end_alike(kept):
+    codes = {"R/1": "P", "R/2": "A", "R/3": "L"}
+
+    first, second = (kept.put(codes=codes, version=0) for _ in range(2))
+
+    assert (first.status_code, second.status_code) == (200, 200)
+    assert first.get_json() == second.get_json()
+
+
+def test_where_two_devices_differ_a_person_decides(api, kept):
+    kept.api.ok(kept.put(codes={"R/1": "P", "R/2": "A"}))
+
+    refused = kept.put(codes={"R/1": "P", "R/2": "L", "R/3": "A"})
+
+    assert refused.status_code == 409
+    told = refused.get_json()["errors"]["json"]
+    assert told["marks"] == [
+        {
+            "student": kept.students["R/2"],
+            "admission_number": "R/2",
+            "stored": {"code": "A", "note": None, "arrived": None},
+            "given": {"code": "L", "note": None, "arrived": None},
+        }
+    ]
+    assert (told["version"], told["changed_by_name"]) == (1, "School Administrator")
+    assert kept.codes(api.ok(kept.get())) == {"R/1": "P", "R/2": "A", "R/3": None}
+    forced = api.ok(kept.put(codes={"R/1": "P", "R/2": "L", "R/3": "A"}, force=True))
+    assert (kept.codes(forced), forced["version"]) == ({"R/1": "P", "R/2": "L", "R/3": "A"}, 2)
+    assert kept.log()[-1][2]["forced"] is True
+    # Who saw that version changes what it has.
+    assert kept.codes(api.ok(kept.put(codes={"R/2": "E"}, version=2)))["R/2"] == "E"
+
+
+def test_of_an_old_version_what_concerns_others_is_taken(api, kept):
+    api.ok(kept.put(codes={"R/1": "P"}))
+    api.ok(kept.put(codes={"R/2": "A"}, version=1))
+
+    register = api.ok(kept.put(codes={"R/3": "L"}, version=1))
+
+    assert (kept.codes(register), register["version"]) == ({"R/1": "P", "R/2": "A", "R/3": "L"}, 3)
+
+
+def test_a_default_fills_what_is_empty_and_replaces_nothing(api, kept):
+    api.ok(kept.put(codes={"R/1": "A"}))
+
+    register = api.ok(kept.put(default="p", submit=True))
+
+    assert kept.codes(register) == {"R/1": "A", "R/2": "P", "R/3": "P"}
+    assert api.ok(kept.put(default="A")) == register
+
+
+def test_what_is_left_out_of_a_mark_stays_and_null_clears_it(api, kept):
+    student = kept.students["R/1"]
+
+    def mark(version, **members):
+        body = {"marks": [{"student": student, **members}], "version": version}
+        found = api.ok(kept.put(**body))["marks"][0]
+        return found["code"], found["note"], found["arrived"]
+
+    assert mark(0, code="L", arrived="08:15", note="  Rain.\nAgain  ") == ("L", "Rain.\nAgain", "08:15")
+    assert mark(1, note="The bus") == ("L", "The bus", "08:15")
+    assert mark(2, arrived=None) == ("L", "The bus", None)
+    assert mark(3, arrived="00:00") == ("L", "The bus", "00:00")
+    # Who is not late did not arrive late.
+    assert mark(4, code="A") == ("A", "The bus", None)
+    assert mark(5, note=None) == ("A", None, None)
+    assert mark(6, code=None) == (None, None, None)
+
+
+def test_a_submitted_register_keeps_everybody_marked(api, kept):
+    register = kept.take()
+
+    refused = kept.put(codes={"R/1": None}, version=1)
+
+    assert refused.status_code == 409
+    assert refused.get_json()["errors"]["json"] == {"unmarked": [kept.students["R/1"]]}
+    assert api.ok(kept.get()) == register
+    changed = api.ok(kept.put(codes={"R/1": "A"}, version=1))
+    assert (changed["state"], kept.codes(changed)["R/1"]) == ("SUBMITTED", "A")
+
+
+def test_a_register_with_somebody_unmarked_is_not_submitted(api, kept):
+    refused = kept.put(codes={"R/1": "P", "R/3": "P"}, submit=True)
+
+    assert refused.status_code == 409
+    assert "R/2" in refused.get_json()["message"]
+    assert api.ok(kept.get())["state"] == "NOT_TAKEN"
+    # Enrolled today: of a day before they need not be marked.
+    submitted = api.ok(kept.put(1, codes={"R/1": "P"}, submit=True))
+    assert (submitted["state"], submitted["unmarked"]) == ("SUBMITTED", 2)
+
+
+def test_the_office_corrects_and_the_mark_stays_beside_it(api, kept):
+    kept.take(codes={"R/2": "A"})
+    corrected = api.ok(kept.correct(codes={"R/2": "E"}))
+
+    assert (corrected["version"], corrected["absent"], corrected["excused"]) == (1, 1, 1)
+    for body in ({"version": 1}, {"version": 1, "force": True}):
+        found = api.ok(kept.put(codes={"R/2": "P"}, **body))
+        mark = found["marks"][1]
+        assert (mark["code"], mark["correction"]["code"], mark["counts"]) == ("P", "E", "EXCUSED")
+    assert (mark["correction"]["reason"], mark["correction"]["by"]) == ("Told", "School Administrator")
+    back = api.ok(kept.correct(codes={"R/2": None}))["marks"][1]
+    assert (back["code"], back["correction"], back["counts"]) == ("P", None, "PRESENT")
+    named = {"part": "DAY", "date": corrected["date"]}
+    assert kept.log("attendance-correction") == [
+        ("create", None, {**named, "code": "E"}),
+        ("delete", {**named, "code": "E"}, None),
+    ]
+
+
+def test_a_correction_waits_for_a_register_that_nobody_took(api, kept):
+    waiting = api.ok(kept.correct(codes={"R/3": "E"}))
+    assert (waiting["state"], waiting["version"], waiting["excused"]) == ("NOT_TAKEN", 0, 1)
+
+    register = kept.take()
+
+    assert (register["version"], register["present"], register["excused"]) == (1, 2, 1)
+    assert register["marks"][2]["code"] == "P"
+
+
+def test_a_correction_taken_back_before_anybody_marked_leaves_nothing(api, kept):
+    waiting = api.ok(kept.correct(codes={"R/3": "E"}))
+    assert waiting["id"]
+
+    assert api.ok(kept.correct(codes={"R/3": None, "R/1": None})) == api.ok(kept.get())
+    assert api.ok(kept.get())["id"] is None
+
+
+def test_a_deleted_register_was_never_taken(api, kept):
+    taken = kept.take()
+    api.ok(kept.correct(codes={"R/1": "A"}))
+
+    assert api.ok(api.delete(f"/registers/{taken['id']}")) == {"id": taken["id"], "deleted": True}
+
+    assert api.delete(f"/registers/{taken['id']}").status_code == 404
+    assert api.ok(kept.get())["state"] == "NOT_TAKEN"
+    # A version of the register that was is none of this one.
+    kept.take(codes={"R/1": "A"})
+    assert kept.put(codes={"R/1": "P"}, version=9).status_code == 409
+
+
+def test_lessons_have_registers_of_their_own(api, make, kept):
+    base = make.subject(name="Àkọ́kọ́")
+    subject = make.cohort_subject(kept.cohort, base)
+    elective = make.cohort_subject(kept.cohort, elective=True)
+    api.ok(api.patch(f"/cohort-subjects/{elective['id']}/students", [kept.students["R/2"]]))
+    lesson = {"cohort_subject": subject["id"], "period": 1}
+
+    taken = kept.take(codes={"R/1": "A"}, **lesson)
+    other = kept.take(**{**lesson, "period": 2})
+    chosen = kept.take(cohort_subject=elective["id"], period=1)
+
+    assert [taken[name] for name in ("part", "period", "cohort_subject", "subject")] == [
+        "LESSON",
+        1,
+        subject["id"],
+        "Àkọ́kọ́",
+    ]
+    assert len({taken["id"], other["id"], chosen["id"]}) == 3
+    assert kept.codes(chosen) == {"R/2": "P"}
+    assert api.ok(kept.get())["state"] == "NOT_TAKEN"
+    sums = api.ok(
+        api.get("/attendance/summary", query_string={"term": "FIRST", "cohort_subject": subject["id"]})
+    )
+    assert [(one["opened"], one["present"], one["absent"]) for one in sums] == [
+        (2, 1, 1),
+        (2, 2, 0),
+        (2, 2, 0),
+    ]
+    of_days = api.ok(api.get("/attendance/summary", query_string={"term": "FIRST", "batch": kept.batch}))
+    assert {one["opened"] for one in of_days} == {0}
+
+
+def test_a_code_that_changes_later_rewrites_no_past_day(api, kept):
+    kept.take(codes={"R/1": "A", "R/2": "L"})
+    path = f"/attendance/summary?term=FIRST&batch={kept.batch}"
+    before, shown = api.ok(api.get(path)), api.ok(kept.get())
+    codes = [("P", "PRESENT"), ("A", "EXCUSED"), ("X", "ABSENT")]
+
+    api.ok(api.put("/attendance-codes", [{"code": c, "name": c, "kind": kind} for c, kind in codes]))
+
+    assert (api.ok(api.get(path)), api.ok(kept.get())) == (before, shown)
+    # The same again is the mark that is there, also with a code that is gone.
+    assert api.ok(kept.put(codes={"R/1": "A", "R/2": "L"}, version=1)) == shown
+    assert kept.put(codes={"R/3": "L"}, version=1).status_code == 422
+    assert api.ok(kept.put(codes={"R/3": "A"}, version=1))["marks"][2]["kind"] == "EXCUSED"
+
+
+def test_who_leaves_keeps_the_mark_and_who_is_withdrawn_is_not_in_it(api, make, kept):
+    kept.take()
+    api.ok(
+        api.patch(f"/cohorts/{kept.cohort['id']}/remove_students", {"student_ids": [kept.students["R/1"]]})
+    )
+    api.ok(api.patch(f"/students/{kept.students['R/2']}", {"status": "WITHDRAWN"}))
+
+    register = api.ok(kept.get())
+
+    assert kept.codes(register) == {"R/1": "P", "R/2": "P", "R/3": "P"}
+    assert (register["enrolled"], register["present"], register["unmarked"]) == (1, 3, 0)
+    assert kept.codes(api.ok(kept.get(1))) == {"R/3": None}
+    assert kept.put(1, codes={"R/2": "P"}).status_code == 422
+    # Their mark can still be changed.
+    assert kept.codes(api.ok(kept.put(codes={"R/1": "A"}, version=1)))["R/1"] == "A"
+
+
+def wrong(kept, **body):
+    answer = kept.put(**body)
+    assert answer.status_code == 422, answer.get_data(as_text=True)
+    return answer.get_json()["errors"]["json"]
+
+
+def test_what_can_not_be_marked_is_422_and_nothing_is_stored(api, make, kept, make_other):
+    arm = make.batch(kept.cohort)
+    kept.admit(1, arm["id"])
+    stranger = make_other.student()
+    one = {"student": kept.students["R/1"], "code": "P"}
+    good = {"student": kept.students["R/2"], "code": "P"}
+    for marks, field in (
+        ([good, {"student": kept.students["R/4"], "code": "P"}], "marks"),
+        ([good, {"student": stranger["id"], "code": "P"}], "marks"),
+        ([good, {"student": UNKNOWN_ID, "code": "P"}], "marks"),
+        ([one, one], "marks"),
+        ([good, {**one, "code": "Z"}], "marks.0.code"),
+        ([good, {**one, "note": "\0"}], "marks"),
+        ([good, {**one, "note": "x" * 201}], "marks"),
+        ([good, {**one, "note": ""}], "marks"),
+        ([good, {**one, "code": "L", "arrived": "25:00"}], "marks"),
+        ([good, {**one, "code": "L", "arrived": "8:00"}], "marks"),
+        ([good, {**one, "arrived": "08:00"}], "marks.1.arrived"),
+        ([good, {"student": one["student"], "note": "none to be of"}], "marks.1.note"),
+        ([good, {**one, "code": None, "note": "x"}], "marks.1.note"),
+        ([good, {**one, "code": "PPPPP"}], "marks"),
+        ([good, {**one, "kind": "PRESENT"}], "marks"),
+        ([good] * 1001, "marks"),
+        ("P", "marks"),
+    ):
+        found = wrong(kept, marks=marks)
+        assert field in found or field.replace(".0.", ".1.") in found, (marks, found)
+    assert api.ok(kept.get())["id"] is None
+
+
+def test_a_key_is_of_a_part_of_a_day_or_of_a_lesson(api, make, kept, make_other):
+    subject, other = make.cohort_subject(kept.cohort)["id"], make.cohort_subject()["id"]
+    for key, field in (
+        ({"part": None}, "part"),
+        ({"part": "DAY", "cohort_subject": subject, "period": 1}, "cohort_subject"),
+        ({"period": 3}, "cohort_subject"),
+        ({"part": None, "cohort_subject": subject}, "period"),
+        ({"cohort_subject": subject, "period": 0}, "period"),
+        ({"cohort_subject": subject, "period": 21}, "period"),
+        ({"cohort_subject": other, "period": 1}, "cohort_subject"),
+        ({"cohort_subject": UNKNOWN_ID, "period": 1}, "cohort_subject"),
+        ({"part": "NIGHT"}, "part"),
+        ({"batch": UNKNOWN_ID}, "batch"),
+        ({"batch": make_other.cohort()["id"]}, "batch"),
+        ({"batch": "x"}, "batch"),
+        ({"date": "2026-02-30"}, "date"),
+    ):
+        asked = kept.get(**key)
+        assert (asked.status_code, list(asked.get_json()["errors"]["query"])) == (422, [field]), key
+        assert list(wrong(kept, default="P", **key)) == [field], key
+        corrected = kept.correct(codes={"R/1": "A"}, **key)
+        assert list(corrected.get_json()["errors"]["json"]) == [field], key
+    # Of a half the school has none.
+    assert list(wrong(kept, part="MORNING")) == ["part"]
+
+
+def test_the_body_has_its_bounds(kept):
+    for member, value in (
+        ("version", -1), ("version", "1"), ("default", "Z"), ("submit", 1), ("force", "true"),
+        ("taken_at", "2026-01-01T08:00:00"), ("taken_at", 5), ("taken_at", "1999-01-01T00:00:00Z"),
+        ("taken_at", str(datetime.now(UTC) + timedelta(minutes=6))), ("nonsense", 1),
+    ):  # fmt: skip
+        assert list(wrong(kept, **{member: value})) == [member]
+    assert kept.api.ok(kept.put(default="P", taken_at=str(datetime.now(UTC) + timedelta(minutes=4))))[
+        "taken_at"
+    ]
+
+
+def test_corrections_have_their_bounds(api, kept):
+    student = kept.students["R/1"]
+    for corrections in (
+        [], [{"student": student, "code": "A"}], [{"student": student, "code": "A", "reason": ""}],
+        [{"student": student, "code": "A", "reason": "x" * 501}], [{"student": student, "code": "Z", "reason": "x"}],
+        [{"student": student, "reason": "x"}], [{"student": UNKNOWN_ID, "code": "A", "reason": "x"}],
+        [{"student": student, "code": None}] * 2, [{"student": student, "code": None}] * 1001,
+    ):  # fmt: skip
+        answer = api.put("/registers/corrections", {**kept.key(), "corrections": corrections})
+        assert answer.status_code == 422, corrections
+    assert api.ok(kept.get())["id"] is None
+
+
+def test_an_old_register_is_changed_by_the_office(api, make, kept):
+    kept.set(lock_after=7)
+    teacher = make.caller("read:attendance", "write:attendance", "delete:attendance")
+    office = make.caller("write:attendance", "write:attendance-corrections")
+
+    assert kept.put(7, api=teacher, default="P").status_code == 200
+    refused = kept.put(8, api=teacher, default="P")
+
+    assert (refused.status_code, refused.get_json()["message"]) == (
+        403,
+        "Registers older than 7 days are changed by the office.",
+    )
+    assert kept.put(8, api=office, default="P").status_code == 200
+    old = api.ok(kept.get(8))["id"]
+    assert teacher.delete(f"/registers/{old}").status_code == 403
+    assert kept.correct(9, codes={"R/1": "A"}, api=office).status_code == 200
+    assert kept.correct(7, codes={"R/1": "A"}, api=teacher).status_code == 403
+    kept.set(lock_after=0)
+    assert kept.put(1, api=teacher, default="A").status_code == 403
+    assert kept.put(0, api=teacher, default="A").status_code == 200
+    kept.set(lock_after=None)
+    assert kept.put(60, api=teacher, default="P").status_code == 200
+
+
+def test_days_without_school_have_no_register(api, make, kept):
+    assert list(wrong(kept, back=-1, default="P")) == ["date"]
+    assert kept.correct(-1, codes={"R/1": "A"}).status_code == 422
+    kept.close(2, name="Independence Day")
+    closed = kept.put(2, default="P")
+    assert (closed.status_code, closed.get_json()["message"]) == (
+        409,
+        f"The school is closed on {kept.key(2)['date']}: Independence Day.",
+    )
+    assert kept.correct(2, codes={"R/1": "A"}).status_code == 409
+    before = kept.put(120, default="P")
+    assert (before.status_code, before.get_json()["message"]) == (
+        409,
+        f"{kept.key(120)['date']} is in no term of the session.",
+    )
+    api.ok(api.put(f"/terms/{kept.term['id']}/calendar", {}))
+    assert "No term of the session has dates" in kept.put(default="P").get_json()["message"]
+    assert api.ok(kept.get())["term"] is None
+
+
+def test_a_saturday_is_closed_until_it_is_said_to_be_open(api, kept):
+    kept.set(weekdays=[day for day in range(1, 8) if day != today().isoweekday()])
+    assert kept.put(default="P").status_code == 409
+
+    kept.say({"date": kept.key()["date"], "status": "OPEN", "name": "Make-up day"})
+
+    assert kept.put(default="P").status_code == 200
+
+
+def test_a_half_holiday_closes_a_half(api, kept):
+    kept.set(parts="HALF_DAYS")
+    kept.close(0, part="AFTERNOON", name="Sports")
+
+    assert kept.put(part="MORNING", default="P").status_code == 200
+    closed = kept.put(part="AFTERNOON", default="P")
+    assert closed.get_json()["message"] == f"The school is closed on {kept.key()['date']}: Sports."
+    assert kept.put(part="DAY").status_code == 422
+
+
+def test_reading_is_one_round_trip_and_marking_four(api, make, kept, messages):
+    names = kept.admit(37)
+    for send, most in (
+        (kept.get, 1),
+        (lambda: kept.put(default="P", codes={"R/1": "A"}), 4),
+        (lambda: kept.put(codes=dict.fromkeys(names, "A"), version=1), 4),
+        (lambda: kept.put(codes=dict.fromkeys(names, None), version=2), 4),
+        (lambda: kept.put(default="P", submit=True), 4),
+        (lambda: kept.correct(codes=dict.fromkeys(names, "L")), 4),
+        (lambda: kept.correct(codes=dict.fromkeys(names, None)), 4),
+        (kept.get, 1),
+        (lambda: api.get(f"/registers/missing?date={kept.key()['date']}"), 1),
+        (lambda: api.get(f"/attendance/days?date={kept.key()['date']}"), 1),
+        (lambda: api.get(f"/attendance/summary?term=FIRST&batch={kept.batch}"), 1),
+        (lambda: api.get(f"/students/{kept.students['R/1']}/attendance?term=FIRST"), 1),
+        (lambda: api.get("/attendance-codes"), 1),
+        (lambda: api.get("/attendance-settings"), 1),
+        (lambda: api.get("/school-days?from=2026-01-01&to=2026-12-31"), 1),
+        (lambda: api.put("/school-days", {"days": [{"date": "2020-01-01", "status": "CLOSED"}]}), 4),
+    ):
+        with messages() as sent:
+            send()
+        assert len(sent) == most, sent

@@ -1,0 +1,217 @@
+"""How a school keeps registers: settings, codes, and the days on which it is open."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import date, timedelta
+
+import pytest
+
+from tests.features.attendance.classes import Kept, today
+
+DEFAULTS = {
+    "parts": "DAY",
+    "weekdays": [1, 2, 3, 4, 5],
+    "roll_up": "TYPED",
+    "lock_after": 7,
+    "chronic_percent": 10,
+    "families_read": "NOTHING",
+}
+CODES = [
+    {"code": "P", "name": "Present", "kind": "PRESENT"},
+    {"code": "L", "name": "Late", "kind": "LATE"},
+    {"code": "A", "name": "Absent", "kind": "ABSENT"},
+    {"code": "E", "name": "Excused", "kind": "EXCUSED"},
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Kept)
+
+
+@pytest.fixture
+def kept(rehearsed, made):
+    return deepcopy(made)
+
+
+def test_a_school_that_has_chosen_nothing_has_the_defaults(other_api):
+    assert other_api.ok(other_api.get("/attendance-settings")) == DEFAULTS
+    assert other_api.ok(other_api.get("/attendance-codes")) == CODES
+    assert other_api.ok(other_api.get("/school-days?from=2026-01-01&to=2026-12-31")) == []
+
+
+def test_settings_are_changed_one_by_one_and_on_record(other_api):
+    changes = {
+        "parts": "HALF_DAYS", "weekdays": [6, 1], "roll_up": "REGISTERS", "lock_after": None,
+        "chronic_percent": 100, "families_read": "SUMS",
+    }  # fmt: skip
+    for name, value in changes.items():
+        other_api.ok(other_api.patch("/attendance-settings", {name: value}))
+
+    assert other_api.ok(other_api.get("/attendance-settings")) == {**changes, "weekdays": [1, 6]}
+    other_api.ok(other_api.patch("/attendance-settings", {"lock_after": None}))
+    log = other_api.ok(other_api.get("/audit?entity=attendance-settings"))["data"]
+    assert len(log) == len(changes)
+    assert (log[-1]["old"], log[-1]["new"]) == ({"parts": "DAY"}, {"parts": "HALF_DAYS"})
+
+
+@pytest.mark.parametrize(
+    ("member", "value"),
+    [("parts", "WEEK"), ("weekdays", []), ("weekdays", [0]), ("weekdays", [1, 1]), ("weekdays", [1, 8]),
+     ("weekdays", 5), ("roll_up", None), ("lock_after", 61), ("lock_after", -1), ("lock_after", "7"),
+     ("chronic_percent", 0), ("chronic_percent", 101), ("families_read", "ALL"), ("time_zone", "UTC")],
+)  # fmt: skip
+def test_what_is_no_setting_is_422(api, member, value):
+    answer = api.patch("/attendance-settings", {member: value})
+
+    assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, [member])
+
+
+def test_parts_stay_while_the_current_term_has_a_register_of_a_day(api, make, kept):
+    subject = make.cohort_subject(kept.cohort)["id"]
+    kept.take(cohort_subject=subject, period=1)
+    kept.set(parts="HALF_DAYS")
+    register = kept.take(part="MORNING")
+
+    refused = api.patch("/attendance-settings", {"parts": "DAY"})
+
+    assert refused.status_code == 409
+    kept.set(parts="HALF_DAYS", chronic_percent=5)
+    api.ok(api.delete(f"/registers/{register['id']}"))
+    kept.set(parts="DAY")
+    # That of a term that is over hinders nothing.
+    kept.take()
+    over = {**kept.calendar, "end_date": str(today() - timedelta(days=1))}
+    api.ok(api.put(f"/terms/{kept.term['id']}/calendar", over))
+    kept.set(parts="HALF_DAYS")
+
+
+def test_codes_are_replaced_as_a_list_and_on_record(api):
+    codes = [
+        {"code": "/", "name": "Present", "kind": "PRESENT"},
+    ]
+    assert api.put("/attendance-codes", codes).status_code == 422
+    assert api.ok(api.put("/attendance-codes", CODES)) == CODES
+    assert api.ok(api.get("/audit?entity=attendance-code"))["total"] == 0
+    codes = [
+        {"code": "Ọ1", "name": "Wà níbí", "kind": "PRESENT"},
+        {"code": "x", "name": "Away", "kind": "ABSENT"},
+        {"code": "L", "name": "Late", "kind": "LATE"},
+    ]
+
+    assert api.ok(api.put("/attendance-codes", codes)) == codes
+
+    assert api.ok(api.get("/attendance-codes")) == codes
+    assert api.ok(api.get("/audit?entity=attendance-code"))["total"] == 3
+    changed = [codes[2], {**codes[1], "code": "X"}, codes[0]]
+    assert api.ok(api.put("/attendance-codes", changed)) == changed
+    log = api.ok(api.get("/audit?entity=attendance-code"))["data"]
+    # A code that is written otherwise is still that one.
+    assert [entry["action"] for entry in log] == ["update"] * 3 + ["create"] * 3
+    assert api.ok(api.put("/attendance-codes", CODES)) == CODES
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [[], CODES[:2], CODES[1:2], [CODES[0], CODES[2], {**CODES[1], "code": "p"}],
+     [*CODES, {"code": "VWXYZ", "name": "x", "kind": "LATE"}], [*CODES, {"code": "", "name": "x", "kind": "LATE"}],
+     [*CODES, {"code": "A B", "name": "x", "kind": "LATE"}], [*CODES, {"code": "X", "name": "", "kind": "LATE"}],
+     [*CODES, {"code": "X", "name": "x" * 61, "kind": "LATE"}], [*CODES, {"code": "X", "name": "x", "kind": "GONE"}],
+     [*CODES, *({"code": f"C{n}", "name": "x", "kind": "LATE"} for n in range(17))], {"codes": CODES}, None, "P"],
+)  # fmt: skip
+def test_what_is_no_list_of_codes_is_422(api, codes):
+    assert api.put("/attendance-codes", codes).status_code == 422
+    assert api.ok(api.get("/attendance-codes")) == CODES
+
+
+def days(api, first, last):
+    found = api.ok(api.get("/school-days", query_string={"from": str(first), "to": str(last)}))
+    return {one["date"]: (one["parts"], one["name"]) for one in found}
+
+
+def test_school_days_are_those_of_the_terms_on_weekdays(api, make, kept):
+    kept.set(weekdays=[1, 2, 3, 4, 5], parts="HALF_DAYS")
+    monday = today() - timedelta(days=today().weekday() + 14)
+    week = [str(monday + timedelta(days=number)) for number in range(7)]
+    both = ["MORNING", "AFTERNOON"]
+    assert days(api, week[0], week[6]) == dict.fromkeys(week[:5], (both, None))
+
+    answered = kept.say(
+        {"date": week[2], "status": "CLOSED", "name": "Eid"},
+        {"date": week[5], "status": "OPEN", "name": "Make-up day"},
+        {"date": week[3], "status": "CLOSED", "part": "AFTERNOON", "name": "Sports"},
+        {"date": week[6], "status": "OPEN", "part": "MORNING"},
+    )
+
+    changed = {
+        week[2]: ([], "Eid"),
+        week[3]: (["MORNING"], "Sports"),
+        week[5]: (both, "Make-up day"),
+        week[6]: (["MORNING"], None),
+    }
+    assert days(api, week[0], week[6]) == {**dict.fromkeys(week[:5], (both, None)), **changed}
+    assert {one["date"]: (one["parts"], one["name"]) for one in answered} == changed
+    term = {"id": kept.term["id"], "term": "FIRST"}
+    assert answered[0]["term"] == term
+    # What is said of a whole day takes the place of what was said of its halves.
+    kept.say({"date": week[3], "status": "USUAL"}, {"date": week[2], "status": "USUAL", "name": "x"})
+    assert days(api, week[2], week[3]) == {week[2]: (both, None), week[3]: (both, None)}
+    kept.say({"date": week[2], "status": "CLOSED"}, {"date": week[2], "status": "OPEN", "part": "MORNING"})
+    assert days(api, week[2], week[2]) == {week[2]: (["MORNING"], None)}
+    log = kept.log("school-day")
+    assert [action for action, _, _ in log] == ["create"] * 4 + ["delete"] * 2 + ["create"] * 2
+    # Before the term, and after it, there are none; it can be said of them all the same.
+    (outside,) = kept.say({"date": "2020-10-01", "status": "CLOSED", "name": "Independence Day"})
+    assert outside == {"date": "2020-10-01", "term": None, "parts": [], "name": "Independence Day"}
+    assert days(api, "2020-09-01", "2020-10-31") == {}
+    first = date.fromisoformat(kept.calendar["start_date"])
+    assert min(days(api, first - timedelta(days=30), first + timedelta(days=7))) >= str(first)
+
+
+def test_a_day_with_a_register_is_not_closed(api, make, kept):
+    kept.set(parts="HALF_DAYS")
+    kept.take(1, part="MORNING")
+    lesson = make.cohort_subject(kept.cohort)["id"]
+    kept.take(2, cohort_subject=lesson, period=1)
+    classroom = api.ok(api.get(f"/cohorts/{kept.cohort['id']}"))
+    day = kept.key(1)["date"]
+    kept.say({"date": day, "status": "CLOSED", "part": "AFTERNOON"})
+    kept.close(2)
+
+    for part in ({}, {"part": "MORNING"}):
+        refused = api.put("/school-days", {"days": [{"date": day, "status": "CLOSED", **part}]})
+        assert refused.status_code == 409
+        assert f" A on {day} MORNING" in refused.get_json()["message"]
+    assert classroom
+
+
+@pytest.mark.parametrize(
+    "said",
+    [[], [{"date": "2026-02-30", "status": "OPEN"}], [{"date": "2026-02-03", "status": "SHUT"}],
+     [{"date": "2026-02-03"}], [{"date": "2026-02-03", "status": "OPEN", "name": "x" * 61}],
+     [{"date": "2026-02-03", "status": "OPEN", "part": "DAY"}], [{"date": "2026-02-03", "status": "OPEN"}] * 2,
+     [{"date": "2026-02-03", "status": "OPEN", "part": "MORNING"}],
+     [{"date": "2026-02-03", "status": "OPEN", "name": "\0"}],
+     [{"date": str(date(2026, 1, 1) + timedelta(days=n)), "status": "OPEN"} for n in range(401)]],
+)  # fmt: skip
+def test_what_can_not_be_said_of_days_is_422(api, said):
+    assert api.put("/school-days", {"days": said}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [("from=2026-01-01", "to"), ("to=2026-01-01", "from"), ("from=2026-01-02&to=2026-01-01", "to"),
+     ("from=2026-01-01&to=2027-02-05", "to"), ("from=x&to=2026-01-01", "from")],
+)  # fmt: skip
+def test_a_range_of_days_has_its_bounds(api, query, field):
+    answer = api.get(f"/school-days?{query}")
+    assert (answer.status_code, list(answer.get_json()["errors"]["query"])) == (422, [field])
+    assert api.get("/school-days?from=2026-01-01&to=2027-02-04").status_code == 200
+
+
+def test_400_days_are_said_of_in_four_round_trips(api, kept, messages):
+    said = [{"date": str(date(2030, 1, 1) + timedelta(days=n)), "status": "OPEN"} for n in range(400)]
+    with messages() as sent:
+        kept.say(*said)
+    assert len(sent) == 4

@@ -1,0 +1,35 @@
+"""Many who take one invitation at once with their outside sign-ins."""
+
+from __future__ import annotations
+
+from tests.features.identities.test_identities import listed, outside
+from tests.features.invitations.test_invitations import an_account, code_of, invite
+from tests.threads import run_concurrently
+
+
+def test_of_twenty_at_once_one_is_linked(committing, provider, link_users):
+    api = committing.api
+    link_users(api)
+    student = an_account(api, committing)
+    code = code_of(api, student)
+    claims = {"email": "ada@example.com", "email_verified": True}
+
+    def linking(number):
+        client = outside(api.using(), provider, f"somebody {number}", **claims)
+        return client.post("/me/identities", {"code": code}).status_code
+
+    answers = run_concurrently(20, linking)
+
+    assert answers.count(200) == 1
+    assert set(answers) <= {200, 401, 429}
+    assert [one["subject"] for one in listed(api, student)] == [f"somebody {answers.index(200)}"]
+    other = an_account(api, committing)
+    api.ok(invite(api, other, emails=["ada@example.com"]))
+    answers = run_concurrently(
+        8,
+        lambda number: (
+            outside(api.using(), provider, f"else {number}", **claims).post("/me/identities", {}).status_code
+        ),
+    )
+    assert sorted(answers) == [200] + [403] * 7
+    assert len(listed(api, other)) == 1

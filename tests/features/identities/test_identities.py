@@ -1,0 +1,352 @@
+"""Outside sign-ins that are linked to accounts."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from tests.factories import UNKNOWN_ID
+from tests.features.invitations.test_invitations import an_account, code_of, expire, invite, is_refused
+
+NOT_LINKED = "This sign-in is linked to no account of the school."
+pytestmark = pytest.mark.usefixtures("state")
+
+
+def outside(api, provider, subject="ada", **claims):
+    """A client with an outside token of somebody who signed in by a web application."""
+    return api.using(token=provider.token(azp="a portal", sub=subject, **claims))
+
+
+def is_not_linked(answer):
+    body = answer.get_json()
+    return (answer.status_code, body["message"], body["errors"]) == (
+        403,
+        NOT_LINKED,
+        {"token": ["not linked"]},
+    )
+
+
+def link(api, user, provider, subject="ada", **body):
+    return api.post(f"/users/{user['id']}/identities", {"issuer": provider.url, "subject": subject, **body})
+
+
+def listed(api, user):
+    return api.ok(api.get(f"/users/{user['id']}/identities"))
+
+
+@pytest.fixture
+def user(make):
+    return make.user()["user"]
+
+
+def test_whoever_is_linked_is_the_user(api, make, user, provider):
+    ada = outside(api, provider, permissions=["read:users"])
+    assert is_not_linked(ada.get("/me"))
+    assert is_not_linked(ada.get("/users"))
+
+    made = api.ok(link(api, user, provider))
+
+    assert listed(api, user) == [made]
+    assert [made[name] for name in ("issuer", "subject", "way")] == [provider.url, "ada", "ADMINISTRATOR"]
+    assert (
+        made["linked_by_name"]
+        == api.ok(api.get("/me"))["user"]["first_name"] + " " + api.ok(api.get("/me"))["user"]["last_name"]
+    )
+    assert ada.ok(ada.get("/me"))["user"] == user
+    # Their roles decide, whatever the token says.
+    assert ada.get("/users").status_code == 403
+    api.ok(api.put(f"/users/{user['id']}/roles", {"role": make.role("read:users")["id"]}))
+    assert ada.get("/users").status_code == 200
+    [entry] = api.ok(api.get("/audit?entity=identity"))["data"]
+    assert (entry["action"], entry["entity_id"]) == ("create", made["id"])
+    assert entry["new"] == {"issuer": provider.url, "way": "ADMINISTRATOR", "user": user["id"]}
+    # What the user does is the user's.
+    ada.ok(ada.delete(f"/users/{user['id']}/sessions"))
+    assert api.ok(api.get("/audit?entity=user&pageSize=1"))["data"][0]["actor"] == user["id"]
+
+
+def test_the_school_of_the_token_restricts(api, other_api, user, provider):
+    api.ok(link(api, user, provider))
+
+    assert outside(api, provider, school_id=str(api.school)).get("/me").status_code == 200
+    assert outside(api, provider).get("/me").status_code == 200
+    assert outside(api, provider, school_id=str(other_api.school)).get("/me").status_code == 403
+    assert is_not_linked(outside(other_api, provider).get("/me"))
+    assert outside(api, provider).using(school=None).get("/me").status_code == 400
+    assert outside(api, provider).using(school=uuid4()).get("/me").status_code in {403, 404}
+
+
+def test_another_issuers_subject_is_another_person(api, make, user, provider):
+    other = make.user()["user"]
+    api.ok(link(api, other, provider, issuer="https://other.example.org"))
+    assert is_not_linked(outside(api, provider).get("/me"))
+    api.ok(link(api, user, provider))
+    assert outside(api, provider).get("/me").get_json()["user"]["id"] == user["id"]
+    foreign = outside(api, provider, iss="https://other.example.org").get("/me")
+    assert foreign.get_json()["user"]["id"] == other["id"]
+    for subject in ("Ada", "ada ", "a\u0301da"):
+        assert is_not_linked(outside(api, provider, subject).get("/me"))
+
+
+def test_the_claim_of_the_user_goes_on_and_clients_stay_clients(api, make, user, provider):
+    other = make.user()["user"]
+    api.ok(link(api, user, provider))
+
+    claimed = outside(api, provider, school_id=str(api.school), school_user=other["id"])
+    assert claimed.ok(claimed.get("/me"))["user"] == other
+    client = api.using(
+        token=provider.token(azp="ada", sub="ada", school_id=str(api.school), permissions=["read:users"])
+    )
+    assert client.get("/users").status_code == 200
+    assert client.post("/me/identities", {}).status_code == 403
+
+
+def test_without_the_setting_it_is_as_it_was(api, user, provider, link_users):
+    link_users(api, auth_linked_users=False)
+    api.ok(link(api, user, provider))
+
+    carried = outside(api, provider, school_id=str(api.school), permissions=["read:users"])
+    assert carried.get("/users").status_code == 200
+    assert outside(api, provider).get("/me").status_code == 403
+    assert carried.post("/me/identities", {}).status_code == 403
+
+
+def test_all_but_the_first_request_are_one_message(api, make, user, provider, messages):
+    reader = make.caller("read:users").user
+    for subject, account in (("ada", user), ("reader", reader)):
+        api.ok(link(api, account, provider, subject))
+    ada, other = outside(api, provider), outside(api, provider, "reader")
+
+    for client, path in ((ada, "/me"), (other, f"/users/{user['id']}")):
+        counted = []
+        for _ in range(3):
+            with messages() as sent:
+                client.ok(client.get(path))
+            counted.append(len(sent))
+        assert counted == [2, 1, 1]
+
+
+def test_what_is_written_is_a_few_messages(api, make, user, provider, messages):
+    student = an_account(api, make)
+    code = code_of(api, student)
+    with messages() as linked:
+        made = api.ok(link(api, user, provider))
+    ada, eve = outside(api, provider), outside(api, provider, "eve")
+    ada.ok(ada.get("/me"))
+    with messages() as taken:
+        eve.ok(eve.post("/me/identities", {"code": code}))
+    with messages() as unlinked:
+        api.ok(api.delete(f"/users/{user['id']}/identities/{made['id']}"))
+
+    assert [len(sent) <= 7 for sent in (linked, taken, unlinked)] == [True] * 3, (linked, taken, unlinked)
+
+
+def test_unlinking_works_in_the_next_request_of_every_process(api, user, provider, state, link_users):
+    made = api.ok(link(api, user, provider))
+    ada = outside(api, provider)
+    assert ada.get("/me").status_code == 200
+    # Another process has its own memory.
+    link_users(api)
+    assert ada.get("/me").status_code == 200
+
+    assert api.ok(api.delete(f"/users/{user['id']}/identities/{made['id']}")) == {
+        "id": made["id"],
+        "deleted": True,
+    }
+
+    for one in (state, link_users(api)):
+        api.app.extensions["school-service"] = one
+        for method, path in (
+            ("GET", "/me"),
+            ("GET", "/users"),
+            ("POST", "/users"),
+            ("DELETE", f"/users/{user['id']}/sessions"),
+        ):
+            assert is_not_linked(ada.request(method, path))
+    assert api.delete(f"/users/{user['id']}/identities/{made['id']}").status_code == 404
+
+
+def test_a_link_that_moves_to_another_account_is_followed(api, make, user, provider):
+    made = api.ok(link(api, user, provider))
+    ada = outside(api, provider)
+    assert ada.ok(ada.get("/me"))["user"] == user
+
+    other = make.user()["user"]
+    api.ok(api.delete(f"/users/{user['id']}/identities/{made['id']}"))
+    api.ok(link(api, other, provider))
+
+    assert ada.ok(ada.get("/me"))["user"] == other
+    assert ada.delete(f"/users/{user['id']}/sessions").status_code == 403
+    ada.ok(ada.delete(f"/users/{other['id']}/sessions"))
+
+
+def test_a_deleted_users_link_opens_nothing_and_stays(api, user, provider):
+    api.ok(link(api, user, provider))
+    api.ok(api.delete(f"/users/{user['id']}/delete"))
+
+    assert outside(api, provider).get("/me").status_code == 401
+    assert api.get(f"/users/{user['id']}/identities").status_code == 404
+    api.ok(api.put(f"/users/{user['id']}/restore"))
+    assert outside(api, provider).get("/me").status_code == 200
+    assert len(listed(api, user)) == 1
+
+
+class TestWhoLinks:
+    def test_what_is_refused(self, api, make, make_other, user, provider):
+        for body, field in (
+            ({"issuer": "https://unknown.example.org"}, "issuer"),
+            ({"issuer": ""}, "issuer"),
+            ({"subject": ""}, "subject"),
+            ({"subject": "a" * 256}, "subject"),
+            ({"subject": "a\nb"}, "subject"),
+            ({"subject": "a\u202eb"}, "subject"),
+            ({"subject": 5}, "subject"),
+        ):
+            answer = (
+                link(api, user, provider, **{"subject": "x", **body})
+                if "subject" not in body
+                else api.post(f"/users/{user['id']}/identities", {"issuer": provider.url, **body})
+            )
+            errors = answer.get_json()["errors"]
+            assert (answer.status_code, field in {**errors, **errors.get("json", {})}) == (422, True), body
+        assert link(api, {"id": UNKNOWN_ID}, provider).status_code == 404
+        theirs = make_other.user()["user"]
+        assert link(api, theirs, provider).status_code == 404
+        assert api.get(f"/users/{theirs['id']}/identities").status_code == 404
+        made = api.ok(link(api, user, provider))
+        other = make.user()["user"]
+        assert link(api, other, provider).status_code == 409
+        assert link(api, user, provider).status_code == 409
+        assert api.delete(f"/users/{other['id']}/identities/{made['id']}").status_code == 404
+        for number in range(4):
+            api.ok(link(api, user, provider, f"ada {number}"))
+        assert link(api, user, provider, "one more").status_code == 409
+        assert len(listed(api, user)) == 5
+
+    def test_nobody_links_who_may_do_more(self, api, make, user, provider):
+        api.ok(api.put(f"/users/{user['id']}/roles", {"role": make.role("read:metrics", reach="OWN")["id"]}))
+        made = api.ok(link(api, user, provider))
+
+        for permissions in (("write:users",),):
+            caller = make.caller(*permissions)
+            for answer in (
+                link(caller, user, provider, "mallory"),
+                caller.delete(f"/users/{user['id']}/identities/{made['id']}"),
+            ):
+                assert (answer.status_code, "read:metrics" in answer.get_json()["message"]) == (403, True)
+        api.ok(link(make.caller("write:users", "read:metrics"), user, provider, "eve"))
+
+    def test_a_guardians_account_needs_read_results(self, api, make, provider):
+        guardian = make.guardian(make.student())
+        made = api.ok(api.put(f"/guardians/{guardian['id']}/account", {"username": f"g{uuid4()}"}))
+        account = {"id": made["user"]}
+
+        assert link(make.caller("write:users"), account, provider).status_code == 403
+        api.ok(link(make.caller("write:users", "read:results"), account, provider))
+
+    def test_ones_own(self, api, make, provider):
+        student = an_account(api, make)
+        first = api.ok(link(api, student, provider))
+        own, other = outside(api, provider), make.user()["user"]
+        assert listed(own, student) == [first]
+        assert own.get(f"/users/{other['id']}/identities").status_code == 403
+        assert link(own, student, provider, "more").status_code == 403
+        path = f"/users/{student['id']}/identities/{first['id']}"
+
+        assert own.delete(path).status_code == 409
+        second = api.ok(link(api, student, provider, "another"))
+        own.ok(own.delete(path))
+        assert is_not_linked(own.get("/me"))
+        again = outside(api, provider, "another")
+        last = f"/users/{student['id']}/identities/{second['id']}"
+        assert again.delete(last).status_code == 409
+        api.ok(api.put(f"/users/{student['id']}/password", {"password": "correct horse battery"}))
+        again.ok(again.delete(last))
+
+
+class TestInvitations:
+    def test_a_code_links_the_account_and_is_used_up(self, api, make, provider):
+        student = an_account(api, make)
+        code = code_of(api, student)
+        ada = outside(api, provider)
+
+        made = ada.ok(ada.post("/me/identities", {"code": code.lower()}))
+
+        assert (made["way"], made["subject"], made["linked_by_name"]) == ("INVITATION", "ada", "Ọlá Ògúnlẹ́yẹ")
+        assert ada.ok(ada.get("/me"))["user"] == student
+        assert is_refused(outside(api, provider, "eve").post("/me/identities", {"code": code}))
+        assert ada.post("/me/identities", {"code": code_of(api, an_account(api, make))}).status_code == 409
+        entry = api.ok(api.get("/audit?entity=identity"))["data"][0]
+        assert (entry["actor"], entry["new"]["way"]) == (student["id"], "INVITATION")
+        assert "ada" not in str(entry)
+        assert is_not_linked(outside(api, provider, "mallory").get("/me"))
+
+    def test_a_code_that_was_refused_is_not_used_up(self, api, make, provider):
+        api.ok(link(api, make.user()["user"], provider))
+        student = an_account(api, make)
+        code = code_of(api, student)
+
+        assert outside(api, provider).post("/me/identities", {"code": code}).status_code == 409
+        eve = outside(api, provider, "eve")
+        eve.ok(eve.post("/me/identities", {"code": code}))
+        assert listed(api, student)[0]["subject"] == "eve"
+
+    def test_without_a_code_it_is_the_verified_address_of_an_invitation(self, api, make, provider):
+        student = an_account(api, make)
+        api.ok(invite(api, student, emails=["Ada.Okafor@Example.com"]))
+        assert api.ok(api.get("/invitations"))["data"][0]["email"] == "ada.okafor@example.com"
+        verified = {"email": "ada.okafor@EXAMPLE.com", "email_verified": True}
+
+        for claims in (
+            {},
+            {"email": verified["email"]},
+            {**verified, "email_verified": "true"},
+            {**verified, "email_verified": False},
+            {**verified, "email": "ada@example.com"},
+            {**verified, "email": ["ada.okafor@example.com"]},
+            {**verified, "email": "ada.okafor@example.com\0"},
+        ):
+            assert is_not_linked(outside(api, provider, **claims).post("/me/identities", {}))
+        ada = outside(api, provider, **verified)
+        # Nothing is linked by a GET.
+        assert is_not_linked(ada.get("/me"))
+        assert ada.ok(ada.post("/me/identities", {}))["way"] == "EMAIL"
+        assert ada.ok(ada.get("/me"))["user"] == student
+        assert api.ok(api.get("/invitations"))["total"] == 0
+        assert is_not_linked(outside(api, provider, "eve", **verified).post("/me/identities", {}))
+
+    def test_a_contacts_address_and_an_address_of_two_link_nothing(self, api, make, provider):
+        contact = make.contact()
+        first, second = (an_account(api, make) for _ in range(2))
+        for user in (first, second):
+            api.ok(invite(api, user, emails=["shared@example.com"]))
+        expired = an_account(api, make)
+        [made] = api.ok(invite(api, expired, emails=["late@example.com"]))
+        expire(api, made["id"])
+
+        for address in (contact["email_address"], "shared@example.com", "late@example.com"):
+            token = outside(api, provider, email=address, email_verified=True)
+            assert is_not_linked(token.post("/me/identities", {}))
+        assert api.ok(api.get("/invitations"))["total"] == 2
+
+    def test_addresses_of_invitations(self, api, make):
+        users = [an_account(api, make) for _ in range(2)]
+        for emails in (
+            ["ada@example.com"],
+            ["ada@example.com", "ADA@example.com"],
+            ["ada", "b@example.com"],
+            [],
+        ):
+            assert invite(api, *users, emails=emails).status_code == 422
+        assert api.post("/invitations", {"batch": UNKNOWN_ID, "emails": ["a@example.com"]}).status_code == 422
+        assert len(api.ok(invite(api, *users, emails=["a@example.com", "b@example.com"]))) == 2
+
+    def test_own_tokens_and_wrong_codes(self, api, make, provider):
+        assert api.post("/me/identities", {"code": "x"}).status_code == 403
+        ada = outside(api, provider)
+        assert ada.post("/me/identities", {"code": ""}).status_code == 422
+        for _ in range(30):
+            assert is_refused(ada.post("/me/identities", {"code": "K7QM-4TZ9-XDR2"}))
+        answer = ada.post("/me/identities", {"code": "K7QM-4TZ9-XDR2"})
+        assert (answer.status_code, "Retry-After" in answer.headers) == (429, True)

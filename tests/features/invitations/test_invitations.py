@@ -1,0 +1,398 @@
+"""Inviting, and taking an invitation."""
+
+from __future__ import annotations
+
+import logging
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+
+from school_service.auth.signing_key import SigningKey, SigningKeys
+from school_service.core.database import db
+from school_service.features.invitations.codes import code_hasher, code_hashes, new_code
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
+from tests.factories import UNKNOWN_ID
+from tests.features.sign_in.rows import store_ways_in
+from tests.threads import run_concurrently
+
+CROCKFORD = set("0123456789ABCDEFGHJKMNPQRSTVWXYZ-")
+PASSWORD = "correct horse battery"
+REFUSED = {"code": 401, "status": "Unauthorized", "message": "The code is not valid."}
+
+
+def invite(api, *users, **options):
+    return api.post("/invitations", {"users": [user["id"] for user in users], **options})
+
+
+def code_of(api, user, **options):
+    [made] = api.ok(invite(api, user, **options))
+    return made["code"]
+
+
+def take(api, code, password=PASSWORD):
+    return api.post("/users/login/invitation", {"code": code, "password": password})
+
+
+def is_refused(answer):
+    body = answer.get_json()
+    return answer.status_code == 401 and body.items() >= REFUSED.items()
+
+
+def sign_in(api, user, password=PASSWORD):
+    return api.post("/users/login", {"username": user["username"], "password": password})
+
+
+def entries(api, entity):
+    return api.ok(api.get(f"/audit?entity={entity}"))["data"]
+
+
+def an_account(api, make, **fields):
+    """Make an account without a password, as a student's is."""
+    student = make.student(**{"first_name": "Ọlá", "last_name": "Ògúnlẹ́yẹ", **fields})
+    return api.ok(api.get(f"/users/{student['user']}"))
+
+
+@pytest.fixture
+def person(api, make):
+    return an_account(api, make)
+
+
+def in_school(api, statement, **values):
+    """Run a statement in the school; returns its rows, where it has some."""
+    with in_transaction(SchoolBinding(UUID(str(api.school)))):
+        found = db.session.execute(text(statement), values)
+        return found.all() if found.returns_rows else []
+
+
+def expire(api, invitation_id):
+    moved = "UPDATE invitations SET expires_at = expires_at - interval '31 days' WHERE id = :id"
+    in_school(api, moved, id=invitation_id)
+
+
+class TestCodes:
+    def test_a_code_has_sixty_bits_and_is_read_as_people_type_it(self):
+        keys = SigningKeys((SigningKey.generate(), SigningKey.generate()))
+        codes = {new_code() for _ in range(1000)}
+        assert len(codes) == 1000
+        assert all(len(code) == 14 and set(code) <= CROCKFORD for code in codes)
+        assert set("".join(codes)) == CROCKFORD
+
+        stored = code_hasher(keys)("K1QM-40Z9-XDR1")
+        for typed in ("K1QM-40Z9-XDR1", "k1qm40z9xdr1", " kIqm - 4Oz9 - xdrL ", "KLQM\t4oZ9\u2003xdri"):
+            assert code_hashes(typed, keys)[0] == stored
+        assert len(code_hashes("K1QM-40Z9-XDR1", keys)) == 2
+
+    @pytest.mark.parametrize(
+        "typed", ["", "K1QM", "K1QM-40Z9-XDRU", "K1QM-40Z9-XDR12", "\uff2b1QM-40Z9-XDR1", "\0" * 12]
+    )
+    def test_what_can_be_no_code_has_no_hash(self, typed):
+        assert code_hashes(typed, SigningKeys((SigningKey.generate(),))) == []
+
+    def test_an_older_key_still_finds_a_code(self):
+        old, new = SigningKey.generate(), SigningKey.generate()
+        stored = code_hasher(SigningKeys((old,)))("K1QM-40Z9-XDR1")
+
+        assert stored in code_hashes("K1QM-40Z9-XDR1", SigningKeys((new, old)))
+        assert stored not in code_hashes("K1QM-40Z9-XDR1", SigningKeys((new,)))
+
+
+def test_an_invitation_is_taken(api, person, make, caplog):
+    [made] = api.ok(invite(api, person))
+    assert set(made) == {"id", "user", "username", "name", "code", "url", "expires_at"}
+    assert [made[name] for name in ("user", "username", "name", "url")] == [
+        person["id"],
+        person["username"],
+        "Ọlá Ògúnlẹ́yẹ",
+        None,
+    ]
+
+    with caplog.at_level(logging.DEBUG):
+        signed_in = api.ok(take(api, made["code"].lower().replace("-", " ")))
+
+    assert (signed_in["user"], signed_in["must_change_password"]) == (person, False)
+    own = api.using(token=signed_in["access_token"]["access_token"])
+    assert own.ok(own.get("/me"))["user"] == person
+    assert is_refused(take(api, made["code"]))
+    api.ok(sign_in(api, person))
+    # Who did what is on record, and the code nowhere.
+    found = entries(api, "invitation")
+    assert [(one["action"], one["entity_id"]) for one in found] == [
+        ("update", made["id"]),
+        ("create", made["id"]),
+    ]
+    assert found[0]["new"] == {"used": True, "user": person["id"]}
+    assert entries(api, "sign-in")[1]["entity_id"] == person["id"]
+    log = api.get("/audit?pageSize=100").get_data(as_text=True) + caplog.text
+    rows = str(in_school(api, "SELECT old, new FROM audit_entries"))
+    for written in (made["code"], made["code"].replace("-", "")):
+        assert written not in log + rows
+
+
+def test_it_sets_a_forgotten_password_and_ends_all_sessions(api, make):
+    user = make.user()["user"]
+    before = make.signed_in(user)
+
+    assert api.ok(invite(api, user)) == []
+    code = code_of(api, user, everybody=True)
+    assert before.get("/me").status_code == 200
+    api.ok(take(api, code))
+
+    assert before.get("/me").status_code == 401
+    assert sign_in(api, user, "password").status_code == 401
+    api.ok(sign_in(api, user))
+
+
+def test_a_password_that_is_refused_uses_nothing_up(api, person, monkeypatch):
+    code = code_of(api, person)
+
+    assert take(api, code, "").status_code == 422
+    assert take(api, code, "x" * 2000).status_code == 422
+    api.ok(take(api, code))
+
+
+def test_whatever_ends_an_invitation_the_refusal_is_one(api, make, other_api, make_other):
+    ended = {}
+
+    def invited(why):
+        user = an_account(api, make)
+        [made] = api.ok(invite(api, user))
+        ended[why] = made["code"]
+        return user, made
+
+    user, made = invited("another")
+    assert code_of(api, user) != made["code"]
+    user, made = invited("expired")
+    expire(api, made["id"])
+    user, made = invited("a password set by an administrator")
+    api.ok(api.put(f"/users/{user['id']}/password", {"password": PASSWORD}))
+    user, made = invited("deleted")
+    api.ok(api.delete(f"/users/{user['id']}/delete"))
+    user, made = invited("deleted and brought back")
+    api.ok(api.delete(f"/users/{user['id']}/delete"))
+    api.ok(api.put(f"/users/{user['id']}/restore"))
+    user, made = invited("taken back")
+    assert api.ok(api.delete(f"/invitations/{made['id']}")) == {"id": made["id"], "deleted": True}
+    assert api.delete(f"/invitations/{made['id']}").status_code == 404
+    user, made = invited("used")
+    api.ok(take(api, made["code"]))
+    user, made = invited("own password")
+    api.ok(api.put(f"/users/{user['id']}/password", {"password": "the first of them"}))
+    own = make.signed_in(user, "the first of them")
+    ended["own password"] = code_of(api, user, everybody=True)
+    changed = {"password": PASSWORD, "current_password": "the first of them"}
+    own.ok(own.put(f"/users/{user['id']}/password", changed))
+    ended["of another school"] = code_of(other_api, an_account(other_api, make_other))
+    ended["unknown"] = new_code()
+    ended["none"] = "hello"
+
+    for why, code in ended.items():
+        assert is_refused(take(api, code)), why
+
+
+def test_whose_account_becomes_a_guardians_is_not_entered_by_an_older_code(api, make):
+    user, guardian = make.user()["user"], make.guardian(make.student())
+    code = code_of(api, user, everybody=True)
+
+    api.ok(api.put(f"/guardians/{guardian['id']}/account", {"user": user["id"]}))
+
+    assert is_refused(take(api, code))
+
+
+class TestWhoMayInvite:
+    def test_nobody_invites_who_may_do_more(self, api, make):
+        user = an_account(api, make)
+        api.ok(api.put(f"/users/{user['id']}/roles", {"role": make.role("read:metrics")["id"]}))
+        caller = make.caller("write:users", "read:users")
+
+        for answer in (
+            invite(caller, user),
+            caller.post("/invitations/slips", {"users": [user["id"]]}),
+            invite(caller, an_account(api, make), user),
+        ):
+            assert answer.status_code == 403
+            assert "read:metrics" in answer.get_json()["message"]
+        [made] = api.ok(invite(api, user))
+        assert caller.delete(f"/invitations/{made['id']}").status_code == 403
+        assert len(api.ok(api.get(f"/invitations?user={user['id']}"))["data"]) == 1
+        api.ok(invite(make.caller("write:users", "read:metrics"), user))
+
+    def test_what_is_own_to_them_is_needed_for_the_whole_school(self, api, make):
+        user = an_account(api, make)
+        api.ok(api.put(f"/users/{user['id']}/roles", {"role": make.role("read:metrics", reach="OWN")["id"]}))
+
+        assert invite(make.caller("write:users"), user).status_code == 403
+        api.ok(invite(make.caller("write:users", "read:metrics"), user))
+
+    def test_a_guardians_account_needs_read_results(self, api, make):
+        guardian = make.guardian(make.student())
+        made = api.ok(api.put(f"/guardians/{guardian['id']}/account", {"username": f"g{uuid4()}"}))
+        user = {"id": made["user"]}
+
+        answer = invite(make.caller("write:users"), user)
+        assert (answer.status_code, "read:results" in answer.get_json()["message"]) == (403, True)
+        [invited] = api.ok(invite(make.caller("write:users", "read:results"), user))
+        assert make.caller("write:users").delete(f"/invitations/{invited['id']}").status_code == 403
+
+
+class TestWhom:
+    def test_the_students_of_a_batch_in_the_order_of_the_class_list(self, api, make):
+        cohort = make.cohort()
+        names = ("Zainab", "Ẹniọlá", "Ada", "Émeka")
+        students = [make.student(first_name=name, last_name="Bello") for name in names]
+        api.ok(
+            api.post(
+                f"/cohorts/{cohort['id']}/enrollment",
+                {"batch": cohort["id"], "students": [one["id"] for one in students]},
+            )
+        )
+        with_password = {"id": students[2]["user"]}
+        api.ok(api.put(f"/users/{with_password['id']}/password", {"password": PASSWORD}))
+
+        made = api.ok(api.post("/invitations", {"batch": cohort["id"]}))
+
+        assert [one["name"] for one in made] == ["Émeka Bello", "Ẹniọlá Bello", "Zainab Bello"]
+        listed = api.ok(api.get(f"/invitations?batch={cohort['id']}"))
+        assert [one["user"] for one in listed["data"]] == [one["user"] for one in made]
+        assert listed["total"] == 3
+        assert set(listed["data"][0]) == {
+            "id", "user", "username", "name", "email", "created_at", "created_by_name", "expires_at",
+        }  # fmt: skip
+        everybody = api.ok(api.post("/invitations", {"batch": cohort["id"], "everybody": True, "days": 1}))
+        assert len(everybody) == 4
+        assert not {one["code"] for one in made} & {one["code"] for one in everybody}
+
+    def test_users_are_answered_in_their_order(self, api, make):
+        users = [an_account(api, make, first_name=name) for name in ("Zainab", "Ada", "Musa")]
+
+        assert [one["user"] for one in api.ok(invite(api, *users))] == [user["id"] for user in users]
+
+    @pytest.mark.parametrize(
+        ("body", "field"),
+        [
+            ({}, "users"),
+            ({"users": []}, "users"),
+            ({"users": [UNKNOWN_ID]}, "users.0"),
+            ({"users": "x"}, "users"),
+            ({"users": [UNKNOWN_ID, UNKNOWN_ID]}, "users.1"),
+            ({"users": [UNKNOWN_ID], "batch": UNKNOWN_ID}, "users"),
+            ({"users": [str(uuid4()) for _ in range(501)]}, "users"),
+            ({"batch": UNKNOWN_ID}, "batch"),
+            ({"batch": UNKNOWN_ID, "days": 0}, "days"),
+            ({"batch": UNKNOWN_ID, "days": 31}, "days"),
+            ({"batch": UNKNOWN_ID, "days": "5"}, "days"),
+            ({"batch": UNKNOWN_ID, "everybody": "yes"}, "everybody"),
+            ({"users": [UNKNOWN_ID], "emails": ["ada@example.com"]}, "emails"),
+        ],
+    )
+    def test_what_is_refused(self, api, body, field):
+        answer = api.post("/invitations", body)
+
+        assert answer.status_code == 422
+        errors = answer.get_json()["errors"]
+        assert field in {**errors, **errors.get("json", {})}
+
+    def test_accounts_of_another_school_and_deleted_ones_are_unknown(self, api, make, make_other):
+        theirs, deleted = make_other.user()["user"], make.user()["user"]
+        api.ok(api.delete(f"/users/{deleted['id']}/delete"))
+
+        for user in (theirs, deleted):
+            assert invite(api, user).status_code == 422
+            assert api.get(f"/invitations?user={user['id']}").status_code == 422
+        assert api.get(f"/invitations?batch={make_other.cohort()['id']}").status_code == 422
+        assert api.delete(f"/invitations/{UNKNOWN_ID}").status_code == 404
+
+    def test_inviting_five_hundred_is_a_few_round_trips(self, api, make, messages):
+        rows = [str(uuid4()) for _ in range(500)]
+        in_school(
+            api,
+            "INSERT INTO users (id, username, username_key, first_name, last_name, gender, session_number,"
+            " created_at) SELECT id, id, id, 'A', 'B', '', 0, now() FROM unnest(CAST(:ids AS uuid[])) AS id",
+            ids=rows,
+        )
+        with messages() as sent:
+            made = api.ok(api.post("/invitations", {"users": rows}))
+        assert [one["user"] for one in made] == rows
+        assert len(sent) <= 6
+
+    def test_a_few_expired_ones_go_with_a_new_one(self, api, make):
+        for _ in range(3):
+            expire(api, api.ok(invite(api, an_account(api, make)))[0]["id"])
+
+        code_of(api, an_account(api, make))
+
+        assert in_school(api, "SELECT count(*) FROM invitations") == [(1,)]
+
+
+def test_no_code_is_kept_for_a_repeated_request(api, person):
+    body = {"users": [person["id"]]}
+    key = {"Idempotency-Key": "once more"}
+    first, second = (api.ok(api.post("/invitations", body, headers=key)) for _ in range(2))
+
+    assert first[0]["code"] != second[0]["code"]
+    assert is_refused(take(api, first[0]["code"]))
+    assert in_school(api, "SELECT count(*) FROM idempotency_keys") == [(0,)]
+
+
+def test_a_get_uses_nothing_up_and_shows_no_code(api, person):
+    [made] = api.ok(invite(api, person))
+
+    for path in ("/invitations", f"/invitations?user={person['id']}"):
+        assert made["code"] not in api.get(path).get_data(as_text=True)
+        assert api.request("HEAD", path).status_code == 200
+    api.ok(take(api, made["code"]))
+
+
+def test_thirty_wrong_codes_of_an_address_are_enough(api, other_api, person):
+    code = code_of(api, person)
+    for _ in range(30):
+        assert is_refused(take(api, new_code()))
+
+    answer = take(api, code)
+
+    assert answer.status_code == 429
+    assert 0 < int(answer.headers["Retry-After"]) <= 60
+    assert take(other_api, new_code()).status_code == 401
+    elsewhere = {"environ_base": {"REMOTE_ADDR": "198.51.100.7"}}
+    api.ok(api.post("/users/login/invitation", {"code": code, "password": PASSWORD}, **elsewhere))
+
+
+def test_of_twenty_who_take_it_at_once_one_does(committing):
+    api = committing.api
+    user = an_account(api, committing)
+    code = code_of(api, user)
+
+    answers = run_concurrently(
+        20, lambda number: take(api.using(), code, f"correct horse battery {number}").status_code
+    )
+
+    assert answers.count(200) == 1
+    assert set(answers) <= {200, 401, 429}
+    api.ok(sign_in(api, user, f"correct horse battery {answers.index(200)}"))
+
+
+def test_of_twenty_who_invite_one_at_once_a_single_code_is_valid(committing):
+    api = committing.api
+    users = [an_account(api, committing) for _ in range(3)]
+
+    made = run_concurrently(
+        10, lambda number: api.using().ok(invite(api.using(), *(users if number % 2 else users[::-1])))
+    )
+
+    for user in users:
+        codes = [one["code"] for each in made for one in each if one["user"] == user["id"]]
+        assert len(set(codes)) == 10
+    assert api.ok(api.get("/invitations"))["total"] == 3
+
+
+def test_a_student_who_was_invited_and_has_a_photo_can_be_deleted(api, make):
+    student = make.student()
+    code = code_of(api, {"id": student["user"]})
+    store_ways_in(api.school, student["user"], invitation=False)
+
+    api.ok(api.delete(f"/students/{student['id']}"))
+
+    assert is_refused(take(api, code))
+    for table in ("invitations", "user_photos", "user_identities"):
+        assert in_school(api, f"SELECT count(*) FROM {table}") == [(0,)]

@@ -1,0 +1,199 @@
+"""Reach is taken out of each read model, lock and statement that narrows by it, in turn: each time an answer differs.
+
+The requests are those of the matrix, for what is out of the caller's reach. They are sent once as the service is, which
+notes what each of them narrowed; then, for each of what narrows, those again that it had to do with.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from inspect import signature
+from io import BytesIO
+from pkgutil import walk_packages
+from typing import Any
+
+import pytest
+from sqlalchemy import true
+
+import school_service.features
+from school_service.core import database
+from school_service.core.reach import SCOPES, Reach
+from school_service.core.read_models import QueryTemplate, ReadModel
+from school_service.features.reach.scopes import _EVERYBODYS
+from tests.client import ApiClient
+from tests.factories import Factory
+from tests.features.reach.conftest import OF_TEACHERS, Own
+from tests.features.reach.test_matrix import CASES, Case, Place, answer, places, with_publications
+
+__all__ = ["places"]
+
+Request = Callable[[], tuple[int, str]]
+
+
+@dataclass
+class Taken:
+    """Notes what narrows a request, and leaves out what is `taken`: a read model, a table's scope, a function."""
+
+    taken: str | None = None
+    noted: set[str] = field(default_factory=set)
+
+    def note(self, one: str) -> bool:
+        """Note what narrows; answers whether it is taken out."""
+        self.noted.add(one)
+        return one == self.taken
+
+
+@pytest.fixture
+def taken(monkeypatch) -> Taken:
+    found = Taken()
+    within = QueryTemplate.within
+
+    def of_read_model(self: QueryTemplate, reach: Reach) -> QueryTemplate:
+        # The template itself is of the text for the whole school.
+        of = self.narrow
+        return self if of is not None and found.note(_name(of.func.__self__)) else within(self, reach)
+
+    def of_scope(name: str, scope: Any) -> Any:
+        return lambda reach, row: true() if found.note(name) else scope(reach, row)
+
+    reach_of_session = database.session_reach
+
+    def of_statement() -> Any:
+        frame = sys._getframe(1)
+        reach = reach_of_session()
+        function = f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"
+        return None if reach is not None and found.note(function) else reach
+
+    monkeypatch.setattr(QueryTemplate, "within", of_read_model)
+    for name, scope in SCOPES.items():
+        monkeypatch.setitem(SCOPES, name, of_scope(name, scope))
+    for module in _modules():
+        if getattr(module, "session_reach", None) is reach_of_session:
+            monkeypatch.setattr(module, "session_reach", of_statement)
+    return found
+
+
+def _modules() -> Iterator[Any]:
+    for found in walk_packages(school_service.features.__path__, "school_service.features."):
+        yield import_module(found.name)
+
+
+def _name(model: ReadModel[Any]) -> str:
+    return f"{model.query.__module__}.{model.query.__qualname__}"
+
+
+def _more_cases(make: Factory, places: dict[str, Place]) -> list[tuple[str, Case]]:
+    """Requests by further parameters, which read by a text of their own."""
+    sessions = {
+        place.cohort: make.api.ok(make.api.get(f"/cohorts/{place.cohort}"))["session"]
+        for place in {**places, "unknown": places["own"]}.values()
+    }
+
+    def of_term(path: str, more: str = "") -> Callable[[Place], str]:
+        return lambda place: f"{path.format(place)}term={place.term}{more}"
+
+    def of_session(path: str) -> Callable[[Place], str]:
+        return lambda place: f"{path}?batch={place.batch}&session={sessions[place.cohort]}"
+
+    broadsheet = "/broadsheets{}?batch={{0.batch}}&"
+    return [
+        ("POST /assessments/{id}/scoresheet", Case(
+            "T", lambda place: f"/assessments/{place.assessment}/scoresheet", others=("session",),
+            files=lambda _: {"scoresheet": (BytesIO(b"no sheet"), "scores.xlsx")},
+        )),
+        ("GET /assessments/{id}/download-sheet", Case(
+            "TF", lambda place: f"/assessments/{place.assessment}/download-sheet?absences=true", others=("session",),
+        )),
+        ("GET /broadsheets/download", Case("F", of_term(broadsheet.format("/download"), "&live=true"))),
+        ("GET /broadsheets", Case("F", of_session("/broadsheets"), published=True)),
+        ("GET /broadsheets/download", Case("F", of_session("/broadsheets/download"), published=True)),
+        ("GET /report-cards", Case("F", of_term("/report-cards?batch={0.batch}&"), published=True)),
+        *(
+            (f"GET /students/{{id}}/{what}", Case(
+                "FSG", of_term(f"/students/{{0.student}}/{what}?", "&version=1"), apart="SG", published=True,
+            ))
+            for what in ("results", "report-card")
+        ),
+    ]  # fmt: skip
+
+
+def _corrected(make: Factory, places: dict[str, Place]) -> dict[str, Place]:
+    """Publish the results of each place, and a second version in which the student has another score."""
+    api, reason = make.api, {"reason": "A mistake"}
+    places = with_publications(make, places)
+    for place in places.values():
+        api.ok(api.post(f"/publications/{place.publication}/reopening", reason))
+    for place in {each.cohort: each for each in places.values()}.values():
+        api.ok(api.post(f"/cohort-subjects/{place.subject}/reopening", {"term": place.term, **reason}))
+    for place in places.values():
+        api.ok(api.patch(f"/gradebooks/{place.entry}", {"score": 2}))
+    return with_publications(make, places)
+
+
+def _requests(
+    clients: dict[str, ApiClient], places: dict[str, Place], cases: list[tuple[str, Case]]
+) -> Iterator[Request]:
+    """Make the requests of what is out of reach: of other places, and of the own one for who reaches nothing there."""
+
+    def sending(client: ApiClient, operation: str, case: Case, place: Place) -> Request:
+        return lambda: answer(client, operation, case, place)
+
+    for operation, case in cases:
+        for relation, client in clients.items():
+            reaches = relation in (case.relations if case.by is None else case.by)
+            here = case.listed or case.every_arm or not (reaches or relation in case.apart)
+            for name in ("own",) * here + (() if case.listed else case.others):
+                yield sending(client, operation, case, places[name])
+
+
+FORWARDED = {
+    "school_service.features.people.contacts.service.contacts",
+    "school_service.features.people.employees.reads.form_teachers",
+    "school_service.features.scores.assessments.reads.assessments",
+}
+"""Read models that others narrow by, and that are never sent themselves."""
+ITSELF = {"school_service.features.me.reads.me"}
+"""What is of the caller by whatever text: `/me` tells the relations of whoever asks, which test_me has."""
+
+
+def test_each_is_missed_when_it_is_taken_out(make: Factory, own: Own, places: dict[str, Place], taken: Taken):
+    here = places["own"]
+    clients = {
+        "T": own.subject_teacher({"id": here.subject}, here.batch),
+        "F": own.form_teacher(here.batch),
+        "S": own.student(here.student, *OF_TEACHERS),
+        "G": own.guardian(here.guardian, *OF_TEACHERS),
+    }
+    cases = [(operation, case) for operation, each in CASES.items() for case in each]
+    cases += _more_cases(make, places)
+    narrows: set[str] = set()
+    missed: set[str] = set()
+    for published in (False, True):
+        if published:
+            places = _corrected(make, places)
+        now = [(operation, case) for operation, case in cases if case.published == published]
+        said: dict[Request, tuple[int, str]] = {}
+        requests: dict[str, list[Request]] = {}
+        for request in _requests(clients, places, now):
+            taken.noted.clear()
+            said[request] = request()
+            for one in taken.noted:
+                requests.setdefault(one, []).append(request)
+        narrows |= requests.keys()
+        for taken.taken in sorted(requests.keys() - missed):
+            if any(request() != said[request] for request in requests[taken.taken]):
+                missed.add(taken.taken)
+        taken.taken = None
+
+    assert narrows - missed == set()
+    declared = {
+        _name(one)
+        for module in _modules()
+        for one in vars(module).values()
+        if isinstance(one, ReadModel) and "reach" in signature(one.query).parameters
+    }
+    assert declared - narrows == FORWARDED | ITSELF
+    assert SCOPES.keys() - narrows == {*_EVERYBODYS, "employees"}

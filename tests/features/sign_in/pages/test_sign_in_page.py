@@ -1,0 +1,600 @@
+"""The sign-in page, as a browser speaks with it."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import logging
+import re
+from contextlib import contextmanager
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import psycopg2
+import pytest
+from sqlalchemy import event, update
+
+from school_service.core.database import db
+from school_service.features.sign_in.pages.answers import KNOWN_CLIENTS
+from school_service.features.sign_in.pages.clients import KnownClients
+from school_service.features.sign_in.pages.requests import MOST_BYTES
+from school_service.web.request_log import JsonFormatter
+from tenants.registry.clients import revoke_client
+from tenants.registry.schools import schools
+from tests.conftest import make_place
+from tests.features.sign_in.conftest import ISSUER, PUBLIC_URL, REDIRECT
+from tests.features.sign_in.test_grants import sent as sent
+from tests.printing.pictures import png
+from tests.threads import run_concurrently
+
+OWN = {"Sec-Fetch-Site": "same-origin"}
+NEW = "seven green bicycles"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered(entrance):
+    entrance.app.extensions[KNOWN_CLIENTS] = KnownClients()
+
+
+@pytest.fixture
+def browser(entrance):
+    return entrance.app.test_client()
+
+
+@pytest.fixture
+def app_of_people(entrance):
+    return entrance.client(name="Parents' portal")
+
+
+@pytest.fixture
+def person(entrance):
+    return entrance.person()
+
+
+def fields_of(page):
+    """The names of the fields of a page, and their values."""
+    found = {}
+    for tag in re.findall(r"<input [^>]*>", page.get_data(as_text=True)):
+        given = dict(re.findall(r'(\S+)="([^"]*)"', tag))
+        found[given["name"]] = html.unescape(given.get("value", ""))
+    return found
+
+
+def text_of(page):
+    return html.unescape(
+        re.sub(r"<style.*?</style>|<[^>]+>", " ", page.get_data(as_text=True), flags=re.DOTALL)
+    )
+
+
+def action_of(page):
+    return html.unescape(re.search(r'<form method="post" action="([^"]*)"', page.get_data(as_text=True))[1])
+
+
+def send(browser, address, **fields):
+    return browser.post(address, data=fields, headers=OWN)
+
+
+def signed_in(browser, address, person, password=None):
+    return send(browser, address, username=person.username, password=password or person.password)
+
+
+def check_page(page, status=200):
+    """What every page is: whole, small, without script, cookie, frame and foreign things."""
+    assert page.status_code == status, text_of(page)
+    assert page.mimetype == "text/html"
+    policy = page.headers["Content-Security-Policy"]
+    nonce = re.search(r"'nonce-([\w-]+)'", policy)[1]
+    assert policy == (
+        f"default-src 'none'; img-src 'self'; style-src 'nonce-{nonce}'; base-uri 'none'; frame-ancestors 'none'"
+    )
+    assert page.headers["X-Frame-Options"] == "DENY"
+    assert page.headers["Cache-Control"] == "no-store"
+    assert page.headers["X-Robots-Tag"] == "noindex"
+    assert page.headers["Referrer-Policy"] == "same-origin"
+    assert not {"Set-Cookie", "Location", "Cross-Origin-Opener-Policy"} & set(page.headers.keys())
+    text = page.get_data(as_text=True)
+    assert f'<style nonce="{nonce}">' in text
+    assert len(page.data) <= 15 * 1024
+    assert text.count("<h1>") == 1
+    assert "<script" not in text
+    assert not re.search(r"""\b(src|href|action)="(https?:)?//""", text)
+    # Each field has a label, and each error is said of a field that knows it.
+    for tag in re.findall(r"<input [^>]*>", text):
+        given = dict(re.findall(r'(\S+)="([^"]*)"', tag))
+        if given.get("type") == "hidden":
+            continue
+        assert f'<label for="{given["id"]}">' in text
+        for described in given.get("aria-describedby", "").split():
+            assert f'id="{described}"' in text
+        if given["type"] == "password":
+            assert "value" not in given
+    assert text.count(" autofocus") <= 1
+    return text
+
+
+def test_the_page_asks_for_username_and_password(entrance, browser, app_of_people):
+    address, _ = app_of_people.ask(login_hint='ada"><b>')
+    page = browser.get(address)
+
+    text = check_page(page)
+    assert "Sign in" in text_of(page)
+    assert entrance.place.name in text_of(page)
+    assert "Parents' portal" in text_of(page)
+    assert "<b>" not in text
+    assert fields_of(page) == {"username": 'ada"><b>', "password": ""}
+    assert 'autocomplete="username"' in text
+    assert 'autocomplete="current-password"' in text
+    assert f'src="{entrance.place.id}/logo"' in text
+    assert browser.head(address).status_code == 200
+
+
+def test_the_right_password_leads_back_with_a_code(entrance, browser, app_of_people, person):
+    state = "Ọlá é&=+%20\r\n\0 '\"<>#?/\\"
+    address, verifier = app_of_people.ask(state=state, nonce="n")
+    page = browser.get(address)
+    answer = signed_in(browser, f"/auth/authorize{action_of(page)}", person)
+
+    assert answer.status_code == 303
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.location.startswith(f"{REDIRECT}?")
+    given = parse_qs(urlsplit(answer.location).query)
+    assert list(given) == ["code", "state", "iss"]
+    assert (given["state"], given["iss"]) == ([state], [ISSUER])
+    assert app_of_people.exchange(given["code"][0], verifier).status_code == 200
+    (entry,) = entrance.sql(
+        "SELECT actor, new FROM audit_entries WHERE entity_id = %s AND entity = 'sign-in'", person.id
+    )
+    assert entry.actor == app_of_people.id
+    assert {**entry.new, "session": None} == {
+        "username": person.username,
+        "client": app_of_people.id,
+        "session": None,
+    }
+
+
+def test_client_and_redirect_uri_are_judged_first_and_never_redirected(entrance, browser, app_of_people):
+    good = {"client_id": app_of_people.id, "redirect_uri": REDIRECT}
+    revoked = entrance.client()
+    with entrance.tenancy.admin.begin() as connection:
+        revoke_client(connection, revoked.id)
+    bad = [
+        {},
+        {"client_id": app_of_people.id},
+        {"redirect_uri": REDIRECT},
+        {**good, "client_id": ""},
+        {**good, "client_id": "nobody"},
+        {**good, "client_id": app_of_people.id.upper()},
+        {**good, "client_id": "a\0b"},
+        {**good, "client_id": "é" * 200},
+        {**good, "client_id": revoked.id},
+        {**good, "redirect_uri": ""},
+        {**good, "redirect_uri": f"{REDIRECT}/"},
+        {**good, "redirect_uri": f"{REDIRECT}?x"},
+        {**good, "redirect_uri": REDIRECT.replace("/back", "/%62ack")},
+        {**good, "redirect_uri": "https://evil.example"},
+    ]
+    for given in bad:
+        address = f"/auth/authorize?{urlencode(given)}"
+        for page in (browser.get(address), send(browser, address, username="a", password="b")):
+            check_page(page, 400)
+    for name in good:
+        address = f"/auth/authorize?{urlencode(good)}&{name}={good[name]}"
+        check_page(browser.get(address), 400)
+
+
+def test_what_else_is_wrong_is_told_to_the_client(browser, app_of_people):
+    address, _ = app_of_people.ask(state="x y")
+    long = f"{address}&y={'z' * MOST_BYTES}"
+    for asked, error in (
+        (address.replace("=S256", "=plain"), "invalid_request"),
+        (address.replace("response_type=code", "response_type=token"), "unsupported_response_type"),
+        (f"{address}&prompt=none", "login_required"),
+        (f"{address}&nonce=1&nonce=2", "invalid_request"),
+        (long, "invalid_request"),
+    ):
+        for answer in (browser.get(asked), send(browser, asked)):
+            assert answer.status_code == 303
+            given = parse_qs(urlsplit(answer.location).query)
+            assert (given["error"], given["state"], given["iss"]) == ([error], ["x y"], [ISSUER])
+            assert answer.location.startswith(f"{REDIRECT}?error=")
+    # Of two states none is the one that was sent.
+    twice = browser.get(f"{address}&state=2").location
+    assert "state" not in parse_qs(urlsplit(twice).query)
+
+
+def test_a_wrong_password_is_told_beside_the_fields(browser, app_of_people, person):
+    address, _ = app_of_people.ask()
+    page = signed_in(browser, address, person, "wrong")
+
+    text = check_page(page, 422)
+    assert "The username or the password is wrong." in text_of(page)
+    assert fields_of(page) == {"username": person.username, "password": ""}
+    assert text.count('aria-invalid="true"') == 2
+    assert "<title>Error: " in text
+    # Nobody else is told anything else.
+    other = send(browser, address, username="nobody", password="wrong")
+    assert text_of(other) == text_of(page)
+    assert other.status_code == 422
+    for empty in (
+        {},
+        {"username": ""},
+        {"username": "ada"},
+        {"password": "x"},
+        {"username": "a\0", "password": "x"},
+    ):
+        check_page(send(browser, address, **empty), 422)
+    twice = browser.post(address, data={"username": ["a", "b"], "password": "c"}, headers=OWN)
+    check_page(twice, 422)
+
+
+def test_wrong_passwords_count_together_with_those_of_the_api(entrance, browser, app_of_people, person):
+    address, _ = app_of_people.ask()
+    for _ in range(5):
+        assert signed_in(browser, address, person, "wrong").status_code == 422
+        login = {"username": person.username, "password": "wrong"}
+        assert entrance.admin.post("/users/login", login).status_code == 401
+
+    page = signed_in(browser, address, person)
+    check_page(page, 429)
+    assert 0 < int(page.headers["Retry-After"]) <= 60
+    assert f"{page.headers['Retry-After']} seconds" in text_of(page)
+    right = {"username": person.username, "password": person.password}
+    assert entrance.admin.post("/users/login", right).status_code == 429
+    elsewhere = browser.post(address, data=right, headers=OWN, environ_base={"REMOTE_ADDR": "192.0.2.7"})
+    assert elsewhere.status_code == 303
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "none"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": PUBLIC_URL},
+        {"Origin": "null"},
+        {"Origin": "https://evil.example"},
+        {"Origin": f"{PUBLIC_URL}.evil.example"},
+        {"Origin": f"{PUBLIC_URL}:8443"},
+        {"Origin": PUBLIC_URL.replace("https", "http")},
+    ],
+)
+def test_a_form_of_another_site_is_refused_and_counts_no_try(browser, app_of_people, person, headers):
+    address, _ = app_of_people.ask()
+    both = {"username": person.username, "password": "wrong"}
+    for _ in range(11):
+        page = browser.post(address, data=both, headers=headers)
+        check_page(page, 403)
+    again = re.search(r'<a href="(\?[^"]+)">Begin anew', page.get_data(as_text=True))[1]
+    assert check_page(browser.get(f"/auth/authorize{html.unescape(again)}"))
+    assert signed_in(browser, address, person).status_code == 303
+
+
+def test_the_form_is_taken_without_tls_by_its_origin(enter):
+    plain = enter(public_url="http://School.local:80")
+    person, client = plain.person(), plain.client()
+    answer = plain.app.test_client().post(
+        client.ask()[0],
+        data={"username": person.username, "password": person.password},
+        headers={"Origin": "http://school.local"},
+    )
+    assert answer.status_code == 303
+
+
+def test_the_school_is_named_chosen_or_typed(entrance, browser):
+    short = "ijoba-senior"
+    with entrance.tenancy.admin.begin() as connection:
+        connection.execute(update(schools).where(schools.c.id == entrance.place.id).values(short_name=short))
+    other = make_place(entrance.app, entrance.tenancy, "Another <School>")
+    both = [entrance.place.id, other.id]
+    several = entrance.client(school_ids=both)
+    address, _ = several.ask(school="", state="a\nb")
+
+    page = browser.get(address)
+    check_page(page)
+    links = re.findall(r'<a href="([^"]+)">([^<]+)</a>', page.get_data(as_text=True))
+    assert [html.unescape(name) for _, name in links] == ["Another <School>", entrance.place.name]
+    chosen = browser.get(f"/auth/authorize{html.unescape(links[1][0])}")
+    check_page(chosen)
+    assert entrance.place.name in text_of(chosen)
+    assert "Sign in to another school" in text_of(chosen)
+    by_name = browser.get(several.ask(school=short.upper())[0])
+    assert entrance.place.name in text_of(by_name)
+
+    # One school needs no name; with many its name is typed.
+    one = entrance.client()
+    alone = browser.get(one.ask(school="")[0])
+    assert "Password" in text_of(alone)
+    assert "another school" not in text_of(alone)
+    every = entrance.client(school_ids=both)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tenants.registry.sign_in.MOST_CHOICES", 1)
+        entrance.app.extensions[KNOWN_CLIENTS] = KnownClients()
+        asked, _ = every.ask(school="", state="a\nb")
+        page = browser.get(asked)
+        check_page(page)
+        assert fields_of(page) == {"short_name": ""}
+        unknown = send(browser, f"/auth/authorize{action_of(page)}", short_name="nobody-here")
+        check_page(unknown, 404)
+        assert fields_of(unknown) == {"short_name": "nobody-here"}
+        typed = send(browser, f"/auth/authorize{action_of(page)}", short_name=f" {short} ")
+        check_page(typed)
+        person = entrance.person()
+        answer = signed_in(browser, f"/auth/authorize{action_of(typed)}", person)
+    assert answer.status_code == 303
+    assert parse_qs(urlsplit(answer.location).query)["state"] == ["a\nb"]
+
+
+def test_a_school_that_the_client_has_not_is_unknown(entrance, browser, app_of_people):
+    other = make_place(entrance.app, entrance.tenancy, "Not of this client")
+    pages = []
+    for school in (str(other.id), "nobody-here", "x" * 300, "\0", "ö'\"><script>"):
+        page = browser.get(app_of_people.ask(school=school)[0])
+        check_page(page, 404)
+        pages.append(text_of(page).replace(html.escape(school), ""))
+        assert "Not of this client" not in text_of(page)
+    for _ in range(55):
+        check_page(browser.get(app_of_people.ask(school="nobody-here")[0]), 404)
+    page = browser.get(app_of_people.ask(school="nobody-here")[0])
+    check_page(page, 429)
+    assert int(page.headers["Retry-After"]) > 0
+    check_page(browser.get(app_of_people.ask()[0]))
+
+
+def test_a_password_that_was_given_is_changed_on_the_way(entrance, browser, app_of_people):
+    entrance.admin.ok(entrance.admin.patch("/settings", {"must_change_password": True}))
+    try:
+        person, other = entrance.person(), entrance.person()
+        address, verifier = app_of_people.ask(state="s")
+        page = signed_in(browser, address, person)
+        check_page(page)
+        fields = fields_of(page)
+        assert set(fields) == {"step", "username", "new_password", "again"}
+        step = {"step": fields["step"], "username": person.username}
+
+        def choose(new, again=None, **others):
+            return send(browser, address, **{**step, "new_password": new, "again": again or new, **others})
+
+        for new, again, words in (
+            ("", None, "Enter a new password."),
+            (NEW, "another one entirely", "The two are not the same."),
+            (person.password, None, "Must be another than the current one."),
+            ("a\0b", None, "characters"),
+        ):
+            page = choose(new, again)
+            text = check_page(page, 422)
+            assert words in text_of(page)
+            assert text.count('aria-invalid="true"') == 1
+            assert fields_of(page)["step"] == step["step"]
+        # It is of its user, school and client, and of nobody else.
+        elsewhere = entrance.client()
+        page = send(browser, elsewhere.ask()[0], **step, new_password=NEW, again=NEW)
+        check_page(page, 422)
+        assert "Sign in once more" in text_of(page)
+        for value in ("", "x", f"{step['step']}0"):
+            check_page(choose(NEW, step=value), 422)
+        assert entrance.with_token(step["step"]).get("/me").status_code == 401
+
+        answers = run_concurrently(
+            4,
+            lambda _: entrance.app.test_client().post(
+                address, data={**step, "new_password": NEW, "again": NEW}, headers=OWN
+            ),
+        )
+        assert sorted(answer.status_code for answer in answers) == [303, 422, 422, 422]
+        (answer,) = [one for one in answers if one.status_code == 303]
+        code = parse_qs(urlsplit(answer.location).query)["code"][0]
+        assert app_of_people.exchange(code, verifier).status_code == 200
+        check_page(choose("yet another password"), 422)
+        assert signed_in(browser, address, person, NEW).status_code == 303
+        assert "New password" in text_of(signed_in(browser, address, other))
+    finally:
+        entrance.admin.ok(entrance.admin.patch("/settings", {"must_change_password": False}))
+
+
+def test_what_the_policy_misses_stands_beside_the_field(enter):
+    strict = enter(password_policy="strict")
+    strict.admin.ok(strict.admin.patch("/settings", {"must_change_password": True}))
+    try:
+        person, client = strict.person(), strict.client()
+        browser, (address, _) = strict.app.test_client(), client.ask()
+        page = signed_in(browser, address, person)
+        assert "At least 10 characters" in text_of(page)
+        step = fields_of(page)["step"]
+        page = send(browser, address, step=step, new_password="short", again="short")
+        check_page(page, 422)
+        assert "Must have at least 10 characters." in text_of(page)
+    finally:
+        strict.admin.ok(strict.admin.patch("/settings", {"must_change_password": False}))
+
+
+def test_names_are_printed_as_text(entrance, browser):
+    client = entrance.client(name="<script>alert(1)</script>")
+    page = browser.get(client.ask(login_hint="</style><script>", school=str(entrance.place.id))[0])
+    check_page(page)
+    assert "<script>alert(1)</script>" in text_of(page)
+    assert entrance.place.name in text_of(page)
+
+
+@contextmanager
+def changed(entrance, **values):
+    row = update(schools).where(schools.c.id == entrance.place.id)
+    with entrance.tenancy.admin.begin() as connection:
+        before = connection.exec_driver_sql(
+            "SELECT status, revision FROM registry.schools WHERE id = %s", (entrance.place.id,)
+        ).one()
+        connection.execute(row.values(**values))
+    entrance.app.extensions[KNOWN_CLIENTS] = KnownClients()
+    try:
+        yield
+    finally:
+        with entrance.tenancy.admin.begin() as connection:
+            connection.execute(row.values(**before._mapping))
+        entrance.app.extensions[KNOWN_CLIENTS] = KnownClients()
+
+
+def test_a_school_that_is_not_open_has_a_page_and_comes_back_by_itself(
+    entrance, browser, app_of_people, person
+):
+    address, _ = app_of_people.ask()
+    for values, status, retry in (({"status": "suspended"}, 403, None), ({"revision": "t0001"}, 503, "30")):
+        with changed(entrance, **values):
+            for page in (browser.get(address), signed_in(browser, address, person)):
+                check_page(page, status)
+                assert page.headers.get("Retry-After") == retry
+            assert browser.get(f"/auth/{entrance.place.id}/logo").status_code == 404
+    assert signed_in(browser, address, person).status_code == 303
+
+
+def test_while_the_database_is_away_there_is_a_page(entrance, browser, app_of_people, person):
+    address, _ = app_of_people.ask()
+
+    def fail(*_):
+        raise psycopg2.OperationalError("connection refused: 10.0.0.1, role secret")
+
+    with entrance.app.app_context():
+        engine = db.engines["registry"]
+    event.listen(engine, "before_cursor_execute", fail)
+    try:
+        for page in (browser.get(address), signed_in(browser, address, person)):
+            text = check_page(page, 503)
+            assert int(page.headers["Retry-After"]) > 0
+            assert "refused" not in text
+    finally:
+        event.remove(engine, "before_cursor_execute", fail)
+    assert signed_in(browser, address, person).status_code == 303
+
+
+def test_those_who_sign_in_have_a_share_of_their_own(entrance, browser, app_of_people, person):
+    address, _ = app_of_people.ask()
+    shares = entrance.app.extensions["school-service"].shares
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shares, "patience", 0.01)
+        taken = [shares.of(("not signed in", entrance.place.id)) for _ in range(shares.limit)]
+        for turn in taken:
+            turn.__enter__()
+        try:
+            page = signed_in(browser, address, person)
+            check_page(page, 503)
+            assert int(page.headers["Retry-After"]) > 0
+            assert entrance.admin.get("/classrooms").status_code == 200
+            check_page(browser.get(address))
+        finally:
+            for turn in taken:
+                turn.__exit__()
+    assert signed_in(browser, address, person).status_code == 303
+
+
+def test_too_large_a_form_is_refused(browser, app_of_people):
+    address, _ = app_of_people.ask()
+    check_page(send(browser, address, username="a" * 65 * 1024, password="b"), 413)
+    check_page(browser.post(address, json={"username": "a"}, headers=OWN), 422)
+
+
+def test_no_log_has_a_query_or_a_code(enter):
+    chatty = enter(log_level="INFO")
+    person, client = chatty.person(), chatty.client()
+    stream, log = io.StringIO(), logging.getLogger()
+    handler, level = logging.StreamHandler(stream), log.level
+    handler.setFormatter(JsonFormatter())
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    try:
+        code, verifier = client.begin(person, state="5tate", login_hint="h1nt", nonce="n0nce")
+        chatty.app.test_client().get(client.ask(state="5tate", prompt="none")[0])
+        chatty.app.test_client().get(f"/auth/{chatty.place.id}/invitation/K7QM-4TZ9-XDR2")
+        chatty.app.test_client().get(f"/AUTH/{chatty.place.id}/Invitation/K7QM-4TZ9-XDR2")
+        client.exchange(code, verifier)
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
+    lines = stream.getvalue()
+    for secret in (code, verifier, "5tate", "h1nt", "n0nce", person.password, "K7QM", "code_challenge", "?"):
+        assert secret not in lines, secret
+    line = next(one for one in map(json.loads, lines.splitlines()) if one.get("status") == 303)
+    assert (line["path"], line["client"]) == ("/auth/authorize", client.id)
+    assert line["school"] == str(chatty.place.id)
+
+
+def test_scripts_of_other_origins_read_all_but_the_pages(enter):
+    open_to = enter(cors_origins=("https://app.example.com",))
+    browser, client = open_to.app.test_client(), open_to.client()
+    origin = {"Origin": "https://app.example.com"}
+    paths = (
+        client.ask()[0],
+        "/auth/invitation",
+        f"/auth/{open_to.place.id}/invitation/K7QM-4TZ9-XDR2",
+        "/auth/logout",
+    )
+    for path in paths:
+        assert "Access-Control-Allow-Origin" not in browser.get(path, headers=origin).headers
+    for path in ("/auth/.well-known/openid-configuration", f"/auth/{open_to.place.id}/logo", "/health"):
+        assert browser.get(path, headers=origin).headers["Access-Control-Allow-Origin"] == origin["Origin"]
+
+
+def test_without_public_url_there_are_no_pages(enter):
+    closed = enter(public_url=None).app.test_client()
+    for path in ("/auth/authorize", "/auth/invitation", "/auth/x/invitation/y", "/auth/x/logo"):
+        answer = closed.get(path)
+        assert (answer.status_code, answer.mimetype) == (404, "application/json"), path
+
+
+def test_the_logo_is_public_and_everything_else_is_one_404(entrance, browser):
+    picture = png()
+    answers = [browser.get(f"/auth/{school}/logo") for school in (entrance.place.id, "x", "x" * 36)]
+    unknown = "00000000-0000-4000-8000-000000000000"
+    answers.append(browser.get(f"/auth/{unknown}/logo"))
+    for answer in answers:
+        assert answer.status_code == 404
+        assert text_of(answer) == text_of(answers[0])
+    form = {"image": (io.BytesIO(picture), "logo.png")}
+    entrance.admin.ok(entrance.admin.request("PUT", "/letterhead/logo", data=form))
+    try:
+        answer = browser.get(f"/auth/{entrance.place.id}/logo")
+        assert (answer.status_code, answer.data, answer.mimetype) == (200, picture, "image/png")
+        assert answer.headers["Cache-Control"] == "public, max-age=3600"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    finally:
+        entrance.admin.ok(entrance.admin.delete("/letterhead/logo"))
+
+
+def test_a_page_is_one_message_and_its_form_one_more_than_signing_in_over_the_api(
+    entrance, browser, app_of_people, person, sent
+):
+    address, _ = app_of_people.ask()
+    send(browser, address, username=person.username, password=person.password)
+    entrance.app.extensions[KNOWN_CLIENTS] = KnownClients()
+    for path, most in ((address, 1), (address, 0)):
+        sent.clear()
+        check_page(browser.get(path))
+        assert len(sent) == most, sent
+    login = {"username": person.username, "password": person.password}
+    sent.clear()
+    assert entrance.admin.post("/users/login", login).status_code == 200
+    of_login = len(sent)
+    sent.clear()
+    assert signed_in(browser, address, person).status_code == 303
+    assert len(sent) <= of_login + 1, sent
+    assert sum("registry.clients" in one for one in sent) >= 1
+
+
+def test_the_document_has_the_way_in_where_people_sign_in(entrance, enter):
+    spec = entrance.document.spec
+    flow = spec["components"]["securitySchemes"]["oauth2"]["flows"]["authorizationCode"]
+    assert (flow["authorizationUrl"], flow["tokenUrl"]) == ("auth/authorize", "auth/oauth/token")
+    needs = [one["security"] for one in entrance.document.operations().values() if one.get("security")]
+    assert len(needs) > 100
+    assert all(one == [{"bearer": []}, {"oauth2": []}] for one in needs)
+    assert not any(path.startswith(("/auth/authorize", "/auth/invitation")) for path in spec["paths"])
+    closed = enter(public_url=None).document
+    assert "oauth2" not in closed.spec["components"]["securitySchemes"]
+    assert [{"bearer": []}] in [one["security"] for one in closed.operations().values()]
+
+
+def test_the_docs_page_is_led_back_to_under_its_policy(browser):
+    page = browser.get("/docs")
+    for name, kind in (("oauth2-redirect.html", "text/html"), ("oauth2-redirect.js", "text/javascript")):
+        answer = browser.get(f"/docs/{name}")
+        assert (answer.status_code, answer.mimetype) == (200, kind)
+        assert answer.headers["Content-Security-Policy"] == page.headers["Content-Security-Policy"]
+    assert browser.get("/docs/swagger-ui.css").status_code == 404

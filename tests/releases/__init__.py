@@ -1,0 +1,1 @@
+"""Updates from the release before, and back."""

@@ -1,0 +1,217 @@
+"""Several workers: none of their ends loses a request that it had not begun, and what is counted is the machine's."""
+
+import http.client
+import json
+import shutil
+import signal
+import subprocess
+import threading
+from collections import Counter
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+import urllib3
+from prometheus_client.parser import text_string_to_metric_families
+
+from school_service.config import Settings
+from school_service.serving.parts import Part
+from tests.cli.program import run, serving
+
+CLIENTS = 16
+
+
+@pytest.fixture(scope="module")
+def service(installed, folder):
+    """A service of two workers."""
+    with serving("--workers", "2", cwd=folder, settings={**installed, "METRICS_PORT": "0"}) as service:
+        yield service
+
+
+class Storm:
+    """Clients that send one request after the other, on connections that they keep as long as they may."""
+
+    def __init__(self, service, path="/health"):
+        self.outcomes = Counter()
+        self._address, self._path = urlsplit(service.base_url).netloc, path
+        self._ending = threading.Event()
+        self._counted = threading.Condition()
+        self._threads = [threading.Thread(target=self._run) for _ in range(CLIENTS)]
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        self.wait_for_more()
+        return self
+
+    def __exit__(self, *_):
+        self._ending.set()
+        for thread in self._threads:
+            thread.join()
+
+    def wait_for_more(self, requests=100):
+        """Wait until so many more have been answered."""
+        with self._counted:
+            until = self.outcomes[200] + requests
+            assert self._counted.wait_for(lambda: self.outcomes[200] >= until, 60)
+
+    def _run(self):
+        connection = None
+        while not self._ending.is_set():
+            connection = connection or http.client.HTTPConnection(self._address, timeout=60)
+            try:
+                connection.request("GET", self._path)
+                answer = connection.getresponse()
+                answer.read()
+                outcome, ends = answer.status, answer.getheader("Connection") == "close"
+            except ConnectionRefusedError:
+                outcome, ends = "refused", True
+                self._ending.wait(0.01)
+            except (OSError, http.client.HTTPException):
+                outcome, ends = "lost", True
+            with self._counted:
+                self.outcomes[outcome] += 1
+                self._counted.notify_all()
+            if ends:
+                connection.close()
+                connection = None
+        if connection is not None:
+            connection.close()
+
+
+def workers_of(service):
+    found = []
+    for child in psutil.Process(service.process.pid).children():
+        # One may end at this moment.
+        with suppress(psutil.Error):
+            if "--worker" in child.cmdline():
+                found.append(child)
+    return found
+
+
+def lines(service, message):
+    return [line for line in service.log if line["message"] == message]
+
+
+def metrics_of(service):
+    text = urllib3.request("GET", service.wait_for_log("serving metrics")["address"], timeout=30).data
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for metric in text_string_to_metric_families(text.decode())
+        for sample in metric.samples
+    }
+
+
+@pytest.mark.program
+def test_the_service_says_what_each_worker_has(service):
+    serving_line = service.wait_for_log("serving")
+
+    assert (serving_line["workers"], serving_line["threads_of_each"]) == (2, 4)
+    assert (serving_line["pool_size_of_each"], serving_line["school_requests_of_each"]) == (5, 2)
+    assert len(workers_of(service)) == 2
+
+
+@pytest.mark.program
+def test_wrong_secrets_are_counted_for_all_workers_together(service):
+    body = {"client_id": "nobody", "client_secret": "x", "audience": "school-service"}
+
+    answers = Counter(
+        service.request("POST", "/auth/oauth/token", body={**body, "grant_type": "client_credentials"}).status
+        for _ in range(16)
+    )
+
+    # Ten wrong ones in a minute, whichever worker they came to.
+    assert answers == {401: 10, 429: 6}
+
+
+@pytest.mark.program
+def test_a_client_that_is_revoked_is_let_in_by_no_worker(service, cli):
+    made = json.loads(
+        cli("clients", "create", "briefly", "--all-schools", "--all-permissions", "--json").stdout
+    )
+    school = json.loads(cli("tenants", "create", "Revoking College", "--json").stdout)["id"]
+    token = service.client_token(made["client_id"], made["client_secret"])
+
+    def statuses():
+        return {service.request("GET", "/classrooms", token=token, school=school).status for _ in range(8)}
+
+    assert statuses() == {200}
+    assert cli("clients", "revoke", "briefly").exit_code == 0
+    assert statuses() == {401}
+
+
+@pytest.mark.program
+def test_a_worker_that_is_killed_costs_the_requests_it_had_and_comes_back(service):
+    before = metrics_of(service)
+    victim = workers_of(service)[0]
+
+    with Storm(service) as storm:
+        victim.kill()
+        storm.wait_for_more()
+        service.wait_for(
+            lambda: len(lines(service, "worker serves")) == 3, "the worker that was started anew"
+        )
+        storm.wait_for_more()
+
+    assert storm.outcomes["lost"] <= CLIENTS
+    assert set(storm.outcomes) <= {200, "lost"}
+    ended = service.wait_for_log("a worker has ended, and is started anew")
+    assert (ended["pid"], ended["exit_code"]) == (victim.pid, -signal.SIGKILL)
+    after = metrics_of(service)
+    assert after["school_service_workers_died_total",] == 1
+    assert after["school_service_workers",] == after["school_service_workers_wanted",] == 2
+    if promtool := shutil.which("promtool"):
+        text = urllib3.request("GET", service.wait_for_log("serving metrics")["address"], timeout=30).data
+        done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    # What the dead worker had counted when it was asked is still counted.
+    of_token = ("school_service_request_seconds_count", "POST", "/auth/oauth/token", "401")
+    assert after[of_token] >= before[of_token] == 10
+    assert after["school_service_database_up",] == 1
+
+
+@pytest.mark.program
+def test_a_reload_loses_no_request_and_replaces_every_worker(service):
+    before = {worker.pid for worker in workers_of(service)}
+
+    with Storm(service) as storm:
+        service.process.send_signal(signal.SIGHUP)
+        service.wait_for_log("reloaded")
+        service.wait_for(
+            lambda: not before & {one.pid for one in workers_of(service)}, "the end of the old ones"
+        )
+        storm.wait_for_more()
+
+    assert set(storm.outcomes) == {200}
+    assert len(workers_of(service)) == 2
+
+
+@pytest.mark.program
+def test_the_end_loses_no_request(service):
+    """The last of this module: it ends the service."""
+    with Storm(service) as storm:
+        assert service.end() == 0
+
+    assert set(storm.outcomes) <= {200, "refused"}
+    assert len([line for line in lines(service, "stopping") if "worker" in line]) == 4
+
+
+@pytest.mark.program
+def test_what_keeps_a_worker_from_serving_is_said_once(installed, folder):
+    done = run(
+        "serve", "--workers", "2", "--port", "0", cwd=folder, settings={**installed, "SERVING_LOGINS": "3"}
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.count("Error: SERVING_LOGINS is 3") == 1
+
+
+def test_settings_are_divided_and_rounded_up(installed):
+    def part(workers, threads=None, **given):
+        environment = {**installed, **given}
+        return Part.of(Settings.load(environment), environment, workers, threads)
+
+    assert part(2) == Part(threads=4, pool_size=5, school_requests=2, school_waiting=50)
+    assert part(8) == Part(threads=4, pool_size=5, school_requests=2, school_waiting=13)
+    assert part(3, 10, POOL_SIZE="10", SCHOOL_REQUESTS="2") == Part(4, 4, 1, 34)
