@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
@@ -58,8 +58,7 @@ class School:
         self._id, self._schema = made.id, made.schema
         with tenancy.admin.connect() as connection:
             admin = connection.exec_driver_sql(f"SELECT id FROM {made.schema}.users").scalar_one()
-        token = issue_user_token(app.extensions["school-service"].verifier.key, admin, made.id, 1)
-        self._headers = {"Authorization": f"Bearer {token['access_token']}", "X-SCHOOL-ID": str(made.id)}
+        self._headers = self._signed_in(admin)
         self._client: FlaskClient = app.test_client()
         with in_transaction(SchoolBinding(self._id)):
             self._room = create_classroom(name="JSS 1", level="Junior Secondary").id
@@ -157,6 +156,11 @@ class School:
         """GET, and fail on anything but 200."""
         return self._answer(self._client.get(path, headers=self._headers))
 
+    def reader(self, user: UUID) -> Callable[[str], bytes]:
+        """Let another user of the school sign in; answers `get` of theirs."""
+        headers = self._signed_in(user)
+        return lambda path: self._answer(self._client.get(path, headers=headers))
+
     def post(self, path: str, body: dict[str, Any]) -> Any:
         """POST JSON, and fail on anything but 200."""
         answer = self._client.post(path, json=body, headers=self._headers)
@@ -180,6 +184,11 @@ class School:
             path, method=method, headers=self._headers, data=body, content_type=media_type
         )
         return self._app.json.loads(self._answer(answer))
+
+    def _signed_in(self, user: UUID) -> dict[str, str]:
+        key = self._app.extensions["school-service"].verifier.key
+        token = issue_user_token(key, user, self._id, 1)["access_token"]
+        return {"Authorization": f"Bearer {token}", "X-SCHOOL-ID": str(self._id)}
 
     @staticmethod
     def _answer(response: Any) -> bytes:

@@ -167,10 +167,11 @@ def server(pytestconfig: pytest.Config) -> URL:
 
 @dataclass(frozen=True)
 class Way:
-    """How the application reaches its schools: over how many logins, and whether through PgBouncer."""
+    """How the application reaches its schools: over how many logins, through PgBouncer or not, by roles or not."""
 
     logins: int = 1
     pgbouncer: bool = False
+    roles: bool = True
 
     @contextmanager
     def reach(self, serving: URL) -> Iterator[URL]:
@@ -192,6 +193,7 @@ def settings(server: URL, request: pytest.FixtureRequest) -> Iterator[Settings]:
             {
                 **addresses(admin, address),
                 "SERVING_LOGINS": str(way.logins),
+                "TENANT_ROLES": "on" if way.roles else "off",
                 "SIGNING_KEY": SigningKey.generate().to_pem(),
                 # Tests send many requests of one school at once, and no dispatcher lets them queue.
                 "SCHOOL_REQUESTS": "20",

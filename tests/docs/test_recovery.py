@@ -32,7 +32,7 @@ BLOCKS = {
     if (name := block.partition("\n")[0].removeprefix("# ")) and block.startswith("# ")
 }
 
-pytestmark = [pytest.mark.program, on_postgresql_alone]
+pytestmark = [pytest.mark.release, pytest.mark.program, on_postgresql_alone]
 
 # In place of the page's first block: another place, and no systemd. `cluster` names the one that is worked on.
 PREAMBLE = """

@@ -16,8 +16,8 @@ LISTS = (
     *("/nationalities", "/states", "/lgas"),
 )
 PAGED = ("/users", "/students", "/cohort-subjects", "/gradebooks", "/publications", "/promotions", "/audit")
-EVERY = 8
-"""Of the records that are read one by one, every eighth: the lists have all of them."""
+EVERY = 16
+"""Of the records that are read one by one, every sixteenth: the lists have all of them."""
 
 
 class Reader:

@@ -29,7 +29,7 @@ from tests.postgres import test_database as new_database
 from tests.releases.records import Reader, differences
 from tests.tenants.installations import execute
 
-pytestmark = [pytest.mark.program, on_postgresql_alone]
+pytestmark = [pytest.mark.release, pytest.mark.program, on_postgresql_alone]
 
 PASSWORD = "kola nut, harmattan, river"
 PAUSE = 0.02  # seconds between the requests of a client

@@ -38,8 +38,6 @@ def test_a_read_model_with_a_reach_reads_the_callers_relations(name):
 
     assert "caller" not in whole
     assert "caller" in narrowed
-    for letter in RELATIONS:
-        template.within(Reach(letter)).statement(unwrapped)
 
 
 def test_scopes_are_of_tables():

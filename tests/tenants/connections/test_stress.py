@@ -28,7 +28,7 @@ from tests.tenants.installations import routed_sessions, working
 THREADS = 32
 SCHOOLS = 20
 # Requests of each thread, 20,160 of all of them together.
-REQUESTS = {1: 250, 8: 280}  # by size of the pool
+REQUESTS = {1: 125, 8: 140}  # by size of the pool
 OVER_HTTP = 100
 PATIENCE = 20  # times that a request is sent until it gets a connection
 

@@ -111,12 +111,16 @@ def test_creating_is_one_message_and_a_look_at_the_result(tenancy):
 # All or nothing.
 
 
-def test_a_fault_after_any_statement_leaves_nothing_behind(tenancy):
+def test_a_fault_after_a_statement_leaves_nothing_behind(tenancy):
     school_id = uuid4()
     rows = list(tenancy.seed(ADMINISTRATOR))
     with tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         statements = creation_statements(tenancy, connection, school_id=school_id, name="x", rows=rows)
-        for place in range(1, len(statements) + 1):
+        # Of each kind of statement the first and the last one, and every eighth.
+        kinds = [tuple(each.split()[:2]) for each in statements]
+        last = {kind: place for place, kind in enumerate(kinds, 1)}
+        first = {kind: place for place, kind in reversed([*enumerate(kinds, 1)])}
+        for place in sorted({*first.values(), *last.values(), *range(8, len(statements) + 1, 8)}):
             faulty = [*statements[:place], "SELECT 1/0", *statements[place:]]
             with pytest.raises(DBAPIError, match="division by zero"):
                 execute_script(connection, ";\n".join(faulty))

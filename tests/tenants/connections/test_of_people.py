@@ -1,0 +1,88 @@
+"""Requests of people, through PgBouncer and without roles: who signs in, who is a teacher, and a register."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from school_service.app import create_app
+from tests.client import Document
+from tests.conftest import Way, dispose, make_place
+from tests.factories import UNKNOWN_ID, Factory
+from tests.features.attendance.classes import Kept
+from tests.features.reach.conftest import Own, ids, said
+from tests.features.sign_in.conftest import PUBLIC_URL, Entrance
+from tests.features.sign_in.test_grants import works
+from tests.postgres import with_one_server
+
+WAYS = [
+    pytest.param(Way(logins=2, pgbouncer=True), id="pgbouncer", marks=with_one_server),
+    pytest.param(Way(roles=False), id="no roles"),
+]
+
+
+@pytest.fixture(scope="module")
+def entrance(settings, tenancy):
+    app = create_app(replace(settings, public_url=PUBLIC_URL))
+    yield Entrance(app, Document(app), tenancy, make_place(app, tenancy, "Ìjọba College"))
+    dispose(app)
+
+
+@pytest.fixture(scope="module")
+def kept(entrance):
+    """An arm of three students, in a school whose requests commit."""
+    return Kept(entrance.make)
+
+
+@pytest.fixture(scope="module")
+def elsewhere(entrance, tenancy):
+    """Another school, which has an arm of its own."""
+    place = make_place(entrance.app, tenancy, "Mayflower School, Ikenne")
+    return Kept(Factory(entrance.admin.using(token=place.admin_token, school=place.id)), students=1)
+
+
+def test_a_session_that_ends_ends_its_tokens(entrance):
+    person, client = entrance.person("read:classrooms"), entrance.client()
+    one, other = (client.sign_in(person)["access_token"] for _ in range(2))
+    assert works(entrance, one)
+
+    assert client.revoke(one, token_type_hint="access_token").status_code == 200
+
+    assert not works(entrance, one)
+    assert works(entrance, other)
+
+
+def test_a_teacher_reads_and_writes_what_is_theirs(kept, elsewhere):
+    make = kept.make
+    subject, hidden = make.cohort_subject(kept.cohort), make.cohort_subject(kept.cohort)
+    mine, theirs = (make.assessment(one, kept.term) for one in (subject, hidden))
+    teacher = Own(make).subject_teacher(subject, kept.batch)
+
+    def enter(assessment):
+        body = {"score": 12.5, "student": kept.students["R/1"], "batch": kept.batch}
+        return teacher.post("/gradebooks", {**body, "assessment": assessment})
+
+    for _ in range(2):
+        # Another school is served in between, on the same connections.
+        assert len(ids(elsewhere.api, "/students")) == 1
+        assert ids(teacher, "/students") == {*kept.students.values()}
+    entry = teacher.ok(enter(mine["id"]))
+
+    assert said(enter(theirs["id"])) == said(enter(UNKNOWN_ID))
+    assert ids(teacher, "/gradebooks") == {entry["id"]}
+    assert ids(elsewhere.api, "/gradebooks") == set()
+
+
+def test_a_register_is_marked_by_the_arms_form_teacher(kept, elsewhere):
+    teacher = Own(kept.make).form_teacher(kept.batch)
+
+    register = teacher.ok(kept.put(api=teacher, codes={"R/2": "A"}, default="P", submit=True))
+
+    assert kept.codes(register) == {"R/1": "P", "R/2": "A", "R/3": "P"}
+    assert kept.get(api=teacher).get_json() == register
+    unknown, other = (
+        kept.put(api=teacher, batch=batch, default="P") for batch in (UNKNOWN_ID, elsewhere.batch)
+    )
+    assert said(other) == said(unknown)
+    assert elsewhere.get().get_json()["id"] is None
