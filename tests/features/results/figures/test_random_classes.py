@@ -18,7 +18,7 @@ from tenants.connections.binding import SchoolBinding
 from tests.features.results.figures.classes import RandomClass, Store
 from tests.features.results.figures.oracle import TERMS, term_results
 
-CLASSES = 200
+CLASSES = 250
 MOST_STUDENTS = 45
 # How often results are what the test is about: a rule that no class comes near is not tested.
 SEEN_AT_LEAST = {
