@@ -266,8 +266,6 @@ class SharedRows:
     def __init__(self, tenancy: Tenancy) -> None:
         self._tenancy = tenancy
         self._at_first: dict[str, dict[str, Any]] = {}
-        self.modules = 0
-        """How many modules have left them as they were."""
 
     def watch(self, place: Place) -> Place:
         """Remember a school's rows."""
@@ -284,13 +282,6 @@ class SharedRows:
                 found[schema] = {name: rows for name, rows in after.items() if rows != before[name]}
         return found
 
-    def tidy_up(self) -> None:
-        """Take away the rows of transactions that were undone: each scan would read them, as nothing else does it."""
-        with self._tenancy.admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            for schema, tables in self._at_first.items():
-                named = ", ".join(f'"{schema}".{table}' for table in tables)
-                connection.exec_driver_sql(f"VACUUM {named}")
-
     def _rows(self, schema: str) -> dict[str, Any]:
         """Count a school's rows by table, with a sum of what is in them."""
         with self._tenancy.admin.connect() as connection:
@@ -304,7 +295,6 @@ class SharedRows:
 
 
 SHARED = pytest.StashKey[SharedRows]()
-TIDIED_AFTER = 15  # modules
 
 
 @pytest.fixture(scope="session")
@@ -320,11 +310,7 @@ def _nothing_is_left_behind(pytestconfig: pytest.Config) -> Iterator[None]:
     """See that a module leaves the schools that all tests share as they were."""
     yield
     if SHARED in pytestconfig.stash:
-        shared = pytestconfig.stash[SHARED]
-        assert shared.differing() == {}
-        shared.modules += 1
-        if shared.modules % TIDIED_AFTER == 0:
-            shared.tidy_up()
+        assert pytestconfig.stash[SHARED].differing() == {}
 
 
 @pytest.fixture(scope="session")

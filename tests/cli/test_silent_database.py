@@ -43,6 +43,7 @@ def stopped(folder):
             process.send_signal(signal.SIGCONT)
 
 
+@pytest.mark.release
 def test_requests_end_while_postgresql_hangs_and_all_recovers(cwd):
     settings = {"SIGNING_KEY": SigningKey.generate().to_pem(), "STATEMENT_TIMEOUT": str(STATEMENT_TIMEOUT)}
     assert run("tenants", "init", cwd=cwd, settings=settings).returncode == 0

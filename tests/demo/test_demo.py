@@ -334,6 +334,7 @@ def json_texts(value):
             yield from json_texts(member)
 
 
+@pytest.mark.release
 def test_must_hold_13_a_demo_is_exported_as_the_standard_says(used_cwd):
     school = next(iter(read_details(used_cwd)["schools"]))["id"]
 
@@ -512,6 +513,7 @@ def a_school_is_there(folder):
         return False
 
 
+@pytest.mark.release
 def test_a_first_start_that_was_killed_is_completed_by_the_second(cwd):
     kill_when(cwd, ("demo", "--port", "0"), a_school_is_there)
     assert not (cwd / "school-data" / "demo.json").exists()
@@ -701,6 +703,7 @@ def closed(cwd):
             shutil.rmtree(link.readlink().parent)
 
 
+@pytest.mark.release
 @root_only
 def test_root_in_a_closed_folder_has_its_database_elsewhere_and_nothing_is_opened(closed):
     made = run("tenants", "init", "--data-dir", "open/data", cwd=closed)
@@ -762,6 +765,7 @@ def test_root_opens_no_folder_of_an_ordinary_user(as_nobody):
     assert (mode_of(cwd), mode_of(cwd / "school-data")) == (0o700, 0o700)
 
 
+@pytest.mark.release
 @root_only
 def test_programs_that_root_alone_can_run_are_copied_and_nothing_of_the_package_is_opened(cwd):
     package = next(iter(wheel_programs().values())).parents[1]

@@ -141,6 +141,7 @@ def test_a_client_that_is_revoked_is_let_in_by_no_worker(service, cli):
     assert statuses() == {401}
 
 
+@pytest.mark.release
 @pytest.mark.program
 def test_a_worker_that_is_killed_costs_the_requests_it_had_and_comes_back(service):
     before = metrics_of(service)
@@ -171,6 +172,7 @@ def test_a_worker_that_is_killed_costs_the_requests_it_had_and_comes_back(servic
     assert after["school_service_database_up",] == 1
 
 
+@pytest.mark.release
 @pytest.mark.program
 def test_a_reload_loses_no_request_and_replaces_every_worker(service):
     before = {worker.pid for worker in workers_of(service)}

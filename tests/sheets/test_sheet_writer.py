@@ -360,6 +360,7 @@ def test_rules_are_written_with_their_own_numbers_whatever_was_written_before():
         assert found.error == f"Type a number from 0.00 to {maximum}."
 
 
+@pytest.mark.release
 def test_the_cache_of_frames_is_bounded_by_bytes():
     def layouts(number):
         styles = tuple(styled_alike(CellStyle(f"0.{'0' * number}", size=size)) for size in range(1, 500))

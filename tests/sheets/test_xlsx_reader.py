@@ -455,6 +455,7 @@ print(json.dumps(messages))
 """
 
 
+@pytest.mark.release
 @pytest.mark.program
 def test_no_workbook_makes_the_reader_take_200_megabytes(tmp_path):
     """The reader runs in a process that can't get more memory: beyond it, it would end with a MemoryError."""

@@ -695,6 +695,7 @@ SELECT md5('g' || n)::uuid, '{assessment}', md5('s' || n)::uuid, '{cohort}', n %
 """
 
 
+@pytest.mark.release
 @pytest.mark.skipif(not PROCESS.exists(), reason="There is no /proc to read the memory of a process from.")
 def test_memory_does_not_grow_with_the_school(api, make, taught):
     school = UUID(str(api.school))

@@ -6,6 +6,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
+import pytest
 from sqlalchemy import select
 
 from school_service.auth.login_throttle import limiter
@@ -279,6 +280,7 @@ class History:
         return "REPLACED", now.at, False
 
 
+@pytest.mark.release
 def test_every_paper_ever_printed_verifies_as_a_model_says(api, make, place):
     anyone = api.using(token=None, school=None)
     random = Random(SEED)
