@@ -317,34 +317,30 @@ def _erase_account(user: User, pseudonym: str, principal: Principal, *together: 
         require_administrator("Erasing this person")
 
 
-@statement
-def _take_roles(user_id: UUID) -> Any:
-    return delete(UserRole).where(UserRole.user_id == user_id)
+def _deleting_of_user(model: type[Any]) -> Any:
+    """Make the statement that deletes a user's rows of a model, by the user's id."""
+
+    @statement
+    def deleting(user_id: UUID) -> Any:
+        return delete(model).where(model.user_id == user_id)
+
+    return deleting
 
 
-@statement
-def _delete_sessions(user_id: UUID) -> Any:
-    return delete(UserSession).where(UserSession.user_id == user_id)
+def _renaming_maker(model: type[Any]) -> Any:
+    """Make the statement that replaces the name of whoever made rows of a model, by their id, by another."""
+
+    @statement
+    def renaming(actor: str, name: str) -> Any:
+        return update(model).where(model.created_by == actor).values(created_by_name=name)
+
+    return renaming
 
 
-@statement
-def _delete_identities(user_id: UUID) -> Any:
-    return delete(UserIdentity).where(UserIdentity.user_id == user_id)
-
-
-@statement
-def _delete_invitation(user_id: UUID) -> Any:
-    return delete(Invitation).where(Invitation.user_id == user_id)
-
-
-@statement
-def _rename_linker(actor: str, name: str) -> Any:
-    return update(UserIdentity).where(UserIdentity.created_by == actor).values(created_by_name=name)
-
-
-@statement
-def _rename_inviter(actor: str, name: str) -> Any:
-    return update(Invitation).where(Invitation.created_by == actor).values(created_by_name=name)
+_take_roles, _delete_sessions, _delete_identities, _delete_invitation = map(
+    _deleting_of_user, (UserRole, UserSession, UserIdentity, Invitation)
+)
+_rename_linker, _rename_inviter = map(_renaming_maker, (UserIdentity, Invitation))
 
 
 @statement
