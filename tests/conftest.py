@@ -37,10 +37,10 @@ from tenants.registry.installation import install
 from tenants.registry.schools import School, schema_name
 from tenants.tenancy import Administrator, Tenancy
 from tests.client import ApiClient, Document
-from tests.committed_rows import CommittedRows
 from tests.factories import Factory
+from tests.lent_schools import Lender
 from tests.pgbouncer import pgbouncer
-from tests.postgres import NoServer, addresses, at_schools, on_citus, test_database, test_server
+from tests.postgres import NoServer, addresses, at_schools, test_database, test_server
 from tests.savepoint_engine import CountingCursor, savepoint_engine, uncommitted
 
 PASSWORD = "correct horse battery staple"
@@ -416,25 +416,15 @@ def messages(rehearsed: Flask) -> Callable[[], AbstractContextManager[list[str]]
 
 
 @pytest.fixture(scope="session")
-def committed_places() -> list[tuple[Place, CommittedRows]]:
-    """The schools of `committing`, of which the last has been used by the test before."""
-    return []
+def committed_places(app: Flask, tenancy: Tenancy) -> Lender[Place]:
+    """Lends the school of `committing`."""
+    return Lender(tenancy, lambda: make_place(app, tenancy, "Mayflower School, Ikenne"))
 
 
 @pytest.fixture
-def committing(
-    app: Flask, tenancy: Tenancy, document: Document, committed_places: list[tuple[Place, CommittedRows]]
-) -> Factory:
-    """Makes records of a school of its own, committed; each thread needs its own client, `api.using()`.
-
-    The school has the rows of a new one, and nobody else is at work in it.
-    """
-    if on_citus() or not committed_places or not committed_places[-1][1].restore():
-        place = make_place(app, tenancy, "Mayflower School, Ikenne")
-        if not on_citus():
-            committed_places.append((place, CommittedRows(tenancy, place.id)))
-    else:
-        place = committed_places[-1][0]
+def committing(app: Flask, document: Document, committed_places: Lender[Place]) -> Factory:
+    """Makes records of a school of its own, committed; each thread needs its own client, `api.using()`."""
+    place = committed_places.lend()
     with app.app_context():
         limiter.limiter.storage.reset()
     return Factory(ApiClient(app, document, place.admin_token, place.id))
