@@ -38,6 +38,7 @@ from tenants.registry.schools import School, schema_name
 from tenants.tenancy import Administrator, Tenancy
 from tests.client import ApiClient, Document
 from tests.factories import Factory
+from tests.lent_schools import Lender
 from tests.pgbouncer import pgbouncer
 from tests.postgres import NoServer, addresses, at_schools, test_database, test_server
 from tests.savepoint_engine import CountingCursor, savepoint_engine, uncommitted
@@ -414,10 +415,18 @@ def messages(rehearsed: Flask) -> Callable[[], AbstractContextManager[list[str]]
     return counting
 
 
+@pytest.fixture(scope="session")
+def committed_places(app: Flask, tenancy: Tenancy) -> Lender[Place]:
+    """Lends the school of `committing`."""
+    return Lender(tenancy, lambda: make_place(app, tenancy, "Mayflower School, Ikenne"))
+
+
 @pytest.fixture
-def committing(app: Flask, tenancy: Tenancy, document: Document) -> Factory:
+def committing(app: Flask, document: Document, committed_places: Lender[Place]) -> Factory:
     """Makes records of a school of its own, committed; each thread needs its own client, `api.using()`."""
-    place = make_place(app, tenancy, "Mayflower School, Ikenne")
+    place = committed_places.lend()
+    with app.app_context():
+        limiter.limiter.storage.reset()
     return Factory(ApiClient(app, document, place.admin_token, place.id))
 
 

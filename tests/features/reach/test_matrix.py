@@ -8,7 +8,7 @@ reach is answered as an id that is of no record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
 from io import BytesIO
@@ -23,6 +23,7 @@ from tests.factories import UNKNOWN_ID, Factory
 from tests.features.reach.conftest import OF_TEACHERS, Own, this_session
 from tests.features.sign_in.rows import store_identity, store_session, store_ways_in
 from tests.features.test_access_matrix import documented_operations
+from tests.savepoint_engine import uncommitted
 
 REFUSED = {
     "DELETE /invitations/{id}",
@@ -768,9 +769,8 @@ def test_every_operation_says_what_own_means():
     assert documented == expected
 
 
-@pytest.fixture
-def places(make: Factory) -> dict[str, Place]:
-    """An arm, another of the same cohort, and one of a session that ended long ago; all of one base subject."""
+def make_places(make: Factory) -> dict[str, Place]:
+    """Make an arm, another of the same cohort, and one of a session that ended long ago; all of one base subject."""
     _school.append(make.api.school)
     make.api.ok(make.api.patch("/attendance-settings", {"weekdays": [*range(1, 8)], "lock_after": None}))
     now, before = (
@@ -842,13 +842,30 @@ def with_publications(make: Factory, places: dict[str, Place]) -> dict[str, Plac
     return found
 
 
-def callers(own: Own, place: Place, *, every_arm: bool) -> Iterator[tuple[str, ApiClient]]:
+EVERY_ARM = "T of every arm"
+
+
+def callers(own: Own, place: Place) -> dict[str, ApiClient]:
     """Make a caller of each relation to a place, all of whose permissions are OWN; and one of none, `-`."""
-    yield "T", own.subject_teacher({"id": place.subject}, None if every_arm else place.batch)
-    yield "F", own.form_teacher(place.batch)
-    yield "S", own.student(place.student, *OF_TEACHERS)
-    yield "G", own.guardian(place.guardian, *OF_TEACHERS)
-    yield "-", own.teacher()[1]
+    return {
+        "T": own.subject_teacher({"id": place.subject}, place.batch),
+        EVERY_ARM: own.subject_teacher({"id": place.subject}, None),
+        "F": own.form_teacher(place.batch),
+        "S": own.student(place.student, *OF_TEACHERS),
+        "G": own.guardian(place.guardian, *OF_TEACHERS),
+        "-": own.teacher()[1],
+    }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def scene(prepared: Callable[..., Any]) -> tuple[dict[str, Place], dict[str, ApiClient]]:
+    """The places, and the callers by their relations to the own one."""
+
+    def build(make: Factory) -> tuple[dict[str, Place], dict[str, ApiClient]]:
+        places = make_places(make)
+        return places, callers(Own(make), places["own"])
+
+    return prepared(build)
 
 
 def answer(client: ApiClient, operation: str, case: Case, place: Place) -> tuple[int, str]:
@@ -879,7 +896,8 @@ def _together(operations: Iterable[str]) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize("operations", _together(CASES).values(), ids=_together(CASES))
-def test_what_is_in_reach_and_what_is_not(operations, make, own, places, subtests):
+def test_what_is_in_reach_and_what_is_not(operations, make, scene, uncommitted_engine, subtests):
+    places, asking = scene
     if any(case.published for operation in operations for case in CASES[operation]):
         places = with_publications(make, places)
     here = places["own"]
@@ -889,19 +907,17 @@ def test_what_is_in_reach_and_what_is_not(operations, make, own, places, subtest
         if name != "own"
         for student in (place.student, place.newcomer, place.absent, place.number)
     }
-    cases = [(operation, case) for operation in operations for case in CASES[operation]]
-    every_arm = any(case.every_arm for _, case in cases)
-    asking = [] if len(operations) == 1 else list(callers(own, here, every_arm=every_arm))
-    of_an_arm = own.subject_teacher({"id": here.subject}, here.batch)
-    for operation, case in cases:
+    for operation, case in ((name, case) for name in operations for case in CASES[name]):
         with subtests.test(operation):
-            # What writes is sent once by a caller, who may not be able to do it again.
-            for relation, client in asking or callers(own, here, every_arm=case.every_arm):
+            for relation in (EVERY_ARM if case.every_arm else "T", "F", "S", "G", "-"):
                 if relation in case.apart:
                     continue
-                reaches = relation in (case.relations if case.by is None else case.by)
-                assert_reach(client, operation, case, places, reaches)
-            _, text = answer(of_an_arm, operation, case, here)
+                reaches = relation[0] in (case.relations if case.by is None else case.by)
+                # For each as if nobody had asked before.
+                with uncommitted(uncommitted_engine):
+                    assert_reach(asking[relation], operation, case, places, reaches)
+            with uncommitted(uncommitted_engine):
+                _, text = answer(asking["T"], operation, case, here)
             assert not [student for student in others if student in text]
 
 

@@ -26,9 +26,7 @@ from school_service.features.reach.scopes import _EVERYBODYS
 from tests.client import ApiClient
 from tests.factories import Factory
 from tests.features.reach.conftest import OF_TEACHERS, Own
-from tests.features.reach.test_matrix import CASES, Case, Place, answer, places, with_publications
-
-__all__ = ["places"]
+from tests.features.reach.test_matrix import CASES, Case, Place, answer, make_places, with_publications
 
 Request = Callable[[], tuple[int, str]]
 
@@ -159,7 +157,8 @@ ITSELF = {"school_service.features.me.reads.me"}
 """What is of the caller by whatever text: `/me` tells the relations of whoever asks, which test_me has."""
 
 
-def test_each_is_missed_when_it_is_taken_out(make: Factory, own: Own, places: dict[str, Place], taken: Taken):
+def test_each_is_missed_when_it_is_taken_out(make: Factory, own: Own, taken: Taken):
+    places = make_places(make)
     here = places["own"]
     clients = {
         "T": own.subject_teacher({"id": here.subject}, here.batch),

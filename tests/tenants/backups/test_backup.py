@@ -38,6 +38,7 @@ from tests.cli.program import wait_for
 from tests.client import ApiClient
 from tests.conftest import PASSWORD
 from tests.factories import Factory
+from tests.lent_schools import Lender
 from tests.postgres import on_citus
 from tests.tenants.catalogue import drift, read_catalogue
 from tests.tenants.installations import ADMINISTRATOR, execute, installation
@@ -46,10 +47,18 @@ from tests.tenants.provisioning.test_create import traces, users_seen
 from tests.threads import run_concurrently
 
 
+@pytest.fixture(scope="module")
+def schools(tenancy):
+    """Lends a school."""
+    return Lender(
+        tenancy, lambda: create_school(tenancy, name="Queen's College, Yaba", administrator=ADMINISTRATOR)
+    )
+
+
 @pytest.fixture
-def school(tenancy):
+def school(schools):
     """A school."""
-    return create_school(tenancy, name="Queen's College, Yaba", administrator=ADMINISTRATOR)
+    return schools.lend()
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from tenants.backups.restore import restore
 from tenants.exceptions import BackupRefused
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
+from tests.lent_schools import Lender
 from tests.tenants.backups.test_backup import contents, flipped, places_in, rewrite, without_log
 from tests.tenants.installations import ADMINISTRATOR
 from tests.tenants.provisioning.test_create import traces
@@ -29,10 +30,16 @@ from tests.tenants.provisioning.test_create import traces
 SECRET = "Queen's College, Yaba"
 
 
+@pytest.fixture(scope="module")
+def schools(tenancy):
+    """Lends a school."""
+    return Lender(tenancy, lambda: create_school(tenancy, name=SECRET, administrator=ADMINISTRATOR))
+
+
 @pytest.fixture
-def school(tenancy):
+def school(schools):
     """A school."""
-    return create_school(tenancy, name=SECRET, administrator=ADMINISTRATOR)
+    return schools.lend()
 
 
 @pytest.fixture
