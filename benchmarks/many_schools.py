@@ -1,12 +1,13 @@
 """What it costs that requests come from many schools, by how many of them a connection may have been in.
 
-    python -m benchmarks.many_schools [--schools 1000] [--rounds 3] [--seconds 4] [--limits 150 400 1000]
+    python -m benchmarks.many_schools [--schools 1000] [--rounds 3] [--seconds 4] [--limits 100 200 1000]
 
-Starts a PostgreSQL of its own from the wheel, creates the schools, and serves them as `serve` does, once for each limit
-(SCHOOLS_PER_CONNECTION). `wrk` (Debian's package) asks for the classrooms of schools drawn at random from all of them
-and from ten, in turn, round after round. Prints for each limit the requests per second of either,
-their ratio, the most private memory that a backend of its pool had (Linux alone), and how many backends a second were
-replaced meanwhile.
+Starts a PostgreSQL of its own from the wheel, creates the schools, all with the same records, and serves them as
+`serve` does, once for each limit (SCHOOLS_PER_CONNECTION). `wrk` (Debian's package) asks for the classrooms and for a
+score sheet of schools drawn at random from all of them and from ten, in turn, round after round. Prints for each limit
+the requests per second of either, their ratio, the most private memory that all backends of the service had together
+and that one of them had (Linux alone), how many backends a second were replaced meanwhile, and the processor time of a
+request: that of the service, and that of PostgreSQL. With `--folder` the schools stay there, and are found again.
 """
 
 from __future__ import annotations
@@ -17,61 +18,101 @@ import shutil
 import statistics
 import subprocess
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import psutil
 from sqlalchemy import text
 
+from benchmarks import read_floor
 from benchmarks.entering import private_memory
 from benchmarks.installation import Installation, installation
 from benchmarks.throughput import Caller, drive, fetch
 from school_service.app import create_app
 from school_service.auth.tokens import issue_user_token
+from school_service.core.database import db
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school
+from tenants.registry.schools import School, list_schools
 from tenants.tenancy import Administrator, Tenancy
 
 FEW = 10
 CLIENTS = 16
 PORT = 18321
-PATH = "/classrooms"
-ROOMS = 40
 
 
-def make_schools(here: Installation, number: int) -> list[Caller]:
-    """Create schools with classrooms, and a token for the administrator of each."""
-    app, tenancy, callers = create_app(here.settings), here.tenancy, []
+@dataclass(frozen=True)
+class Callers:
+    """The administrators of all schools, and what they ask for."""
+
+    callers: list[Caller]
+    paths: tuple[str, ...]
+
+
+def make_schools(here: Installation, number: int) -> Callers:
+    """Create schools with the records of one, and a token for the administrator of each; find those that are there."""
+    app, tenancy = create_app(here.settings), here.tenancy
     key = app.extensions["school-service"].verifier.key
-    for count in range(number):
-        school = create_school(
-            tenancy, name=f"School {count}", administrator=Administrator("admin", "a password")
-        )
-        with tenancy.admin.begin() as connection:
+    rows = list(tenancy.seed(Administrator("admin", "a password")))
+    # One hash of the password, and one administrator, for all.
+    alike = replace(tenancy, seed=lambda _administrator: rows)
+    with tenancy.admin.connect() as connection:
+        found = list_schools(connection)
+    if not found:
+        first = create_school(alike, name="School 0", administrator=Administrator("admin", ""))
+        with app.app_context(), in_transaction(SchoolBinding(first.id)):
+            (here.folder / "scoresheet").write_text(read_floor.fill())
+        found = [first, *(copy_school(alike, first, name=f"School {n}") for n in range(1, number))]
+    with tenancy.admin.connect() as connection:
+        admin_id = connection.exec_driver_sql(
+            f"SELECT id FROM \"{found[0].schema}\".users WHERE username = 'admin'"
+        ).scalar_one()
+    alike.admin.dispose()
+    with app.app_context():
+        callers = [
+            Caller(issue_user_token(key, admin_id, school.id, 1)["access_token"], str(school.id))
+            for school in found[:number]
+        ]
+        for engine in db.engines.values():
+            engine.dispose()
+    return Callers(callers, ("/classrooms", (here.folder / "scoresheet").read_text()))
+
+
+def copy_school(tenancy: Tenancy, first: School, *, name: str) -> School:
+    """Create a school with the records of another, ids and all."""
+    school = create_school(tenancy, name=name, administrator=Administrator("admin", ""))
+    with tenancy.admin.begin() as connection:
+        columns = connection.exec_driver_sql(
+            "SELECT table_name, string_agg(quote_ident(column_name), ', ') FROM information_schema.columns "
+            f"WHERE table_schema = '{first.schema}' AND is_generated = 'NEVER' GROUP BY 1"
+        ).all()
+        # Tables in any order: no foreign key is looked at.
+        connection.exec_driver_sql("SET LOCAL session_replication_role TO replica")
+        for table, names in columns:
+            connection.exec_driver_sql(f'DELETE FROM "{school.schema}".{table}')
             connection.exec_driver_sql(
-                f'INSERT INTO "{school.schema}".classrooms (id, name, level) '
-                f"SELECT gen_random_uuid(), 'Classroom ' || n, 'Junior' FROM generate_series(1, {ROOMS}) n"
+                f'INSERT INTO "{school.schema}".{table} ({names}) SELECT {names} FROM "{first.schema}".{table}'
             )
-            admin_id = connection.exec_driver_sql(
-                f"SELECT id FROM \"{school.schema}\".users WHERE username = 'admin'"
-            ).scalar_one()
-        with app.app_context():
-            token = issue_user_token(key, admin_id, school.id, 1)["access_token"]
-        callers.append(Caller(token, str(school.id)))
-    return callers
+    return school
 
 
-def script(folder: Path, callers: list[Caller]) -> Path:
+def script(folder: Path, asked: Callers) -> Path:
     """Write the script with which wrk asks for schools at random; its argument is among how many."""
     found = folder / "schools.lua"
-    known = ",\n".join(f'{{ "{caller.token}", "{caller.school}" }}' for caller in callers)
+    known = ",\n".join(f'{{ "{caller.token}", "{caller.school}" }}' for caller in asked.callers)
+    paths = ", ".join(f'"{path}"' for path in asked.paths)
     found.write_text(
         f"""
-local known, among = {{ {known} }}, 1
+local known, paths, among = {{ {known} }}, {{ {paths} }}, 1
 init = function(args)
     among = tonumber(args[1])
     math.randomseed(among)
 end
 request = function()
     local one = known[math.random(among)]
-    return wrk.format("GET", "{PATH}", {{ ["Authorization"] = "Bearer " .. one[1], ["X-SCHOOL-ID"] = one[2] }})
+    local fields = {{ ["Authorization"] = "Bearer " .. one[1], ["X-SCHOOL-ID"] = one[2] }}
+    return wrk.format("GET", paths[math.random(#paths)], fields)
 end
 """
     )
@@ -87,41 +128,68 @@ def backends(tenancy: Tenancy) -> dict[int, float]:
         return {backend: private_memory(backend) for backend in found}
 
 
-def measure(
-    limit: int, here: Installation, callers: list[Caller], requests: Path, rounds: int, seconds: int
-) -> str:
+def processor_time(server: psutil.Process, tenancy: Tenancy) -> tuple[float, float]:
+    """Tell how many seconds of a processor the service has used, and all of PostgreSQL's processes."""
+    with tenancy.admin.connect() as connection:
+        backend = psutil.Process(connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one())
+    postmaster = backend.parent()
+    assert postmaster is not None
+    ended = postmaster.cpu_times()
+    alive = (process.cpu_times() for process in postmaster.children())
+    of_server = server.cpu_times()
+    return of_server.user + of_server.system, (
+        ended.children_user + ended.children_system + sum(times.user + times.system for times in alive)
+    )
+
+
+def measure(limit: int, here: Installation, asked: Callers, requests: Path, rounds: int, seconds: int) -> str:
     """Serve with a limit and drive the server; return a line of the figures."""
-    server = subprocess.Popen(
+    server = psutil.Popen(
         [sys.executable, "-m", "school_service", "serve", "--port", str(PORT)],
         env={**os.environ, **here.environment, "SCHOOLS_PER_CONNECTION": str(limit)},
         stderr=subprocess.DEVNULL,
     )
+    callers = asked.callers
     rates: dict[int, list[float]] = {len(callers): [], FEW: []}
-    memory, seen, measured = 0.0, set(), 0
+    used: dict[int, list[tuple[float, float]]] = {among: [] for among in rates}
+    most, together, seen, measured = 0.0, 0.0, set(), 0
     try:
         for caller in callers:
-            fetch(PORT, PATH, caller)  # each token is verified, each school entered
+            for path in asked.paths:
+                fetch(PORT, path, caller)  # each token is verified, each school entered
         for number in range(rounds + 1):
             for among, found in rates.items():
                 known = backends(here.tenancy)
+                before = processor_time(server, here.tenancy)
                 rate = drive(
-                    PORT, PATH, callers[0], seconds=seconds, clients=CLIENTS, script=requests, first=among
+                    PORT, "/", callers[0], seconds=seconds, clients=CLIENTS, script=requests, first=among
                 )
+                after = processor_time(server, here.tenancy)
                 if number:  # the first round warms up
                     found.append(rate)
+                    spent = [
+                        (now - then) / rate / seconds * 1e6 for now, then in zip(after, before, strict=True)
+                    ]
+                    used[among].append((spent[0], spent[1]))
                 if among != FEW:
-                    after = backends(here.tenancy)
-                    memory = max(memory, *after.values())
-                    seen |= after.keys() - known.keys()
+                    now_alive = backends(here.tenancy)
+                    most = max(most, *now_alive.values())
+                    together = max(together, sum(now_alive.values()))
+                    seen |= now_alive.keys() - known.keys()
                     measured += seconds
     finally:
         server.kill()
         server.wait()
     many, few = (statistics.median(found) for found in rates.values())
+    ours, postgresqls = (
+        " and ".join(f"{statistics.median(spent[part] for spent in of_one):.0f}" for of_one in used.values())
+        for part in (0, 1)
+    )
     return (
         f"{limit:5} schools a connection: of {len(callers)} {many:5.0f}/s, of {FEW} {few:5.0f}/s, "
-        f"ratio {many / few:.2f}; {memory:4.0f} MB at most in a backend; at least {len(seen) / measured:.1f} "
-        "backends replaced a second"
+        f"ratio {many / few:.2f}; {together:4.0f} MB at most in all backends, {most:4.0f} in one; at least "
+        f"{len(seen) / measured:.1f} backends replaced a second; us of a processor for a request: {ours}, "
+        f"PostgreSQL's {postgresqls}"
     )
 
 
@@ -133,18 +201,16 @@ def main() -> None:
     parser.add_argument("--schools", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=4)
-    parser.add_argument("--limits", type=int, nargs="+", default=[150, 400, 1000])
+    parser.add_argument("--limits", type=int, nargs="+", default=[100, 200, 1000])
+    parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args()
     if shutil.which("wrk") is None:
         raise SystemExit("wrk is not installed: apt-get install wrk")
-    with installation() as here:
-        callers = make_schools(here, arguments.schools)
-        requests = script(here.folder, callers)
+    with installation(arguments.folder, on_disk=False) as here:
+        asked = make_schools(here, arguments.schools)
+        requests = script(here.folder, asked)
         for limit in arguments.limits:
-            print(
-                measure(limit, here, callers, requests, arguments.rounds, arguments.seconds),
-                flush=True,
-            )
+            print(measure(limit, here, asked, requests, arguments.rounds, arguments.seconds), flush=True)
 
 
 if __name__ == "__main__":

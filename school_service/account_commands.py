@@ -21,7 +21,9 @@ from tenants.tenancy import Administrator, Tenancy
 def end_sessions_(tenancy: Tenancy, school_id: UUID, username: str | None, as_json: bool) -> None:
     """End the sessions of all users of a school, or of one: every token that they were issued is refused at once."""
     from school_service.seed.accounts import end_sessions
+    from school_service.tenancy import import_models
 
+    import_models()
     show({"id": str(school_id), "users": end_sessions(tenancy, school_id, username)}, as_json)
 
 
@@ -39,7 +41,9 @@ def reset_admin(
     The account is made where there is none and brought back where it was deleted. Its tokens end.
     """
     from school_service.seed.accounts import reset_administrator
+    from school_service.tenancy import import_models
 
+    import_models()
     password = read_password(tenancy, username) if password_stdin else secrets.token_urlsafe(12)
     reset_administrator(tenancy, school_id, Administrator(username, password))
     record = {"id": str(school_id), "admin": username}

@@ -26,8 +26,7 @@ from school_service.features.attendance.settings.views import blp as attendance_
 from school_service.features.attendance.sheets.views import blp as register_sheets
 from school_service.features.audit.service import insertion
 from school_service.features.audit.views import blp as audit
-from school_service.features.auth_provider.service import KNOWN_CLIENTS as TOKEN_CLIENTS
-from school_service.features.auth_provider.service import KnownClients as TokenClients
+from school_service.features.auth_provider.service import TOKEN_CLIENTS, TokenClients
 from school_service.features.auth_provider.views import blp as auth_provider
 from school_service.features.auth_provider.views import people_blp
 from school_service.features.classes.cohort_subjects.views import blp as cohort_subjects

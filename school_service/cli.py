@@ -23,13 +23,9 @@ from school_service import role_commands as role_commands  # adds its verb to `t
 from school_service.config import ConfigError, Settings, with_secrets_of_files
 from school_service.data_folder import DataFolderError, data_folder
 from school_service.release import log_release, this_release
-from school_service.serving import ServingError, server
-from school_service.serving.checks import check_database
+from school_service.serving import ServingError
 from school_service.serving.listening import DEFAULT_HOST, DEFAULT_PORT, listen
-from school_service.serving.parts import THREADS
-from school_service.serving.supervisor import count_processors, supervise
-from school_service.serving.worker import Worker
-from school_service.web.request_log import configure_logging
+from school_service.serving.parts import DEFAULT_THREADS, THREADS
 from tenants.commands import LOADER, as_json, clients_group, show, tenants_group, with_tenancy
 from tenants.exceptions import TenancyError
 from tenants.registry.installation import install
@@ -117,7 +113,7 @@ def _settings(environment: Mapping[str, str], *, create: bool) -> tuple[Settings
     return found.settings(environment), True
 
 
-# The application is imported by the verbs that need it: --help and wrong use are answered without.
+# The application, and what serves it, are imported by the verbs that need them: they take longer than most verbs work.
 
 
 def _make_app() -> Flask:
@@ -224,6 +220,8 @@ class WorkerCount(click.ParamType[int]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Read a number from 1 to 64, or `auto`."""
         if value == "auto":
+            from school_service.serving.supervisor import count_processors
+
             return min(MOST_WORKERS, count_processors())
         return click.IntRange(1, MOST_WORKERS).convert(value, param, ctx)
 
@@ -235,7 +233,7 @@ class WorkerCount(click.ParamType[int]):
     "--threads",
     type=click.IntRange(1, 500),
     help="Requests that are worked on at once, in all workers together; POOL_SIZE should be no less.  "
-    f"[default: {server.DEFAULT_THREADS}, and with more workers {THREADS} for each]",
+    f"[default: {DEFAULT_THREADS}, and with more workers {THREADS} for each]",
 )
 @click.option(
     "--workers",
@@ -262,8 +260,13 @@ def serve(
     With more than one worker, one that dies is started anew, SIGHUP replaces them one after the other, each with the
     program and the files of that moment, and POOL_SIZE, --threads and a school's share are divided among them.
     """
+    from school_service.serving import server
+    from school_service.serving.checks import check_database
+    from school_service.serving.supervisor import supervise
+    from school_service.web.request_log import configure_logging
+
     if sockets is not None:
-        _serve_as_worker(workers, threads or server.DEFAULT_THREADS, *sockets)
+        _serve_as_worker(workers, threads or DEFAULT_THREADS, *sockets)
         return
     with listen(host, port) as listener:
         settings, in_folder = _settings(os.environ, create=True)
@@ -280,8 +283,8 @@ def serve(
         app = create_app(settings)
         if in_folder:
             install(_tenancy_of(settings))
-        check_database(app, settings, threads or server.DEFAULT_THREADS)
-        server.serve(app, settings, listener, threads=threads or server.DEFAULT_THREADS)
+        check_database(app, settings, threads or DEFAULT_THREADS)
+        server.serve(app, settings, listener, threads=threads or DEFAULT_THREADS)
 
 
 def _tenancy_of(settings: Settings) -> Tenancy:
@@ -292,14 +295,18 @@ def _tenancy_of(settings: Settings) -> Tenancy:
 
 def _serve_as_worker(workers: int, threads: int, number: int, control: int, listener: int) -> None:
     """Serve as a worker, on sockets of its supervisor's; what is unwise is said by the first of them alone."""
+    from school_service.app import create_app
+    from school_service.serving import server
+    from school_service.serving.checks import check_database
+    from school_service.serving.worker import Worker
+    from school_service.web.request_log import configure_logging
+
     for descriptor in (control, listener):
         os.set_inheritable(descriptor, False)
     worker = Worker.join(number, workers, socket.socket(fileno=control))
     with socket.socket(fileno=listener) as listening:
         settings, _ = _settings(os.environ, create=False)
         configure_logging(settings.log_level)
-        from school_service.app import create_app
-
         app = create_app(settings)
         check_database(app, settings, threads, workers=workers, warn=number == 1)
         server.serve(app, settings, listening, threads=threads, worker=worker)
@@ -316,7 +323,9 @@ def erase_audit(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
     stays. Prints how many entries it changed.
     """
     from school_service.features.personal_data.audit_erasure import erase_audit
+    from school_service.tenancy import import_models
 
+    import_models()
     show({"id": str(school_id), "entries": erase_audit(tenancy, school_id)}, as_json)
 
 
@@ -335,7 +344,9 @@ def export_oneroster(
     read by its owner alone, and replaces one of that name; the school's audit log says that it was made.
     """
     from school_service.features.exchange.oneroster.operator_export import export_to_file
+    from school_service.tenancy import import_models
 
+    import_models()
     try:
         show(export_to_file(tenancy, school_id, file, session), as_json)
     except OSError as error:

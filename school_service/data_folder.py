@@ -35,7 +35,6 @@ import click
 import psycopg2
 from sqlalchemy import URL
 
-from school_service.auth.signing_key import SigningKey
 from school_service.config import FILE_SUFFIX, Settings
 from tenants.atomic_file import write_private
 from tenants.driver_errors import first_line
@@ -99,6 +98,9 @@ class DataFolder:
         with _readable_errors(self.path):
             with lock(self.path / STARTING):
                 if not key_file.exists():
+                    # Imported here: no start of the program but the first needs it, and most verbs take less time.
+                    from school_service.auth.signing_key import SigningKey
+
                     write_private(key_file, SigningKey.generate().to_pem())
             return key_file.read_text(encoding="ascii")
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from pkgutil import walk_packages
 
-from school_service import core, features
+from sqlalchemy import MetaData
+
+from school_service import __version__, core, features
 from school_service.auth import passwords
 from school_service.config import Settings
 from school_service.core.database import db
@@ -20,7 +22,6 @@ from tenants.tenancy import Tenancy
 
 def tenancy_of(settings: Settings) -> Tenancy:
     """Describe the database of all schools to the operator's commands."""
-    _import_models()
     return Tenancy(
         admin_url=settings.admin_database_url,
         serving_url=settings.database_url,
@@ -30,10 +31,10 @@ def tenancy_of(settings: Settings) -> Tenancy:
         password_faults=passwords.strict_faults,
         logins=settings.serving_logins,
         distributed=settings.tenant_distributed,
-        models=db.metadata,
+        models=import_models,
         operator_entry=operator_entry,
-        release=this_release().version,
-        program=this_release().as_text(),
+        release=__version__,
+        program=lambda: this_release().as_text(),
         backup_recipients=settings.backup_recipients,
         permissions=tuple(map(str, Permission)),
         cors_origins=settings.cors_origins,
@@ -47,10 +48,11 @@ def placement_of_settings(settings: Settings) -> Placement:
     return placement_of(login, settings.serving_logins, distributed=settings.tenant_distributed)
 
 
-def _import_models() -> None:
-    """Import every module that has tables of a school, which makes db.metadata complete."""
+def import_models() -> MetaData:
+    """Import every module that has tables of a school, and give all of their tables."""
     for module in ("counters", "idempotency"):
         import_module(f"{core.__name__}.{module}")
     for found in walk_packages(features.__path__, f"{features.__name__}."):
         if found.name.endswith(".models"):
             import_module(found.name)
+    return db.metadata

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import click
@@ -30,7 +30,6 @@ from tenants.exceptions import NotInstalled, TenancyError
 from tenants.migrations.migrate import MAX_WORKERS, list_migration_states, migrate_schools, stopped_by_signals
 from tenants.migrations.migration_rules import check_migrations
 from tenants.migrations.migration_sql import TENANT, head, revisions, update_baseline
-from tenants.migrations.new_revision import NOT_COMPARED, NewRevision, generate_revision, slug_of
 from tenants.names import is_visible
 from tenants.operator_log import record_operation
 from tenants.progress import no_progress
@@ -51,6 +50,10 @@ from tenants.registry.redirect_uris import MAX_REDIRECT_URIS, check_redirect_uri
 from tenants.registry.schools import STRICT_PASSWORDS
 from tenants.tenancy import MAX_PASSWORD_LENGTH, Administrator, Tenancy
 from tenants.verification import verify
+
+# What drafts a migration is imported by that verb: Alembic takes longer than other verbs work.
+if TYPE_CHECKING:
+    from tenants.migrations.new_revision import NewRevision
 
 LOADER = "tenants.loader"
 _PERMISSION = re.compile(r"[a-z][a-z0-9-]*:[a-z][a-z0-9-]*")
@@ -123,6 +126,8 @@ class Message(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Accept a message with a letter or digit in it."""
+        from tenants.migrations.new_revision import slug_of
+
         try:
             slug_of(str(value))
         except ValueError as error:
@@ -769,10 +774,12 @@ def revision(tenancy: Tenancy, message: str, empty: bool, folder: Path) -> None:
     MESSAGE says what changes, such as "Seats of classrooms". The comparison needs a PostgreSQL, and leaves nothing in
     it: DATABASE_URL's, or one that is made for the moment. Read the draft before you keep it.
     """
+    from tenants.migrations.new_revision import NOT_COMPARED, generate_revision
+
     if tenancy.models is None:
         raise click.ClickException("This program hands over no models to compare with the baseline.")
     with tenancy.admin.connect() as connection:
-        made = generate_revision(connection, tenancy.models, message, folder=folder, empty=empty)
+        made = generate_revision(connection, tenancy.models(), message, folder=folder, empty=empty)
     if made is None:
         click.echo(
             "The models say what baseline.sql does: nothing to migrate. --empty writes a migration even so."

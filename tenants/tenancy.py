@@ -56,10 +56,10 @@ class Tenancy:
     reference data that the registry keeps for all schools. `password_faults` judges passwords that the operator sets.
     `history` is the folder of the schools' migrations.
     `logins` is the number of logins over which the schools are divided, `distributed` says whether Citus places each
-    school on a server. `models` are the tables of a school as the program's code knows them, which a new migration is
-    drafted from. `operator_entry` gives the row of the audit log that says what the operator did.
-    `release` is the version of the program, such as 0.3.0; `program` names it with all that is known of it, for the
-    records that outlive it. `backup_recipients` are the public keys to which
+    school on a server. `models` gives the tables of a school as the program's code knows them, which a new migration
+    is drafted from. `operator_entry` gives the row of the audit log that says what the operator did.
+    `release` is the version of the program, such as 0.3.0; `program` names it with all that is known of it, for
+    the records that outlive it. `backup_recipients` are the public keys to which
     every backup is encrypted; none: backups are not encrypted. `permissions` are those that a client can be granted by
     name, `cors_origins` those of pages whose scripts may read answers. `not_restored` are the tables that a restored
     school begins without rows in: what has ended since the backup was made would be there again.
@@ -74,10 +74,10 @@ class Tenancy:
     history: Path = field(default=TENANT, kw_only=True)
     logins: int = field(default=1, kw_only=True)
     distributed: bool = field(default=False, kw_only=True)
-    models: MetaData | None = field(default=None, kw_only=True)
+    models: Callable[[], MetaData] | None = field(default=None, kw_only=True)
     operator_entry: OperatorEntry | None = field(default=None, kw_only=True)
     release: str = field(default="unknown", kw_only=True)
-    program: str = field(default="unknown", kw_only=True)
+    program: Callable[[], str] = field(default=lambda: "unknown", kw_only=True)
     backup_recipients: tuple[str, ...] = field(default=(), kw_only=True)
     permissions: tuple[str, ...] = field(default=(), kw_only=True)
     cors_origins: tuple[str, ...] = field(default=(), kw_only=True)

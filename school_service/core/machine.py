@@ -21,7 +21,7 @@ from typing import Any
 import orjson
 
 from school_service.core.errors import Busy
-from school_service.core.refusals import count_refusal
+from school_service.core.refused_shares import count_refusal
 
 CONNECTION = b"c"
 """What a worker sends over its control socket with a socket that it will send requests on."""

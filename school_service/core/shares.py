@@ -17,7 +17,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from school_service.core import machine
 from school_service.core.errors import Busy
-from school_service.core.refusals import count_refusal
+from school_service.core.refused_shares import count_refusal
 
 Waiter = TypeVar("Waiter")
 

@@ -23,7 +23,7 @@ from collections.abc import Hashable
 from typing import NamedTuple, Protocol
 
 from school_service.core.errors import Busy
-from school_service.core.refusals import count_refusal
+from school_service.core.refused_shares import count_refusal
 from school_service.core.shares import GroupLimit, Place, Turns
 
 QUICK_THREADS = 2

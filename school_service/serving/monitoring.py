@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from school_service.core.database import METRICS_BIND, db, placement
-from school_service.core.refusals import refusals
+from school_service.core.refused_shares import refusals
 from school_service.printing.printers import Printers
 from school_service.release import this_release
 from school_service.web.application import Service

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from school_service.config import Settings
-from school_service.serving.server import DEFAULT_THREADS
 
+DEFAULT_THREADS = 8  # two fewer than the default POOL_SIZE: no request waits for a connection
 THREADS, CONNECTIONS = (
     4,
     5,

@@ -27,6 +27,7 @@ from school_service.serving.dispatcher import Dispatcher, Stranger, parts_of_str
 from school_service.serving.listening import base_address
 from school_service.serving.loop import EventLoop
 from school_service.serving.parser import HEADER_LIMIT
+from school_service.serving.parts import DEFAULT_THREADS
 from school_service.serving.worker import Worker
 from school_service.web.application import Service
 from tenants.placement import Placement
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from school_service.serving.monitoring import Metrics
     from school_service.web.request_scope import AppState
 
-DEFAULT_THREADS = 8  # two fewer than the default POOL_SIZE: no request waits for a connection
 
 CHECK_INTERVAL = 1.0  # seconds between two looks at the deadlines of connections
 NEVER = 2**31  # seconds

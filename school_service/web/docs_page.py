@@ -29,7 +29,7 @@ _OWN = {
 # Where the sign-in page leads back to from "Authorize": from the package of Swagger UI, by its own name.
 _BACK = {"oauth2-redirect.html": "text/html", "oauth2-redirect.js": "text/javascript"}
 
-_YEAR = 365 * 24 * 3600  # seconds
+_DAY, _YEAR = 24 * 3600, 365 * 24 * 3600  # seconds
 # Swagger UI's style sheet embeds its icons as data: addresses.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -70,6 +70,15 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
     @pages.get(f"/docs/<any({','.join(map(repr, _BACK))}):name>")
     def back(name: str) -> Response:
         return _shown((files("flask_swagger_ui") / "dist" / name).read_text(encoding="utf-8"), _BACK[name])
+
+    @pages.get("/favicon.ico")
+    def icon() -> Response:
+        # What browsers ask for beside every page that names no icon, such as that for signing in.
+        path, kind = assets["icon.svg"]
+        response = Response(path.read_bytes(), mimetype=kind)
+        response.cache_control.public = True
+        response.cache_control.max_age = _DAY
+        return response
 
     @pages.get("/docs/guide")
     def guide() -> Response:

@@ -5,15 +5,13 @@ What is remembered chooses whose state the binding reads, and no more: the bindi
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass, field
 from uuid import UUID
 
-from cachetools import TTLCache
 from sqlalchemy import select
 
 from school_service.core.database import Model
 from school_service.core.read_models import Query, read_model
+from school_service.core.remembered import Remembered
 
 REMEMBERED = 10_000  # identities
 REMEMBERED_FOR = 60.0  # seconds
@@ -29,24 +27,16 @@ def account_of_identity(issuer: str, subject: str) -> Query:
     return select(links.c.user_id).where(links.c.issuer == issuer, links.c.subject == subject)
 
 
-@dataclass
 class LinkedAccounts:
     """The accounts of identities, by school, as they were found last; of those that are linked to none, nothing."""
 
-    _accounts: TTLCache[tuple[UUID, Identity], UUID] = field(
-        default_factory=lambda: TTLCache(REMEMBERED, REMEMBERED_FOR)
-    )
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self) -> None:
+        self._accounts: Remembered[tuple[UUID, Identity], UUID] = Remembered(REMEMBERED, REMEMBERED_FOR)
 
     def find(self, school_id: UUID, identity: Identity) -> UUID | None:
         """Find the account of an identity in a school, where it is remembered."""
-        with self._lock:
-            return self._accounts.get((school_id, identity))
+        return self._accounts.find((school_id, identity))
 
     def remember(self, school_id: UUID, identity: Identity, account: UUID | None) -> None:
         """Remember the account of an identity; where it has none, what was remembered is forgotten."""
-        with self._lock:
-            if account is None:
-                self._accounts.pop((school_id, identity), None)
-            else:
-                self._accounts[school_id, identity] = account
+        self._accounts.remember((school_id, identity), account)

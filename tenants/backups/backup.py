@@ -162,7 +162,7 @@ class _Moment:
         """Describe a script of so many bytes, with this SHA-256, as its manifest does."""
         record = self._school.as_record()
         return Manifest(
-            program=self._tenancy.program,
+            program=self._tenancy.program(),
             created_at=self._taken_at,
             school={
                 "id": record["id"],

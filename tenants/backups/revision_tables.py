@@ -9,7 +9,7 @@ from sqlalchemy import Connection, text
 
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.exceptions import BackupRefused
-from tenants.migrations.migration_sql import baseline, head, revisions, upgrade_statements
+from tenants.migrations.migration_sql import baseline_statements, head, revisions, upgrade_statements
 from tenants.relations import RELATIONS_OF_SCHEMA
 from tenants.tenancy import Tenancy
 
@@ -52,8 +52,8 @@ def refuse_unknown(revision: str, history: Path) -> None:
 
 def table_statements(revision: str, history: Path) -> list[str]:
     """Write the statements that make a school's tables at a revision, the rows that migrations insert among them."""
-    newest, statements = baseline(history)
-    return statements if revision == newest else upgrade_statements(None, revision, history)
+    at_head = revision == head(history)
+    return baseline_statements(history) if at_head else upgrade_statements(None, revision, history)
 
 
 def table_columns(connection: Connection, schema: str) -> dict[str, tuple[str, ...]]:

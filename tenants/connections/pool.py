@@ -1,11 +1,12 @@
 """The connections to a server, and the schools that each of them has served.
 
 A backend of PostgreSQL caches the catalogue rows of every table it ever touched. That makes the second request of a
-school on a connection faster than the first, and it fills memory: with all kinds of requests some 0.75 MB for each
+school on a connection faster than the first, and it fills memory: with all kinds of requests some 1.25 MB for each
 school. So a request is given an idle connection that has served its school, where there is one. Where all of those
-work for other schools just now, and the idle ones have served half of the schools that they may, it waits a little:
-else every connection would serve every school, and be replaced over and over. A connection that has served too many
-schools is closed when it is given back, never within a transaction.
+work for other schools just now, and the idle ones have served a part of the schools that they may, it waits a little,
+as long as a few others take: else every connection would serve every school, and be replaced over and over. Behind a
+transaction that takes longer than that nobody waits. A connection that has served too many schools is closed when it
+is given back, never within a transaction.
 """
 
 from __future__ import annotations
@@ -22,20 +23,35 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tenants.connections.deadline import NoAnswer
 
-SCHOOLS_PER_CONNECTION = 200  # 150 MB at most for a backend
+SCHOOLS_PER_CONNECTION = 200  # 250 MB at most for a backend
 
 POOL_TIMEOUT = 5  # seconds that a request waits for a connection, where all are taken
-PATIENCE = 0.03  # seconds that a request waits for a connection that has served its school
+# A request waits for a connection that has served its school for as long as so many transactions take, and at least and
+# at most these seconds: where the machine is busy, each takes longer.
+TRANSACTIONS_WAITED_FOR = 4
+PATIENCE, LONGEST_PATIENCE = 0.03, 0.25
+# It takes another one as long as that has served less than this part of the schools that it may.
+FREE_PART = 8
 
 
 class PooledConnection:
     """A connection of a SchoolPool: one of psycopg2, and the schools that it has served.
 
-    `works_for` is the school that it was taken for, None where for none or where it is idle. It is used as the
-    driver's own, but for `close`, which gives it back to its pool.
+    `works_for` is the school that it was taken for, None where for none or where it is idle; `taken_at` the moment of
+    the monotonic clock at which it was taken. It is used as the driver's own, but for `close`, which gives it back to
+    its pool.
     """
 
-    __slots__ = ("_pool", "cursor", "driver", "generation", "get_transaction_status", "schools", "works_for")
+    __slots__ = (
+        "_pool",
+        "cursor",
+        "driver",
+        "generation",
+        "get_transaction_status",
+        "schools",
+        "taken_at",
+        "works_for",
+    )
 
     def __init__(self, pool: SchoolPool, driver: Any, generation: int) -> None:
         self._pool = pool
@@ -43,6 +59,7 @@ class PooledConnection:
         self.generation = generation
         self.schools: set[UUID] = set()
         self.works_for: UUID | None = None
+        self.taken_at = 0.0
         # What is asked many times a request, without a look through __getattr__.
         self.cursor: Callable[..., Any] = driver.cursor
         self.get_transaction_status: Callable[[], int] = driver.get_transaction_status
@@ -131,6 +148,7 @@ class SchoolPool:
         self._places = 0  # of connections that are open, or are being opened
         self._generation = 0  # connections of an earlier one are as old as one that was lost
         self._waiters: list[_Waiter] = []
+        self._seconds_taken = 0.0  # for which connections were taken of late, on average
 
     def checkedout(self) -> int:
         """Count the connections that are taken."""
@@ -168,6 +186,7 @@ class SchoolPool:
         with self._lock:
             if connection not in self._taken:
                 return
+            self._note_time(connection)
             if usable and self._hand_over(connection):
                 return
             self._taken.remove(connection)
@@ -208,27 +227,40 @@ class SchoolPool:
                 found, least = connection, distance
         if found is not None:
             self._idle.remove(found)
-            self._taken.add(found)
-            found.works_for = school_id
+            self._note_taken(found, school_id)
         return found
+
+    def _note_taken(self, connection: PooledConnection, school_id: UUID | None) -> None:
+        self._taken.add(connection)
+        connection.works_for, connection.taken_at = school_id, time.monotonic()
+
+    def _note_time(self, connection: PooledConnection) -> None:
+        """Note for how long a connection was taken; what is longer than anybody waits counts as that."""
+        seconds = min(time.monotonic() - connection.taken_at, LONGEST_PATIENCE)
+        self._seconds_taken += (seconds - self._seconds_taken) / 16
 
     def _await_served(self, school_id: UUID | None) -> PooledConnection | None:
         """Wait for a connection that has served a school and works for another; None where that is in vain."""
         with self._lock:
             if school_id is None or not self._is_worth_waiting(school_id):
                 return None
-            waiter = self._enqueue(school_id, any_will_do=False)
-        self._await(waiter, PATIENCE)
+            waiter, patience = self._enqueue(school_id, any_will_do=False), self._patience()
+        self._await(waiter, patience)
         return waiter.connection
+
+    def _patience(self) -> float:
+        """Tell for how many seconds a request waits for a connection that has served its school."""
+        return max(PATIENCE, min(LONGEST_PATIENCE, TRANSACTIONS_WAITED_FOR * self._seconds_taken))
 
     def _is_worth_waiting(self, school_id: UUID) -> bool:
         # A school with several requests at once is to be served by as many connections.
         if self._places < self.size or any(one.works_for == school_id for one in self._taken):
             return False
+        since = time.monotonic() - self._patience()
         return (
-            any(school_id in one.schools for one in self._taken)
+            any(school_id in one.schools and one.taken_at > since for one in self._taken)
             and not any(school_id in one.schools for one in self._idle)
-            and not any(len(one.schools) < self.schools_per_connection // 2 for one in self._idle)
+            and not any(len(one.schools) < self.schools_per_connection // FREE_PART for one in self._idle)
         )
 
     def _take_other(self, school_id: UUID | None) -> PooledConnection:
@@ -270,8 +302,7 @@ class SchoolPool:
                 raise
             return found
         with self._lock:
-            made.works_for = school_id
-            self._taken.add(made)
+            self._note_taken(made, school_id)
         return made
 
     def _enqueue(self, school_id: UUID | None, *, any_will_do: bool) -> _Waiter:
@@ -296,7 +327,7 @@ class SchoolPool:
         )
         if waiter is None:
             return False
-        connection.works_for = waiter.school_id
+        self._note_taken(connection, waiter.school_id)
         waiter.connection = connection
         self._wake(waiter)
         return True

@@ -10,13 +10,14 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-
-from alembic.migration import MigrationContext
-from alembic.operations import Operations
-from alembic.script import Script, ScriptDirectory
+from typing import TYPE_CHECKING
 
 from migrations.tenant import ALSO_SERVED
 from tenants.sql_scanner import statements
+
+# Alembic is imported where migrations are read: it takes longer than creating a school, which needs the baseline alone.
+if TYPE_CHECKING:
+    from alembic.script import Script
 
 _SEPARATOR = ";\n\n"
 _MARK = "-- revision: "
@@ -53,11 +54,16 @@ def upgrade_statements(lower: str | None, upper: str = "head", folder: Path = TE
 
 def migration_scripts(lower: str | None = None, upper: str = "head", folder: Path = TENANT) -> list[Script]:
     """List the migrations that lead from revision `lower` to `upper`, the first of all first."""
+    from alembic.script import ScriptDirectory
+
     return list(ScriptDirectory(str(folder)).iterate_revisions(upper, lower or "base"))[::-1]
 
 
 def script_statements(step: Script) -> list[str]:
     """Write the SQL statements of one migration."""
+    from alembic.migration import MigrationContext
+    from alembic.operations import Operations
+
     writing = _SqlBuffer()
     context = MigrationContext.configure(
         dialect_name="postgresql",
@@ -96,15 +102,22 @@ def update_baseline(folder: Path = TENANT) -> Path:
     path = baseline_file(folder)
     path.write_text(write_baseline(folder), encoding="utf-8")
     baseline.cache_clear()
+    baseline_statements.cache_clear()
     return path
 
 
 @cache
-def baseline(folder: Path = TENANT) -> tuple[str, list[str]]:
-    """Read `baseline.sql`: the newest revision, and the statements that create a school's tables at it."""
+def baseline(folder: Path = TENANT) -> tuple[str, str]:
+    """Read `baseline.sql`: the newest revision, and the SQL that creates a school's tables at it, as one text."""
     text = baseline_file(folder).read_text(encoding="utf-8")
-    first, _, rest = text.partition("\n")
-    return first.removeprefix(_MARK), [statement.text for statement in statements(rest)]
+    first, _, sql = text.partition("\n")
+    return first.removeprefix(_MARK), sql.rstrip().removesuffix(";")
+
+
+@cache
+def baseline_statements(folder: Path = TENANT) -> list[str]:
+    """Read the statements of `baseline.sql` one by one, which takes longer."""
+    return [statement.text for statement in statements(baseline(folder)[1])]
 
 
 def head(folder: Path = TENANT) -> str:

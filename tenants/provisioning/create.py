@@ -83,7 +83,7 @@ def creation_statements(
         **(details or {}),
     }
     statements = schema_statements(tenancy, connection, school)
-    statements += tables
+    statements.append(tables)
     # Empty, so that there is nothing to copy.
     statements += tenancy.placement.placing_statements(schema_name(school_id))
     statements += [insert_sql(driver, table, records) for table, records in rows if records]

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from alembic import command
-from alembic.config import Config
 from psycopg2.extensions import encrypt_password
 from sqlalchemy import Connection, select, text, update
 from sqlalchemy.dialects.postgresql import insert
@@ -207,6 +205,10 @@ def _upgrade(connection: Connection, release: str) -> None:
 
 
 def _run_migrations(connection: Connection) -> None:
+    # Imported here: the operator's other verbs do without, and it takes long.
+    from alembic import command
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(history("registry")).replace("%", "%%"))
     config.attributes["connection"] = connection

@@ -126,6 +126,13 @@ def test_all_that_the_page_loads_comes_from_here_and_may_be_kept_for_good(visito
         answer.close()
 
 
+def test_browsers_find_an_icon_for_every_page(visitor):
+    icon = visitor.get("/favicon.ico")
+
+    assert (icon.status_code, icon.mimetype) == (200, "image/svg+xml")
+    assert icon.get_data().startswith(b"<svg")
+
+
 def test_the_page_leads_to_the_guide_which_finds_all_that_it_loads(visitor):
     page = visitor.get("/docs")
     assert 'href="docs/guide"' in page.get_data(as_text=True)

@@ -65,7 +65,12 @@ def test_no_cache_stores_what_is_refused_or_of_this_moment(app, path):
 
 @pytest.mark.parametrize(
     ("path", "cached"),
-    [("/openapi.json", "no-cache"), ("/docs", "no-cache"), (KEYS[1], "public, max-age=300")],
+    [
+        ("/openapi.json", "no-cache"),
+        ("/docs", "no-cache"),
+        (KEYS[1], "public, max-age=300"),
+        ("/favicon.ico", "public, max-age=86400"),
+    ],
 )
 def test_what_is_public_may_be_stored(app, path, cached):
     answer = app.test_client().get(path)

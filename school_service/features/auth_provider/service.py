@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
-
-from cachetools import TTLCache
 
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_client_token
 from school_service.core.database import registry_connection
 from school_service.core.errors import Forbidden, WrongPassword
+from school_service.core.remembered import Remembered
 from tenants.registry.clients import TokenClient, check_secret, find_token_client, token_claims
 
-KNOWN_CLIENTS = "token clients"
-"""Where an application has its KnownClients."""
+TOKEN_CLIENTS = "token clients"  # noqa: S105 -- it names them
+"""Where an application has its TokenClients."""
 REMEMBERED = 1_000  # public clients
 SECONDS = 5.0
 _WRONG = "The client or its secret is wrong."
@@ -46,7 +44,7 @@ def issue_token(
         return issue_client_token(key, client_id, schools, session_number=session_number)
 
 
-class KnownClients:
+class TokenClients:
     """The clients that ask for people's tokens, remembered for SECONDS: public ones say who they are, and no more.
 
     What a grant is decided by, whether the client stands and its session number, is read anew with the binding to the
@@ -54,8 +52,7 @@ class KnownClients:
     """
 
     def __init__(self) -> None:
-        self._found: TTLCache[str, TokenClient] = TTLCache(REMEMBERED, SECONDS)
-        self._lock = threading.Lock()
+        self._found: Remembered[str, TokenClient] = Remembered(REMEMBERED, SECONDS)
 
     def authenticate(
         self, *, client_id: str, client_secret: str | None, throttle: LoginThrottle
@@ -65,8 +62,7 @@ class KnownClients:
         Raises WrongPassword, TooManyAttempts.
         """
         if client_secret is None:
-            with self._lock:
-                known = self._found.get(client_id)
+            known = self._found.find(client_id)
             if known is not None:
                 return known
         else:
@@ -74,8 +70,7 @@ class KnownClients:
         with registry_connection() as connection:
             client = find_token_client(connection, client_id)
             if client is not None and client_secret is None and client.is_public:
-                with self._lock:
-                    self._found[client_id] = client
+                self._found.remember(client_id, client)
                 return client
             is_right = (
                 client is not None

@@ -225,7 +225,7 @@ def _authenticated(form: PeoplesForm) -> TokenClient:
     if form.client_secret is not None:
         attempted_username(REALM, form.client_id)
     try:
-        known: service.KnownClients = current_app.extensions[service.KNOWN_CLIENTS]
+        known: service.TokenClients = current_app.extensions[service.TOKEN_CLIENTS]
         client = known.authenticate(
             client_id=form.client_id,
             client_secret=form.client_secret,

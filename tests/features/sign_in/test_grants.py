@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
+from urllib.parse import urlencode
 
 import jwt
 import pytest
+import urllib3
+from sqlalchemy import text
 
 from tenants.clock import now
 from tenants.connections.deadline import DeadlineCursor
-from tests.features.sign_in.conftest import ISSUER, Client, Entrance, Person
+from tenants.registry.schools import schema_name
+from tests.cli.program import DEADLINE, serving, wait_for
+from tests.features.scores.scoresheets.test_killed_server import environment, seen, watching_schools
+from tests.features.sign_in.conftest import ISSUER, PUBLIC_URL, Client, Entrance, Person
 from tests.threads import run_concurrently
 
 REFUSED = "The code or token is not valid, or not any more."
@@ -137,6 +145,59 @@ def test_the_same_token_gets_the_same_successor_for_a_minute(entrance, person, c
     later(entrance, first, "rotated_at", -timedelta(seconds=61))
     assert is_refused(client.refresh(first["refresh_token"]))
     assert not works(entrance, again["access_token"])
+
+
+WAITING = text(
+    "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    " AND query LIKE '%user_sessions%'"
+)
+
+
+@pytest.mark.program
+@pytest.mark.parametrize("stored", [False, True], ids=["before it is stored", "after it was stored"])
+def test_a_refresh_whose_server_is_killed_can_be_sent_again(
+    entrance, person, client, settings, tmp_path, stored
+):
+    first = client.sign_in(person)
+    sid = claims_of(first["access_token"])["sid"]
+    sessions = f"{schema_name(entrance.place.id)}.user_sessions"
+
+    def refresh(service):
+        form = {
+            "client_id": client.id,
+            "grant_type": "refresh_token",
+            "refresh_token": first["refresh_token"],
+        }
+        # Whether the answer still goes out or not: nobody reads it.
+        with suppress(urllib3.exceptions.HTTPError):
+            urllib3.request(
+                "POST",
+                f"{service.base_url}/auth/oauth/token",
+                body=urlencode(form),
+                headers={"Content-Type": "application/x-www-form-urlencoded"},
+                timeout=DEADLINE,
+            )
+
+    with (
+        serving(cwd=tmp_path, settings={**environment(settings), "PUBLIC_URL": PUBLIC_URL}) as service,
+        ThreadPoolExecutor() as threads,
+        watching_schools(entrance.tenancy) as watching,
+    ):
+        with entrance.tenancy.admin.begin() as locking:
+            locking.execute(text(f"SELECT FROM {sessions} WHERE id = '{sid}' FOR UPDATE"))
+            threads.submit(refresh, service)
+            wait_for(lambda: seen(watching, WAITING), "the refresh at the session that is locked")
+            if not stored:
+                service.process.kill()
+        if stored:
+            rotated = text(f"SELECT rotated_at IS NOT NULL FROM {sessions} WHERE id = '{sid}'")
+            wait_for(lambda: seen(watching, rotated), "the refresh that is stored")
+            service.process.kill()
+        service.process.wait()
+
+    second = client.refresh(first["refresh_token"])
+    assert second.status_code == 200
+    assert client.refresh(second.json["refresh_token"]).status_code == 200
 
 
 def later(entrance: Entrance, got: dict, column: str, by: timedelta) -> None:

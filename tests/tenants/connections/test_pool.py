@@ -336,7 +336,7 @@ def test_a_stranger_goes_to_the_connection_that_has_served_the_fewest_schools(
 
 
 class FullPool:
-    """Two connections of which each has been in two schools, half of those that it may: A and C, B and D.
+    """Two connections of which each has been in two schools, as many as it may before anybody waits: A and C, B and D.
 
     B's works for B, or for another school, while A's is idle.
     """
@@ -392,7 +392,7 @@ def test_it_does_not_wait_for_long(make_engine, options, four, monkeypatch):
 
 @pytest.mark.parametrize(
     ("held", "wanted", "limit"),
-    [(1, 1, 4), (1, 3, 6)],
+    [(1, 1, 4), (1, 3, 24)],
     ids=["whose school has several requests at once", "while there is room for another school"],
 )
 def test_a_request_does_not_wait(make_engine, options, four, monkeypatch, held, wanted, limit):
@@ -400,6 +400,28 @@ def test_a_request_does_not_wait(make_engine, options, four, monkeypatch, held, 
 
     with full.working_for(held):
         assert full.serve(wanted) == full.served[0]
+
+
+def test_behind_a_transaction_that_takes_long_nobody_waits(make_engine, options, four, monkeypatch):
+    full = FullPool(make_engine, options, four, monkeypatch, patience=60)
+
+    with full.working_for(1):
+        (taken,) = full.engine.pool.connections._taken
+        taken.taken_at -= 61
+        assert full.serve(3) == full.served[0]
+
+
+def test_the_longer_transactions_take_the_longer_a_request_waits(make_engine):
+    connections = make_engine(pool_size=1).pool.connections
+    assert connections._patience() == pool.PATIENCE
+
+    for seconds, longest in ((0.02, 4 * 0.02), (3600, pool.LONGEST_PATIENCE)):
+        for _ in range(200):
+            connection = connections.take(SCHOOL)
+            connection.taken_at -= seconds
+            connection.close()
+        assert connections._patience() >= 0.99 * longest
+    assert connections._patience() == pool.LONGEST_PATIENCE
 
 
 def test_where_no_connection_has_served_the_school_nobody_waits(

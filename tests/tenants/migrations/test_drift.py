@@ -59,7 +59,7 @@ def scratch(tenancy):
     with tenancy.admin.connect() as connection:
         scratch = Scratch(connection, f"scratch_{uuid4().hex[:8]}")
         made = [f"CREATE SCHEMA {scratch.schema}", f"SET LOCAL search_path TO {scratch.schema}"]
-        execute_script(connection, ";\n".join([*made, *baseline()[1]]))
+        execute_script(connection, ";\n".join([*made, baseline()[1]]))
         yield scratch
         connection.rollback()
 

@@ -197,7 +197,7 @@ def test_a_school_without_an_administrator_gets_the_pair_alone(connection, schoo
 
 
 def test_a_school_that_is_being_created_gets_none_but_is_seeded(connection, scratch_schema, adding):
-    execute_all(connection, baseline(adding)[1])
+    execute_all(connection, [baseline(adding)[1]])
 
     assert permissions(connection) == []
 

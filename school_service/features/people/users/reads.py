@@ -6,12 +6,19 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import JSON, Text, bindparam, case, func, literal_column, select
+from sqlalchemy import JSON, case, func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.sql import cast
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, as_json, read_model, school_value, service_address
+from school_service.core.read_models import (
+    BoundQuery,
+    Query,
+    as_json,
+    read_model,
+    school_value,
+    service_address,
+)
 from school_service.core.search import matches, may_match
 from school_service.features.people.models import (
     PHOTO_DIGITS,
@@ -124,8 +131,13 @@ def user(user_id: UUID, reach: Reach | None = None) -> Query:
     return users.query(reach=reach).where(User.id == user_id)
 
 
-def auth_user(user_id: UUID, access_token: dict[str, Any]) -> Query:
+def auth_user(user_id: UUID, access_token: dict[str, Any]) -> BoundQuery:
     """Read model of AuthUserSchema: a user, a token of theirs, their permissions, whether the password must change."""
+    return _auth_user(user_id, orjson.dumps(access_token).decode())
+
+
+@read_model
+def _auth_user(user_id: UUID, access_token: str) -> Query:
     shown = user.query(user_id).subquery("shown")
     granted = permissions.query().where(
         StoredPermission.id.in_(
@@ -134,11 +146,10 @@ def auth_user(user_id: UUID, access_token: dict[str, Any]) -> Query:
             .where(UserRole.user_id == user_id)
         )
     )
-    token = cast(bindparam("access_token", orjson.dumps(access_token).decode(), type_=Text()), JSON)
     to_change = select(must_change_password()).where(User.id == user_id).scalar_subquery()
     return select(
         func.row_to_json(literal_column("shown")).label("user"),
-        token.label("access_token"),
+        cast(access_token, JSON).label("access_token"),
         permissions_as_json(granted).label("permissions"),
         to_change.label("must_change_password"),
     ).select_from(shown)

@@ -18,7 +18,7 @@ from school_service.auth.principal import Principal
 from school_service.core.database import db, outside_transaction, request_context
 from school_service.core.errors import Conflict, Invalid, NotFound, WrongPassword
 from school_service.core.permissions import Permission
-from school_service.core.read_models import fetch_row
+from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import change, find, get, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row, statement, stored_in
 from school_service.features.audit.service import (
@@ -158,15 +158,13 @@ def sign_in(
     """
     account = username_key(username)
     throttle.check(account)
-    of_this_name = named(username).where(User.deleted_at.is_(None))
     # Where one has signed in is asked only where there were so many wrong passwords that it counts.
     is_capped = throttle.is_capped(account)
-    addresses = addresses_of(SIGN_IN, User.id, since=now() - KNOWN_FOR) if is_capped else null()
-    user_id, stored, known = db.session.execute(
-        of_this_name.with_only_columns(User.id, User.password_hash, addresses)
-    ).one_or_none() or (None, None, None)
+    since = now() - KNOWN_FOR if is_capped else None
+    found = fetch_row(_credentials(username, account, since)) or {}
+    user_id, stored = found.get("id"), found.get("password_hash")
     if is_capped:
-        throttle.check_known(account, known or ())
+        throttle.check_known(account, found.get("addresses") or ())
     is_right, renewed = outside_transaction(partial(_check_and_renew, stored, password))
     # The hash was read in another transaction: the account may have been changed since.
     unchanged = select(User).where(
@@ -185,6 +183,14 @@ def sign_in(
     if audited:
         audit_sign_in(user)
     return user
+
+
+@read_model
+def _credentials(username: str, key: str, since: datetime | None = None) -> Query:
+    """Select id and hash of the user of a name, and with `since` the addresses from which they have signed in."""
+    addresses = null() if since is None else addresses_of(SIGN_IN, User.id, since=since)
+    found = _of_name(username, key).where(User.deleted_at.is_(None))
+    return found.with_only_columns(User.id, User.password_hash, addresses.label("addresses"))
 
 
 def audit_sign_in(user: User, **by: Any) -> None:
@@ -450,7 +456,11 @@ def named(username: str) -> Select[User]:
 
     Only accounts that are older than the rule can be two (decisions.md, "Usernames").
     """
-    either = or_(User.username == username, User.username_key == username_key(username))
+    return _of_name(username, username_key(username))
+
+
+def _of_name(username: str, key: str) -> Select[User]:
+    either = or_(User.username == username, User.username_key == key)
     return (
         select(User).where(either).order_by(User.deleted_at.is_not(None), User.username != username).limit(1)
     )

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-
-from cachetools import TTLCache
-
 from school_service.core.database import registry_connection
+from school_service.core.remembered import Remembered
 from tenants.registry.sign_in import PeoplesClient, find_peoples_client
 
 REMEMBERED = 1_000  # clients with the school that was asked for
@@ -18,8 +15,7 @@ class KnownClients:
     """Finds clients in the registry, each with a school; what was found is remembered for SECONDS."""
 
     def __init__(self) -> None:
-        self._found: TTLCache[tuple[str, str | None], PeoplesClient] = TTLCache(REMEMBERED, SECONDS)
-        self._lock = threading.Lock()
+        self._found: Remembered[tuple[str, str | None], PeoplesClient] = Remembered(REMEMBERED, SECONDS)
 
     def find(self, client_id: str, school: str | None, *, anew: bool) -> PeoplesClient | None:
         """Find a client that is not revoked, with the school of an id or short name; None where there is none.
@@ -31,12 +27,10 @@ class KnownClients:
         if school is not None and (not school.isprintable() or len(school) > _LONGEST):
             school = ""
         key = client_id, school
-        with self._lock:
-            found = None if anew else self._found.get(key)
+        found = None if anew else self._found.find(key)
         if found is None:
             with registry_connection() as connection:
                 found = find_peoples_client(connection, client_id, school)
             if found is not None:
-                with self._lock:
-                    self._found[key] = found
+                self._found.remember(key, found)
         return found
