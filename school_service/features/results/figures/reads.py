@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    JSON,
     ColumnElement,
     DateTime,
     FromClause,
@@ -27,8 +26,8 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from school_service.core.json_texts import NO_TEXTS, array_of, as_json, object_of
 from school_service.core.reach import Reach
 from school_service.core.read_models import BoundQuery, Query, read_model, school_value
 from school_service.features.classes.models import CohortSubject
@@ -37,7 +36,7 @@ from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.reach import scopes
 from school_service.features.results.figures import frozen, published
-from school_service.features.results.figures.broadsheets import NONE_LISTED, broadsheet_of, listed, members
+from school_service.features.results.figures.broadsheets import broadsheet_of
 from school_service.features.results.figures.published import latest_of_session, latest_publication
 from school_service.features.results.figures.rules import (
     OPTIMIZATION_FENCE,
@@ -56,7 +55,7 @@ from school_service.features.results.models import (
     ResultSettings,
 )
 from school_service.features.school.cohorts.reads import class_name
-from school_service.features.school.models import TERMS, Subject
+from school_service.features.school.models import TERMS, Batch, Subject
 from school_service.features.school.settings.service import time_zone
 from school_service.features.scores.models import Absence, GradebookEntry, Submission
 
@@ -110,8 +109,13 @@ def _subject_results(
         position, scores = found.c.cohort_position, _scores(computed)
     else:
         position, scores = found.c.batch_position, _scores(computed, computed.roster.c.batch_id == batch_id)
+    columns = _subject_result(found, _subject(computed, found.c.batch_id), scores.c.listed)
     listed_results = (
-        select(STUDENT.label("student"), *_subject_result(computed, found, scores.c.listed), *_LIVE[:2])
+        select(
+            STUDENT.label("student"),
+            *(as_json(column).label(name) for name, column in columns.items()),
+            *_LIVE[:2],
+        )
         .select_from(found)
         .join(CohortSubject, CohortSubject.id == found.c.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
@@ -143,7 +147,8 @@ def term_results(batch_id: UUID, term: str) -> Query:
 def term_results_in(computed: Computed, batches: FromClause) -> Query:
     """Select what `term_results` does, of what is computed already: from `computed.terms` and Student, by name.
 
-    Of these batches of the scope's cohort: `batch_id` and `batch_name`.
+    What is JSON there is text here (`core.json_texts`). Of these batches of the scope's cohort: `batch_id` and
+    `batch_name`.
     """
     return _term_results(computed, batches=batches)
 
@@ -398,7 +403,10 @@ def _chosen(name: str) -> Any:
 
 
 def _term_results(computed: Computed, student_id: Any = None, *, batches: FromClause | None = None) -> Query:
-    """Select term results of the scope's batch, by name, or of several of its cohort; or of a student in it."""
+    """Select term results of the scope's batch, by name, or of a student in it.
+
+    Or, with `batches`, of several batches of its cohort: then what is JSON is text (`core.json_texts`).
+    """
     scope, terms, sessions = computed.scope, computed.terms, computed.sessions
     of: FromClause = scope if batches is None else batches
     whose = _whole_class(computed.roster.c.batch_id.in_(select(of.c.batch_id)))
@@ -406,33 +414,31 @@ def _term_results(computed: Computed, student_id: Any = None, *, batches: FromCl
         whose = computed.roster.c.student_id == student_id
     subjects = _subjects_by_student(computed, whose, of_class=student_id is None)
     cumulative = _session_subjects_by_student(computed, whose)
+    columns = (
+        func.coalesce(subjects.c.listed, NO_TEXTS).label("subjects"),
+        terms.c.status,
+        terms.c.total,
+        (100 * terms.c.graded).label("obtainable"),
+        terms.c.average,
+        terms.c.grade,
+        terms.c.remark,
+        terms.c.passed,
+        (terms.c.graded - terms.c.passed).label("failed"),
+        _figures(terms, "batch").label("batch_figures"),
+        _figures(terms, "cohort").label("cohort_figures"),
+        object_of(
+            terms=sessions.c.terms,
+            average=sessions.c.average,
+            grade=sessions.c.grade,
+            remark=sessions.c.remark,
+            batch_figures=_figures(sessions, "batch"),
+            cohort_figures=_figures(sessions, "cohort"),
+            subjects=func.coalesce(cumulative.c.listed, NO_TEXTS),
+        ).label("cumulative"),
+    )
+    shown = columns if batches is not None else [as_json(column).label(column.name) for column in columns]
     found = (
-        select(
-            STUDENT.label("student"),
-            *_head(scope, of),
-            *_LIVE,
-            func.coalesce(subjects.c.listed, NONE_LISTED).label("subjects"),
-            terms.c.status,
-            terms.c.total,
-            (100 * terms.c.graded).label("obtainable"),
-            terms.c.average,
-            terms.c.grade,
-            terms.c.remark,
-            terms.c.passed,
-            (terms.c.graded - terms.c.passed).label("failed"),
-            _figures(terms, "batch").label("batch_figures"),
-            _figures(terms, "cohort").label("cohort_figures"),
-            func.json_build_object(
-                "terms", sessions.c.terms,
-                "average", sessions.c.average,
-                "grade", sessions.c.grade,
-                "remark", sessions.c.remark,
-                "batch_figures", _figures(sessions, "batch"),
-                "cohort_figures", _figures(sessions, "cohort"),
-                "subjects", func.coalesce(cumulative.c.listed, NONE_LISTED),
-                type_=JSON,
-            ).label("cumulative"),
-        )
+        select(STUDENT.label("student"), *_head(scope, of), *_LIVE, *shown)
         .select_from(terms)
         .join(of, _whole_class(of.c.batch_id == terms.c.batch_id))
         .join(sessions, sessions.c.student_id == terms.c.student_id)
@@ -441,7 +447,7 @@ def _term_results(computed: Computed, student_id: Any = None, *, batches: FromCl
         .outerjoin(subjects, subjects.c.student_id == terms.c.student_id)
         .outerjoin(cumulative, cumulative.c.student_id == terms.c.student_id)
         .order_by(*BY_NAME)
-    )  # fmt: skip
+    )
     if batches is not None:
         found = found.join(scope, literal(True))
     return found if student_id is None else found.where(terms.c.student_id == student_id)
@@ -460,50 +466,64 @@ def _subjects_by_student(computed: Computed, whose: Column, *, of_class: bool) -
     """The subject results of those on the roster who fit the condition: an array of each, by the subject's name."""
     results, scores = computed.subjects, _scores(computed, whose, of_class=of_class)
     # Joined by themselves: with the subjects beside them, all that students have in a subject would be compared.
+    # And by an outer join, of which PostgreSQL expects as many rows as there are results: else it expects one.
     found = (
         select(*results.c, scores.c.listed.label("scores"))
-        .join(scores, _same(scores, results))
+        .outerjoin(scores, _same(scores, results))
         .offset(OPTIMIZATION_FENCE)
         .subquery("scored")
     )
-    columns = _subject_result(computed, found, found.c.scores)
-    document = func.json_build_object(*(part for shown in columns for part in (shown.name, shown.element)))
-    return (
+    of_arms = computed.roster.c.batch_id
+    taught = (
         select(
-            found.c.student_id,
-            func.json_agg(aggregate_order_by(document, Subject.name, CohortSubject.id)).label("listed"),
+            CohortSubject.id,
+            Batch.id.label("batch_id"),
+            Subject.name,
+            _subject(computed, Batch.id).label("subject"),
         )
-        .select_from(found)
-        .join(CohortSubject, CohortSubject.id == found.c.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)
+        .join(Batch, Batch.cohort_id == CohortSubject.cohort_id)
+        .where(
+            CohortSubject.cohort_id == one(computed.scope, "cohort_id"),
+            Batch.id.in_(select(of_arms).where(whose)),
+        )
+        .cte("taught_in_arms")
+        .prefix_with("MATERIALIZED")
+    )
+    document = object_of(**_subject_result(found, taught.c.subject, found.c.scores))
+    return (
+        select(found.c.student_id, array_of(document, taught.c.name, taught.c.id).label("listed"))
+        .select_from(found)
+        .join(taught, and_(taught.c.id == found.c.cohort_subject_id, taught.c.batch_id == found.c.batch_id))
+        .where(found.c.scores.is_not(None))
         .group_by(found.c.student_id)
         .cte("of_student")
         .prefix_with("MATERIALIZED")
     )
 
 
-def _subject_result(computed: Computed, found: FromClause, scores: Column) -> list[Any]:
-    """The columns of a subject result, beside whose it is."""
-    subject = func.json_build_object(
-        "id", CohortSubject.id,
-        "base", CohortSubject.subject_id,
-        "name", Subject.name,
-        "code", Subject.code,
-        "elective", CohortSubject.elective,
-        "teachers", teachers_in(one(computed.scope, "cohort_id"), CohortSubject.id, found.c.batch_id),
-    )  # fmt: skip
-    return [
-        subject.label("subject"),
-        scores.label("scores"),
-        _status(found).label("status"),
-        found.c.score.label("score"),
-        found.c.points.label("points"),
-        found.c.percent.label("percent"),
-        found.c.grade.label("grade"),
-        found.c.remark.label("remark"),
-        _figures(found, "batch").label("batch"),
-        _figures(found, "cohort").label("cohort"),
-    ]
+def _subject(computed: Computed, batch_id: Any) -> Any:
+    """The cohort subject of a row, with who teaches it to a batch of the scope's cohort."""
+    return object_of(
+        id=CohortSubject.id,
+        base=CohortSubject.subject_id,
+        name=Subject.name,
+        code=Subject.code,
+        elective=CohortSubject.elective,
+        teachers=teachers_in(one(computed.scope, "cohort_id"), CohortSubject.id, batch_id),
+    )
+
+
+def _subject_result(found: FromClause, subject: Any, scores: Any) -> dict[str, Any]:
+    """The columns of a subject result by their names, beside whose it is."""
+    return {
+        "subject": subject,
+        "scores": scores,
+        "status": _status(found),
+        **{name: found.c[name] for name in ("score", "points", "percent", "grade", "remark")},
+        "batch": _figures(found, "batch"),
+        "cohort": _figures(found, "cohort"),
+    }
 
 
 def _scores(computed: Computed, *conditions: Column, of_class: bool = False) -> FromClause:
@@ -521,20 +541,22 @@ def _scores(computed: Computed, *conditions: Column, of_class: bool = False) -> 
             .cte("entered")
             .prefix_with("MATERIALIZED")
         )
-    score = func.json_build_object(
-        "assessment", counting.c.id,
-        "category", counting.c.category,
-        "abbreviation", counting.c.abbreviation,
-        "total_points", counting.c.total_points,
-        "score", entered.c.score,
-        "absence", Absence.status,
-        "publish", counting.c.publish_scores,
-    )  # fmt: skip
+    score = object_of(
+        assessment=counting.c.id,
+        category=counting.c.category,
+        abbreviation=counting.c.abbreviation,
+        total_points=counting.c.total_points,
+        score=entered.c.score,
+        absence=Absence.status,
+        publish=counting.c.publish_scores,
+    )
     entry = and_(entered.c.assessment_id == counting.c.id, entered.c.student_id == taking.c.student_id)
     absence = and_(Absence.assessment_id == counting.c.id, Absence.student_id == taking.c.student_id)
     whose = (taking.c.student_id, taking.c.cohort_subject_id)
     return (
-        select(*whose, listed(score, counting.c.category, counting.c.due_date, counting.c.id).label("listed"))
+        select(
+            *whose, array_of(score, counting.c.category, counting.c.due_date, counting.c.id).label("listed")
+        )
         .select_from(roster)
         .join(taking, taking.c.student_id == roster.c.student_id)
         .join(counting, counting.c.cohort_subject_id == taking.c.cohort_subject_id)
@@ -557,18 +579,18 @@ def _same(scores: FromClause, found: FromClause) -> Column:
 def _session_subjects_by_student(computed: Computed, whose: Column) -> FromClause:
     """The session percents of those on the roster who fit the condition: an array of each, by the subject's name."""
     found, roster = computed.session_subjects, computed.roster
-    document = func.json_build_object(
-        "base", Subject.id,
-        "name", Subject.name,
-        "code", Subject.code,
-        "terms", func.json_build_object(*members(found, *TERMS)),
-        "percent", found.c.percent,
-        "grade", found.c.grade,
-    )  # fmt: skip
+    document = object_of(
+        base=Subject.id,
+        name=Subject.name,
+        code=Subject.code,
+        terms=object_of(**{name: found.c[name] for name in TERMS}),
+        percent=found.c.percent,
+        grade=found.c.grade,
+    )
     return (
         select(
             found.c.student_id,
-            func.json_agg(aggregate_order_by(document, Subject.name, Subject.id)).label("listed"),
+            array_of(document, Subject.name, Subject.id).label("listed"),
         )
         .select_from(found)
         .join(roster, roster.c.student_id == found.c.student_id)
@@ -600,6 +622,4 @@ def _status(subjects: FromClause) -> Column:
 def _figures(found: FromClause, name: str) -> Any:
     """A position with the class figures, in the batch or in the cohort."""
     names = ("position", "tied", "of", "average", "lowest", "highest")
-    return func.json_build_object(
-        *(part for member in names for part in (member, found.c[f"{name}_{member}"])), type_=JSON
-    )
+    return object_of(**{member: found.c[f"{name}_{member}"] for member in names})

@@ -33,6 +33,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 from sqlalchemy.orm import aliased
 
+from school_service.core.json_texts import object_of
 from school_service.core.read_models import Query, school_value
 from school_service.core.records import unnest_rows
 from school_service.features.attendance.calendar import counts_registers
@@ -75,24 +76,6 @@ Column = ColumnElement[Any]
 
 _REGISTERED = ("name", "address", "phone_number", "email_address", "motto")
 _OWN = ("website", "principal_name", "principal_title")
-_OF_PAPER = (
-    "number_in_class",
-    "class_name",
-    "term_name",
-    "level",
-    "letterhead",
-    "calendar",
-    "form_teacher_name",
-    "bands",
-    "positions",
-    "pass_mark",
-    "percent_places",
-    "verification",
-    "name_order",
-    "signatures",
-    "show_teachers",
-    "time_zone",
-)
 _SETTINGS = (
     "positions", "pass_mark", "percent_places", "verification", "name_order", "signatures", "show_teachers",
 )  # fmt: skip
@@ -122,20 +105,46 @@ def cards(batch_id: Any, term: Any) -> Query:
 def new_cards(batch_ids: Any, versions: Any, term_id: Any, published_at: Any, roster: FromClause) -> Query:
     """Select the cards of the next versions of batches of one cohort, each with its batch and what changed.
 
-    `roster` is who belongs to the cohort's batches in the term, as `figures.roster.members`. `changed` tells whether
+    `versions` are the numbers of the versions, None where each is its batch's first. `roster` is who belongs to the
+    cohort's batches in the term, as `figures.roster.members`. `changed` tells whether
     a card says something else of its student than the one of the version before, or there was none;
     `class_figures_changed` whether it differs in the figures of the class alone. In the first version neither has.
     """
-    given = unnest_rows("given", batch_id=(Uuid, batch_ids), version=(Integer, versions))
+    given = (
+        unnest_rows("given", batch_id=(Uuid, batch_ids))
+        if versions is None
+        else unnest_rows("given", batch_id=(Uuid, batch_ids), version=(Integer, versions))
+    )
+    version: Any = literal_column("1", Integer()).label("version") if versions is None else given.c.version
     first = select(given.c.batch_id).limit(1).scalar_subquery()
     computed = compute(scope_of_batch(first, term_id), roster=lambda *_: roster)
     batches = (
-        select(Batch.id.label("batch_id"), Batch.name.label("batch_name"), given.c.version)
+        select(Batch.id.label("batch_id"), Batch.name.label("batch_name"), version)
         .join(given, given.c.batch_id == Batch.id)
         .cte("published_batches")
     )
+    cards_to_be = _cards(computed, batches, published_at=published_at)
+    return _new(cards_to_be) if versions is None else _compared(cards_to_be, batches, term_id)
+
+
+def _new(cards_to_be: Query) -> Query:
+    """Select cards of which there are none to be compared with."""
+    found = cards_to_be.subquery("cards")
+    return select(
+        found.c.student_id,
+        found.c.batch_id,
+        found.c.average,
+        found.c.position,
+        literal(False).label("changed"),
+        literal(False).label("class_figures_changed"),
+        found.c.card,
+    )
+
+
+def _compared(cards_to_be: Query, batches: CTE, term_id: Any) -> Query:
+    """Select cards, each compared with that of its student in the version before."""
     # Made once: PostgreSQL would read ids out of the documents for each pair of rows that it compares.
-    found = _cards(computed, batches, published_at=published_at).cte("cards").prefix_with("MATERIALIZED")
+    found = cards_to_be.cte("cards").prefix_with("MATERIALIZED")
     before = (
         # With nothing added to it a document is as it was, but read and decompressed once for all that is compared.
         select(
@@ -188,34 +197,28 @@ def new_cards(batch_ids: Any, versions: Any, term_id: Any, published_at: Any, ro
 
 def _cards(computed: Computed, batches: CTE, *, published_at: Any) -> Query:
     """Select the cards of batches: `batch_id`, `batch_name` and the `version` to be."""
-    paper = _paper(computed, batches)
+    paper = _paper(computed, batches, published_at)
     results = term_results_in(computed, batches).order_by(None)
     members = [column.name for column in results.selected_columns if column.name != "state"]
     result = results.add_columns(
         Student.id.label("student_id"), Student.dob, computed.terms.c.batch_position.label("position")
     ).subquery("result")
     rolled_up = _rolled_up(computed, batches)
-    of_student = _to_jsonb(result.c.student).op("||")(func.jsonb_build_object("dob", result.c.dob))
-    document: dict[str, Any] = {
-        "layout": LAYOUT,
-        **{name: result.c[name] for name in members},
-        "version": paper.c.version,
-        "published_at": cast(published_at, DateTime(timezone=True)),
-        "student": of_student,
-        "attendance": _attendance(paper.c.times_opened, rolled_up),
-        "traits": _traits(result.c.student_id, paper.c.term_id),
-        "trait_key": _constant(_TRAIT_KEY),
-        "comments": func.jsonb_build_object(
-            "form_teacher", TermComment.form_teacher_comment,
-            "principal", func.coalesce(
+    # Written at once, and read as JSON once: each change of a document makes it anew, of all that is in it.
+    card = object_of(
+        paper.c.said,
+        **{name: result.c[name] for name in members if name not in ("version", "published_at", "student")},
+        student=object_of(result.c.student, dob=result.c.dob),
+        attendance=_attendance(paper.c.by_registers, paper.c.times_opened, rolled_up),
+        traits=_traits(result.c.student_id, paper.c.term_id),
+        comments=object_of(
+            form_teacher=TermComment.form_teacher_comment,
+            principal=func.coalesce(
                 TermComment.principal_comment,
                 _principal_comment(paper.c.principal_comments, result.c.average),
             ),
         ),
-        **{name: paper.c[name] for name in _OF_PAPER},
-    }  # fmt: skip
-    # Built at once: each change of a document makes it anew, of all that is in it.
-    card = func.jsonb_build_object(*(part for member in document.items() for part in member), type_=JSONB)
+    )
     of_term = and_(TermComment.student_id == result.c.student_id, TermComment.term_id == paper.c.term_id)
     return (
         select(
@@ -224,7 +227,7 @@ def _cards(computed: Computed, batches: CTE, *, published_at: Any) -> Query:
             paper.c.version,
             result.c.average,
             result.c.position,
-            card.label("card"),
+            cast(card, JSONB).label("card"),
         )
         .select_from(result)
         .join(paper, paper.c.batch_id == result.c.batch)
@@ -240,45 +243,51 @@ def _rolled_up(computed: Computed, batches: CTE) -> CTE:
     return roll_up_of(of_batches, counts_registers(), Register.term_id == one(scope, "term_id"))
 
 
-def _attendance(times_opened: Column, rolled_up: CTE) -> Column:
+def _attendance(by_registers: Column, times_opened: Column, rolled_up: CTE) -> Column:
     """How often school opened for a student, and how often they came: by the registers, or as it was typed in."""
     present = TermComment.times_present
     typed = {"opened": times_opened, "present": present, "absent": times_opened - present}
-    by_registers = counts_registers()
     members = {name: case((by_registers, rolled_up.c[name]), else_=figure) for name, figure in typed.items()}
-    return func.jsonb_build_object(*(part for member in members.items() for part in member))
+    return object_of(**members)
 
 
-def _paper(computed: Computed, batches: CTE) -> CTE:
-    """What every card of a batch says: a row of each, with a column for each of _OF_PAPER and what they need."""
+def _paper(computed: Computed, batches: CTE, published_at: Any) -> CTE:
+    """What every card of a batch says: a row of each, with `said`, an object, and what else they need."""
     scope, roster = computed.scope, computed.roster
     logo, signature = aliased(Picture), aliased(Picture)
     in_batch = select(func.count()).where(roster.c.batch_id == batches.c.batch_id).correlate(batches)
-    columns: dict[str, Any] = {
-        "batch_id": batches.c.batch_id,
-        "version": batches.c.version,
-        "term_id": scope.c.term_id,
-        "times_opened": TermCalendar.times_opened,
-        "principal_comments": setting("principal_comments"),
-        "number_in_class": in_batch.scalar_subquery(),
-        "class_name": class_name(scope.c.classroom, batches.c.batch_name, scope.c.cohort_id),
-        "term_name": scope.c.term_name,
-        "level": scope.c.level,
-        "letterhead": letterhead(logo, signature),
-        "calendar": func.jsonb_build_object(
-            "start_date", TermCalendar.start_date,
-            "end_date", TermCalendar.end_date,
-            "times_opened", TermCalendar.times_opened,
-            "next_term_begins", TermCalendar.next_term_begins,
-            "notice", TermCalendar.notice,
+    said = object_of(
+        layout=literal(LAYOUT),
+        version=batches.c.version,
+        published_at=cast(published_at, DateTime(timezone=True)),
+        trait_key=_constant(_TRAIT_KEY),
+        number_in_class=in_batch.scalar_subquery(),
+        class_name=class_name(scope.c.classroom, batches.c.batch_name, scope.c.cohort_id),
+        term_name=scope.c.term_name,
+        level=scope.c.level,
+        letterhead=letterhead(logo, signature),
+        calendar=object_of(
+            start_date=TermCalendar.start_date,
+            end_date=TermCalendar.end_date,
+            times_opened=TermCalendar.times_opened,
+            next_term_begins=TermCalendar.next_term_begins,
+            notice=TermCalendar.notice,
         ),
-        "form_teacher_name": _form_teacher(batches),
-        "bands": bands(),
+        form_teacher_name=_form_teacher(batches),
+        bands=bands(),
         **{name: setting(name) for name in _SETTINGS},
-        "time_zone": time_zone(),
-    }  # fmt: skip
+        time_zone=time_zone(),
+    )
     return (
-        select(*(value.label(name) for name, value in columns.items()))
+        select(
+            batches.c.batch_id,
+            batches.c.version,
+            scope.c.term_id,
+            TermCalendar.times_opened,
+            counts_registers().label("by_registers"),
+            setting("principal_comments").label("principal_comments"),
+            said.label("said"),
+        )
         .select_from(scope)
         .join(batches, literal_column("true"))
         .outerjoin(ResultSettings, literal_column("true"))
@@ -417,10 +426,6 @@ def _form_teacher(batches: CTE) -> Column:
 def _text(document: Any, member: str) -> Column:
     found: Column = document.op("->>", return_type=Text())(member)
     return found
-
-
-def _to_jsonb(value: Any) -> Column:
-    return func.to_jsonb(value, type_=JSONB)
 
 
 def _constant(value: Any) -> Column:

@@ -111,9 +111,11 @@ class Judged:
     def cards(self, moment: datetime) -> dict[str, Any]:
         """The arguments of `_counted`: what the cards are made of."""
         students, batches, enrolled_in = zip(*self.members, strict=True)
+        numbers = [version.version for version in self.versions]
         return {
             "batch_ids": [version.batch_id for version in self.versions],
-            "versions": [version.version for version in self.versions],
+            # Where nothing was published before, PostgreSQL is spared to plan what compares.
+            "versions": None if set(numbers) == {1} else numbers,
             "term_id": str(self.found["term_id"]),
             "moment": moment,
             "members": array_text(students),
@@ -574,7 +576,7 @@ def _insert(
 @statement
 def _freeze(
     batch_ids: list[UUID],
-    versions: list[int],
+    versions: list[int] | None,
     term_id: str,
     moment: datetime,
     members: str,
@@ -609,8 +611,9 @@ def _freeze(
     frozen = (
         select(*values.values())
         .select_from(found)
-        .join(rows, rows.c.student_id == found.c.student_id)
-        .join(publications, publications.c.batch_id == found.c.batch_id)
+        # Outer joins, though each card has both: else PostgreSQL expects one card, and compares each with each.
+        .outerjoin(rows, rows.c.student_id == found.c.student_id)
+        .outerjoin(publications, publications.c.batch_id == found.c.batch_id)
     )
     return insert(ReportCard).from_select(list(values), frozen, include_defaults=False)
 
@@ -618,7 +621,7 @@ def _freeze(
 @read_model
 def _counted(
     batch_ids: list[UUID],
-    versions: list[int],
+    versions: list[int] | None,
     term_id: str,
     moment: datetime,
     members: str,
