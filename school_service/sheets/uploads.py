@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import IO, Any, Generic, TypeVar
 
 from school_service.core.database import request_context
-from school_service.core.errors import Invalid
+from school_service.core.errors import DomainError, Invalid
 from school_service.core.shares import Shares
 from school_service.sheets.sheet_files import SheetFile, open_sheets
 from school_service.sheets.sheet_reader import SheetContent
@@ -63,12 +63,16 @@ class SheetUpload(ABC, Generic[Matched]):
         The answer names the columns that are not known, where there are any, and warns that nothing was read of them.
         """
         school_id = request_context().school_id
-        with _computing.of(school_id):
-            workbook = open_sheets(file)
-            self.read_details(workbook)
-            content = self.read_rows(workbook)
-        if not content.rows:
-            raise Invalid(NO_ROWS)
+        try:
+            with _computing.of(school_id):
+                workbook = open_sheets(file)
+                self.read_details(workbook)
+                content = self.read_rows(workbook)
+            if not content.rows:
+                raise Invalid(NO_ROWS)
+        except DomainError:
+            self.find_record()
+            raise
         # Nothing is locked before the file has proved to be such a sheet: reading it takes long. And nobody waits for
         # a lock while others wait for their turn to compute.
         self.lock()
@@ -79,6 +83,12 @@ class SheetUpload(ABC, Generic[Matched]):
             columns = "column" if len(content.ignored) == 1 else "columns"
             self.warn(f"Nothing was read of the {columns} {', '.join(content.ignored)}: not known.")
         return {**self.store(matched).of_rows(len(content.rows)), **self.answer}
+
+    def find_record(self) -> None:
+        """Raise NotFound where there is no record that the sheet is of: that is said before what is wrong with a file.
+
+        `lock` raises it for a file that could be read, which needs no round trip more.
+        """
 
     def read_details(self, workbook: SheetFile) -> None:
         """See which record the sheet is of. Raises Invalid for the sheet of another."""

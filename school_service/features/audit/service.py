@@ -6,12 +6,13 @@ transaction is rolled back, and its entries are stored in another one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
+import orjson
 from sqlalchemy import (
     ARRAY,
     BindParameter,
@@ -22,15 +23,18 @@ from sqlalchemy import (
     Uuid,
     bindparam,
     case,
+    cast,
     func,
     insert,
     literal_column,
     select,
     true,
 )
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from school_service.core.database import RequestContext, db, request_context
-from school_service.core.records import unnest_rows
+from school_service.core.database import RequestContext, request_context
+from school_service.core.read_models import Query, fetch_row, read_model
+from school_service.core.records import array_text, unnest_rows
 from school_service.core.statements import stored_in
 from school_service.features.audit.models import ADDRESS_LENGTH, CREATE, DELETE, UPDATE, AuditEntry
 from tenants.clock import now
@@ -106,17 +110,39 @@ def addresses_of(entity: str, entity_id: Any, *, since: datetime) -> Any:
     return func.array(addresses.scalar_subquery(), type_=ARRAY(Text))
 
 
-def newest_changes(
-    entity: str, entity_ids: Collection[UUID], *, newest: int, member: str | None
-) -> Sequence[Any]:
-    """Find the newest changes of some records: who made them, when, and what was before and after.
+class PastChange(NamedTuple):
+    """A change of a record in the log: who made it, when, and what was before and after.
 
-    Of each record at most `newest` are found, the newest first. `old` and `new` are what this member of the values was
-    and is, such as `score`, or all of the values where it is None. `downloaded` is the moment at which the sheet that
-    made the change was downloaded.
+    The id and the moment are texts, as PostgreSQL writes them in JSON. `downloaded` is the moment at which the sheet
+    that made the change was downloaded.
     """
+
+    entity_id: str
+    at: str
+    actor: str
+    actor_name: str
+    old: Any
+    new: Any
+    downloaded: str | None
+
+
+def newest_changes(
+    entity: str, entity_ids: Iterable[object], *, newest: int, member: str | None
+) -> list[PastChange]:
+    """Find the newest changes of some records, at most `newest` of each, the newest first.
+
+    `old` and `new` are what this member of the values was and is, such as `score`, or all of the values where it is
+    None.
+    """
+    found = fetch_row(_newest_changes(entity, array_text(entity_ids), newest, member))
+    return [] if found is None else [PastChange(*change) for change in orjson.loads(found["changes"])]
+
+
+@read_model(judged=True)
+def _newest_changes(entity: str, entity_ids: str, newest: int, member: str | None = None) -> Query:
+    """Select the newest changes of records, each as a `PastChange`, as JSON in a text; the ids are an array's."""
     old, new = AuditEntry.old, AuditEntry.new
-    ids = unnest_rows(id=(Uuid, list(entity_ids)))
+    ids: Any = unnest_rows(id=(Uuid, entity_ids))
     of_record = (
         select(
             AuditEntry.entity_id,
@@ -124,20 +150,28 @@ def newest_changes(
             AuditEntry.id,
             AuditEntry.actor,
             AuditEntry.actor_name,
-            (old if member is None else old[member]).label("old"),
-            (new if member is None else new[member]).label("new"),
+            (old if member is None else old.op("->")(member)).label("old"),
+            (new if member is None else new.op("->")(member)).label("new"),
             AuditEntry.new["downloaded"].astext.label("downloaded"),
         )
-        # Concatenated, so that PostgreSQL can not use the index of entities: without statistics of the log it
-        # would read all of that index for each record.
-        .where(AuditEntry.entity_id == ids.c.id, AuditEntry.entity.concat("") == entity)
+        # Of CASE PostgreSQL expects that half of the changes are of the entity: so it reads those of a record by their
+        # index, the newest first, until it has enough. By the entity itself, without statistics of the log, it would
+        # read all of the index of entities for each record.
+        .where(AuditEntry.entity_id == ids.c.id, case((AuditEntry.entity == entity, true())))
         .order_by(AuditEntry.at.desc(), AuditEntry.id.desc())
         .limit(newest)
         .lateral("change")
     )
-    changes = select(of_record).select_from(ids).join(of_record, true())
-    newest_first = changes.order_by(of_record.c.at.desc(), of_record.c.id.desc())
-    return db.session.execute(newest_first.execution_options(judged=True)).all()
+    change = of_record.c
+    listed = func.json_agg(
+        aggregate_order_by(
+            func.json_build_array(*(change[name] for name in PastChange._fields)),
+            change.at.desc(),
+            change.id.desc(),
+        )
+    )
+    written = cast(func.coalesce(listed, literal_column("'[]'")), Text).label("changes")
+    return select(written).select_from(ids).join(of_record, true())
 
 
 def audit_change(

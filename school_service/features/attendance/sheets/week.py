@@ -311,12 +311,11 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
             for name, code in cells:
                 stored = self._stored(pupil, name)
                 if stored != then.get(name):
-                    register_id = self.registers[name].id
                     yield Replaced(
                         row.number,
                         name,
                         shown(pupil),
-                        None if register_id is None else UUID(register_id),
+                        self.registers[name].id,
                         stored,
                         code,
                         kind="mark",

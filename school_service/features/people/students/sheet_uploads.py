@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Generic
-from uuid import UUID
 
 from school_service.core.database import request_context
-from school_service.features.audit.service import newest_changes
+from school_service.features.audit.service import PastChange, newest_changes
 from school_service.features.people.students.sheet_rows import ClassMember, match_students, not_in_sheet
 from school_service.sheets.downloads import Download
 from school_service.sheets.row_errors import CHANGED, RowError, raise_changed_rows
@@ -26,14 +26,14 @@ ScoreOf = Callable[[Any, str], Any]
 class Replaced:
     """A value that a sheet would replace, and that is not what was stored when the sheet was downloaded.
 
-    `record_id`: of the record that has the value, or had it. `stored` is None where there is none any more. `kind` is
-    what such a value is called. `key` is by what the log has it, where that is not the column.
+    `record_id`: of the record that has the value, or had it, as PostgreSQL writes it. `stored` is None where there is
+    none any more. `kind` is what such a value is called. `key` is by what the log has it, where that is not the column.
     """
 
     row: int
     column: str
     person: str
-    record_id: UUID | None
+    record_id: str | None
     stored: object | None
     new: object
     kind: str = "score"
@@ -148,11 +148,10 @@ def refuse_unexpected(
 
 
 def _with_last_change(
-    values: Iterable[Replaced], *, entity: str, score_of: ScoreOf, newest: int, member: str | None
-) -> list[tuple[Replaced, Any]]:
+    values: Sequence[Replaced], *, entity: str, score_of: ScoreOf, newest: int, member: str | None
+) -> list[tuple[Replaced, PastChange | None]]:
     """Find the newest change of each value; None where nobody knows it."""
-    values = [*values]
-    history: dict[UUID, list[Any]] = {}
+    history: dict[str, list[PastChange]] = {}
     record_ids = {each.record_id for each in values if each.record_id}
     for change in newest_changes(entity, record_ids, newest=newest, member=member):
         history.setdefault(change.entity_id, []).append(change)
@@ -170,21 +169,21 @@ def _with_last_change(
 _REMEDY = "download the sheet again, or send this one with force=true"
 
 
-def _last_change(changes: Sequence[Any], column: str, score_of: ScoreOf) -> Any:
+def _last_change(changes: Sequence[PastChange], column: str, score_of: ScoreOf) -> PastChange | None:
     """Find the newest change of a value among those of its record, which are the newest first."""
     return next(
         (change for change in changes if score_of(change.old, column) != score_of(change.new, column)), None
     )
 
 
-def _is_own(change: Any, download: Download) -> bool:
+def _is_own(change: PastChange, download: Download) -> bool:
     principal = request_context().principal
     return principal is not None and change.actor == principal.actor and change.downloaded == download.moment
 
 
-def _problem(each: Replaced, last: Any) -> str:
+def _problem(each: Replaced, last: PastChange | None) -> str:
     who = "somebody" if last is None else last.actor_name
-    when = "" if last is None else f" on {last.at:%Y-%m-%d at %H:%M} UTC"
+    when = "" if last is None else f" on {datetime.fromisoformat(last.at):%Y-%m-%d at %H:%M} UTC"
     if each.stored is None:
         return f"would bring back a {each.kind} that {who} removed{when}"
     return f"would replace {each.stored}, which {who} entered{when}"

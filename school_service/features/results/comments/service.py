@@ -266,7 +266,7 @@ def _unexpected(
         for name, value in student.differing(row).items():
             stored = getattr(student, name)
             if name in expected and expected[name] != stored:
-                whose = shown(student), UUID(student.student_id)
+                whose = shown(student), student.student_id
                 yield Replaced(number, name, *whose, stored, value, kind="value")
 
 

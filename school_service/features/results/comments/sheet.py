@@ -208,7 +208,7 @@ class _CommentUpload(ClassSheetUpload[Commented]):
             for name, value in differing.items():
                 stored = getattr(student, name)
                 if stored != then.get(name):
-                    whose = shown(student), UUID(student.student_id)
+                    whose = shown(student), student.student_id
                     yield Replaced(row.number, name, *whose, stored, value, kind="value")
 
 

@@ -176,5 +176,4 @@ def _replaced(
     stored = student.scores or {}
     for name, score in compared.changed.get(student.student_id, {}).items():
         if name in expected and expected[name] != stored.get(name):
-            record_id = None if student.metric_id is None else UUID(student.metric_id)
-            yield Replaced(row.number, name, shown(student), record_id, stored.get(name), score)
+            yield Replaced(row.number, name, shown(student), student.metric_id, stored.get(name), score)

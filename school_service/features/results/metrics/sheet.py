@@ -230,8 +230,7 @@ class _MetricUpload(ClassSheetUpload[Any]):
             stored = student.scores or {}
             for name, score in changed.get(student.student_id, {}).items():
                 if name in stored and stored[name] != then.get(name):
-                    record_id = UUID(student.metric_id)
-                    yield Replaced(row.number, name, shown(student), record_id, stored[name], score)
+                    yield Replaced(row.number, name, shown(student), student.metric_id, stored[name], score)
 
 
 def _columns(names: Iterable[str]) -> list[Column]:

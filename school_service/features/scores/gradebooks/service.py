@@ -19,6 +19,7 @@ from sqlalchemy import (
     CTE,
     Boolean,
     Uuid,
+    and_,
     any_,
     case,
     cast,
@@ -238,12 +239,13 @@ def storing(
         values = array_text(score.score for score in scores.changed)
         # The log first: it says what the entries were.
         writes += [
-            _log_change(ids, values, *_for_log(scores.changed, forced), logged, moment),
-            _change(ids, values, sheet, moment),
+            _log_change(assessment_id, ids, values, *_for_log(scores.changed, forced), logged, moment),
+            _change(assessment_id, ids, values, sheet, moment),
         ]
     if scores.removed:
         ids = array_text(score.entry_id for score in scores.removed)
-        writes += [_log_removal(ids, array_text(new_ids(len(scores.removed))), moment), _remove(ids)]
+        log_ids = array_text(new_ids(len(scores.removed)))
+        writes += [_log_removal(assessment_id, ids, log_ids, moment), _remove(assessment_id, ids)]
     return writes
 
 
@@ -351,24 +353,26 @@ def _log_creation(ids: str, scores: str, log_ids: str, forced: str, logged: str,
 
 
 @statement
-def _change(ids: str, scores: str, sheet: str | None, moment: datetime) -> Any:
-    """Change the scores of entries; each text is the literal of an array, with an element for each entry."""
+def _change(assessment_id: UUID, ids: str, scores: str, sheet: str | None, moment: datetime) -> Any:
+    """Change the scores of entries of an assessment; each text is the literal of an array, with one for each entry."""
     given = _given(id=(_ID, ids), score=(POINTS, scores))
     return (
         update(GradebookEntry)
-        .where(GradebookEntry.id == given.c.id)
+        .where(_is_given(given, assessment_id))
         .values(score=given.c.score, sheet=null() if sheet is None else sheet, updated_at=moment)
     )
 
 
 @statement
-def _log_change(ids: str, scores: str, log_ids: str, forced: str, logged: str, moment: datetime) -> Any:
+def _log_change(
+    assessment_id: UUID, ids: str, scores: str, log_ids: str, forced: str, logged: str, moment: datetime
+) -> Any:
     """Write to the audit log what entries are, before they are changed in this round trip; texts are arrays."""
     given = _given(id=(_ID, ids), score=(POINTS, scores), log_id=(_ID, log_ids), forced=(Boolean(), forced))
     return audit_written(
         ENTITY,
         UPDATE,
-        given.join(GradebookEntry, GradebookEntry.id == given.c.id),
+        given.join(GradebookEntry, _is_given(given, assessment_id)),
         id=given.c.log_id,
         moment=moment,
         entity_id=given.c.id,
@@ -378,13 +382,13 @@ def _log_change(ids: str, scores: str, log_ids: str, forced: str, logged: str, m
 
 
 @statement
-def _log_removal(ids: str, log_ids: str, moment: datetime) -> Any:
+def _log_removal(assessment_id: UUID, ids: str, log_ids: str, moment: datetime) -> Any:
     """Write to the audit log what entries are, before they are removed in this round trip; texts are arrays."""
     given = _given(id=(_ID, ids), log_id=(_ID, log_ids))
     return audit_written(
         ENTITY,
         DELETE,
-        given.join(GradebookEntry, GradebookEntry.id == given.c.id),
+        given.join(GradebookEntry, _is_given(given, assessment_id)),
         id=given.c.log_id,
         moment=moment,
         entity_id=given.c.id,
@@ -394,9 +398,11 @@ def _log_removal(ids: str, log_ids: str, moment: datetime) -> Any:
 
 
 @statement
-def _remove(ids: str) -> Any:
-    """Remove entries; the text is the literal of an array."""
-    return delete(GradebookEntry).where(GradebookEntry.id == any_(cast(ids, ARRAY(_ID))))
+def _remove(assessment_id: UUID, ids: str) -> Any:
+    """Remove entries of an assessment; the text is the literal of an array."""
+    return delete(GradebookEntry).where(
+        GradebookEntry.id == any_(cast(ids, ARRAY(_ID))), GradebookEntry.assessment_id == assessment_id
+    )
 
 
 _ID = Uuid(as_uuid=False)
@@ -406,6 +412,14 @@ def _given(**columns: tuple[Any, Any]) -> CTE:
     """Make rows of columns, each a type and an array that was sent as a text."""
     rows: Any = unnest_rows(**columns)
     return select(rows).cte("given")
+
+
+def _is_given(given: CTE, assessment_id: Any) -> Any:
+    """Whether an entry is one of those that are given, all of one assessment.
+
+    By the assessment PostgreSQL finds them in an index; by as many ids alone it would read the whole table.
+    """
+    return and_(GradebookEntry.id == given.c.id, GradebookEntry.assessment_id == assessment_id)
 
 
 def _logged_now(given: CTE, logged: Any) -> Any:

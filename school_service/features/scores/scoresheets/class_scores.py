@@ -6,18 +6,18 @@ takes the subject, so that neither their scores nor their absences change while 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import orjson
-from sqlalchemy import ARRAY, Text, and_, cast, func, literal_column, select
+from sqlalchemy import ARRAY, Text, cast, func, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.columns import ScoreFault, score_fault
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import not_found
 from school_service.core.statements import execute, row_lock
 from school_service.features.classes.models import SubjectEnrollment
@@ -51,7 +51,7 @@ _STATUSES = {ABSENT: ABSENT, "ABS": ABSENT, EXCUSED: EXCUSED, "EXC": EXCUSED}
 class Taker(NamedTuple):
     """Whoever takes the subject, with the arm that they are in, their absence, and the entry with their score.
 
-    `held` are the arms whose submission holds what they have.
+    `held` are the arms whose submission holds what they have: none where no results of the subject are submitted.
     """
 
     admission_number: str
@@ -65,7 +65,7 @@ class Taker(NamedTuple):
     entry_id: str | None
     stored: str | None
     arm: str
-    held: list[str]
+    held: Sequence[str] = ()
 
 
 MatchedRows = list[tuple[Taker, Row]]
@@ -96,9 +96,12 @@ def lock_class(assessment_id: UUID, batch: UUID | None = None) -> ClassScores:
     """
     # The class is read after the lock, in one round trip with it: what was committed meanwhile is seen.
     found = execute(_lock(assessment_id), _class_list(assessment_id))
+    if found is not None and found["submitted"]:
+        # Seldom, so that most often PostgreSQL need not plan whose submission holds what.
+        found = fetch_row(_class_list_with_held(assessment_id))
     if found is None:
         raise not_found(Assessment)
-    takers = [Taker(*row) for row in orjson.loads(found["takers"])]
+    takers = list(_takers(found))
     if batch is not None:
         takers = [taker for taker in takers if taker.batch_id == str(batch)]
     scores = ClassScores(
@@ -168,41 +171,36 @@ _lock = row_lock(Assessment)
 
 @read_model
 def _class_list(assessment_id: UUID, reach: Reach | None = None) -> Query:
-    """Select what is compared with the sheet of an assessment: whoever takes the subject, each as a `Taker`, by name.
+    """Select what is compared with the sheet of an assessment: whoever takes the subject, by name, for `_takers`.
 
     There is a row unless the assessment is deleted. Numbers are texts, as JSON has no decimals.
     """
-    taker = func.json_build_array(
+    return _listed(assessment_id, reach)
+
+
+@read_model
+def _class_list_with_held(assessment_id: UUID, reach: Reach | None = None) -> Query:
+    """Select the class list, each student with the arms whose submission holds what they have."""
+    return _listed(assessment_id, reach, holding_batches(Student.id))
+
+
+def _listed(assessment_id: UUID, reach: Reach | None, *held: Any) -> Query:
+    """Select what a class list is made of; joined in one table it would take PostgreSQL three times as long to plan."""
+    student = func.json_build_array(
         Student.admission_number,
         User.first_name,
         Student.middle_name,
         User.last_name,
         Student.id,
         Enrollment.batch_id,
-        Absence.status,
-        Absence.note,
-        GradebookEntry.id,
-        cast(GradebookEntry.score, Text),
-        Batch.name,
-        holding_batches(Student.id),
+        *held,
     )
     found = (
-        select(
-            cast(
-                func.coalesce(func.json_agg(aggregate_order_by(taker, *BY_NAME)), literal_column("'[]'")),
-                Text,
-            )
-        )
+        select(cast(func.json_agg(aggregate_order_by(student, *BY_NAME)), Text))
         .select_from(SubjectEnrollment)
         .join(Student, Student.id == SubjectEnrollment.student_id)
         .join(User, User.id == Student.user_id)
         .join(Enrollment, Enrollment.student_id == Student.id)
-        .join(Batch, Batch.id == Enrollment.batch_id)
-        .outerjoin(Absence, and_(Absence.assessment_id == Assessment.id, Absence.student_id == Student.id))
-        .outerjoin(
-            GradebookEntry,
-            and_(GradebookEntry.assessment_id == Assessment.id, GradebookEntry.student_id == Student.id),
-        )
         .where(
             SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
             Enrollment.cohort_id == Assessment.cohort_id,
@@ -212,12 +210,42 @@ def _class_list(assessment_id: UUID, reach: Reach | None = None) -> Query:
     )
     if reach is not None:
         found = found.where(scopes.scores_in_reach(reach, SubjectEnrollment.cohort_subject_id, Student.id))
-    takers = found.scalar_subquery()
     listed = select(
         Assessment.cohort_subject_id,
         Assessment.term_id,
         Assessment.total_points,
         cast(Assessment.submitted_batches, ARRAY(Text)).label("submitted"),
-        takers.label("takers"),
+        found.scalar_subquery().label("students"),
+        _by_id(Absence.student_id, Absence.status, Absence.note)
+        .where(Absence.assessment_id == Assessment.id)
+        .scalar_subquery()
+        .label("absences"),
+        _by_id(GradebookEntry.student_id, GradebookEntry.id, cast(GradebookEntry.score, Text))
+        .where(GradebookEntry.assessment_id == Assessment.id)
+        .scalar_subquery()
+        .label("entries"),
+        _by_id(Batch.id, Batch.name)
+        .where(Batch.cohort_id == Assessment.cohort_id)
+        .scalar_subquery()
+        .label("arms"),
     ).where(Assessment.id == assessment_id, NOT_DELETED)
     return listed if reach is None else listed.where(in_reach(reach))
+
+
+def _by_id(record_id: Any, *columns: Any) -> Query:
+    """Select columns of records by an id, as a JSON object in a text."""
+    by_id = func.json_object_agg(record_id, func.json_build_array(*columns))
+    return select(cast(by_id, Text)).correlate(Assessment)
+
+
+def _takers(found: Mapping[str, Any]) -> Iterator[Taker]:
+    """Put together who takes the subject, by name."""
+    names = ("students", "absences", "entries", "arms")
+    students, absences, entries, arms = (orjson.loads(found[name] or "{}") for name in names)
+    nothing = None, None
+    for number, first, middle, last, student, batch, *held in students:
+        absence, note = absences.get(student, nothing)
+        entry, stored = entries.get(student, nothing)
+        yield Taker(
+            number, first, middle, last, student, batch, absence, note, entry, stored, *arms[batch], *held
+        )

@@ -152,10 +152,9 @@ def _replaced(changed: Iterable[tuple[Taker, Mapping[str, Any], int]]) -> Iterat
     for taker, given, number in changed:
         stored = taker.absence if taker.stored is None else Decimal(taker.stored)
         if "expected" in given and given["expected"] != stored:
-            record_id = None if taker.entry_id is None else UUID(taker.entry_id)
             column = SCORE if given.get(ABSENCE) is None and SCORE in given else ABSENCE
             new = given.get(column)
-            yield Replaced(number, column, shown(taker), record_id, _shown(stored), _shown(new))
+            yield Replaced(number, column, shown(taker), taker.entry_id, _shown(stored), _shown(new))
 
 
 def _shown(value: Any) -> Any:

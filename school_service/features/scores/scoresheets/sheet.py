@@ -13,6 +13,7 @@ import orjson
 from sqlalchemy import Text, and_, cast, exists, func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from school_service.auth.principal import CANONICAL_UUID
 from school_service.core.columns import MIN_POINTS
 from school_service.core.database import current_school
 from school_service.core.errors import Invalid
@@ -142,14 +143,10 @@ def upload(
     scores were changed since the sheet was downloaded, unless `force` replaces them, and Conflict where a row changes
     what is submitted, or the results of all arms are.
     """
-    found = fetch_row(_total_points(assessment_id))
-    if found is None:
-        raise not_found(Assessment)
     if batch is not None:
-        _find_arm(batch, found["cohort_id"])
+        _find_arm(batch, _cohort_id(assessment_id))
     sheet_upload = _ScoreUpload(
         assessment_id=assessment_id,
-        total_points=found["total_points"],
         file_name=file_name,
         batch=batch,
         dry_run=dry_run,
@@ -171,9 +168,11 @@ class _ScoreUpload(ClassSheetUpload[Taker]):
     """The upload of an assessment's scores."""
 
     assessment_id: UUID
-    total_points: Decimal
     batch: UUID | None
     scores: ClassScores = field(init=False)
+
+    def find_record(self) -> None:
+        _cohort_id(self.assessment_id)
 
     def read_details(self, workbook: SheetFile) -> None:
         details = read_details(workbook) or {}
@@ -181,13 +180,12 @@ class _ScoreUpload(ClassSheetUpload[Taker]):
         self.download = read_download(details)
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:
-        content = read_sheet(workbook, SHEET, _columns(self.total_points, absences=True, arms=True))
+        content = read_sheet(workbook, SHEET, _TO_READ)
         content.errors[:] = [_with_absence(error) for error in content.errors]
         return content
 
     def lock(self) -> None:
         self.scores = lock_class(self.assessment_id, self.batch)
-        self.total_points = self.scores.total_points
 
     def match(self, content: SheetContent) -> MatchedRows:
         # In a sheet that was downloaded another arm means that rows were mixed up, or that the student has moved. One
@@ -205,7 +203,7 @@ class _ScoreUpload(ClassSheetUpload[Taker]):
             self.scores.takers,
             not_in_class="is a student who does not take the subject"
             + " in this arm" * (self.batch is not None),
-            validate=partial(_row_errors, total_points=self.total_points, arms=arms),
+            validate=partial(_row_errors, total_points=self.scores.total_points, arms=arms),
         )
         raise_row_errors(
             scored_errors(matched, "remove the score first, or leave the cell blank"),
@@ -260,19 +258,21 @@ class _ScoreUpload(ClassSheetUpload[Taker]):
             then, entry_id = _stored_then(self.download, taker.admission_number)
             if then == score.stored:
                 continue
-            record_id = entry_id if score.entry_id is None else UUID(score.entry_id)
+            record_id = score.entry_id or entry_id
             stored = None if score.stored is None else plain(score.stored)
             yield Replaced(row.number, SCORE, shown(taker), record_id, stored, plain(row.values[SCORE]))
 
 
-def _stored_then(download: Download, admission_number: str) -> tuple[Decimal | None, UUID | None]:
+def _stored_then(download: Download, admission_number: str) -> tuple[Decimal | None, str | None]:
     """Read the score of a student at the download, and the id of its entry. Raises Invalid."""
     found = download.stored.get(admission_number)
     if found is None:
         return None, None
     try:
         score, entry_id = found
-        return Decimal(str(score)), UUID(entry_id)
+        # To make a UUID of each takes ten times as long as to see that it is one.
+        is_canonical = CANONICAL_UUID.fullmatch(entry_id)
+        return Decimal(str(score)), entry_id.lower() if is_canonical else str(UUID(entry_id))
     except (ArithmeticError, AttributeError, TypeError, ValueError):
         raise Invalid(CHANGED_DETAILS) from None
 
@@ -304,10 +304,19 @@ def _with_absences_counted(counts: RowCounts, absences: list[AbsenceChange]) -> 
     )
 
 
+def _cohort_id(assessment_id: UUID) -> str:
+    """Find the cohort of an assessment, as a text. Raises NotFound."""
+    found = fetch_row(_cohort(assessment_id))
+    if found is None:
+        raise not_found(Assessment)
+    cohort_id: str = found["cohort_id"]
+    return cohort_id
+
+
 @read_model
-def _total_points(assessment_id: UUID, reach: Reach | None = None) -> Query:
-    """Select the total points of an assessment, and its cohort, unless it is deleted."""
-    found = select(Assessment.total_points, cast(Assessment.cohort_id, Text).label("cohort_id")).where(
+def _cohort(assessment_id: UUID, reach: Reach | None = None) -> Query:
+    """Select the cohort of an assessment, unless it is deleted."""
+    found = select(cast(Assessment.cohort_id, Text).label("cohort_id")).where(
         Assessment.id == assessment_id, NOT_DELETED
     )
     return found if reach is None else found.where(in_reach(reach))
@@ -435,6 +444,10 @@ def _columns(total_points: Decimal, *, absences: bool, arms: bool) -> list[Colum
     )
     arm = Column(ARM, locked=True, width=12, heading="Arm")
     return [*STUDENT_COLUMNS, *([arm] if arms else []), score, *([absence] if absences else [])]
+
+
+# Which numbers may be typed in does not matter to who reads them.
+_TO_READ = _columns(MIN_POINTS, absences=True, arms=True)
 
 
 def _class(sheet: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from copy import deepcopy
 from datetime import date, datetime
 from decimal import Decimal
 from io import BytesIO
+from itertools import product
 from uuid import uuid4
 
 import pytest
@@ -354,8 +355,10 @@ def test_an_assessment_that_is_not_there_is_not_found(make, exam):
     gone = make.assessment(exam.subject, exam.term)
     exam.api.ok(exam.api.delete(f"/assessments/{gone['id']}"))
 
-    for assessment in (gone, {"id": uuid4()}):
-        answer = upload(exam.api, assessment, sheet_of(row("A/1", 1)))
+    for assessment, content in product(
+        (gone, {"id": uuid4()}), (sheet_of(row("A/1", 1)), sheet_of(), b"no sheet")
+    ):
+        answer = upload(exam.api, assessment, content)
         assert (answer.status_code, answer.get_json()["message"]) == (404, "No such assessment.")
 
 
