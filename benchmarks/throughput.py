@@ -3,13 +3,15 @@
     python -m benchmarks.throughput [--rounds 5] [--seconds 4] [--clients 16] [--threads 8]
 
 Starts a PostgreSQL of its own from the wheel, one school with 40 classrooms, 90 users and a class of 40 with four
-scores each, one with a class of 200 students and its score sheets, and two servers on it with the same number of
-threads: ours, as `serve` runs it by default, and the floor, a bare WSGI callable under waitress with the same check of
-the token, the same binding and the same SQL, in one round trip a request, by hand on psycopg2, JSON made by PostgreSQL
-(`benchmarks.read_floor`); scores entered by hand are in `benchmarks.gradebook_floor`, score sheets in
+scores each, one with a class of 200 students and its score sheets, and three servers on it with the same number of
+threads: ours, as `serve` runs it by default, and the floor twice (`benchmarks.floor`), a bare WSGI callable with the
+same check of the token, the same binding and the same work, in one round trip a request, by hand on psycopg2: served
+by the HTTP server of `serve`, so that the ratio says what our layers above it cost, and by waitress alone. Its reads
+are in `benchmarks.read_floor`, scores entered by hand in `benchmarks.gradebook_floor`, score sheets in
 `benchmarks.sheet_floor`.
-`wrk` (Debian's package) drives both in turn, round after round, so that whatever else the machine does meets both.
-Prints for each request the median per second of either and their ratio.
+`wrk` (Debian's package) drives them in turn, round after round, so that whatever else the machine does meets all.
+Prints for each request the median per second of each, the ratio of ours to the floor and to the better of the two
+floors, and the processor time of a request in milliseconds, of the server and of PostgreSQL.
 """
 
 from __future__ import annotations
@@ -17,7 +19,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import queue
 import re
 import shutil
 import statistics
@@ -26,21 +27,22 @@ import sys
 import tempfile
 import time
 import urllib.request
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import jwt
 import orjson
+import psutil
 import psycopg2
 from flask import Flask
 from sqlalchemy import make_url
 
-from benchmarks import gradebook_floor, read_floor, sheet_floor
+from benchmarks import floor, gradebook_floor, read_floor, sheet_floor
+from benchmarks.processor_time import postgres_processes, processor_time
 from school_service.app import create_app, tenancy_of
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token, own_issuer
@@ -48,6 +50,7 @@ from school_service.config import Settings
 from school_service.core.database import db
 from school_service.serving import server as service
 from school_service.serving.listening import listen
+from school_service.web.request_log import configure_logging
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school
@@ -55,132 +58,18 @@ from tenants.registry.installation import install
 from tenants.registry.schools import schema_name
 from tenants.tenancy import Administrator, Tenancy
 
+FLOORS = ("floor", "waitress")
 START_TIMEOUT = 60  # seconds for a server to come up, on a busy machine too
 
 
-def floor(environment: dict[str, str], connections: int) -> Any:
-    """Make the bare WSGI callable, with a pool of so many connections."""
-    key = SigningKey.from_pem(environment["SIGNING_KEY"])
-    public = key.private.public_key()
-    url = make_url(environment["DATABASE_URL"])
-    pool: queue.LifoQueue[Any] = queue.LifoQueue()
-    for _ in range(connections):
-        connection = psycopg2.connect(
-            user=url.username, host=url.query["host"], dbname=url.database, password=url.password
-        )
-        connection.autocommit = True
-        pool.put(connection)
-    sheets = sheet_floor.SheetFloor(Path(environment["SHEET"]).read_bytes())
-    known: dict[str, dict[str, Any]] = {}
-    school_text = environment["SCHOOL"]
-    revision, issuer = environment["REVISION"], environment["ISSUER"]
-
-    def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        token = environ["HTTP_AUTHORIZATION"].removeprefix("Bearer ")
-        claims = known.get(token)
-        if claims is None or claims["exp"] < time.time():
-            claims = jwt.decode(
-                token, public, algorithms=[key.algorithm], audience="school-service", issuer=issuer
-            )
-            known[token] = claims
-        school = environ["HTTP_X_SCHOOL_ID"]
-        if claims["school_id"] != school:
-            start_response("403 Forbidden", [])
-            return [b""]
-        schema = "school_" + school.replace("-", "")
-        if environ["PATH_INFO"].startswith("/assessments/"):
-            return answer_sheet(environ, start_response, claims, school, schema)
-        if environ["PATH_INFO"] == gradebook_floor.PATH:
-            return enter_score(environ, start_response, claims, school, schema)
-        read = read_floor.floor_of(environ, school_text)
-        found = execute(claims, school, schema, *read) if read else None
-        if found is None:
-            start_response("403 Forbidden", [])
-            return [b""]
-        body = found[0].encode()
-        start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
-        return [body]
-
-    def execute(
-        claims: dict[str, Any], school: str, schema: str, sql: str, parameters: dict[str, Any]
-    ) -> Any:
-        """Run it in the school, in one round trip: PostgreSQL runs the batch in one implicit transaction."""
-        connection = pool.get()
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(
-                    "SELECT registry.enter(%(school)s, %(serves)s::text[], NULL); SET LOCAL TIME ZONE 'UTC';"
-                    f'SET LOCAL search_path TO "{schema}", pg_temp; SET LOCAL ROLE "{schema}";' + sql,
-                    {
-                        **parameters,
-                        "school": school,
-                        "serves": [revision],
-                        "user": claims["sub"],
-                        "session": claims["session"],
-                    },
-                )
-                return cursor.fetchone()
-        finally:
-            pool.put(connection)
-
-    def enter_score(
-        environ: dict[str, Any], start_response: Any, claims: dict[str, Any], school: str, schema: str
-    ) -> list[bytes]:
-        entry = orjson.loads(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))
-        found = execute(claims, school, schema, gradebook_floor.ENTER, entry)
-        if found is None:
-            start_response("422 Unprocessable Content", [])
-            return [b""]
-        body = found[0].encode()
-        start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
-        return [body]
-
-    def answer_sheet(
-        environ: dict[str, Any], start_response: Any, claims: dict[str, Any], school: str, schema: str
-    ) -> list[bytes]:
-        in_school = partial(execute, claims, school, schema)
-        assessment = environ["PATH_INFO"].split("/")[2]
-        media_type, disposition = "application/json", "inline"
-        if environ["REQUEST_METHOD"] == "POST":
-            content = environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"]))
-            body = sheets.upload(in_school, assessment, content, environ["CONTENT_TYPE"])
-        else:
-            name, body = sheets.download(in_school, assessment) or ("", None)
-            media_type = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-            disposition = f'attachment; filename="{name}"'
-        if body is None:
-            start_response("403 Forbidden", [])
-            return [b""]
-        start_response(
-            "200 OK",
-            [
-                ("Content-Type", media_type),
-                ("Content-Length", str(len(body))),
-                ("Content-Disposition", disposition),
-            ],
-        )
-        return [body]
-
-    return app
-
-
 def serve(server: str, port: int, threads: int) -> None:
-    """Serve ours or the floor until killed."""
-    import gc
-
-    import waitress
-
-    from school_service.web.request_log import configure_logging
-
-    settings = Settings.load(os.environ)
-    if server == "ours":
-        configure_logging(settings.log_level)
-        service.serve(create_app(settings), settings, listen("127.0.0.1", port), threads=threads)
+    """Serve ours or a floor until killed."""
+    if server != "ours":
+        floor.serve(server, port, threads)
         return
-    app = floor(dict(os.environ), threads)
-    gc.collect()
-    gc.freeze()
-    waitress.serve(app, host="127.0.0.1", port=port, threads=threads, _quiet=True)
+    settings = Settings.load(os.environ)
+    configure_logging(settings.log_level)
+    service.serve(create_app(settings), settings, listen("127.0.0.1", port), threads=threads)
 
 
 @dataclass(frozen=True)
@@ -341,24 +230,53 @@ def fetch(
     raise SystemExit("the server did not come up")
 
 
+@dataclass
+class Rates:
+    """What was measured of a server: requests per second, and the processor time of a request, its and PostgreSQL's."""
+
+    per_second: list[float] = field(default_factory=list)
+    own_time: list[float] = field(default_factory=list)
+    postgres_time: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        """The median requests per second."""
+        return statistics.median(self.per_second)
+
+    def __str__(self) -> str:
+        own, postgres = (statistics.median(times) * 1000 for times in (self.own_time, self.postgres_time))
+        return f"{self.median:5.0f}/s ({own:.2f} + {postgres:.2f} ms)"
+
+
+def report(label: str, rates: Mapping[str, Rates]) -> None:
+    """Print what was measured of a request."""
+    ours, best = rates["ours"].median, max(rates[name].median for name in FLOORS)
+    print(
+        f"{label:<25} {'  '.join(f'{name} {measured}' for name, measured in rates.items())}"
+        f"  ratio {ours / rates['floor'].median:.2f}, to the best floor {ours / best:.2f}",
+        flush=True,
+    )
+
+
 def check_sheets(ports: dict[str, int], caller: Caller, requests: sheet_floor.SheetRequests) -> None:
-    """Fail where the two servers do not do the same with sheets: each stores every score that the other changes."""
+    """Fail where the servers do not do the same with sheets: each stores every score that the other changes."""
     sheets, changed = {}, {}
     for name, port in ports.items():
         for path, body in requests.of_one:
             counts = json.loads(fetch(port, path, caller, body=body, media_type=requests.media_type))
         changed[name] = counts
         sheets[name] = sheet_floor.cells(fetch(port, requests.downloads[0], caller))
-    if not changed["ours"] == changed["floor"] == {**counts, "updated": sheet_floor.STUDENTS}:
-        raise SystemExit(f"the two uploads differ: {changed}")
-    if sheets["ours"] != sheets["floor"]:
-        raise SystemExit("the two sheets differ")
+    every_score = {**counts, "updated": sheet_floor.STUDENTS}
+    if any(counted != every_score for counted in changed.values()):
+        raise SystemExit(f"the uploads differ: {changed}")
+    if any(sheet != sheets["ours"] for sheet in sheets.values()):
+        raise SystemExit("the sheets differ")
 
 
 def check_scores(
     ports: dict[str, int], caller: Caller, environment: dict[str, str], folder: Path, most: int
 ) -> Path:
-    """Make the assessments for so many scores, and fail where the two servers do not enter one alike.
+    """Make the assessments for so many scores, and fail where the servers do not enter one alike.
 
     Returns the script with which wrk enters them.
     """
@@ -374,8 +292,8 @@ def check_scores(
         score = orjson.dumps({"assessment": spare, "student": student, "batch": batch, "score": 12.5})
         answer = fetch(port, gradebook_floor.PATH, caller, body=score, media_type="application/json")
         answers.append({**json.loads(answer), "id": None, "student": None})
-    if answers[0] != answers[1]:
-        raise SystemExit(f"the two entries differ: {answers}")
+    if any(answer != answers[0] for answer in answers):
+        raise SystemExit(f"the entries differ: {answers}")
     return gradebook_floor.script(folder, assessments, students)
 
 
@@ -399,9 +317,9 @@ def main() -> None:
     folder = tempfile.mkdtemp(prefix="school-benchmark-")
     server, prepared = prepare(folder)
     environment, sheets, requests = prepared.environment, prepared.sheets, prepared.requests
-    ports = {"ours": 18301, "floor": 18302}
-    children = [
-        subprocess.Popen(
+    ports = {"ours": 18301, "floor": 18302, "waitress": 18303}
+    children = {
+        name: subprocess.Popen(
             [
                 sys.executable, "-m", "benchmarks.throughput",
                 "--threads", str(arguments.threads), "--serve", name, str(port),
@@ -409,17 +327,19 @@ def main() -> None:
             env={**os.environ, **environment}, stderr=subprocess.DEVNULL,
         )
         for name, port in ports.items()
-    ]  # fmt: skip
+    }  # fmt: skip
 
     scores_of_a_run = (arguments.seconds + 1) * gradebook_floor.SCORES_PER_SECOND
 
     def measure(label: str, path: str, caller: Caller, script: Path | None = None) -> None:
         if arguments.only and arguments.only not in label:
             return
-        rates: dict[str, list[float]] = {"ours": [], "floor": []}
+        rates = {name: Rates() for name in ports}
         first = count(step=scores_of_a_run)
         for number in range(arguments.rounds + 1):
             for name, port in ports.items():
+                own, of_postgres = [psutil.Process(children[name].pid)], postgres_processes(Path(folder))
+                before = processor_time(own), processor_time(of_postgres)
                 rate = drive(
                     port,
                     path,
@@ -430,9 +350,11 @@ def main() -> None:
                     first=next(first),
                 )
                 if number:  # the first round warms up
-                    rates[name].append(rate)
-        ours, bare = (statistics.median(rates[name]) for name in ("ours", "floor"))
-        print(f"{label:<25} ours {ours:7.0f}/s  floor {bare:7.0f}/s  ratio {ours / bare:.2f}", flush=True)
+                    requests = rate * arguments.seconds
+                    rates[name].per_second.append(rate)
+                    rates[name].own_time.append((processor_time(own) - before[0]) / requests)
+                    rates[name].postgres_time.append((processor_time(of_postgres) - before[1]) / requests)
+        report(label, rates)
 
     try:
         for label, path, caller in (
@@ -442,8 +364,8 @@ def main() -> None:
             ("scoresheet", prepared.scoresheet, prepared.lists),
         ):
             answers = {name: json.loads(fetch(port, path, caller)) for name, port in ports.items()}
-            if answers["ours"] != answers["floor"]:
-                raise SystemExit(f"{path}: the two responses differ")
+            if any(answer != answers["ours"] for answer in answers.values()):
+                raise SystemExit(f"{path}: the responses differ")
             measure(f"GET {label}", path, caller)
         scores = check_scores(
             ports, sheets, environment, Path(folder), len(ports) * (arguments.rounds + 1) * scores_of_a_run
@@ -454,7 +376,7 @@ def main() -> None:
         measure(f"a sheet of {rows}, down", requests.downloads[0], sheets)
         measure(f"a sheet of {rows}, up", requests.uploads[0][0], sheets, requests.lua(Path(folder)))
     finally:
-        for child in children:
+        for child in children.values():
             child.kill()
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)

@@ -31,6 +31,7 @@ from pathlib import Path
 import psutil
 
 from benchmarks.installation import Installation, installation
+from benchmarks.processor_time import postgres_processes, processor_time
 from benchmarks.throughput import Caller, drive, fetch
 from school_service.app import create_app
 from school_service.auth.tokens import issue_user_token
@@ -90,23 +91,6 @@ def prepare(installed: Installation) -> Caller:
     with app.app_context():
         token = issue_user_token(app.extensions["school-service"].verifier.key, admin_id, school.id, 1)
     return Caller(token["access_token"], str(school.id))
-
-
-def processor_time(processes: list[psutil.Process]) -> float:
-    """Add up the processor time of processes, in seconds."""
-    return sum(sum(process.cpu_times()[:2]) for process in processes)
-
-
-def postgres_processes(folder: Path) -> list[psutil.Process]:
-    """Find the processes of the benchmark's PostgreSQL."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.name() == "postgres" and str(folder) in process.cwd():
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
 
 
 @dataclass

@@ -70,8 +70,8 @@ class RequestContext:
     fills both). `admit` judges the caller by their state whenever a transaction has begun. `read` sends a SELECT of
     texts together with the binding where no transaction has begun yet; None where one begins the request.
     `reach` is None for whoever reaches the whole school, else it says which of the caller's `relations` count.
-    `with_commit` are further statements that go out with COMMIT, each with its parameters, whose names differ from
-    those of all others. `service_address` gives the address of the service, for links in answers.
+    `with_commit` are further statements that go out with COMMIT, each with its parameters. `service_address` gives the
+    address of the service, for links in answers.
     """
 
     binding: SchoolBinding
@@ -85,7 +85,7 @@ class RequestContext:
     read: Callable[[Text], Texts] | None = None
     reach: Reach | None = None
     relations: CallersRelations = NO_RELATIONS
-    with_commit: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    with_commit: list[tuple[str, Any]] = field(default_factory=list)
     service_address: Callable[[], str] = str
 
     @property

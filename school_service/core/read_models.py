@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from decimal import Decimal
 from functools import partial, update_wrapper
 from types import NoneType, UnionType
 from typing import (
@@ -67,6 +68,7 @@ _TYPES: dict[Any, Any] = {
     date: Date,
     datetime: DateTime,
     float: Numeric,
+    Decimal: Numeric,
     list[UUID]: partial(ARRAY, Uuid),
 }
 # A schema that marks the names of tables in the text of a statement: as SQLAlchemy writes it, before each of them.
@@ -240,6 +242,13 @@ class BoundQuery:
         template = self.template if reach is None else self.template.within(reach)
         statement = template.statement(wrap)
         return statement.sql, statement.parameters({**self.values, **page})
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedRow:
+    """A row as its read model shows it, which another statement has rendered: JSON in UTF-8."""
+
+    body: bytes
 
 
 def batch_of(executables: Iterable[Executable]) -> tuple[str, tuple[Any, ...]]:

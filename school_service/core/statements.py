@@ -19,7 +19,7 @@ from uuid import UUID
 from sqlalchemy import Table, select
 from sqlalchemy.sql import ClauseElement
 
-from school_service.core.database import current_session, table_names
+from school_service.core.database import current_session, request_context, table_names
 from school_service.core.read_models import (
     BoundQuery,
     ReadModel,
@@ -114,6 +114,14 @@ def execute(*executables: Executable) -> dict[str, Any] | None:
     a number, a date, a UUID.
     """
     return write(current_session().bound_connection(), *batch_of(executables))
+
+
+def execute_with_commit(*executables: Executable) -> None:
+    """Send statements in the round trip of COMMIT, in this order, behind the entries of the audit log.
+
+    The violation of a constraint is raised then, in place of the answer.
+    """
+    request_context().with_commit.extend([one.batch() for one in executables])
 
 
 def stored_in(table: str, school_id: UUID | None = None) -> str:

@@ -68,7 +68,7 @@ def serve(
     once, as SystemExit(1). A `worker` of several ends where its supervisor says so, too, and has no port for metrics of
     its own. Raises ServingError where the port of the metrics is taken.
     """
-    _tune_interpreter()
+    tune_interpreter()
     raise_file_limit()
     state: AppState = app.extensions["school-service"]
     share = settings.school_requests or max(1, threads // 2)
@@ -121,7 +121,7 @@ def serve(
             _drain(server, loop, listener, GRACE if worker else 0.0)
 
 
-def _tune_interpreter() -> None:
+def tune_interpreter() -> None:
     """Let Python look for garbage less often, and give short requests their turn sooner."""
     # What has been made by now lives as long as the process: the collector need not look at it again.
     gc.collect()

@@ -21,7 +21,7 @@ from school_service.core.database import context_globals
 from school_service.core.errors import Invalid, NotFound, TooLarge
 from school_service.core.permissions import Permission
 from school_service.core.reach import REFUSED, Own
-from school_service.core.read_models import BoundQuery
+from school_service.core.read_models import BoundQuery, RenderedRow
 from school_service.core.statements import Lock
 from school_service.core.texts import plain_file_name
 from school_service.web.body_parser import BodyParser
@@ -284,6 +284,8 @@ class Blueprint(flask_smorest.Blueprint):
     ) -> Callable[[View], View]:
         """Answer one record: the row of the select() that the view returns (404 where there is none), or an object.
 
+        A RenderedRow is answered as it is.
+
         `if_empty` checks the filters before the 404: it is called with the view's own arguments, all by name, and
         raises where one of them refers to no record. `max_age`: seconds for which any cache may store an
         object that is public; all else is stored by none. `tagged`: whether a row has an ETag; by itself that of a GET
@@ -297,6 +299,8 @@ class Blueprint(flask_smorest.Blueprint):
             tag = by_itself if tagged is None else tagged
 
             def render(result: Any, check: Callable[[], None]) -> Response | JsonAnswer:
+                if isinstance(result, RenderedRow):
+                    return JsonAnswer(result.body)
                 if not isinstance(result, QUERY_TYPES):
                     response = object_response(dumper.dump(result))
                     if max_age is not None:

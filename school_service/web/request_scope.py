@@ -52,7 +52,7 @@ from school_service.web.rendering import render_one
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
 from tenants.connections.sessions import bind_sessions, transaction
-from tenants.connections.statements import Texts, is_dead, is_unreachable, read, write
+from tenants.connections.statements import Texts, is_dead, is_unreachable, read, write, write_all
 from tenants.driver_errors import sqlstate
 from tenants.exceptions import (
     ClientUnknown,
@@ -718,17 +718,18 @@ def _require_no_entries(context: RequestContext) -> None:
 def _commit(
     session: RoutedSession,
     entries: list[dict[str, Any]],
-    others: Sequence[tuple[str, dict[str, Any]]] = (),
+    others: Sequence[tuple[str, Any]] = (),
 ) -> None:
     """Commit a transaction; entries of the audit log, and other statements, go out in one round trip with COMMIT."""
     session.flush()
-    last = [app_state().audit_insertion(request_context(), entries)] if entries else []
+    last: list[tuple[str, Any]] = []
+    if entries:
+        last.append(app_state().audit_insertion(request_context(), entries))
     last += others
     if last:
         connection = session.bound_connection()
         dialect: Any = connection.dialect
-        batch = ";\n".join([*(statement for statement, _ in last), dialect.commit_statement()])
-        write(connection, batch, {name: value for _, values in last for name, value in values.items()})
+        write_all(connection, [*last, (dialect.commit_statement(), None)])
     session.commit()
 
 

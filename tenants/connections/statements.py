@@ -7,7 +7,7 @@ SQLAlchemy's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Protocol, overload
@@ -103,6 +103,16 @@ def write(
         except psycopg2.Error as error:
             raise _failure(connection, error, batch, parameters, cursor) from error
         return _texts(cursor) if texts else _first_row(cursor)
+
+
+def write_all(connection: Connection, statements: Iterable[tuple[str, Any]]) -> None:
+    """Send statements in one round trip of the transaction under way, each with parameters of its own, or None.
+
+    Raises NoSchool, DBAPIError.
+    """
+    with _driver_of(connection).cursor() as cursor:
+        parts = [cursor.mogrify(text, parameters).decode() for text, parameters in statements]
+    write(connection, ";\n".join(parts), None)
 
 
 def copy_rows(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Text, cast, exists, literal_column, or_, select
+from sqlalchemy import ARRAY, Text, and_, cast, exists, func, literal_column, select
 from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
@@ -103,44 +104,103 @@ def assessment_lock(entry_id: UUID) -> Query:
 
 
 @read_model
-def assessed(assessment_id: UUID, student_id: UUID, batch_id: UUID, reach: Reach | None = None) -> Query:
+def entering(
+    entry_id: UUID,
+    assessment_id: UUID,
+    student_id: UUID,
+    batch_id: UUID,
+    score: Decimal,
+    reach: Reach | None = None,
+) -> Query:
     """Select what decides whether a score may be entered, locking the assessment FOR SHARE; no row without one.
 
-    `of_cohort` is null where there is no such batch; `submitted_batches` are the arms that are submitted, as texts.
+    `may_enter` tells whether the student is in the batch, that of the assessment's cohort, and takes the subject; where
+    not, `hindrances` says why. `submitted_batches` are the arms that are submitted, as texts, `absent` tells whether
+    there is an absence for the score to take away, and `answer` is the entry, rendered as GradebookEntrySchema.
+
     Only the assessment is seen as it is once it is locked; the rest is as it was when the statement began, as if the
-    score had been entered then. `may_be_absent` tells whether there may be an absence for the score to take away; none
-    is missed. `was_changed`: the assessment was, since then, and so may be what goes with it; read again, all is as it
-    is now.
+    score had been entered then. `was_changed`: the assessment was, since then, and so may be what goes with it, such
+    as absences; read again, all is as it is now.
     """
-    batch, student = Batch.id == batch_id, Student.id == student_id
+    may_enter = and_(
+        exists().where(
+            Enrollment.student_id == student_id,
+            Enrollment.batch_id == batch_id,
+            Enrollment.cohort_id == Assessment.cohort_id,
+            CURRENT,
+        ),
+        _takes_subject(student_id),
+    )
     if reach is not None:
-        batch &= scopes.is_taught_arm(reach, Assessment.cohort_subject_id, batch_id)
-        student &= scopes.scores_in_reach(reach, Assessment.cohort_subject_id, student_id)
+        may_enter &= _teaches_arm(reach, batch_id) & _teaches_student(reach, student_id)
     found = (
         select(
             Assessment.total_points,
             Assessment.cohort_subject_id,
             Assessment.term_id,
             cast(Assessment.submitted_batches, ARRAY(Text)).label("submitted_batches"),
-            select(Batch.cohort_id == Assessment.cohort_id).where(batch).scalar_subquery().label("of_cohort"),
-            exists().where(student).label("known"),
+            may_enter.label("may_enter"),
             exists()
-            .where(Enrollment.student_id == student_id, Enrollment.batch_id == batch_id, CURRENT)
-            .label("in_batch"),
-            exists()
-            .where(
-                SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
-                SubjectEnrollment.student_id == student_id,
-            )
-            .label("takes_subject"),
-            or_(
-                exists().where(Absence.assessment_id == assessment_id, Absence.student_id == student_id),
-                # It was changed since the statement began, as it is when absences are entered.
-                WAS_CHANGED,
-            ).label("may_be_absent"),
+            .where(Absence.assessment_id == assessment_id, Absence.student_id == student_id)
+            .label("absent"),
             WAS_CHANGED.label("was_changed"),
+            _entered(entry_id, student_id, batch_id, score).label("answer"),
         )
         .where(Assessment.id == assessment_id, NOT_DELETED)
         .with_for_update(read=True, of=Assessment)
     )
     return found if reach is None else found.where(of_assessment_in_reach(reach))
+
+
+def _entered(entry_id: UUID, student_id: UUID, batch_id: UUID, score: Decimal) -> Any:
+    """A column of a query of assessments: an entry that is about to be made, as JSON, as text."""
+    entry: dict[str, Any] = {
+        "id": entry_id,
+        "assessment": Assessment.id,
+        "score": score,
+        "student": student_id,
+        "batch": batch_id,
+    }
+    columns = [
+        # A parameter alone would be a text.
+        cast(entry[column.name], column.type).label(column.name) if column.name in entry else column
+        for column in ENTRY
+    ]
+    entered = select(*columns).correlate(Assessment).subquery("entered")
+    rendered = cast(func.row_to_json(literal_column("entered")), Text)
+    return select(rendered).select_from(entered).scalar_subquery()
+
+
+@read_model
+def hindrances(assessment_id: UUID, student_id: UUID, batch_id: UUID, reach: Reach | None = None) -> Query:
+    """Select what may keep a score from being entered in an assessment that is locked.
+
+    `of_cohort` is null where there is no such batch.
+    """
+    batch, student = Batch.id == batch_id, Student.id == student_id
+    if reach is not None:
+        batch &= _teaches_arm(reach, batch_id)
+        student &= _teaches_student(reach, student_id)
+    return select(
+        select(Batch.cohort_id == Assessment.cohort_id).where(batch).scalar_subquery().label("of_cohort"),
+        exists().where(student).label("known"),
+        exists()
+        .where(Enrollment.student_id == student_id, Enrollment.batch_id == batch_id, CURRENT)
+        .label("in_batch"),
+        _takes_subject(student_id).label("takes_subject"),
+    ).where(Assessment.id == assessment_id)
+
+
+def _takes_subject(student_id: UUID) -> Any:
+    return exists().where(
+        SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id,
+        SubjectEnrollment.student_id == student_id,
+    )
+
+
+def _teaches_arm(reach: Reach, batch_id: UUID) -> Any:
+    return scopes.is_taught_arm(reach, Assessment.cohort_subject_id, batch_id)
+
+
+def _teaches_student(reach: Reach, student_id: UUID) -> Any:
+    return scopes.scores_in_reach(reach, Assessment.cohort_subject_id, student_id)

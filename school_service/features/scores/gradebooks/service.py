@@ -36,7 +36,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from school_service.core.columns import POINTS, score_fault
 from school_service.core.database import db, session_reach
 from school_service.core.errors import Invalid
-from school_service.core.read_models import BoundQuery, fetch_row
+from school_service.core.read_models import BoundQuery, RenderedRow, fetch_row
 from school_service.core.records import (
     array_text,
     get,
@@ -46,7 +46,7 @@ from school_service.core.records import (
     unknown_reference,
     unnest_rows,
 )
-from school_service.core.statements import execute, in_one_round_trip, new_row, statement
+from school_service.core.statements import execute, execute_with_commit, new_row, statement
 from school_service.features.audit.models import CREATE, DELETE, UPDATE
 from school_service.features.audit.service import (
     Change,
@@ -110,18 +110,20 @@ def check_gradebook_filter(
         check_term(term)
 
 
-def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID) -> BoundQuery:
+def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID) -> RenderedRow:
     """Enter a score by hand, from 0 to the assessment's total points; a second for the student is a conflict.
 
-    Returns the read model of the entry, which is inserted in the round trip that reads it. An absence of the student is
-    taken away in that round trip, too. Raises Invalid for an unknown id, a score beyond the total points, a
+    Returns the entry as it is rendered before it is inserted, which the round trip of COMMIT does. An absence of the
+    student is taken away in that round trip, too. Raises Invalid for an unknown id, a score beyond the total points, a
     batch of another cohort, and a student who is not in the batch or does not take the subject, and Conflict where the
     results of the student's arm are submitted.
     """
-    found = fetch_row(reads.assessed(assessment, student, batch))
+    entry = new_row(GradebookEntry, assessment_id=assessment, student_id=student, batch_id=batch, score=score)
+    entering = reads.entering(entry.id, assessment, student, batch, score)
+    found = fetch_row(entering)
     if found is not None and found["was_changed"]:
         # Whoever undoes a promotion changes it: who is in the class now?
-        found = fetch_row(reads.assessed(assessment, student, batch))
+        found = fetch_row(entering)
     if found is None:
         raise Invalid.field("assessment", "no such assessment")
     refuse_held(
@@ -132,6 +134,20 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
         term_id=found["term_id"],
     )
     _check_score(score, found["total_points"])
+    if not found["may_enter"]:
+        _refuse_hindered(assessment, student, batch)
+    audit_change(ENTITY, entry.id, new=score_values(score))
+    if found["absent"]:
+        execute_with_commit(*deletion_of_absence(assessment_id=assessment, student_id=student))
+    execute_with_commit(entry)
+    return RenderedRow(found["answer"].encode())
+
+
+def _refuse_hindered(assessment: UUID, student: UUID, batch: UUID) -> None:
+    """Raise what keeps a score from being entered; nothing where that has ended meanwhile."""
+    found = fetch_row(reads.hindrances(assessment, student, batch))
+    if found is None:
+        raise RuntimeError(f"The assessment {assessment}, which is locked, is not there.")
     if found["of_cohort"] is None:
         raise unknown_reference(Batch, "batch")
     if not found["of_cohort"]:
@@ -142,12 +158,6 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
         raise Invalid.field("student", "is not in the batch")
     if not found["takes_subject"]:
         raise Invalid.field("student", "does not take the subject")
-    entry = new_row(GradebookEntry, assessment_id=assessment, student_id=student, batch_id=batch, score=score)
-    audit_change(ENTITY, entry.id, new=score_values(score))
-    if not found["may_be_absent"]:
-        return in_one_round_trip(entry, read=reads.entry(entry.id))
-    deletion = deletion_of_absence(assessment_id=assessment, student_id=student)
-    return in_one_round_trip(*deletion, entry, read=reads.entry(entry.id))
 
 
 def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:

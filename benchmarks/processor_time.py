@@ -1,0 +1,25 @@
+"""Processor time of processes, which says what work costs on a machine that has other work, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import psutil
+
+
+def processor_time(processes: Iterable[psutil.Process]) -> float:
+    """Add up the processor time of processes, in seconds."""
+    return sum(sum(process.cpu_times()[:2]) for process in processes)
+
+
+def postgres_processes(folder: Path) -> list[psutil.Process]:
+    """Find the processes of the benchmark's PostgreSQL, whose data are in the folder."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.name() == "postgres" and str(folder) in process.cwd():
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
