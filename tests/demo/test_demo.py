@@ -50,17 +50,18 @@ def cwd():
 
 @pytest.fixture(scope="module")
 def first_demo():
-    """A folder, and the demo that runs there for the first time; a test may end it."""
-    with working_directory() as cwd, demo(cwd, command=PROGRAM) as first:
-        yield cwd, first
+    """The first demo of a folder, which has ended, with what it printed; the folder is not to be used itself."""
+    with working_directory() as cwd:
+        with demo(cwd, command=PROGRAM) as first:
+            first.complaints = first.err.read_text()
+            assert first.end() == 0
+        yield first
 
 
 @pytest.fixture(scope="module")
 def finished_demo(first_demo):
     """A folder where a demo has run, not to be used itself."""
-    cwd, first = first_demo
-    assert first.end(signal.SIGTERM) == 0
-    return cwd
+    return first_demo.out.parent
 
 
 @pytest.fixture
@@ -92,46 +93,55 @@ def secrets_of(details):
     return (details["client_id"], details["client_secret"], details["schools"])
 
 
-def test_a_person_tries_the_demo_and_finds_everything_again(first_demo):
-    cwd, first = first_demo
-    details = first.details
-    assert stat.S_IMODE((cwd / "school-data" / "demo.json").stat().st_mode) == 0o600
+def test_a_person_tries_the_demo_and_finds_everything_again(first_demo, used_cwd):
+    details = first_demo.details
+    assert stat.S_IMODE((used_cwd / "school-data" / "demo.json").stat().st_mode) == 0o600
     assert list(details) == ["base_url", "auth_url", "audience", "client_id", "client_secret", "schools"]
     assert [set(school) for school in details["schools"]] == [{"id", "name", "admin"}] * 2
-    assert details["auth_url"] == f"{details['base_url']}/auth"
-    token = first.client_token(details["client_id"], details["client_secret"])
-    for school in details["schools"]:
-        assert_is_filled(first, token, school)
-    assert_is_printed(first)
-    assert first.request("GET", "/docs").status == 200
-    assert first.err.read_text() == ""
+    assert first_demo.complaints == ""
+    assert nothing_is_left(used_cwd)
 
-    listed = run("tenants", "list", "--json", "--data-dir", "school-data", cwd=cwd)
-    assert {school["id"] for school in json.loads(listed.stdout)} == {s["id"] for s in details["schools"]}
-    assert first.ok("GET", "/health")["database"] == "ok"
-
-    added = {
-        "username": "ìyá",
-        "password": "p",
-        "first_name": "Ìyá",
-        "last_name": "Wa",
-        "gender": "FEMALE",
-    }
-    first.ok("POST", "/users", token=token, school=details["schools"][0]["id"], body=added)
-    assert first.end(signal.SIGTERM) == 0
-    assert nothing_is_left(cwd)
-
-    listed = run("tenants", "list", "--json", cwd=cwd)
-    assert (listed.returncode, len(json.loads(listed.stdout))) == (0, 2)
-    assert nothing_is_left(cwd)
-
-    with demo(cwd) as second:
+    with demo(used_cwd, command=PROGRAM) as second:
         assert secrets_of(second.details) == secrets_of(details)
+        assert second.details["auth_url"] == f"{second.base_url}/auth"
         # The first one's token, too: the key is the same.
-        found = second.ok("GET", "/users?search=ìyá", token=token, school=details["schools"][0]["id"])
+        line = next(line for line in first_demo.printed.splitlines() if line.startswith("curl "))
+        token, school = line.partition("Bearer ")[2].partition("'")[0], details["schools"][0]["id"]
+        assert second.ok("GET", "/students", token=token, school=school)["total"] >= 60
+        token = second.client_token(details["client_id"], details["client_secret"])
+        for school in details["schools"]:
+            assert_is_filled(second, token, school)
+        for one in (first_demo, second):
+            assert_is_printed(one)
+        assert_what_is_printed_works(second)
+        assert second.request("GET", "/docs").status == 200
+        assert second.err.read_text() == ""
+
+        listed = run("tenants", "list", "--json", "--data-dir", "school-data", cwd=used_cwd)
+        assert {school["id"] for school in json.loads(listed.stdout)} == {s["id"] for s in details["schools"]}
+        assert second.ok("GET", "/health")["database"] == "ok"
+
+        added = {
+            "username": "ìyá",
+            "password": "p",
+            "first_name": "Ìyá",
+            "last_name": "Wa",
+            "gender": "FEMALE",
+        }
+        second.ok("POST", "/users", token=token, school=details["schools"][0]["id"], body=added)
+        assert second.end(signal.SIGTERM) == 0
+    assert nothing_is_left(used_cwd)
+
+    listed = run("tenants", "list", "--json", cwd=used_cwd)
+    assert (listed.returncode, len(json.loads(listed.stdout))) == (0, 2)
+    assert nothing_is_left(used_cwd)
+
+    with demo(used_cwd) as third:
+        assert secrets_of(third.details) == secrets_of(details)
+        found = third.ok("GET", "/users?search=ìyá", token=token, school=details["schools"][0]["id"])
         assert "ìyá" in [user["username"] for user in found["data"]]
-        assert second.end(signal.SIGINT) == 0
-    assert nothing_is_left(cwd)
+        assert third.end(signal.SIGINT) == 0
+    assert nothing_is_left(used_cwd)
 
 
 def assert_is_filled(service, token, school):
@@ -299,15 +309,21 @@ def assert_is_printed(demo):
     token = line.partition("Bearer ")[2].partition("'")[0]
     assert token in demo.printed.splitlines()
     assert f"  Sign in     {demo.base_url}/docs" in demo.printed
+    assert "/report-card?term=" in demo.printed
+    assert "/verify/" in demo.printed
+
+
+def assert_what_is_printed_works(demo):
     assert_people_sign_in(demo)
     # A report card that is verified at the address that is printed, without a token.
     verified = next(line for line in demo.printed.splitlines() if "/verify/" in line).split()[1]
     assert demo.ok("GET", verified.removeprefix(demo.base_url))["state"] == "CURRENT"
-    assert "/report-card?term=" in demo.printed
+    line = next(line for line in demo.printed.splitlines() if line.startswith("curl "))
     if shutil.which("curl"):
         answer = subprocess.run(["sh", "-c", line], capture_output=True, check=True, timeout=60).stdout
         assert json.loads(answer)["total"] >= 60
     else:
+        token = line.partition("Bearer ")[2].partition("'")[0]
         school = line.partition("X-SCHOOL-ID: ")[2].partition("'")[0]
         path = line.rpartition(demo.base_url)[2].strip("'")
         assert demo.ok("GET", path, token=token, school=school)["total"] >= 60
