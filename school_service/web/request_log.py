@@ -86,6 +86,8 @@ def configure_logging(level: str) -> None:
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     # waitress warns of each request that waits for a thread: an operator's log would drown in it.
     logging.getLogger("waitress.queue").setLevel(logging.ERROR)
+    # Alembic, imported where it is first needed, tells of each of its own parts.
+    logging.getLogger("alembic.runtime.plugins").setLevel(logging.WARNING)
 
 
 def request_id() -> str:

@@ -27,6 +27,18 @@ def test_the_first_line_of_the_log_says_which_release_serves(service):
     assert first["revisions"] == {"registry": registry_head(), "schools": [head()]}
 
 
+def test_nothing_that_is_imported_on_the_way_is_logged_before_it():
+    written = (
+        "from school_service.web.request_log import configure_logging; configure_logging('INFO');"
+        "from school_service.release import log_release; log_release()"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", written], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+
+    assert [json.loads(line)["message"] for line in ended.stderr.splitlines()] == ["starting"]
+
+
 def test_the_metrics_and_a_backup_say_it_too(service, cli, folder):
     port = next(line["address"] for line in service.log if line["message"] == "serving metrics")
     metrics = urllib3.request("GET", f"{port}/metrics").data.decode()
