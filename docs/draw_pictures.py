@@ -169,6 +169,7 @@ def verified(card: dict[str, Any], state: str) -> str:
         version=card["version"],
         published_at=card["published_at"],
         replaced_at=card["published_at"] if state == REPLACED_CARD else None,
+        time_zone=card["time_zone"],
         nonce="page",
         **(dict.fromkeys(said) if state == WITHDRAWN_CARD else said),
     )

@@ -12,6 +12,7 @@ from school_service.printing.wording import long_date, words
 # How large a text is set, in points, by how many characters it has at most, and how many of a word fit into a line.
 _SIZES = ((36, 10.5, 20), (90, 8.0, 26), (10_000, 5.0, 30))
 _OF_SCHOOL = ((80, 7.0, 30), (10_000, 5.0, 30))
+_OF_LINE = 60  # characters of an address that fit into a line
 
 _SCAN = (
     "Scan the code with a telephone, or open {address} and type the code. Then choose a password of your own."
@@ -31,7 +32,7 @@ def compose_slips(
         "title": title,
         "author": school,
         **_sized("school", school, _OF_SCHOOL),
-        "instructions": _TYPE if address is None else _SCAN.format(address=address),
+        "instructions": words(_TYPE if address is None else _SCAN.format(address=address), longest=_OF_LINE),
         "slips": [_slip(slip, time_zone) for slip in slips],
     }
 

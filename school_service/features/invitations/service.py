@@ -71,10 +71,16 @@ def make_slips(*, format: str, issuer: str | None, **inviting: Any) -> File:
         "paper": "slips",
         "slips": slips,
         **about,
-        "address": None if issuer is None else f"{issuer}/invitation",
+        "address": None if issuer is None else _address(issuer),
         "made_at": now().isoformat(),
     }
     return f"{about['title']}.pdf", partial(print_paper, task, request_context().school_id)
+
+
+def _address(issuer: str) -> str:
+    """Where a code of the school can be typed: the page knows the school by its short name, or without one by its id."""
+    school = current_school()
+    return f"{issuer}/invitation?school={school.short_name or school.id}"
 
 
 def delete_invitation(*, invitation_id: UUID, principal: Principal) -> UUID:

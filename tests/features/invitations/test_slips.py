@@ -13,6 +13,7 @@ from openpyxl import load_workbook
 from PIL import Image
 
 from school_service.printing.papers import PAPERS
+from tenants.registry.schools import change_school
 from tests.features.invitations.test_invitations import is_refused, take
 from tests.features.results.report_cards.papers import misplaced, needs_poppler, pages_of, text_of
 
@@ -78,6 +79,9 @@ def test_a_class_of_forty_has_ten_slips_a_page(api, batch, issuer):
     ):
         assert unicodedata.normalize("NFC", name) in " ".join(written.split())
     assert misplaced(pdf) == []
+    # Whoever has no telephone types it: the page then knows the school.
+    to_type = f"{ISSUER}/invitation?school={api.school}"
+    assert "".join(written.split()).count(to_type) == 40
     addresses = []
     for page in pages(pdf):
         found = [code.text for code in zxingcpp.read_barcodes(page)]
@@ -91,6 +95,26 @@ def test_a_class_of_forty_has_ten_slips_a_page(api, batch, issuer):
     assert len(set(taken)) == 2
     listed = api.ok(api.get(f"/invitations?batch={batch}"))
     assert listed["total"] == 38
+
+
+@needs_poppler
+@pytest.mark.program
+def test_the_address_to_type_names_the_school_as_people_do(api, batch, issuer, tenancy):
+    def named(short_name):
+        with tenancy.admin.begin() as connection:
+            change_school(connection, api.school, short_name=short_name)
+        # Its details are remembered for some seconds.
+        api.app.extensions["school-service"]._schools.clear()
+
+    named("queen-amina-college-of-lagos-and-kaduna")
+    try:
+        pdf = slips(api, batch).get_data()
+    finally:
+        named(None)
+
+    address = f"{ISSUER}/invitation?school=queen-amina-college-of-lagos-and-kaduna"
+    assert "".join(text_of(pdf, "-raw").split()).count(f"open{address}andtypethecode") == 40
+    assert misplaced(pdf) == []
 
 
 @pytest.mark.program

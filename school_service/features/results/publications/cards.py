@@ -243,7 +243,7 @@ def _rolled_up(computed: Computed, batches: CTE) -> CTE:
     return roll_up_of(of_batches, counts_registers(), Register.term_id == one(scope, "term_id"))
 
 
-def _attendance(by_registers: Column, times_opened: Column, rolled_up: CTE) -> Column:
+def _attendance(by_registers: Column, times_opened: Column, rolled_up: CTE) -> Any:
     """How often school opened for a student, and how often they came: by the registers, or as it was typed in."""
     present = TermComment.times_present
     typed = {"opened": times_opened, "present": present, "absent": times_opened - present}
