@@ -198,8 +198,9 @@ class SharedStrings(_ElementStream[str]):
         """Note the end of a text, of a phonetic hint, or of the item."""
         self._in_text = False
         if not self._inside:
-            pass
-        elif self._depth == self._phonetic_depth:
+            self._depth -= 1
+            return
+        if self._depth == self._phonetic_depth:
             self._phonetic_depth = 0
         elif self._depth == self._item_depth:
             self._leave_item()
@@ -248,9 +249,7 @@ class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
         self._elements += 1
         self._depth += 1
         self._in_text = False
-        if not self._inside:
-            pass
-        elif self._depth == self._item_depth + 1:
+        if self._depth == self._item_depth + 1:
             get = attributes.get
             self._reference, self._data_type, self._style = get("r"), get("t", "n"), get("s", "0")
             self._content, self._formula = "", False
@@ -272,8 +271,9 @@ class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
         """Note the end of a text, of a phonetic hint, of a cell, or of the item."""
         self._in_text = False
         if not self._inside:
-            pass
-        elif self._depth == self._item_depth + 1:
+            self._depth -= 1
+            return
+        if self._depth == self._item_depth + 1:
             self._filled += bool(self._content)
             self._cells.append((self._reference, self._data_type, self._style, self._content, self._formula))
         elif self._depth == self._phonetic_depth:

@@ -142,10 +142,6 @@ READS = {
         lambda ids: class_scores._class_list(ids.assessment),
         read_models.unwrapped,
     ),
-    "the same with what submissions hold": (
-        lambda ids: class_scores._class_list_with_held(ids.assessment),
-        read_models.unwrapped,
-    ),
     "who changed entries": (
         lambda ids: audit._newest_changes("gradebook", array_text([ids.entry, *new_ids(199)]), 1, "score"),
         read_models.unwrapped,
