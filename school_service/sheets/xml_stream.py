@@ -83,7 +83,7 @@ class _ElementStream(Generic[Parsed]):
         """Handle the start of an item."""
 
     def start_element(self, name: str, attributes: dict[str, str]) -> None:
-        """Handle the start of an element within the item; counts it in `_elements` and in `_depth`."""
+        """Handle the start of an element, outside of an item by `_start_outside`; count in `_elements` and `_depth`."""
         raise NotImplementedError
 
     def character_data(self, text: str) -> None:
@@ -91,7 +91,7 @@ class _ElementStream(Generic[Parsed]):
         raise NotImplementedError
 
     def end_element(self, name: str) -> None:
-        """Handle the end of an element within the item, or of the item: calls `_leave_item`; counts in `_depth`."""
+        """Handle the end of an element, that of an item by `_leave_item`; count in `_depth`."""
         raise NotImplementedError
 
     def end_item(self) -> Parsed:
@@ -101,8 +101,8 @@ class _ElementStream(Generic[Parsed]):
     def _make_parser(self) -> Any:
         parser: Any = expat.ParserCreate(namespace_separator="}", intern=self._names)
         parser.buffer_text = True
-        parser.StartElementHandler = self._start_outside
-        parser.EndElementHandler = self._end_outside
+        parser.StartElementHandler = self.start_element
+        parser.EndElementHandler = self.end_element
         parser.CharacterDataHandler = self.character_data
         # With a handler, prefixes count among the names.
         parser.StartNamespaceDeclHandler = lambda _prefix, _uri: None
@@ -114,19 +114,12 @@ class _ElementStream(Generic[Parsed]):
         self._elements += 1
         if name == self.item:
             self._inside, self._item_depth = True, self._depth
-            self._parser.StartElementHandler = self.start_element
-            self._parser.EndElementHandler = self.end_element
             self.start_item(attributes)
         elif name == _MERGED and len(self.merged) < MAX_MERGED:
             self.merged.append(attributes.get("ref", ""))
 
-    def _end_outside(self, _name: str) -> None:
-        self._depth -= 1
-
     def _leave_item(self) -> None:
         self._inside = False
-        self._parser.StartElementHandler = self._start_outside
-        self._parser.EndElementHandler = self._end_outside
         self._parsed.append(self.end_item())
 
 
@@ -185,6 +178,9 @@ class SharedStrings(_ElementStream[str]):
 
     def start_element(self, name: str, attributes: dict[str, str]) -> None:
         """Note whether a text follows that belongs to the string."""
+        if not self._inside:
+            self._start_outside(name, attributes)
+            return
         self._depth += 1
         self._elements += 1
         if name == _PHONETIC:
@@ -201,6 +197,9 @@ class SharedStrings(_ElementStream[str]):
     def end_element(self, name: str) -> None:
         """Note the end of a text, of a phonetic hint, or of the item."""
         self._in_text = False
+        if not self._inside:
+            self._depth -= 1
+            return
         if self._depth == self._phonetic_depth:
             self._phonetic_depth = 0
         elif self._depth == self._item_depth:
@@ -244,6 +243,9 @@ class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
 
     def start_element(self, name: str, attributes: dict[str, str]) -> None:
         """Begin a cell, or note what follows in it."""
+        if not self._inside:
+            self._start_outside(name, attributes)
+            return
         self._elements += 1
         self._depth += 1
         self._in_text = False
@@ -268,6 +270,9 @@ class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
     def end_element(self, name: str) -> None:
         """Note the end of a text, of a phonetic hint, of a cell, or of the item."""
         self._in_text = False
+        if not self._inside:
+            self._depth -= 1
+            return
         if self._depth == self._item_depth + 1:
             self._filled += bool(self._content)
             self._cells.append((self._reference, self._data_type, self._style, self._content, self._formula))

@@ -6,7 +6,7 @@ takes the subject, so that neither their scores nor their absences change while 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -17,7 +17,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.columns import ScoreFault, score_fault
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, fetch_row, read_model
+from school_service.core.read_models import Query, read_model
 from school_service.core.records import not_found
 from school_service.core.statements import execute, row_lock
 from school_service.features.classes.models import SubjectEnrollment
@@ -51,7 +51,7 @@ _STATUSES = {ABSENT: ABSENT, "ABS": ABSENT, EXCUSED: EXCUSED, "EXC": EXCUSED}
 class Taker(NamedTuple):
     """Whoever takes the subject, with the arm that they are in, their absence, and the entry with their score.
 
-    `held` are the arms whose submission holds what they have: none where no results of the subject are submitted.
+    `held` are the arms whose submission holds what they have.
     """
 
     admission_number: str
@@ -65,7 +65,7 @@ class Taker(NamedTuple):
     entry_id: str | None
     stored: str | None
     arm: str
-    held: Sequence[str] = ()
+    held: list[str]
 
 
 MatchedRows = list[tuple[Taker, Row]]
@@ -96,9 +96,6 @@ def lock_class(assessment_id: UUID, batch: UUID | None = None) -> ClassScores:
     """
     # The class is read after the lock, in one round trip with it: what was committed meanwhile is seen.
     found = execute(_lock(assessment_id), _class_list(assessment_id))
-    if found is not None and found["submitted"]:
-        # Seldom, so that most often PostgreSQL need not plan whose submission holds what.
-        found = fetch_row(_class_list_with_held(assessment_id))
     if found is None:
         raise not_found(Assessment)
     takers = list(_takers(found))
@@ -173,19 +170,9 @@ _lock = row_lock(Assessment)
 def _class_list(assessment_id: UUID, reach: Reach | None = None) -> Query:
     """Select what is compared with the sheet of an assessment: whoever takes the subject, by name, for `_takers`.
 
-    There is a row unless the assessment is deleted. Numbers are texts, as JSON has no decimals.
+    There is a row unless the assessment is deleted. Numbers are texts, as JSON has no decimals. Absences, entries and
+    arms are not joined with the students: the more tables a statement joins, the longer PostgreSQL plans it.
     """
-    return _listed(assessment_id, reach)
-
-
-@read_model
-def _class_list_with_held(assessment_id: UUID, reach: Reach | None = None) -> Query:
-    """Select the class list, each student with the arms whose submission holds what they have."""
-    return _listed(assessment_id, reach, holding_batches(Student.id))
-
-
-def _listed(assessment_id: UUID, reach: Reach | None, *held: Any) -> Query:
-    """Select what a class list is made of; joined in one table it would take PostgreSQL three times as long to plan."""
     student = func.json_build_array(
         Student.admission_number,
         User.first_name,
@@ -193,7 +180,7 @@ def _listed(assessment_id: UUID, reach: Reach | None, *held: Any) -> Query:
         User.last_name,
         Student.id,
         Enrollment.batch_id,
-        *held,
+        holding_batches(Student.id),
     )
     found = (
         select(cast(func.json_agg(aggregate_order_by(student, *BY_NAME)), Text))
@@ -243,9 +230,6 @@ def _takers(found: Mapping[str, Any]) -> Iterator[Taker]:
     names = ("students", "absences", "entries", "arms")
     students, absences, entries, arms = (orjson.loads(found[name] or "{}") for name in names)
     nothing = None, None
-    for number, first, middle, last, student, batch, *held in students:
-        absence, note = absences.get(student, nothing)
-        entry, stored = entries.get(student, nothing)
-        yield Taker(
-            number, first, middle, last, student, batch, absence, note, entry, stored, *arms[batch], *held
-        )
+    for *named, student, batch, held in students:
+        of_student = *absences.get(student, nothing), *entries.get(student, nothing)
+        yield Taker._make((*named, student, batch, *of_student, *arms[batch], held))

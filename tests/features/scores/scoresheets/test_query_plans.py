@@ -11,6 +11,8 @@ from school_service.core import read_models
 from school_service.core.database import db
 from school_service.core.deletion import deleting as deletion_of
 from school_service.core.read_models import CompiledStatement
+from school_service.core.records import array_text, new_ids
+from school_service.features.audit import service as audit
 from school_service.features.classes.cohort_subjects import reads as cohort_subjects
 from school_service.features.classes.cohort_subjects import service as taught
 from school_service.features.people.students import reads as students
@@ -23,10 +25,12 @@ from school_service.features.school.sessions import service as sessions
 from school_service.features.school.subjects import service as subjects
 from school_service.features.scores.assessments import reads as assessments
 from school_service.features.scores.gradebooks import reads as gradebooks
+from school_service.features.scores.gradebooks import service as entering
+from school_service.features.scores.scoresheets import class_scores, sheet
 from school_service.features.scores.scoresheets import reads as scoresheets
-from school_service.features.scores.scoresheets import sheet
 from school_service.web import rendering
 from school_service.web.request_scope import in_transaction
+from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 from tests.conftest import make_place
 
@@ -134,6 +138,14 @@ READS = {
     "score sheet": (lambda ids: scoresheets.scoresheet(ids.taught), rendering._one),
     "score sheet of a term": (lambda ids: scoresheets.scoresheet(ids.taught, ids.term), rendering._one),
     "score sheet to fill in": (lambda ids: sheet._score_sheet(ids.assessment), read_models.unwrapped),
+    "class list of an assessment": (
+        lambda ids: class_scores._class_list(ids.assessment),
+        read_models.unwrapped,
+    ),
+    "who changed entries": (
+        lambda ids: audit._newest_changes("gradebook", array_text([ids.entry, *new_ids(199)]), 1, "score"),
+        read_models.unwrapped,
+    ),
     "entries of a batch": (lambda ids: gradebooks.entries(ids.cohort), rendering._page),
     "an entry": (lambda ids: gradebooks.entry(ids.entry), rendering._one),
     "assessments": (
@@ -191,6 +203,48 @@ def test_neither_does_a_metric_sheet(app, school):
     assert len(answer) == 8
     assert all(len(row.scores) == 10 for row in answer)
     assert not scanned & LARGE, scanned
+
+
+ENTRY_IDS = array_text(new_ids(200))
+STORED = {
+    "changed": lambda ids, moment: entering._change(
+        ids.assessment, ENTRY_IDS, array_text([5] * 200), "a.xlsx", moment
+    ),
+    "what changed": lambda ids, moment: entering._log_change(
+        ids.assessment, ENTRY_IDS, array_text([5] * 200), ENTRY_IDS, array_text([False] * 200), "{}", moment
+    ),
+    "removed": lambda ids, _moment: entering._remove(ids.assessment, ENTRY_IDS),
+    "what is removed": lambda ids, moment: entering._log_removal(
+        ids.assessment, ENTRY_IDS, ENTRY_IDS, moment
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_the_entries_of_a_sheet_are_found_by_their_assessment(app, school, name):
+    """However many they are: by their ids alone, all entries of the school would be read for the sheet of a class."""
+    school_id, ids = school
+
+    with app.app_context(), in_transaction(SchoolBinding(school_id)):
+        storing = STORED[name](ids, now())
+        statement = storing.template.statement(read_models.unwrapped)
+        nodes = plan(statement, statement.parameters(storing.values))
+
+    assert "uq_gradebook_entries_assessment_id_student_id" in {node.get("Index Name") for node in nodes}
+    assert "Seq Scan" not in {node["Node Type"] for node in nodes}
+
+
+def test_the_newest_changes_are_read_from_the_end_of_an_index(app, school):
+    school_id, ids = school
+
+    with app.app_context(), in_transaction(SchoolBinding(school_id, read_only=True)):
+        reading, _ = READS["who changed entries"]
+        read = reading(ids)
+        statement = read.template.statement(read_models.unwrapped)
+        nodes = plan(statement, statement.parameters(read.values))
+
+    (node,) = [node for node in nodes if node.get("Relation Name") == "audit_entries"]
+    assert (node["Scan Direction"], node["Index Name"]) == ("Backward", "ix_audit_entries_entity_id_at_id")
 
 
 DELETIONS = {
