@@ -180,8 +180,8 @@ def app_state() -> AppState:
     return state
 
 
-# Bound once, since the applications of a process share db.session.
-bind_sessions(db.session, lambda: app_state().binding_options)
+# Bound once, since the applications of a process share the class of db.session.
+bind_sessions(RoutedSession, lambda: app_state().binding_options)
 
 
 def current_principal() -> Principal:

@@ -47,6 +47,11 @@ class SchoolDialect(psycopg2_dialect):
         super().initialize(connection)
         self._initialized = True
 
+    @property
+    def is_initialized(self) -> bool:
+        """Whether that has been read."""
+        return self._initialized
+
     def begin_statement(self, read_only: bool, *, snapshot: bool = False) -> str:
         """Write the statement that begins a transaction; with `snapshot` it sees one moment of the database."""
         isolation = "ISOLATION LEVEL REPEATABLE READ " if snapshot else ""
@@ -154,6 +159,24 @@ class connecting_to:  # noqa: N801 - reads as the function that it stands for
         _connecting_to.reset(self._token)
 
 
+_handed_over: ContextVar[PooledConnection | None] = ContextVar("handed_over", default=None)
+
+
+class handing_over:  # noqa: N801 - reads as the function that it stands for
+    """Lets a session that connects within the block take over a connection, in place of one from the pool."""
+
+    __slots__ = ("_connection", "_token")
+
+    def __init__(self, connection: PooledConnection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._token = _handed_over.set(self._connection)
+
+    def __exit__(self, *_error: object) -> None:
+        _handed_over.reset(self._token)
+
+
 class SessionPool(NullPool):
     """What an engine connects its sessions by: it keeps no connections, but takes them from a SchoolPool.
 
@@ -196,4 +219,4 @@ class SessionPool(NullPool):
         return self
 
     def _take(self) -> PooledConnection:
-        return self.connections.take(_connecting_to.get())
+        return _handed_over.get() or self.connections.take(_connecting_to.get())

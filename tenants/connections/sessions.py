@@ -1,4 +1,8 @@
-"""Sessions that are bound to a school in each transaction, and refuse to work without one."""
+"""Sessions that are bound to a school in each transaction, and refuse to work without one.
+
+A transaction begins, and ends, on a connection of its own way: SQLAlchemy's objects around it cost more than a short
+statement. Where something asks the session, for a record or a statement, SQLAlchemy takes the connection over.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,14 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, event
+from sqlalchemy import event
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, SessionTransaction
 
 from tenants.connections.binding import BindingOptions, SchoolBinding, admitted, registry_refusal
-from tenants.connections.dialect import NO_SCHOOL, connecting_to
-from tenants.connections.statements import is_dead, write
+from tenants.connections.dialect import NO_SCHOOL, connecting_to, handing_over
+from tenants.connections.statements import AnyConnection, SchoolConnection, is_dead, write
 from tenants.exceptions import NoSchool, SchoolChosen, SchoolElsewhere
 
 
@@ -26,13 +30,18 @@ class SchoolSession(Session):
 
     binding: SchoolBinding | None = None
     caller_state: dict[str, Any] | None = None
-    _bound: Connection | None = None
+    _options: Callable[[], BindingOptions]
+    # Of the transaction under way, the one or the other: as long as SQLAlchemy knows nothing of it, and from then on.
+    _own: SchoolConnection | None = None
+    _bound: AnyConnection | None = None
 
-    def bound_connection(self) -> Connection:
+    def bound_connection(self) -> AnyConnection:
         """Give the connection of the transaction, which begins where none is under way.
 
         As `connection`, which asks every time how far the transaction is; that costs as much as a short statement.
         """
+        if self._own is not None:
+            return self._own
         return self.connection() if self._bound is None or not self.is_active else self._bound
 
     def after_binding(self, state: dict[str, Any] | None) -> None:
@@ -46,40 +55,114 @@ class SchoolSession(Session):
         """Forget where a school is, where that is remembered: it has been moved."""
 
     def get_bind(self, *_arguments: Any, **_options: Any) -> Engine:
-        """Choose the engine by the school alone; raises NoSchool."""
+        """Choose the engine by the school alone; raises NoSchool.
+
+        SQLAlchemy asks before it works on the session's transaction: so here it takes over what began without it.
+        """
         if self.binding is None:
             raise NoSchool(NO_SCHOOL)
-        return self.engine_of(self.binding.school_id)
+        engine = self.engine_of(self.binding.school_id)
+        own, self._own = self._own, None
+        if own is not None:
+            self._bound = own
+            try:
+                with handing_over(own.driver):
+                    self.connection()
+            except BaseException as error:
+                own.invalidate(error)
+                raise
+        return engine
 
-
-def bind_sessions(sessions: Any, options: Callable[[], BindingOptions]) -> None:
-    """Make sessions fail closed: each transaction is bound to the school it was begun in, or does not begin.
-
-    `sessions` is a class of SchoolSession, or a sessionmaker or scoped_session of one, to be bound once. The session's
-    `binding`, set by `transaction`, holds for one transaction; without it NoSchool is raised before any statement
-    reaches the database. `options` are read at the beginning of each transaction: the applications of a
-    process use the same sessions, each with options of its own.
-    """
-
-    @event.listens_for(sessions, "after_begin")
-    def bind(session: SchoolSession, _transaction: SessionTransaction, connection: Connection) -> None:
-        binding = session.binding
-        if binding is None:
-            raise NoSchool(NO_SCHOOL)
-        if connection.in_nested_transaction():
+    def begin_in_school(self, binding: SchoolBinding) -> None:
+        """Begin a transaction in a school; where it raises, `rollback` is to be called."""
+        self.binding, self.caller_state = binding, None
+        engine = self.engine_of(binding.school_id)
+        dialect: Any = engine.dialect
+        if not dialect.is_initialized:
+            # SQLAlchemy reads the server's settings on the first connection that it is given.
+            with connecting_to(binding.school_id):
+                self.connection()
             return
+        self._own = SchoolConnection(engine, binding.school_id)
+        self.caller_state = self._bind(binding, self._own)
+        self._own.driver.schools.add(binding.school_id)
+        self.after_binding(self.caller_state)
+
+    def _bind(self, binding: SchoolBinding, connection: AnyConnection) -> dict[str, Any] | None:
         dialect: Any = connection.dialect
-        batch, parameters = dialect.binding_batch(binding, options())
+        batch, parameters = dialect.binding_batch(binding, self._options())
         try:
-            session.caller_state = admitted(write(connection, batch, parameters, begins=True))
+            return admitted(write(connection, batch, parameters, begins=True))
         except DBAPIError as error:
             refused = registry_refusal(error)
             if refused is not None:
                 raise refused from None
             raise
+
+    def in_transaction(self) -> bool:
+        """Tell whether a transaction is under way."""
+        return self._own is not None or super().in_transaction()
+
+    def commit(self) -> None:
+        """Store what is to be stored, and commit the transaction."""
+        if self._own is not None:
+            self.flush()
+        own = self._take_own()
+        if own is not None:
+            own.commit()
+        if own is None or super().in_transaction():
+            super().commit()
+
+    def rollback(self) -> None:
+        """Roll the transaction back."""
+        own = self._take_own()
+        if own is not None:
+            own.roll_back()
+        super().rollback()
+
+    def close(self) -> None:
+        """Roll back what is under way, and forget all records."""
+        own = self._take_own()
+        if own is not None:
+            own.roll_back()
+        super().close()
+
+    def begin_nested(self) -> SessionTransaction:
+        """Set a savepoint in the transaction."""
+        if self._own is not None:
+            self.connection()
+        return super().begin_nested()
+
+    def _take_own(self) -> SchoolConnection | None:
+        """Give the connection that SQLAlchemy does not know of, once: its transaction ends."""
+        own, self._own = self._own, None
+        if own is not None:
+            self.binding = None
+        return own
+
+
+def bind_sessions(sessions: type[SchoolSession], options: Callable[[], BindingOptions]) -> None:
+    """Make sessions fail closed: each transaction is bound to the school it was begun in, or does not begin.
+
+    `sessions` is the class of theirs, to be bound once. The session's `binding`, set by `transaction`, holds for one
+    transaction; without it NoSchool is raised before any statement reaches the database. `options` are read at the
+    beginning of each transaction: the applications of a process use the same sessions, each with options of its own.
+    """
+    sessions._options = staticmethod(options)
+
+    @event.listens_for(sessions, "after_begin")
+    def bind(session: SchoolSession, _transaction: SessionTransaction, connection: Any) -> None:
+        binding = session.binding
+        if binding is None:
+            raise NoSchool(NO_SCHOOL)
+        if connection.in_nested_transaction():
+            return
+        taken_over, session._bound = session._bound, connection
+        if taken_over is not None:
+            return
+        session.caller_state = session._bind(binding, connection)
         pooled: Any = connection.connection.dbapi_connection
         pooled.schools.add(binding.school_id)
-        session._bound = connection
         session.after_binding(session.caller_state)
 
     @event.listens_for(sessions, "after_transaction_end")
@@ -109,10 +192,8 @@ def transaction(session: SchoolSession, binding: SchoolBinding) -> dict[str, Any
 
 
 def _begin(session: SchoolSession, binding: SchoolBinding) -> dict[str, Any] | None:
-    session.binding, session.caller_state = binding, None
     try:
-        with connecting_to(binding.school_id):
-            session.connection()
+        session.begin_in_school(binding)
     except BaseException:
         session.rollback()
         raise

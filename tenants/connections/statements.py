@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol, overload
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, overload
+from uuid import UUID
 
 import orjson
 import psycopg2
@@ -54,6 +55,37 @@ class Texts(NamedTuple):
     state: Mapping[str, Any] | None = None
 
 
+class SchoolConnection:
+    """A connection on which a transaction is bound to a school, or about to be, without SQLAlchemy's objects around it.
+
+    `driver` is a connection from the pool; it goes back with the end of the transaction.
+    """
+
+    __slots__ = ("dialect", "driver")
+
+    def __init__(self, engine: Engine, school_id: UUID) -> None:
+        """Take a connection of an engine for a school; raises DBAPIError, and TimeoutError where all are taken."""
+        self.dialect: Any = engine.dialect
+        self.driver = _take(engine, school_id)
+
+    def commit(self) -> None:
+        """Commit, unless the last statement batch did; raises DBAPIError."""
+        try:
+            self.dialect.do_commit(self.driver)
+        except psycopg2.Error as error:
+            raise _failure(self, error, "COMMIT", None, None) from error
+        finally:
+            self.roll_back()
+
+    def roll_back(self) -> None:
+        """Give the connection back; what is under way on it is rolled back."""
+        _give_back(self.dialect, self.driver)
+
+    def invalidate(self, _error: BaseException) -> None:
+        """Close the connection, which is lost."""
+        self.driver.discard()
+
+
 class SupportsWrite(Protocol):
     """A file that bytes are written to."""
 
@@ -79,14 +111,17 @@ def read(
         raise
 
 
+AnyConnection: TypeAlias = Connection | SchoolConnection
+
+
 @overload
 def write(
-    connection: Connection, batch: str, parameters: Any, *, begins: bool = False
+    connection: AnyConnection, batch: str, parameters: Any, *, begins: bool = False
 ) -> dict[str, Any] | None: ...
 @overload
-def write(connection: Connection, batch: str, parameters: Any, *, texts: Literal[True]) -> Texts: ...
+def write(connection: AnyConnection, batch: str, parameters: Any, *, texts: Literal[True]) -> Texts: ...
 def write(
-    connection: Connection, batch: str, parameters: Any, *, texts: bool = False, begins: bool = False
+    connection: AnyConnection, batch: str, parameters: Any, *, texts: bool = False, begins: bool = False
 ) -> dict[str, Any] | Texts | None:
     """Send a statement batch in the transaction under way; returns the first row of its last statement, by column.
 
@@ -105,7 +140,7 @@ def write(
         return _texts(cursor) if texts else _first_row(cursor)
 
 
-def write_all(connection: Connection, statements: Iterable[tuple[str, Any]]) -> None:
+def write_all(connection: AnyConnection, statements: Iterable[tuple[str, Any]]) -> None:
     """Send statements in one round trip of the transaction under way, each with parameters of its own, or None.
 
     Raises NoSchool, DBAPIError.
@@ -149,7 +184,7 @@ def is_unreachable(error: DBAPIError) -> bool:
 def _read(engine: Engine, binding: SchoolBinding, options: BindingOptions) -> Texts:
     dialect: Any = engine.dialect
     batch, parameters = dialect.binding_batch(binding, options)
-    connection = _take(engine, binding)
+    connection = _take(engine, binding.school_id)
     try:
         with connection.cursor() as cursor:
             try:
@@ -179,11 +214,11 @@ def _fetch(cursor: Any, binding: SchoolBinding, batch: str, parameters: Any) -> 
     return _texts(cursor, with_state=binding.state is not None)
 
 
-def _take(engine: Engine, binding: SchoolBinding) -> PooledConnection:
+def _take(engine: Engine, school_id: UUID) -> PooledConnection:
     pool: Any = engine.pool
     dialect: Any = engine.dialect
     try:
-        taken: PooledConnection = pool.connections.take(binding.school_id)
+        taken: PooledConnection = pool.connections.take(school_id)
     except psycopg2.Error as error:
         lost = dialect.is_disconnect(error, None, None)
         raise _database_error(error, None, None, lost=lost) from error
@@ -201,7 +236,7 @@ def _give_back(dialect: Any, connection: PooledConnection) -> None:
 
 
 def _failure(
-    connection: Connection, error: psycopg2.Error, statement: str, parameters: Any, cursor: Any
+    connection: AnyConnection, error: psycopg2.Error, statement: str, parameters: Any, cursor: Any
 ) -> DBAPIError:
     """Make SQLAlchemy's error of the driver's; a connection that was lost is not used again."""
     dialect: Any = connection.dialect
@@ -218,11 +253,13 @@ def _database_error(
     return kind(statement, parameters, error, hide_parameters=True, connection_invalidated=lost)
 
 
-def _driver_of(connection: Connection) -> Any:
+def _driver_of(connection: AnyConnection) -> Any:
+    if isinstance(connection, SchoolConnection):
+        return connection.driver
     return connection.connection.dbapi_connection
 
 
-def _require_binding(connection: Connection, cursor: Any) -> None:
+def _require_binding(connection: AnyConnection, cursor: Any) -> None:
     dialect: Any = connection.dialect
     # The operator's connections are bound to no school.
     if isinstance(dialect, SchoolDialect):

@@ -149,9 +149,8 @@ def routed_sessions(engines: Mapping[str, Engine], tenancy: Tenancy) -> sessionm
 
 
 def _bind(session_class: type[SchoolSession], options: BindingOptions) -> sessionmaker[SchoolSession]:
-    sessions = sessionmaker(class_=session_class)
-    bind_sessions(sessions, lambda: options)
-    return sessions
+    bind_sessions(session_class, lambda: options)
+    return sessionmaker(class_=session_class)
 
 
 @contextmanager

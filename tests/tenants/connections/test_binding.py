@@ -6,12 +6,13 @@ from uuid import uuid4
 
 import pytest
 from psycopg2.extensions import TRANSACTION_STATUS_IDLE
-from sqlalchemy import text
-from sqlalchemy.exc import IntegrityError, PendingRollbackError
+from sqlalchemy import select, text
+from sqlalchemy.exc import IntegrityError, InternalError, PendingRollbackError
 
 from school_service.features.school.models import Classroom
 from tenants.connections.binding import BindingOptions, SchoolBinding
 from tenants.connections.sessions import transaction
+from tenants.connections.statements import SchoolConnection, write
 from tenants.exceptions import (
     ClientUnknown,
     NoSchool,
@@ -265,16 +266,17 @@ class TestBoundConnection:
 
     def test_it_is_the_sessions_own(self, sessions, school):
         with working(sessions, SchoolBinding(school.id)) as session:
-            assert session.bound_connection() is session.connection()
+            connection = session.connection()
+            assert session.bound_connection() is connection
 
     def test_it_ends_with_the_transaction(self, sessions, schools):
         one, other = schools[:2]
         with sessions() as session:
             for school in (one, other):
                 transaction(session, SchoolBinding(school.id))
-                role = session.bound_connection().exec_driver_sql("SELECT current_user").scalar_one()
+                found = write(session.bound_connection(), "SELECT current_user AS role", ())
                 session.rollback()
-                assert role == school.schema
+                assert found == {"role": school.schema}
             with pytest.raises(NoSchool):
                 session.bound_connection()
 
@@ -289,3 +291,94 @@ class TestBoundConnection:
             with pytest.raises(PendingRollbackError):
                 session.bound_connection()
             session.rollback()
+
+
+class TestWithoutSqlalchemy:
+    """A transaction that SQLAlchemy knows nothing of, until something asks the session."""
+
+    @pytest.fixture(autouse=True)
+    def begun(self, sessions, school):
+        """The first transaction of an engine is SQLAlchemy's."""
+        with working(sessions, SchoolBinding(school.id)):
+            pass
+
+    @pytest.fixture
+    def taken(self, sessions):
+        """How many connections are taken."""
+        with sessions() as session:
+            return session.engine_of(uuid4()).pool.checkedout
+
+    @pytest.fixture
+    def names(self, sessions, school):
+        """The classrooms that the test has stored."""
+        before = self.all_names(sessions, school)
+        return lambda: self.all_names(sessions, school) - before
+
+    def all_names(self, sessions, school):
+        with working(sessions, SchoolBinding(school.id)) as session:
+            return set(session.scalars(select(Classroom.name)))
+
+    def add(self, session, name):
+        row = (str(uuid4()), name, "Junior")
+        write(session.bound_connection(), "INSERT INTO classrooms (id, name, level) VALUES (%s, %s, %s)", row)
+
+    def test_it_commits_and_rolls_back(self, sessions, school, taken, names):
+        with sessions() as session:
+            transaction(session, SchoolBinding(school.id))
+            assert session.in_transaction()
+            assert isinstance(session.bound_connection(), SchoolConnection)
+            self.add(session, "Own 1")
+            session.commit()
+            for end in (session.rollback, session.close):
+                transaction(session, SchoolBinding(school.id))
+                self.add(session, "Own 2")
+                end()
+                assert (session.in_transaction(), taken()) == (False, 0)
+            with pytest.raises(NoSchool):
+                session.execute(text("SELECT 1"))
+
+        assert names() == {"Own 1"}
+
+    def test_the_session_takes_it_over(self, sessions, school, taken, names):
+        with sessions() as session:
+            transaction(session, SchoolBinding(school.id))
+            self.add(session, "Own 3")
+            session.add(Classroom(name="Own 4", level="Junior"))
+            session.flush()
+            assert taken() == 1
+            assert not isinstance(session.bound_connection(), SchoolConnection)
+            session.rollback()
+            assert names() == set()
+
+            transaction(session, SchoolBinding(school.id))
+            self.add(session, "Own 5")
+            with session.begin_nested() as savepoint:
+                session.execute(text("SELECT 1"))
+                self.add(session, "Own 6")
+                savepoint.rollback()
+            session.add(Classroom(name="Own 7", level="Junior"))
+            session.commit()
+
+        assert taken() == 0
+        assert names() == {"Own 5", "Own 7"}
+
+    def test_what_was_added_is_stored_by_the_commit_alone(self, sessions, school, taken, names):
+        with sessions() as session:
+            transaction(session, SchoolBinding(school.id))
+            session.add(Classroom(name="Own 8", level="Junior"))
+            session.commit()
+        assert (taken(), names()) == (0, {"Own 8"})
+
+    def test_after_an_error_nothing_can_be_committed(self, sessions, school, taken):
+        with sessions() as session:
+            transaction(session, SchoolBinding(school.id))
+            with pytest.raises(IntegrityError):
+                self.add(session, None)
+            with pytest.raises(InternalError):
+                session.commit()
+            assert (session.in_transaction(), taken()) == (False, 0)
+
+    def test_a_refusal_leaves_nothing_open(self, sessions, taken):
+        with sessions() as session, pytest.raises(UnknownSchool):
+            transaction(session, SchoolBinding(uuid4()))
+        assert taken() == 0
