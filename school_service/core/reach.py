@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, NoReturn
 
 from sqlalchemy import (
@@ -99,6 +100,7 @@ def absent_of(state: Mapping[str, Any]) -> str:
     )
 
 
+@cache
 def is_absent(relations: str) -> str:
     """Write, as SQL over the columns of `caller`, that its state shows nobody and nothing by any of some relations."""
     return " AND ".join(
