@@ -479,9 +479,10 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
         principal.require(access.permissions)
         return False
     app_state().remember(token.user_id, principal, state)
-    lacks_some = not all(map(principal.may, access.permissions))
-    if access.own_student is not None and lacks_some and _is_kin(access, state):
-        return False
+    if access.own_student is not None:
+        lacks_some = not all(map(principal.may, access.permissions))
+        if lacks_some and _is_kin(access, state):
+            return False
     if not access.mine:
         if all(map(principal.has, access.permissions)):
             return False
