@@ -193,7 +193,7 @@ def current_reach() -> Reach | None:
 def session_reach() -> Reach | None:
     """The reach of the request's caller for a statement of the session: the relations are values in it."""
     reach = current_reach()
-    return None if reach is None else request_context().relations.reach(reach.relations)
+    return None if reach is None else request_context().relations.reach(reach)
 
 
 @event.listens_for(RoutedSession, "do_orm_execute")

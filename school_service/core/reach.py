@@ -8,10 +8,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, NoReturn
 
-from sqlalchemy import ARRAY, ColumnElement, FromClause, Text, Uuid, bindparam, cast, column, select, table
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    FromClause,
+    Select,
+    Text,
+    Uuid,
+    bindparam,
+    cast,
+    column,
+    select,
+    table,
+)
 
 from school_service.core.errors import Forbidden
 
@@ -72,20 +85,59 @@ _ROW = ", ".join(
 )
 
 
+# What the caller's state has of a relation: the account, by which M is, is always there.
+_SHOWN_BY = {"T": "taught_subjects", "F": "form_batches", "S": "student", "G": "children"}
+
+
+def absent_of(state: Mapping[str, Any]) -> str:
+    """Name the relations by which a user's state, for which they were read, shows nobody and nothing."""
+    return "".join(
+        [
+            letter
+            for letter, name in _SHOWN_BY.items()
+            if (state[name] == [] if isinstance(_COLUMNS[name], ARRAY) else state[name] is None)
+        ]
+    )
+
+
+@cache
+def is_absent(relations: str) -> str:
+    """Write, as SQL over the columns of `caller`, that its state shows nobody and nothing by any of some relations."""
+    return " AND ".join(
+        [
+            f"caller.{name} = '{{}}'" if isinstance(_COLUMNS[name], ARRAY) else f"caller.{name} IS NULL"
+            for name in map(_SHOWN_BY.__getitem__, relations)
+        ]
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Reach:
     """The reach of a caller whose permission for this operation is OWN: the relations that count there.
 
     `caller` is the table, of one row, that conditions read the relations from (`features.reach.scopes`): in the text of
-    a read model the CTE of this name.
+    a read model the CTE of this name. By the `absent` of the relations the caller's state shows nothing, so that
+    conditions leave them out, which PostgreSQL would plan for nothing. `made` are the CTEs that its conditions share.
     """
 
     relations: str
     caller: FromClause = _CALLER
+    absent: str = ""
+    made: dict[str, FromClause] = field(default_factory=dict, compare=False, repr=False)
 
-    def by(self, letter: str) -> bool:
+    def counts(self, letter: str) -> bool:
         """Tell whether a relation counts."""
         return letter in self.relations
+
+    def by(self, letter: str) -> bool:
+        """Tell whether a relation counts and may lead to something that the caller's state shows."""
+        return letter in self.relations and letter not in self.absent
+
+    def once(self, name: str, make: Callable[[], Select[Any]]) -> FromClause:
+        """Make a CTE of a query that several conditions read, the same for all of them by its name."""
+        found = self.made.get(name)
+        # Another thread may have made it just now: then it is that one.
+        return self.made.setdefault(name, make().cte(name)) if found is None else found
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +157,13 @@ class CallersRelations:
         text = f"WITH caller AS MATERIALIZED (SELECT {_ROW}) SELECT * FROM ({query}) AS answer"  # noqa: S608
         return text, (*self.values, *parameters)
 
-    def reach(self, relations: str) -> Reach:
+    def reach(self, reach: Reach) -> Reach:
         """Make the reach whose table `caller` has them as values, for a statement of the session."""
         row = (
             cast(bindparam(None, value, type_=Text()), kind).label(name)
             for (name, kind), value in zip(_COLUMNS.items(), self.values, strict=True)
         )
-        return Reach(relations, select(*row).cte("caller"))
+        return replace(reach, caller=select(*row).cte("caller"), made={})
 
 
 Scope = Callable[[Reach, Any], ColumnElement[bool]]

@@ -183,7 +183,7 @@ class QueryTemplate:
     narrow: Callable[[Reach], QueryTemplate] | None = None
     judged: bool = False
     statements: dict[Wrapper, CompiledStatement] = field(default_factory=dict)
-    _narrowed: dict[str, QueryTemplate] = field(default_factory=dict)
+    _narrowed: dict[Reach, QueryTemplate] = field(default_factory=dict)
 
     def within(self, reach: Reach) -> QueryTemplate:
         """Give the template of what is in reach; raises Forbidden where nobody has said what that is."""
@@ -191,9 +191,9 @@ class QueryTemplate:
             if not self.judged:
                 refuse_unjudged(self.name)
             return self
-        found = self._narrowed.get(reach.relations)
+        found = self._narrowed.get(reach)
         if found is None:
-            found = self._narrowed[reach.relations] = self.narrow(Reach(reach.relations))
+            found = self._narrowed[reach] = self.narrow(reach)
         return found
 
     def statement(self, wrap: Wrapper) -> CompiledStatement:

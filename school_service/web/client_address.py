@@ -90,7 +90,7 @@ def service_address() -> str:
 
 def is_trusted(address: str, networks: Networks) -> bool:
     """Tell whether an address is a trusted proxy's."""
-    return _is_address(address) and any(ip_address(address) in network for network in networks)
+    return bool(networks) and _is_address(address) and any(ip_address(address) in each for each in networks)
 
 
 def _is_address(text: str) -> bool:

@@ -74,6 +74,22 @@ def _page(query: Query) -> ClauseElement:
         .order_by(None)
         .subquery("counted")
     )
+    return _envelope(number, size, counted, _page_of(query))
+
+
+def _first_page(query: Query) -> ClauseElement:
+    """Write the first page where rows are few: its total is counted as they are found, in place of once more."""
+    found = query.add_columns(func.count().over().label(_TOTAL)).limit(_required("page_size")).cte("found")
+    counted = select(func.coalesce(func.max(found.c[_TOTAL]), 0).label("total")).subquery("counted")
+    rows = select(*(column for column in found.c if column.name != _TOTAL)).subquery("answer")
+    return _envelope(_required("page_number"), _required("page_size"), counted, rows)
+
+
+# A column beside those of a read model.
+_TOTAL = "total of all pages"
+
+
+def _envelope(number: Any, size: Any, counted: Any, answer: Any) -> ClauseElement:
     envelope = func.json_build_object(
         "page_number",
         number,
@@ -84,7 +100,7 @@ def _page(query: Query) -> ClauseElement:
         "total",
         counted.c.total,
         "data",
-        select(_rows_as_json()).select_from(_page_of(query)).scalar_subquery(),
+        select(_rows_as_json()).select_from(answer).scalar_subquery(),
     )
     return select(cast(envelope, Text).label("body"), (counted.c.total == 0).label("empty"))
 
@@ -105,6 +121,8 @@ def _text(
     query: Query | BoundQuery, wrap: Wrapper, page: dict[str, int], reach: Reach | None
 ) -> tuple[str, tuple[Any, ...]]:
     if isinstance(query, BoundQuery):
+        if reach is not None and wrap is _page and page["page_number"] == 0:
+            wrap = _first_page
         return query.text(wrap, reach, **page)
     if reach is not None:
         refuse_unjudged(str(query))

@@ -42,7 +42,7 @@ from school_service.core.database import (
 )
 from school_service.core.errors import Forbidden, NotAuthenticated
 from school_service.core.permissions import Permission
-from school_service.core.reach import REFUSED, CallersRelations, Own, Reach
+from school_service.core.reach import REFUSED, CallersRelations, Own, Reach, absent_of, is_absent
 from school_service.core.shares import Shares
 from school_service.web import idempotency
 from school_service.web.client_address import client_address, service_address, take_told_address
@@ -103,15 +103,16 @@ class AppState:
     _last_known: LRUCache[UUID, School] = field(default_factory=lambda: LRUCache(SCHOOL_CACHE_SIZE))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     linked_accounts: LinkedAccounts = field(default_factory=LinkedAccounts)
-    # The permissions that a user has for the whole school, and all that they have.
-    _own_users: dict[UUID, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict)
+    # The permissions that a user has for the whole school, all that they have, and the relations that are absent.
+    _own_users: dict[UUID, tuple[frozenset[str], frozenset[str], str]] = field(default_factory=dict)
 
     def remember(
         self, user_id: UUID, principal: Principal, state: Mapping[str, Any], *, in_any_case: bool = False
     ) -> None:
         """Remember of a user who has permissions that are OWN, or `in_any_case`, which others they have.
 
-        Forget who has none. All that their roles say counts, also where the token has less of it.
+        By which relations there is nothing, too. Forget who has none. All that their roles say counts, also where the
+        token has less of it.
         """
         known = self._own_users
         worth_it = in_any_case or bool(state["own_permissions"])
@@ -124,7 +125,7 @@ class AppState:
                 if principal.token.ceiling is not None:
                     permissions = frozenset(state["permissions"])
                     own_permissions = frozenset(state["own_permissions"])
-                known[user_id] = permissions, permissions | own_permissions
+                known[user_id] = permissions, permissions | own_permissions, absent_of(state)
                 if len(known) > OWN_USERS_REMEMBERED:
                     del known[next(iter(known))]
 
@@ -138,9 +139,14 @@ class AppState:
         known = None if user_id is None else self._own_users.get(user_id)
         if known is None:
             return False
-        for_school, all_of_them = known
+        for_school, all_of_them, _ = known
         has_any = for_every_user or all_of_them.issuperset(permissions)
         return has_any and not for_school.issuperset(permissions)
+
+    def guess_absent(self, user_id: UUID | None) -> str:
+        """Guess by which relations a user has nothing, by what was so in their last request here."""
+        known = None if user_id is None else self._own_users.get(user_id)
+        return "" if known is None else known[2]
 
     def known_school(self, authorization: str, header: str | None) -> str | None:
         """Name the school of a request by its headers Authorization and X-SCHOOL-ID, without asking a server.
@@ -473,9 +479,10 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
         principal.require(access.permissions)
         return False
     app_state().remember(token.user_id, principal, state)
-    lacks_some = not all(map(principal.may, access.permissions))
-    if access.own_student is not None and lacks_some and _is_kin(access, state):
-        return False
+    if access.own_student is not None:
+        lacks_some = not all(map(principal.may, access.permissions))
+        if lacks_some and _is_kin(access, state):
+            return False
     if not access.mine:
         if all(map(principal.has, access.permissions)):
             return False
@@ -487,7 +494,7 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
     if not access.for_every_user:
         principal.require_own(access.permissions)
     context.relations = CallersRelations.of(state)
-    context.reach = _reach_of(access)
+    context.reach = _reach_of(access, absent_of(state))
     return True
 
 
@@ -498,13 +505,16 @@ def _is_kin(access: Access, state: Mapping[str, Any]) -> bool:
 
 
 @cache
-def _own_reach(relations: str) -> Reach:
-    return Reach(relations)
+def _own_reach(relations: str, absent: str) -> Reach:
+    return Reach(relations, absent="".join([letter for letter in relations if letter in absent]))
 
 
-def _reach_of(access: Access) -> Reach | None:
-    """Give the reach of a caller whose permission is OWN; None where the view answers everything."""
-    return _own_reach(access.own.relations) if access.own.relations else None
+def _reach_of(access: Access, absent: str) -> Reach | None:
+    """Give the reach of a caller whose permission is OWN, of which some relations are `absent`.
+
+    None where the view answers everything.
+    """
+    return _own_reach(access.own.relations, absent) if access.own.relations else None
 
 
 class _Reading:
@@ -574,28 +584,17 @@ class _Reading:
         if db.session.registry.has() and current_session().in_transaction():
             return self._read_in_transaction(text)
         if self._binding.state is not None and not self._judged:
-            access, token = self._access, self._token
+            access, user_id = self._access, self._token.user_id
             by_own = access.mine or (
                 not access.own.refused
-                and app_state().guess_own(
-                    token.user_id, access.permissions, for_every_user=access.for_every_user
-                )
+                and app_state().guess_own(user_id, access.permissions, for_every_user=access.for_every_user)
             )
-            sql, parameters = text(_reach_of(access) if by_own else None)
-            condition, its_parameters = token.condition(
-                access.permissions,
-                with_given_password=access.with_given_password,
-                own_student=access.own_student,
-                by_own=by_own,
-                mine=access.mine,
-                for_every_user=access.for_every_user,
-                for_signing_in=access.for_signing_in,
-            )
-            if token.link is not None:
-                condition = f"caller.session_number >= 0 AND ({condition})"
-            reading = Reading(sql, parameters, condition, its_parameters)
-            found = read(self._engine, self._binding, self._options, reading)
-            if self._admit(found.state) == by_own:
+            absent = app_state().guess_absent(user_id) if by_own else ""
+            found, as_guessed = self._read_as_guessed(text, by_own, absent)
+            if as_guessed and absent and not self._is_absent(absent):
+                # Somebody or something is there now, which the text has left out.
+                found, as_guessed = self._read_as_guessed(text, by_own, "")
+            if as_guessed:
                 return found
             # The condition was false, since the guess was wrong: in a transaction nothing is guessed.
             return self._read_in_transaction(text)
@@ -605,6 +604,37 @@ class _Reading:
             return self._read_in_transaction(text)
         binding = SchoolBinding(self._binding.school_id, read_only=True)
         return read(self._engine, binding, self._options, Reading(*text(None)))
+
+    def _read_as_guessed(self, text: Text, by_own: bool, absent: str) -> tuple[Texts, bool]:
+        """Read by the text for a caller who has the permissions as OWN, or not, and to whom no `absent` relation leads.
+
+        Answers it with whether the former is so; where either is not, the condition was false and nothing was read.
+        """
+        access, token = self._access, self._token
+        reach = _reach_of(access, absent) if by_own else None
+        sql, parameters = text(reach)
+        condition, its_parameters = token.condition(
+            access.permissions,
+            with_given_password=access.with_given_password,
+            own_student=access.own_student,
+            by_own=by_own,
+            mine=access.mine,
+            for_every_user=access.for_every_user,
+            for_signing_in=access.for_signing_in,
+        )
+        if token.link is not None:
+            condition = f"caller.session_number >= 0 AND ({condition})"
+        if reach is not None and reach.absent:
+            condition = f"{is_absent(reach.absent)} AND ({condition})"
+        reading = Reading(sql, parameters, condition, its_parameters)
+        found = read(self._engine, self._binding, self._options, reading)
+        return found, self._admit(found.state) == by_own
+
+    @staticmethod
+    def _is_absent(absent: str) -> bool:
+        """Tell whether the caller's state, as it was read, shows nothing by any of these relations that count."""
+        reach = request_context().reach
+        return reach is None or {*absent} & {*reach.relations} <= {*reach.absent}
 
     @staticmethod
     def _read_in_transaction(text: Text) -> Texts:

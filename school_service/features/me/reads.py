@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import (
@@ -76,10 +77,10 @@ def me(own_token: bool, ceiling: list[str] | None = None, reach: Reach | None = 
         as_json(school_value("school", school_as_json)).label("school"),
         unless(_EMPTY, _array(_roles())).label("roles"),
         unless(_EMPTY, _array(_permissions(ceiling))).label("permissions"),
-        unless(_EMPTY, _array(_classes(reach))).label("classes"),
-        unless(_EMPTY, _array(_subjects(reach))).label("subjects"),
-        unless(_EMPTY, _array(_children(reach))).label("children"),
-        unless(null(), _one(_student(reach))).label("student"),
+        unless(_EMPTY, _array(_classes(reach)) if reach.by("F") else _EMPTY).label("classes"),
+        unless(_EMPTY, _array(_subjects(reach)) if reach.by("T") else _EMPTY).label("subjects"),
+        unless(_EMPTY, _array(_children(reach)) if reach.by("G") else _EMPTY).label("children"),
+        unless(null(), _one(_student(reach)) if reach.by("S") else null()).label("student"),
         unless(null(), _one(_employee())).label("employee"),
         unless(null(), _one(_guardian(reach))).label("guardian"),
         must_change.label("must_change_password"),
@@ -177,7 +178,7 @@ def _children(reach: Reach) -> Query:
         .scalar_subquery()
     )
     own = scopes.guardianships_in_reach(
-        Reach("G", reach.caller), link.student_id, link.guardian_id, link.stopped_at
+        replace(reach, relations="G"), link.student_id, link.guardian_id, link.stopped_at
     )
     return (
         select(
@@ -202,11 +203,11 @@ def _children(reach: Reach) -> Query:
 
 
 def _guardian(reach: Reach) -> Query:
-    return guardians.query(reach=Reach("G", reach.caller))
+    return guardians.query(reach=replace(reach, relations="G"))
 
 
 def _student(reach: Reach) -> Query:
-    return students.query(reach=Reach("S", reach.caller))
+    return students.query(reach=replace(reach, relations="S"))
 
 
 def _employee() -> Query:

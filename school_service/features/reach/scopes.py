@@ -10,12 +10,14 @@ Tables are taken from the metadata by their names, since this module is below al
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date
+from functools import reduce
+from operator import add
 from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    Boolean,
     ColumnElement,
     Date,
     DateTime,
@@ -28,18 +30,23 @@ from sqlalchemy import (
     column,
     false,
     func,
+    literal_column,
+    null,
     or_,
     select,
     true,
     tuple_,
-    union_all,
 )
+from sqlalchemy.dialects.postgresql import array
 
 from school_service.core.database import Model
 from school_service.core.reach import Reach, scope_of
 from tenants.clock import now
 
 Condition = ColumnElement[bool]
+
+# Unlike false() it stays one of several conditions, whose tables a statement needs.
+_NOTHING: Condition = literal_column("false", Boolean())
 
 # What everybody who is let in at all may read, since it is of the school and of no person.
 _EVERYBODYS = (
@@ -63,10 +70,23 @@ def _value(reach: Reach, name: str) -> Any:
     return select(reach.caller.c[name]).correlate(None).scalar_subquery()
 
 
+def _is_one_of(value: Any, array: Any) -> Condition:
+    """Whether a value is in an array that the statement makes once.
+
+    An array in place of a subselect: PostgreSQL plans it apart, and begins with it where the value has an index.
+    """
+    found: Condition = value == any_(cast(array, ARRAY(Uuid)))
+    return found
+
+
 def _is_in(reach: Reach, expression: Any, name: str) -> Condition:
     """Whether a value is in an array of the caller's row."""
-    found: Condition = expression == any_(cast(_value(reach, name), ARRAY(Uuid)))
-    return found
+    return _is_one_of(expression, _value(reach, name))
+
+
+def _array_of(query: Select[Any]) -> Any:
+    """Make an array of what a query of one column selects."""
+    return func.array(query.correlate(None).scalar_subquery(), type_=ARRAY(Uuid))
 
 
 def _taught(reach: Reach) -> FromClause:
@@ -78,73 +98,126 @@ def _taught(reach: Reach) -> FromClause:
 
 
 def _any_of(*conditions: Condition) -> Condition:
-    return or_(false(), *conditions) if conditions else false()
+    return or_(false(), *conditions) if conditions else _NOTHING
+
+
+def _is_taught_in(reach: Reach, subject_id: Any, arm: Any) -> Condition:
+    """Whether the caller teaches a subject in an arm, a column of the query around."""
+    taught = _taught(reach)
+    subjects = (
+        select(taught.c.subject).select_from(reach.caller.join(taught, true())).where(taught.c.arm == arm)
+    )
+    return _is_one_of(
+        subject_id, func.array(subjects.correlate_except(reach.caller, taught).scalar_subquery())
+    )
+
+
+def _now_in_arms(reach: Reach) -> FromClause:
+    """The students who are now in an arm that the caller teaches in (T) or looks after (F), each with it."""
+    enrollments, caller = _table("enrollments"), reach.caller.c
+    staff = "".join(filter(reach.by, "TF"))
+    arms = {"T": caller.taught_arms, "F": caller.form_batches}
+    batches = select(reduce(add, map(arms.__getitem__, staff))).select_from(reach.caller).correlate(None)
+
+    def make() -> Select[Any]:
+        return select(enrollments.c.student_id, enrollments.c.batch_id).where(
+            enrollments.c.ended_at.is_(None), _is_one_of(enrollments.c.batch_id, batches.scalar_subquery())
+        )
+
+    return reach.once(f"now_in_arms_{staff.lower()}", make)
 
 
 def _taught_takers(reach: Reach) -> Select[Any]:
     """Select each subject that the caller teaches with each student who takes it and is now in an arm of theirs."""
-    taught = _taught(reach)
-    takers, enrollments = _table("subject_enrollments"), _table("enrollments")
-    return (
-        select(taught.c.subject, takers.c.student_id)
-        .select_from(reach.caller.join(taught, true()))
-        .join(takers, takers.c.cohort_subject_id == taught.c.subject)
-        .join(
-            enrollments,
-            (enrollments.c.student_id == takers.c.student_id)
-            & (enrollments.c.batch_id == taught.c.arm)
-            & enrollments.c.ended_at.is_(None),
+    takers, now_in = _table("subject_enrollments"), _now_in_arms(reach)
+
+    def make() -> Select[Any]:
+        return (
+            select(takers.c.cohort_subject_id, takers.c.student_id)
+            .join(now_in, now_in.c.student_id == takers.c.student_id)
+            .where(
+                _is_in(reach, takers.c.cohort_subject_id, "taught_subjects"),
+                _is_taught_in(reach, takers.c.cohort_subject_id, now_in.c.batch_id),
+            )
         )
-        .correlate(None)
-    )
+
+    found = reach.once("taught_takers", make)
+    return select(found.c.cohort_subject_id, found.c.student_id).correlate(None)
 
 
-def _in_form_batches(reach: Reach) -> Select[Any]:
-    """Select the students who are now in a batch of the caller's."""
-    enrollments = _table("enrollments")
-    return (
-        select(enrollments.c.student_id)
-        .where(enrollments.c.ended_at.is_(None), _is_in(reach, enrollments.c.batch_id, "form_batches"))
-        .correlate(None)
-    )
+def _of_staff(reach: Reach, relations: str) -> Select[Any]:
+    """Select the students who are now in a batch of the caller's (F), or in an arm where they take a subject (T)."""
+    takers, now_in = _table("subject_enrollments"), _now_in_arms(reach).alias()
+    conditions = []
+    if "F" in relations:
+        conditions.append(_is_in(reach, now_in.c.batch_id, "form_batches"))
+    if "T" in relations:
+        # Not EXISTS, for which PostgreSQL would read all who take any subject.
+        takes_one = (
+            select(true())
+            .where(
+                takers.c.student_id == now_in.c.student_id,
+                _is_taught_in(reach, takers.c.cohort_subject_id, now_in.c.batch_id),
+            )
+            .limit(1)
+            .correlate(now_in)
+            .scalar_subquery()
+        )
+        conditions.append(takes_one)
+    return select(now_in.c.student_id).where(_any_of(*conditions))
 
 
-def _kin(reach: Reach) -> list[Select[Any]]:
-    """Select the caller as a student, and their children, where these relations count."""
-    selects = []
-    if reach.by("S"):
-        selects.append(select(reach.caller.c.student).where(reach.caller.c.student.is_not(None)))
-    if reach.by("G"):
-        selects.append(select(func.unnest(reach.caller.c.children)).select_from(reach.caller))
-    return [each.correlate(None) for each in selects]
+def _kin(reach: Reach) -> Any:
+    """The ids of the caller as a student (S), and of their children (G)."""
+    caller = reach.caller.c
+    if not reach.by("S"):
+        return caller.children
+    children = caller.children if reach.by("G") else cast(array([]), ARRAY(Uuid))
+    return func.array_remove(func.array_append(children, caller.student), null(), type_=ARRAY(Uuid))
+
+
+def _ids_of_students(reach: Reach, relations: str) -> Any:
+    """The ids of the students to whom some relations lead, made once for all of a statement; None without any."""
+    letters = "".join(filter(reach.by, relations))
+    if not letters:
+        return None
+
+    def make() -> Select[Any]:
+        parts = []
+        if set(letters) & set("TF"):
+            parts.append(_array_of(_of_staff(reach, letters)))
+        if set(letters) & set("SG"):
+            parts.append(_kin(reach))
+        return select(reduce(add, parts).label("ids")).select_from(reach.caller)
+
+    found = reach.once(f"students_{letters.lower()}", make)
+    return select(found.c.ids).correlate(None).scalar_subquery()
+
+
+def _is_student_by(reach: Reach, student_id: Any, relations: str) -> Condition:
+    """Whether some relations lead to a student, by their id."""
+    students = _ids_of_students(reach, relations)
+    return _NOTHING if students is None else _is_one_of(student_id, students)
 
 
 def students_in_reach(reach: Reach, student_id: Any) -> Condition:
     """Whether a student, by their id, is in reach."""
-    selects = _kin(reach)
-    if reach.by("T"):
-        takers = _taught_takers(reach)
-        selects.append(takers.with_only_columns(takers.selected_columns.student_id))
-    if reach.by("F"):
-        selects.append(_in_form_batches(reach))
-    return student_id.in_(union_all(*selects)) if selects else false()
+    return _is_student_by(reach, student_id, "TFSG")
 
 
 def is_kin(reach: Reach, student_id: Any) -> Condition:
     """Whether a student, by their id, is the caller or a child of theirs."""
-    kin = _kin(reach)
-    return student_id.in_(union_all(*kin)) if kin else false()
+    return _is_student_by(reach, student_id, "SG")
 
 
 def is_form_student(reach: Reach, student_id: Any) -> Condition:
     """Whether a student, by their id, is now in a batch that the caller looks after."""
-    return student_id.in_(_in_form_batches(reach)) if reach.by("F") else false()
+    return _is_student_by(reach, student_id, "F")
 
 
 def is_reached_as_staff(reach: Reach, student_id: Any) -> Condition:
     """Whether a student, by their id, is in reach of the caller as a teacher, of a subject or of a class."""
-    staff = "".join(letter for letter in reach.relations if letter in "TF")
-    return students_in_reach(replace(reach, relations=staff), student_id)
+    return _is_student_by(reach, student_id, "TF")
 
 
 def scores_in_reach(reach: Reach, cohort_subject_id: Any, student_id: Any) -> Condition:
@@ -152,35 +225,36 @@ def scores_in_reach(reach: Reach, cohort_subject_id: Any, student_id: Any) -> Co
 
     T: of who takes the subject and is now in an arm in which it is taught by the caller; F: of who is in the batch.
     """
-    conditions: list[Condition] = []
-    if reach.by("T"):
-        conditions.append(tuple_(cohort_subject_id, student_id).in_(_taught_takers(reach)))
-    if reach.by("F"):
-        conditions.append(is_form_student(reach, student_id))
-    return _any_of(*conditions)
+    if not reach.by("T"):
+        return is_form_student(reach, student_id)
+    taken = tuple_(cohort_subject_id, student_id).in_(_taught_takers(reach))
+    # By the students alone PostgreSQL finds what may be in reach, such as scores, by an index.
+    may_be = _is_one_of(student_id, _array_of(select(_now_in_arms(reach).c.student_id)))
+    return may_be & _any_of(is_form_student(reach, student_id), taken)
 
 
 def is_form_batch(reach: Reach, batch_id: Any) -> Condition:
     """Whether the caller looks after a batch, by its id."""
-    return _is_in(reach, batch_id, "form_batches") if reach.by("F") else false()
+    return _is_in(reach, batch_id, "form_batches") if reach.by("F") else _NOTHING
 
 
 def is_form_cohort_of(reach: Reach, batch_id: Any) -> Condition:
     """Whether the caller looks after a batch of the cohort of a batch, by its id."""
+    if not reach.by("F"):
+        return _NOTHING
     mine, batches = _table("batches"), _table("batches")
     of_cohort = (
         select(batches.c.id)
         .join(mine, mine.c.cohort_id == batches.c.cohort_id)
         .where(is_form_batch(reach, mine.c.id))
     )
-    found: Condition = batch_id.in_(of_cohort.correlate(None))
-    return found if reach.by("F") else false()
+    return _is_one_of(batch_id, _array_of(of_cohort))
 
 
 def is_taught_arm(reach: Reach, cohort_subject_id: Any, batch_id: Any) -> Condition:
     """Whether the caller teaches a cohort subject to a batch."""
     if not reach.by("T"):
-        return false()
+        return _NOTHING
     taught = _taught(reach)
     pairs = (
         select(taught.c.subject, taught.c.arm).select_from(reach.caller.join(taught, true())).correlate(None)
@@ -190,21 +264,21 @@ def is_taught_arm(reach: Reach, cohort_subject_id: Any, batch_id: Any) -> Condit
 
 def arms_in_reach(reach: Reach, batch_id: Any) -> Condition:
     """Whether a batch, by its id, is in reach: taught in, looked after, or that of an open enrollment (S, G)."""
-    conditions = []
+    caller, enrollments = reach.caller.c, _table("enrollments")
+    parts = []
     if reach.by("T"):
-        conditions.append(_is_in(reach, batch_id, "taught_arms"))
+        parts.append(caller.taught_arms)
     if reach.by("F"):
-        conditions.append(_is_in(reach, batch_id, "form_batches"))
-    if kin := _kin(reach):
-        enrollments = _table("enrollments")
-        conditions.append(
-            batch_id.in_(
-                select(enrollments.c.batch_id)
-                .where(enrollments.c.ended_at.is_(None), enrollments.c.student_id.in_(union_all(*kin)))
-                .correlate(None)
-            )
+        parts.append(caller.form_batches)
+    if (kin := _ids_of_students(reach, "SG")) is not None:
+        now_in = select(enrollments.c.batch_id).where(
+            enrollments.c.ended_at.is_(None), _is_one_of(enrollments.c.student_id, kin)
         )
-    return _any_of(*conditions)
+        parts.append(_array_of(now_in))
+    if not parts:
+        return _NOTHING
+    arms = select(reduce(add, parts)).select_from(reach.caller).correlate(None)
+    return _is_one_of(batch_id, arms.scalar_subquery())
 
 
 def results_in_reach(reach: Reach, cohort_subject_id: Any, batch_id: Any) -> Condition:
@@ -215,9 +289,9 @@ def results_in_reach(reach: Reach, cohort_subject_id: Any, batch_id: Any) -> Con
 def cohorts_in_reach(reach: Reach, cohort_id: Any) -> Condition:
     """Whether a cohort, by its id, has an arm that is in reach."""
     batches = _table("batches")
-    arms = select(batches.c.cohort_id).where(arms_in_reach(reach, batches.c.id))
-    found: Condition = cohort_id.in_(arms.correlate(None))
-    return found
+    return _is_one_of(
+        cohort_id, _array_of(select(batches.c.cohort_id).where(arms_in_reach(reach, batches.c.id)))
+    )
 
 
 def subjects_in_reach(reach: Reach, cohort_subject_id: Any, cohort_id: Any) -> Condition:
@@ -231,17 +305,17 @@ def subjects_in_reach(reach: Reach, cohort_subject_id: Any, cohort_id: Any) -> C
     if reach.by("F"):
         batches = _table("batches")
         cohorts = select(batches.c.cohort_id).where(is_form_batch(reach, batches.c.id))
-        conditions.append(cohort_id.in_(cohorts.correlate(None)))
-    if kin := _kin(reach):
+        conditions.append(_is_one_of(cohort_id, _array_of(cohorts)))
+    if (kin := _ids_of_students(reach, "SG")) is not None:
         takers = _table("subject_enrollments")
-        taken = select(takers.c.cohort_subject_id).where(takers.c.student_id.in_(union_all(*kin)))
-        conditions.append(cohort_subject_id.in_(taken.correlate(None)))
+        taken = select(takers.c.cohort_subject_id).where(_is_one_of(takers.c.student_id, kin))
+        conditions.append(_is_one_of(cohort_subject_id, _array_of(taken)))
     return _any_of(*conditions)
 
 
 def is_taught(reach: Reach, cohort_subject_id: Any) -> Condition:
     """Whether the caller teaches a cohort subject in some arm."""
-    return _is_in(reach, cohort_subject_id, "taught_subjects") if reach.by("T") else false()
+    return _is_in(reach, cohort_subject_id, "taught_subjects") if reach.by("T") else _NOTHING
 
 
 def is_taught_to_all(reach: Reach, cohort_subject_id: Any, cohort_id: Any) -> Condition:
@@ -278,7 +352,7 @@ def guardians_in_reach(reach: Reach, guardian_id: Any, user_id: Any) -> Conditio
         links = _table("student_guardians")
         in_form = is_form_student(reach, links.c.student_id) & links.c.stopped_at.is_(None)
         conditions.append(guardian_id.in_(select(links.c.guardian_id).where(in_form).correlate(None)))
-    if reach.by("G"):
+    if reach.counts("G"):  # also without a child
         conditions.append(user_id == _value(reach, "account"))
     return _any_of(*conditions)
 
@@ -305,8 +379,8 @@ def accounts_in_reach(reach: Reach, user_id: Any) -> Condition:
         conditions.append(user_id == _value(reach, "account"))
     if reach.by("F"):
         students = _table("students")
-        accounts = select(students.c.user_id).where(students.c.id.in_(_in_form_batches(reach)))
-        conditions.append(user_id.in_(accounts.correlate(None)))
+        accounts = select(students.c.user_id).where(is_form_student(reach, students.c.id))
+        conditions.append(_is_one_of(user_id, _array_of(accounts)))
     return _any_of(*conditions)
 
 
@@ -332,7 +406,7 @@ def photos_in_reach(reach: Reach, user_id: Any) -> Condition:
 def is_employee(reach: Reach, employee_id: Any) -> Condition:
     """Whether an employee, by their id, is the caller."""
     found: Condition = employee_id == _value(reach, "employee")
-    return found if reach.by("M") else false()
+    return found if reach.by("M") else _NOTHING
 
 
 @scope_of("students")

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from school_service.core.database import db
+from school_service.core.reach import absent_of, is_absent
 from school_service.core.read_models import read_model
 from school_service.core.records import find, lock_rows
 from school_service.features.people.models import Role, Student
@@ -79,6 +80,69 @@ def test_an_assignment_that_is_taken_is_known_to_the_next_request(arms, own, mak
     make.api.ok(make.api.delete(f"/subject-teachers/{assignment}"))
 
     assert ids(teacher, "/students") == set()
+
+
+def test_a_relation_that_is_new_is_known_to_the_next_request(arms, own, make, counted):
+    employee, teacher = own.teacher("read:students")
+    own.assign(employee, arms.subject, arms.a)
+    account = make.account_of(employee)["id"]
+    child = arms.in_b[0]
+    body = {"full_name": "Musa Bello", "students": [{"student": child, "relationship": "Father"}]}
+    guardian = make.api.ok(make.api.post("/guardians", body))["id"]
+    assert ids(teacher, "/students") == set(arms.in_a)
+    assert teacher.ok(teacher.get("/me"))["children"] == []
+
+    make.api.ok(make.api.put(f"/guardians/{guardian}/account", {"user": account}))
+    # What the process remembers leaves the children out: the state that comes with the answer says otherwise.
+    assert counted(teacher, f"/students/{child}") == (200, 2)
+    assert counted(teacher, f"/students/{child}") == (200, 1)
+    assert ids(teacher, "/students") == {*arms.in_a, child}
+    (told,) = teacher.ok(teacher.get("/me"))["children"]
+    assert told["student"] == child
+
+    make.api.ok(make.api.patch(f"/teachers/{arms.b}/add_to_batch", {"teacher_id": employee["id"]}))
+    assert [each["batch"] for each in teacher.ok(teacher.get("/me"))["classes"]] == [arms.b]
+    assert ids(teacher, "/students") == {*arms.in_a, *arms.in_b}
+
+
+def test_a_guardian_without_children_reaches_their_own_record(arms, own, make):
+    body = {"full_name": "Musa Bello", "students": [{"student": arms.in_a[0], "relationship": "Father"}]}
+    record = make.api.ok(make.api.post("/guardians", body))["id"]
+    guardian = own.guardian(record)
+    stop = f"/students/{arms.in_a[0]}/guardians/{record}/stop"
+    make.api.ok(make.api.put(stop, {"reason": "A court has said so."}))
+
+    for _ in range(2):
+        assert ids(guardian, "/guardians") == {record}
+        assert guardian.ok(guardian.get("/me"))["guardian"]["children"] == []
+        assert ids(guardian, "/students") == set()
+
+
+@pytest.mark.parametrize(("number", "shown"), [(0, 2), (1, 1), (2, 0)])
+def test_each_page_has_the_total_of_what_is_in_reach(arms, own, make, number, shown):
+    teacher = own.subject_teacher(arms.subject, arms.a)
+    make.enrolled(arms.cohort, make.student(last_name="Ajayi"))
+
+    page = teacher.ok(teacher.get(f"/students?pageSize=2&pageNumber={number}"))
+
+    assert (len(page["data"]), page["total"], page["total_pages"]) == (shown, 3, 2)
+    assert page["data"] == listed(make, arms.a)[2 * number :][:2]
+
+
+def listed(make, batch):
+    """The students of a batch, as a subject teacher is shown them."""
+    found = make.api.ok(make.api.get(f"/students?batch={batch}"))["data"]
+    return [{**student, "dob": None, "guardian": None} for student in found]
+
+
+def test_what_is_absent_was_read():
+    read = {"taught_subjects": [], "form_batches": ["x"], "student": None, "children": []}
+    assert absent_of(read) == "TSG"
+    assert is_absent("TSG") == (
+        "caller.taught_subjects = '{}' AND caller.student IS NULL AND caller.children = '{}'"
+    )
+    # Of a user whose permissions reach the whole school the state has no relations of an employee.
+    assert absent_of({**read, "taught_subjects": None, "form_batches": None}) == "SG"
 
 
 class TestRefused:
