@@ -106,7 +106,12 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 
 # Modules that take longest: begun last, one of them would be waited for alone.
-LONGEST = ("tests/demo/test_demo.py", "tests/tenants/connections/test_stress.py")
+LONGEST = (
+    "tests/demo/test_demo.py",
+    "tests/web/test_docs_page.py",
+    "tests/features/reach/test_matrix.py",
+    "tests/tenants/backups/test_backup.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -101,7 +101,7 @@ def test_a_person_tries_the_demo_and_finds_everything_again(first_demo, used_cwd
     assert first_demo.complaints == ""
     assert nothing_is_left(used_cwd)
 
-    with demo(used_cwd, command=PROGRAM) as second:
+    with demo(used_cwd) as second:
         assert secrets_of(second.details) == secrets_of(details)
         assert second.details["auth_url"] == f"{second.base_url}/auth"
         # The first one's token, too: the key is the same.

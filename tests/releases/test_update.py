@@ -75,6 +75,8 @@ class Traffic:
 
     readers: list[Reader]
     statuses: list[int] = field(default_factory=list)
+    refused: dict[int, bytes] = field(default_factory=dict)
+    """By its status, what the last answer said that was none of 200."""
     written: list[list[str]] = field(default_factory=list)
     _ended: threading.Event = field(default_factory=threading.Event)
     _under_way: list[Future[None]] = field(default_factory=list)
@@ -104,6 +106,8 @@ class Traffic:
             for method, options in (("POST", {"json": room}), ("GET", {})):
                 answer = reader.send(method, "/classrooms", **options)
                 self.statuses.append(answer.status)
+                if answer.status != 200:
+                    self.refused[answer.status] = answer.data
                 if answer.status == 200 and method == "POST":
                     self.written[number].append(answer.json()["id"])
                 if answer.status == 503:
@@ -113,7 +117,7 @@ class Traffic:
         """Wait until there are some answers more, of which the last have these statuses."""
         begun, deadline = len(self.statuses), time.monotonic() + 60
         while set(self.statuses[-4:]) != set(expected) or len(self.statuses) < begun + 8:
-            assert time.monotonic() < deadline, self.statuses[-20:]
+            assert time.monotonic() < deadline, (self.statuses[-20:], self.refused)
             time.sleep(0.02)
 
 
@@ -189,7 +193,7 @@ def test_no_row_is_lost_or_changed_by_the_update_or_by_taking_it_back(
             # The program of before goes on, and so does its token endpoint.
             traffic.await_statuses(200)
             assert old.client_token("front-end", secret)
-            assert set(traffic.statuses) == {200}
+            assert set(traffic.statuses) == {200}, (traffic.refused, old.err.read_text())
             with installation.serving(this_tree) as new:
                 for reader in readers:
                     reader.base_url = new.base_url
@@ -201,7 +205,7 @@ def test_no_row_is_lost_or_changed_by_the_update_or_by_taking_it_back(
                 assert new.ok("GET", "/health")["version"] == __version__
                 traffic.end()
                 after = read_all(readers, new.base_url)
-        assert set(traffic.statuses) == {200, 503}
+        assert set(traffic.statuses) == {200, 503}, traffic.refused
 
     assert changes(before, after) == []
     assert all(

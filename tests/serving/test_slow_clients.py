@@ -104,8 +104,8 @@ def test_what_is_no_larger_is_read(service, fields, length):
         assert read_answer(connection)[0] == 404
 
 
-@pytest.fixture
-def impatient(installed, folder, monkeypatch):
+@pytest.fixture(scope="module")
+def impatient(installed, folder):
     """A service whose deadlines are short, and that takes few connections."""
     script = (
         "from school_service import cli;"
