@@ -7,6 +7,7 @@ import signal
 import subprocess
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -139,6 +140,41 @@ def test_a_client_that_is_revoked_is_let_in_by_no_worker(service, cli):
     assert statuses() == {200}
     assert cli("clients", "revoke", "briefly").exit_code == 0
     assert statuses() == {401}
+
+
+@pytest.mark.program
+def test_each_worker_prints_the_same_paper(service, cli):
+    made = json.loads(
+        cli("clients", "create", "printing", "--all-schools", "--all-permissions", "--json").stdout
+    )
+    school = json.loads(cli("tenants", "create", "Printing College", "--json").stdout)["id"]
+    caller = {"token": service.client_token(made["client_id"], made["client_secret"]), "school": school}
+    body = {"first_name": "Ọlá", "last_name": "Obi", "admission_number": "1"}
+    path = f"/students/{service.ok('POST', '/students', body=body, **caller)['id']}/transcript/download"
+
+    # Each on a connection of its own: the next may be another worker's.
+    headers = {"Authorization": f"Bearer {caller['token']}", "X-SCHOOL-ID": school, "Connection": "close"}
+
+    def printed(_=None):
+        answer = service.send("GET", path, headers=headers)
+        assert (answer.status, answer.data[:5]) == (200, b"%PDF-")
+        return answer.data
+
+    def printers():
+        # One may end at this moment.
+        with suppress(psutil.Error):
+            return [one.children() for one in workers_of(service)]
+
+    papers = set()
+    with ThreadPoolExecutor(6) as threads:
+
+        def each_has_printed():
+            papers.update(threads.map(printed, range(6)))
+            return all(printers() or [()])
+
+        service.wait_for(each_has_printed, "a paper of each worker")
+    # The same paper, whichever worker printed it.
+    assert len(papers) == 1
 
 
 @pytest.mark.release

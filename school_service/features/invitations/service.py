@@ -78,7 +78,7 @@ def make_slips(*, format: str, issuer: str | None, **inviting: Any) -> File:
 
 
 def _address(issuer: str) -> str:
-    """Where a code of the school can be typed: the page knows the school by its short name, or without one by its id."""
+    """Where a code can be typed: the page knows the school by its short name or, where it has none, its id."""
     school = current_school()
     return f"{issuer}/invitation?school={school.short_name or school.id}"
 
