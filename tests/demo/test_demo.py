@@ -49,12 +49,18 @@ def cwd():
 
 
 @pytest.fixture(scope="module")
-def finished_demo():
+def first_demo():
+    """A folder, and the demo that runs there for the first time; a test may end it."""
+    with working_directory() as cwd, demo(cwd, command=PROGRAM) as first:
+        yield cwd, first
+
+
+@pytest.fixture(scope="module")
+def finished_demo(first_demo):
     """A folder where a demo has run, not to be used itself."""
-    with working_directory() as cwd:
-        with demo(cwd) as first:
-            assert first.end() == 0
-        yield cwd
+    cwd, first = first_demo
+    assert first.end(signal.SIGTERM) == 0
+    return cwd
 
 
 @pytest.fixture
@@ -86,33 +92,33 @@ def secrets_of(details):
     return (details["client_id"], details["client_secret"], details["schools"])
 
 
-def test_a_person_tries_the_demo_and_finds_everything_again(cwd):
-    with demo(cwd, command=PROGRAM) as first:
-        details = first.details
-        assert stat.S_IMODE((cwd / "school-data" / "demo.json").stat().st_mode) == 0o600
-        assert list(details) == ["base_url", "auth_url", "audience", "client_id", "client_secret", "schools"]
-        assert [set(school) for school in details["schools"]] == [{"id", "name", "admin"}] * 2
-        assert details["auth_url"] == f"{details['base_url']}/auth"
-        token = first.client_token(details["client_id"], details["client_secret"])
-        for school in details["schools"]:
-            assert_is_filled(first, token, school)
-        assert_is_printed(first)
-        assert first.request("GET", "/docs").status == 200
-        assert first.err.read_text() == ""
+def test_a_person_tries_the_demo_and_finds_everything_again(first_demo):
+    cwd, first = first_demo
+    details = first.details
+    assert stat.S_IMODE((cwd / "school-data" / "demo.json").stat().st_mode) == 0o600
+    assert list(details) == ["base_url", "auth_url", "audience", "client_id", "client_secret", "schools"]
+    assert [set(school) for school in details["schools"]] == [{"id", "name", "admin"}] * 2
+    assert details["auth_url"] == f"{details['base_url']}/auth"
+    token = first.client_token(details["client_id"], details["client_secret"])
+    for school in details["schools"]:
+        assert_is_filled(first, token, school)
+    assert_is_printed(first)
+    assert first.request("GET", "/docs").status == 200
+    assert first.err.read_text() == ""
 
-        listed = run("tenants", "list", "--json", "--data-dir", "school-data", cwd=cwd)
-        assert {school["id"] for school in json.loads(listed.stdout)} == {s["id"] for s in details["schools"]}
-        assert first.ok("GET", "/health")["database"] == "ok"
+    listed = run("tenants", "list", "--json", "--data-dir", "school-data", cwd=cwd)
+    assert {school["id"] for school in json.loads(listed.stdout)} == {s["id"] for s in details["schools"]}
+    assert first.ok("GET", "/health")["database"] == "ok"
 
-        added = {
-            "username": "ìyá",
-            "password": "p",
-            "first_name": "Ìyá",
-            "last_name": "Wa",
-            "gender": "FEMALE",
-        }
-        first.ok("POST", "/users", token=token, school=details["schools"][0]["id"], body=added)
-        assert first.end(signal.SIGTERM) == 0
+    added = {
+        "username": "ìyá",
+        "password": "p",
+        "first_name": "Ìyá",
+        "last_name": "Wa",
+        "gender": "FEMALE",
+    }
+    first.ok("POST", "/users", token=token, school=details["schools"][0]["id"], body=added)
+    assert first.end(signal.SIGTERM) == 0
     assert nothing_is_left(cwd)
 
     listed = run("tenants", "list", "--json", cwd=cwd)

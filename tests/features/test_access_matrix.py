@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import dataclass
-from functools import wraps
+from functools import cache, wraps
 from uuid import uuid4
 
 import pytest
@@ -130,6 +130,7 @@ FOR_EVERY_USER = {("GET", "/users/{id}/photo")}
 NO_UUIDS = ("", "x", "1", "{3fa85f64-5717-4562-b3fc-2c963f66afa6}", "3fa85f6457174562b3fc2c963f66afa6")
 
 
+@cache
 def documented_operations():
     # Needs no database: this application serves nothing but its document.
     settings = {

@@ -247,28 +247,42 @@ def _pictures(*conditions: ColumnElement[bool]) -> ColumnElement[str]:
 
 
 @read_model
+def verifiable(first: UUID, last: UUID, digest: str) -> Query:
+    """Read model of the paper that `verified` tells of: its id alone, with a small part of the work.
+
+    Whoever tries codes costs no more than that.
+    """
+    card = select(ReportCard.id).where(_is_verifiable(ReportCard.code, ReportCard.card, first, last, digest))
+    of = IssuedTranscript
+    transcript = select(of.id).where(_is_verifiable(of.code, of.transcript, first, last, digest))
+    return select(union_all(card, transcript).subquery("either").c.id)
+
+
+@read_model
 def verified(first: UUID, last: UUID, digest: str, on_page: bool | None = None) -> Query:
     """Read model of VerifiedPaperSchema: what the paper with a code says, a card as it was published, or a transcript.
 
     The code is from `first` to `last`, and `digest` is its SHA-256 in hexadecimal digits. No row where there is none,
     or where the school does not let its papers be verified. `on_page`: with the `time_zone` of the paper, for a page.
     """
-    card = _verified_card(_has_code(ReportCard.code, first, last, digest))
-    transcript = _verified_transcript(_has_code(IssuedTranscript.code, first, last, digest))
+    card = _verified_card(_is_verifiable(ReportCard.code, ReportCard.card, first, last, digest))
+    transcript = _verified_transcript(
+        _is_verifiable(IssuedTranscript.code, IssuedTranscript.transcript, first, last, digest)
+    )
     found = union_all(card, transcript).subquery("either")
     return select(*(column for column in found.c if on_page is not None or column.name != "time_zone"))
 
 
-def _has_code(code: Any, first: Any, last: Any, digest: Any) -> ColumnElement[bool]:
-    is_it = func.encode(func.sha256(func.uuid_send(code)), "hex") == digest
-    return and_(code.between(first, last), is_it)
+def _is_verifiable(code: Any, paper: Any, first: Any, last: Any, digest: Any) -> ColumnElement[bool]:
+    """Whether a paper has the code, and the school let it be verified when it was printed, and does now."""
+    has_code = func.encode(func.sha256(func.uuid_send(code)), "hex") == digest
+    is_switched_off = select(ResultSettings.id).where(not_(ResultSettings.verification)).exists()
+    return and_(
+        code.between(first, last), has_code, paper["verification"].as_boolean(), not_(is_switched_off)
+    )
 
 
-def _is_switched_off() -> ColumnElement[bool]:
-    return select(ResultSettings.id).where(not_(ResultSettings.verification)).exists()
-
-
-def _verified_card(has_code: ColumnElement[bool]) -> Query:
+def _verified_card(is_verifiable: ColumnElement[bool]) -> Query:
     """Select what the card with the code says.
 
     It is compared with the card in force of the same student and term: CURRENT while that says the same of them, with a
@@ -337,11 +351,7 @@ def _verified_card(has_code: ColumnElement[bool]) -> Query:
         .select_from(ReportCard)
         .join(of, of.id == ReportCard.publication_id)
         .outerjoin(now, literal_column("true"))
-        .where(
-            has_code,
-            card["verification"].as_boolean(),
-            not_(_is_switched_off()),
-        )
+        .where(is_verifiable)
         .subquery("found")
     )
     shown = {
@@ -354,7 +364,7 @@ def _verified_card(has_code: ColumnElement[bool]) -> Query:
     )
 
 
-def _verified_transcript(has_code: ColumnElement[bool]) -> Query:
+def _verified_transcript(is_verifiable: ColumnElement[bool]) -> Query:
     """Select what the transcript with the code says, by the columns of a card.
 
     Each card that it rests on is compared with the one in force of the same term: CURRENT while these say the same of
@@ -413,7 +423,7 @@ def _verified_transcript(has_code: ColumnElement[bool]) -> Query:
         )
         .select_from(of)
         .outerjoin(now, literal_column("true"))
-        .where(has_code, said["verification"].as_boolean(), not_(_is_switched_off()))
+        .where(is_verifiable)
     )
 
 

@@ -65,9 +65,11 @@ class Verification(MethodView):
             suppress(UnknownSchool, SchoolSuspended, SchoolUpgrading),
             reading_without_token(_id(school)) as there,
         ):
-            read = reads.verified(**_traces(_id(code)), on_page=True if prefers_page() else None)
-            answer = render_one(read, without_null="sessions")
-            found = answer if there else None
+            traces = _traces(_id(code))
+            # Whoever tries codes makes no more work than this.
+            if render_one(reads.verifiable(**traces)) is not None and there:
+                read = reads.verified(**traces, on_page=True if prefers_page() else None)
+                found = render_one(read, without_null="sessions")
         if found is None:
             raise NotFound("There is nothing at this address.")
         return found

@@ -272,17 +272,17 @@ class TestTooManyWrongOnes:
 
         assert sign_in(api, environ_base={"REMOTE_ADDR": "10.0.0.9"}).status_code == 200
 
-    def test_six_hundred_through_one_address_keep_the_right_password_in(self, api):
+    def test_two_hundred_through_one_address_keep_the_right_password_in(self, api):
         proxy = {"REMOTE_ADDR": "10.0.0.1"}
-        for number in range(600):
+        for number in range(200):
             assert sign_in(api, f"pupil{number}", "x", environ_base=proxy).status_code == 401
 
         assert sign_in(api, environ_base=proxy).status_code == 200
 
-    def test_a_thousand_guesses_at_one_account_are_slowed_to_ten(self, api):
-        answers = Counter(sign_in(api, password=f"guess {number}").status_code for number in range(1000))
+    def test_two_hundred_guesses_at_one_account_are_slowed_to_ten(self, api):
+        answers = Counter(sign_in(api, password=f"guess {number}").status_code for number in range(200))
 
-        assert answers == {401: 10, 429: 990}
+        assert answers == {401: 10, 429: 190}
 
     def test_beyond_ten_from_wherever_an_address_has_one(self, api):
         def guess(address):
@@ -313,9 +313,9 @@ class TestTooManyWrongOnes:
                 api, "ada", "x", environ_base={"REMOTE_ADDR": f"10.7.{number // 250}.{number % 250}"}
             )
 
-        answers = Counter(guess(number).status_code for number in range(300))
+        answers = Counter(guess(number).status_code for number in range(120))
 
-        assert answers == {401: 100, 429: 200}
+        assert answers == {401: 100, 429: 20}
         refused = sign_in(api, "ada", "s3cret", environ_base={"REMOTE_ADDR": other})
         assert refused.status_code == 429
         assert 60 < int(refused.headers["Retry-After"]) <= 3600
@@ -331,10 +331,10 @@ class TestTooManyWrongOnes:
     def test_the_cap_is_the_same_for_an_unknown_username(self, api):
         answers = Counter(
             sign_in(api, "nobody", "x", environ_base={"REMOTE_ADDR": f"10.8.0.{number}"}).status_code
-            for number in range(150)
+            for number in range(120)
         )
 
-        assert answers == {401: 100, 429: 50}
+        assert answers == {401: 100, 429: 20}
 
     def test_an_address_is_known_for_ninety_days(self, api, make, monkeypatch):
         make.user(username="ada", password="s3cret")

@@ -252,13 +252,14 @@ def test_whatever_can_not_be_verified_is_the_same(
 
     for method, accept in (("GET", "application/json"), ("GET", HTML), ("HEAD", HTML)):
         answers = {name: answer for (name, *how), answer in found.items() if how == [method, accept]}
-        status, _, _, sent = answers.pop("right")
+        status, _, _, told = answers.pop("right")
         assert answers.pop("right again")[0] == status == 200
         refused = answers["unknown code"]
         assert {name: answer for name, answer in answers.items() if answer != refused} == {}
         assert refused[0] == 404
-        # What is told takes no more of them either.
-        assert refused[3] == sent
+        # What is told is read after that, in one statement more.
+        sent = refused[3]
+        assert (told[: len(sent)], len(told)) == (sent, len(sent) + 1)
 
 
 def test_where_no_school_can_be_entered_none_is_read(rehearsed, anyone, tenancy, statements, monkeypatch):
@@ -390,7 +391,7 @@ def test_a_browser_is_shown_when_the_service_can_answer_again(anyone, place, mon
     def wait_in_vain(**_traces):
         raise PoolTimeout
 
-    monkeypatch.setattr(reads, "verified", wait_in_vain)
+    monkeypatch.setattr(reads, "verifiable", wait_in_vain)
 
     answer = verify(anyone, place.id, uuid4(), accept=HTML)
 
@@ -404,7 +405,7 @@ def test_a_browser_is_shown_what_the_service_did_not_foresee(anyone, place, monk
     def fail(**_traces):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(reads, "verified", fail)
+    monkeypatch.setattr(reads, "verifiable", fail)
 
     answer = verify(anyone, place.id, uuid4(), accept=HTML)
 
@@ -483,18 +484,23 @@ def test_other_paths_are_logged_as_they_are(path):
     assert logged_path(path) == path
 
 
-def test_verifying_is_a_statement_of_the_registry_and_a_message_to_the_school(
+def test_verifying_is_a_statement_of_the_registry_and_a_message_to_the_school_or_two(
     arms, api, anyone, place, statements
 ):
+    """Who tries a code has it looked up; what the paper says is read where there is one."""
     arms.published(arms.first)
     code = code_of(api, arms.students[arms.first][0])
 
     with statements() as sent:
-        assert verify(anyone, place.id, code).status_code == 200
-
-    of_registry, of_school = sent
+        assert verify(anyone, place.id, uuid4()).status_code == 404
+    of_registry, of_school = of_trying = tuple(sent)
     assert "registry.schools" in of_registry
     assert "transaction_read_only TO on" in of_school
+
+    with statements() as told:
+        assert verify(anyone, place.id, code).status_code == 200
+    assert tuple(told[:2]) == of_trying
+    assert [("transaction_read_only TO on" in one, "card" in one) for one in told[2:]] == [(True, True)]
 
 
 def test_no_statement_has_the_code(arms, api, anyone, place, monkeypatch):
