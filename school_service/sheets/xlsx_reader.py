@@ -62,7 +62,6 @@ UNPACKS_TOO_LARGE = "The workbook unpacks to more than 100 MiB."
 
 _CENTRAL_ENTRY = b"PK\x01\x02"
 _CHUNK = 2**20
-_DIGITS = "0123456789"
 _LONG_NUMBER = 16  # digits, of which a float holds no more
 _FEED = 2**16  # bytes that the parser of a small part gets at once
 _FRACTION = re.compile("[.eE]")
@@ -141,22 +140,20 @@ class Workbook:
                 column = 0
                 row: dict[int, Cell] = {}
                 for reference, data_type, style, content, formula in cells:
-                    # Its column: the letters in front of the number of the row.
-                    column = column + 1 if reference is None else _number_of_column(reference.rstrip(_DIGITS))
-                    if content:
-                        row[column] = self._value(data_type, style, content)
-                    elif formula and data_type != "str":
-                        # A formula whose result is an empty text leaves the cell blank; one without a result does not.
-                        row[column] = NOT_COMPUTED
+                    column = column + 1 if reference is None else _column_number(reference)
+                    value = self._value(data_type, style, content, formula)
+                    if value is not None:
+                        row[column] = value
                 yield number, row
 
     def merged(self, title: str) -> list[str]:
         """Name the merged cells of a sheet whose rows were read, such as B3:C4: as many as MAX_MERGED at most."""
         return self._archive.merged.get(self._parts[title], [])
 
-    def _value(self, data_type: str, style: str, content: str) -> Cell:
-        if data_type in {"inlineStr", "str"}:
-            return _unescape(content) if "_x" in content else content
+    def _value(self, data_type: str, style: str, content: str, formula: bool) -> Cell | None:
+        if not content:
+            # A formula whose result is an empty text leaves the cell blank; one without a result does not.
+            return NOT_COMPUTED if formula and data_type != "str" else None
         if data_type == "n":
             number = float(content) if _FRACTION.search(content) else int(content)
             kind = self._styles.get(int(style))
@@ -336,6 +333,10 @@ def _tree_of(content: bytes) -> Element:
         parser.feed(content[start : start + _FEED])
     root: Element = parser.close()
     return root
+
+
+def _column_number(reference: str) -> int:
+    return _number_of_column(reference.rstrip("0123456789"))
 
 
 @lru_cache(MAX_COLUMNS)

@@ -291,33 +291,24 @@ class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
     def items_of(root: Element) -> Iterator[tuple[str | None, list[RawCell]]] | None:
         """Give the rows of a sheet that was read as a tree; None where the stream is to read it."""
         rows = _all_at(root, f"{_tag('sheetData')}/{_tag('row')}", _tag("row"))
-        return None if rows is None else ((row.get("r"), _raw_cells(row)) for row in rows)
+        return None if rows is None else ((row.get("r"), list(map(_raw_cell, row))) for row in rows)
 
 
-def _raw_cells(row: Element) -> list[RawCell]:
-    """Read the cells of a row. There are so many that a function for each would take half of the time."""
-    cells: list[RawCell] = []
-    for cell in row:
-        get = cell.get
-        data_type, formula = get("t", "n"), False
-        only = cell[0] if len(cell) == 1 else None
-        if only is None:
-            content, formula = _content_of(cell, data_type)
-        elif data_type != "inlineStr" and only.tag == _VALUE_TAG:
-            content = only.text or ""
-        elif data_type == "inlineStr" and only.tag == _INLINE_TAG and len(only) == 1 and not len(only[0]):
-            content = only[0].text or "" if only[0].tag == _TEXT_TAG else ""
-        else:
-            content, formula = _content_of(cell, data_type)
-        cells.append((get("r"), data_type, get("s", "0"), content, formula))
-    return cells
+def _raw_cell(cell: Element) -> RawCell:
+    get = cell.get
+    data_type = get("t", "n")
+    content, formula = _content_of(cell, data_type == "inlineStr")
+    return get("r"), data_type, get("s", "0"), content, formula
 
 
-def _content_of(cell: Element, data_type: str) -> tuple[str, bool]:
-    """Read the content of a cell, whatever is in it, and whether it is of a formula."""
-    if not len(cell):
-        return "", False
+def _content_of(cell: Element, is_inline: bool) -> tuple[str, bool]:
+    """Read the content of a cell, and whether it is of a formula."""
+    if len(cell) == 1:
+        only = cell[0]
+        if only.tag == _VALUE_TAG and not is_inline:
+            return only.text or "", False
+        if only.tag == _INLINE_TAG and is_inline and len(only) == 1 and not len(only[0]):
+            return (only[0].text or "" if only[0].tag == _TEXT_TAG else ""), False
+    values = [child.text or "" for child in cell if child.tag == _VALUE_TAG]
     formula = any(child.tag == _FORMULA_TAG for child in cell)
-    if data_type == "inlineStr":
-        return _texts_in(cell), formula
-    return "".join([child.text or "" for child in cell if child.tag == _VALUE_TAG]), formula
+    return _texts_in(cell) if is_inline else "".join(values), formula
