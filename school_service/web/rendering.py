@@ -11,8 +11,20 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from flask import Response
-from sqlalchemy import Integer, Select, Text, bindparam, case, cast, func, literal_column, select
+from sqlalchemy import (
+    Integer,
+    ScalarSelect,
+    Select,
+    Text,
+    bindparam,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+)
 from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql.operators import getitem
 
 from school_service.core.database import (
     current_application,
@@ -59,7 +71,42 @@ def _required(name: str) -> Any:
 
 
 def _page_of(query: Query) -> Any:
-    return query.limit(_required("page_size")).offset(_required("page_offset")).subquery("answer")
+    page = query.limit(_required("page_size")).offset(_required("page_offset"))
+    return _looked_up_once(page).subquery("answer")
+
+
+def _looked_up_once(page: Query) -> Query:
+    """Let a subquery whose array gives several columns be run once for each row of a page.
+
+    PostgreSQL would run it for each of the columns. It takes none out of a query that is limited.
+    """
+    columns = {column: _array_of(column) for column in page.selected_columns}
+    arrays = {
+        found: f"array_{number}"
+        for number, found in enumerate(dict.fromkeys(columns.values()))
+        if found is not None
+    }
+    if not arrays:
+        return page
+    looked_up = [found.label(name) for found, name in arrays.items()]
+    others = [column for column, found in columns.items() if found is None]
+    rows = page.with_only_columns(*others, *looked_up, maintain_column_froms=True).subquery("found")
+    return select(
+        *(
+            rows.c[column.name]
+            if found is None
+            else rows.c[arrays[found]][column.element.right].label(column.name)
+            for column, found in columns.items()
+        )
+    )
+
+
+def _array_of(column: Any) -> Any:
+    """Find the subquery of whose array a column is an element; None where it is none."""
+    element = getattr(column, "element", None)
+    found = getattr(element, "left", None)
+    is_element = getattr(element, "operator", None) is getitem and isinstance(found, ScalarSelect)
+    return found if is_element else None
 
 
 def _bare_page(query: Query) -> ClauseElement:

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ARRAY, ColumnElement, Text, Uuid, any_, case, cast, func, select, union
+from sqlalchemy.dialects.postgresql import array
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
@@ -41,10 +42,10 @@ def _particulars(reach: Reach | None) -> tuple[Any, Any]:
     )
 
 
-def _latest(column: Any) -> Any:
-    """Select a column of the latest open enrollment of a student."""
+def _latest(*columns: Any) -> Any:
+    """Select columns of the latest open enrollment of a student, as an array."""
     return (
-        select(column)
+        select(array(columns))
         .where(Enrollment.student_id == Student.id, CURRENT)
         .order_by(Enrollment.started_at.desc(), Enrollment.id.desc())
         .limit(1)
@@ -67,6 +68,7 @@ def students(
     `batch` and `cohort` are where the students are now.
     """
     dob, guardian = _particulars(reach)
+    place = _latest(Enrollment.batch_id, Enrollment.cohort_id)
     found = (
         select(
             Student.id,
@@ -78,8 +80,8 @@ def students(
             func.nullif(User.gender, "").label("gender"),
             dob,
             Student.status,
-            _latest(Enrollment.batch_id).label("batch"),
-            _latest(Enrollment.cohort_id).label("cohort"),
+            place[1].label("batch"),
+            place[2].label("cohort"),
             Student.user_id.label("user"),
             guardian,
             Student.created_at.label("createdAt"),
