@@ -39,7 +39,13 @@ from openpyxl.xml.constants import (
 )
 
 from school_service.core.errors import DomainError, Invalid, TooLarge
-from school_service.sheets.xml_stream import TOO_MUCH_CONTENT, SharedStrings, SheetRows, merged_in
+from school_service.sheets.xml_stream import (
+    TOO_MUCH_CONTENT,
+    SharedStrings,
+    SheetRows,
+    merged_in,
+    refuse_empty,
+)
 
 MAX_UNPACKED_BYTES = 100 * 2**20  # bytes of all parts together
 MAX_READ_BYTES = 32 * 2**20  # bytes of XML that are parsed: the shared strings, and the rows of sheets
@@ -306,6 +312,9 @@ class _Archive(ZipFile):
             yield from found
             return
         reader = parts()
+        with self.open(name) as stream:
+            # Before it costs: a few kilobytes in a zip are a million elements.
+            refuse_empty(stream, MAX_READ_BYTES)
         with self.open(name) as stream:
             yield from reader.read(stream, self._count_bytes)
         self.merged[name] = reader.merged

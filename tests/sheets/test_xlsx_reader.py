@@ -18,7 +18,7 @@ from openpyxl import Workbook
 from openpyxl.styles import numbers
 
 from school_service.core.errors import DomainError, Invalid, TooLarge
-from school_service.sheets import xlsx_reader
+from school_service.sheets import xlsx_reader, xml_stream
 from school_service.sheets.columns import MAX_ROWS, Column
 from school_service.sheets.sheet_files import (
     BINARY_WORKBOOK,
@@ -33,7 +33,7 @@ from school_service.sheets.sheet_files import (
 )
 from school_service.sheets.sheet_reader import read_sheet
 from school_service.sheets.xlsx_reader import BROKEN, NOT_A_WORKBOOK, open_workbook
-from school_service.sheets.xml_stream import TOO_MUCH_CONTENT
+from school_service.sheets.xml_stream import TOO_MUCH_CONTENT, SharedStrings, SheetRows, refuse_empty
 from tests.sheets.workbooks import (
     MAIN,
     handmade,
@@ -361,6 +361,33 @@ def test_what_is_empty_is_refused_long_before_all_of_it_is_read(monkeypatch, nam
 
     whole = max(map(len, parts_of(EMPTY[name]).values()))
     assert sum(read) < whole * 0.6
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in EMPTY if name not in {"rows of spaces", "rows of another column"}]
+)
+def test_elements_that_hold_nothing_are_refused_before_any_is_parsed(monkeypatch, name):
+    monkeypatch.setattr(SheetRows, "read", None)
+    monkeypatch.setattr(SharedStrings, "read", None)
+
+    assert refusal(EMPTY[name]).message == TOO_MUCH_CONTENT
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_signs_are_counted_wherever_a_chunk_ends(monkeypatch, encoding):
+    """And in UTF-16 none is: there the parser counts alone."""
+    monkeypatch.setattr(xml_stream, "MAX_EMPTY", 300)
+    rows = HEAD + row_xml("Ada") * 10
+    within, beyond = (
+        sheet_xml(rows + "<row></row><row/>" * pairs).decode().encode(encoding) for pairs in (100, 200)
+    )
+
+    for size in (1, 2, 7, 100_000):
+        monkeypatch.setattr(xml_stream, "_CHUNK", size)
+        refuse_empty(BytesIO(within), MIB)
+        if encoding == "utf-8":
+            with pytest.raises(Invalid):
+                refuse_empty(BytesIO(beyond), MIB)
 
 
 def test_a_large_sheet_of_which_much_is_only_formatted_is_read():
