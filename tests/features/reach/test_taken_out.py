@@ -26,7 +26,7 @@ from school_service.features.reach.scopes import _EVERYBODYS
 from tests.client import ApiClient
 from tests.factories import Factory
 from tests.features.reach.conftest import OF_TEACHERS, Own
-from tests.features.reach.test_matrix import CASES, Case, Place, answer, make_places, with_publications
+from tests.features.reach.test_matrix import ARM, CASES, Case, Place, answer, make_places, with_publications
 
 Request = Callable[[], tuple[int, str]]
 
@@ -109,6 +109,11 @@ def _more_cases(make: Factory, places: dict[str, Place]) -> list[tuple[str, Case
         ("GET /broadsheets", Case("F", of_session("/broadsheets"), published=True)),
         ("GET /broadsheets/download", Case("F", of_session("/broadsheets/download"), published=True)),
         ("GET /report-cards", Case("F", of_term("/report-cards?batch={0.batch}&"), published=True)),
+        ("POST /gradebooks", Case(
+            "T", lambda _: "/gradebooks", lambda place: {
+                "assessment": place.assessment, "score": 1, "student": place.newcomer, "batch": place.batch,
+            }, others=(ARM,),
+        )),
         *(
             (f"GET /students/{{id}}/{what}", Case(
                 "FSG", of_term(f"/students/{{0.student}}/{what}?", "&version=1"), apart="SG", published=True,
