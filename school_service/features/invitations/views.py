@@ -24,6 +24,7 @@ from school_service.features.people.users.schemas import AuthUserSchema
 from school_service.web.blueprint import PDF, SPREADSHEET, Blueprint
 from school_service.web.client_address import client_address
 from school_service.web.request_scope import app_state, current_principal, current_school_id
+from tenants.connections.engines import json_text
 
 blp = Blueprint(
     "invitations", __name__, description="One-time codes, by which people set their passwords themselves."
@@ -107,4 +108,4 @@ class LoginByInvitation(MethodView):
             wrong_codes=WrongCodes(str(current_school_id()), client_address()),
         )
         token = issue_user_token(app_state().verifier.key, user.id, current_school_id(), user.session_number)
-        return auth_user(user.id, token)
+        return auth_user(user.id, json_text(token))

@@ -12,7 +12,6 @@ from sqlalchemy.sql import cast
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import (
-    BoundQuery,
     Query,
     as_json,
     read_model,
@@ -131,13 +130,12 @@ def user(user_id: UUID, reach: Reach | None = None) -> Query:
     return users.query(reach=reach).where(User.id == user_id)
 
 
-def auth_user(user_id: UUID, access_token: dict[str, Any]) -> BoundQuery:
-    """Read model of AuthUserSchema: a user, a token of theirs, their permissions, whether the password must change."""
-    return _auth_user(user_id, orjson.dumps(access_token).decode())
-
-
 @read_model
-def _auth_user(user_id: UUID, access_token: str) -> Query:
+def auth_user(user_id: UUID, access_token: str) -> Query:
+    """Read model of AuthUserSchema: a user, a token of theirs, their permissions, whether the password must change.
+
+    The token is the object that is answered, as JSON.
+    """
     shown = user.query(user_id).subquery("shown")
     granted = permissions.query().where(
         StoredPermission.id.in_(

@@ -32,6 +32,7 @@ from school_service.web.request_scope import (
     current_principal,
     current_school_id,
 )
+from tenants.connections.engines import json_text
 
 blp = Blueprint("users", __name__, description="User accounts: who can sign in to the school.")
 
@@ -42,7 +43,7 @@ def _throttle() -> LoginThrottle:
 
 def _auth_user(user_id: UUID, session_number: int) -> Any:
     token = issue_user_token(app_state().verifier.key, user_id, current_school_id(), session_number)
-    return reads.auth_user(user_id, token)
+    return reads.auth_user(user_id, json_text(token))
 
 
 @blp.route("/users")
