@@ -289,7 +289,7 @@ def test_a_score_takes_the_absence_away_and_both_are_on_record(api, taught, asse
         assert (one["request_id"], one["address"]) == (answer.headers["X-Request-ID"], "127.0.0.1")
     assert len({(one["actor"], one["actor_name"]) for one in made}) == 1
     # With an absence to take away as without.
-    assert len(sent) == 4
+    assert len(sent) == 3
 
 
 def test_a_score_that_is_refused_leaves_the_absence(api, taught, assessment):
