@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
-import threading
 import unicodedata
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import cache, lru_cache
 from typing import TypeVar
 
@@ -19,6 +15,7 @@ from flask import Flask, current_app
 
 from school_service.core.database import registry_connection
 from school_service.core.errors import Invalid
+from school_service.core.priority import give_way
 from school_service.core.shares import Shares
 from school_service.core.texts import casefolded
 from tenants.registry.schools import STRICT_PASSWORDS, password_policy
@@ -125,27 +122,12 @@ def _common_words() -> frozenset[str]:
 _turns = Shares(
     max(1, (os.cpu_count() or 2) // 2), waiting=500, patience=5.0, name="hashing", of_machine=True
 )
-NICENESS = 5  # of the threads that hash: beside short requests they get a third of a processor's time
-_niceness = os.getpriority(os.PRIO_PROCESS, 0) + NICENESS
-
-
-def _stand_back() -> None:
-    # Linux alone knows a priority of each thread; elsewhere it would be that of the whole process.
-    if sys.platform == "linux":
-        # Where the system forbids it, as a sandbox may, hashing goes on as it is.
-        with suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _niceness)
-
-
-# The turns bound how many work at once. A hash takes a processor for 50 ms: in threads of lower priority it gives way
-# to the requests that take 2, and to PostgreSQL.
-_threads = ThreadPoolExecutor(thread_name_prefix="hash", initializer=_stand_back)
 
 
 def _in_turn(work: Callable[[], Answer]) -> Answer:
-    """Hash something when the turn comes, in a thread of lower priority. Raises Busy."""
+    """Hash something when the turn comes, at a lower priority: a hash takes a processor for 50 ms. Raises Busy."""
     with _turns.of("hash"):
-        return _threads.submit(work).result()
+        return give_way(work)
 
 
 def hash_password(password: str) -> str:

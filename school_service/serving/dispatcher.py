@@ -44,10 +44,10 @@ class Stranger(NamedTuple):
 
 
 def parts_of_strangers(threads: int) -> dict[Hashable, int]:
-    """Divide so many threads: half at most for tokens that were not seen before, a quarter for who has none."""
+    """Divide so many threads: half at most for tokens that were not seen before, an eighth for who has none."""
     return {
         Stranger("", has_token=True).group: max(1, threads // 2),
-        Stranger("", has_token=False).group: max(1, threads // 4),
+        Stranger("", has_token=False).group: max(1, threads // 8),
     }
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import IO, Any, Generic, TypeVar
 
 from school_service.core.database import request_context
 from school_service.core.errors import DomainError, Invalid
+from school_service.core.priority import give_way
 from school_service.core.shares import Shares
 from school_service.sheets.sheet_files import SheetFile, open_sheets
 from school_service.sheets.sheet_reader import SheetContent
@@ -65,9 +66,7 @@ class SheetUpload(ABC, Generic[Matched]):
         school_id = request_context().school_id
         try:
             with _computing.of(school_id):
-                workbook = open_sheets(file)
-                self.read_details(workbook)
-                content = self.read_rows(workbook)
+                content = give_way(partial(self._read, file))
             if not content.rows:
                 raise Invalid(NO_ROWS)
         except DomainError:
@@ -83,6 +82,11 @@ class SheetUpload(ABC, Generic[Matched]):
             columns = "column" if len(content.ignored) == 1 else "columns"
             self.warn(f"Nothing was read of the {columns} {', '.join(content.ignored)}: not known.")
         return {**self.store(matched).of_rows(len(content.rows)), **self.answer}
+
+    def _read(self, file: IO[bytes]) -> SheetContent:
+        workbook = open_sheets(file)
+        self.read_details(workbook)
+        return self.read_rows(workbook)
 
     def find_record(self) -> None:
         """Raise NotFound where there is no record that the sheet is of: that is said before what is wrong with a file.

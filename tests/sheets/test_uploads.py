@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
+import pytest
+
+from school_service.core.priority import NICENESS
 from school_service.sheets import uploads
 from tests.cli.program import wait_for
 from tests.client import ApiClient
@@ -44,3 +49,21 @@ def test_a_school_waits_for_no_sheet_of_another(app, document, place, other_plac
         finally:
             go.set()
         assert [sent.result() for sent in (first, *others)] == [422] * 5
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has a priority of each thread")
+def test_reading_gives_way_to_short_requests(app, document, place, monkeypatch):
+    found = []
+    open_sheets = uploads.open_sheets
+
+    def priority_of_thread():
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    def open_noting(file):
+        found.append(priority_of_thread())
+        return open_sheets(file)
+
+    monkeypatch.setattr(uploads, "open_sheets", open_noting)
+
+    assert upload(app, document, place) == 422
+    assert found == [priority_of_thread() + NICENESS]

@@ -11,6 +11,7 @@ import argon2
 import pytest
 
 from school_service.auth import passwords
+from school_service.core import priority
 from school_service.core.database import db, outside_transaction
 from school_service.core.shares import Shares
 from school_service.web.request_scope import in_transaction
@@ -171,7 +172,7 @@ def test_hashing_gives_way_to_short_requests(school, during):
     api.ok(api.post("/users/login", {"username": "admin", "password": PASSWORD}))
     own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
-    assert found == [own + passwords.NICENESS]
+    assert found == [own + priority.NICENESS]
 
 
 def test_no_more_than_the_turns_are_hashed_at_once(school, during, monkeypatch):
@@ -225,8 +226,8 @@ def test_where_the_system_forbids_another_priority_passwords_are_hashed_all_the_
         raise PermissionError
 
     monkeypatch.setattr(os, "setpriority", refused)
-    with ThreadPoolExecutor(1, initializer=passwords._stand_back) as threads:
-        monkeypatch.setattr(passwords, "_threads", threads)
+    with ThreadPoolExecutor(1, initializer=priority._stand_back) as threads:
+        monkeypatch.setattr(priority, "_threads", threads)
         stored = passwords.hash_password("a password of hers")
 
     assert passwords.hasher.verify(stored, "a password of hers")
