@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -170,6 +171,11 @@ def _divide(marked: str) -> list[str]:
     return parts
 
 
+# Read models have parts in common, such as a subquery of a module, and SQLAlchemy notes in each part what it has found
+# out about it. Two threads that compiled one at once, just after the start, were told of tables that were there twice.
+_building = threading.RLock()
+
+
 @dataclass
 class QueryTemplate:
     """A select() made with bind parameters, and the statements made of it, by the function that wrapped it.
@@ -193,14 +199,18 @@ class QueryTemplate:
             return self
         found = self._narrowed.get(reach)
         if found is None:
-            found = self._narrowed[reach] = self.narrow(reach)
+            with _building:
+                found = self._narrowed.get(reach) or self.narrow(reach)
+                self._narrowed[reach] = found
         return found
 
     def statement(self, wrap: Wrapper) -> CompiledStatement:
         """The statement that `wrap` makes of the select(), compiled at its first use."""
         found = self.statements.get(wrap)
         if found is None:
-            found = self.statements[wrap] = CompiledStatement(wrap(self.query))
+            with _building:
+                found = self.statements.get(wrap) or CompiledStatement(wrap(self.query))
+                self.statements[wrap] = found
         return found
 
 
@@ -279,7 +289,9 @@ class ReadModel(Generic[Filters]):
         given = frozenset(name for name, value in values.items() if value is not None)
         template = self._templates.get(given)
         if template is None:
-            template = self._templates[given] = self._make(given)
+            with _building:
+                template = self._templates.get(given) or self._make(given)
+                self._templates[given] = template
         return BoundQuery(template, values)
 
     @property

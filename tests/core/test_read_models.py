@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from uuid import UUID, uuid4
 
 import pytest
@@ -12,6 +13,7 @@ from sqlalchemy.orm import aliased
 from school_service.core import read_models
 from school_service.core.read_models import BoundQuery, CompiledStatement, Query, read_model
 from school_service.features.school.models import Classroom, Subject
+from tests.threads import run_concurrently
 
 
 def one_way(query: Query) -> Query:
@@ -43,6 +45,26 @@ def test_it_is_built_once_for_each_combination_of_filters(model):
         model(uuid4(), "JSS 1")
 
     assert model.built == 4
+
+
+def test_threads_that_need_one_at_once_build_and_compile_it_once():
+    under_way, wrapped = [], []
+    built = threading.Event()
+
+    @read_model
+    def classrooms() -> Query:
+        under_way.append("built")
+        built.wait(0.05)
+        return select(Classroom.id)
+
+    def wrap(query):
+        wrapped.append(query)
+        built.wait(0.05)
+        return one_way(query)
+
+    found = run_concurrently(4, lambda _: classrooms().template.statement(wrap))
+
+    assert (len(set(found)), len(under_way), len(wrapped)) == (1, 1, 1)
 
 
 def test_a_filter_has_its_value_from_each_call(model):

@@ -134,11 +134,10 @@ def installation(server, tmp_path):
 
 
 def read_all(readers, base_url):
-    """Read every school; each with a thread of its own."""
+    """Read every school, one after the other: 0.2.0 answers 500 where two threads compile a statement at once."""
     for reader in readers:
         reader.base_url = base_url
-    with ThreadPoolExecutor(len(readers)) as threads:
-        return list(threads.map(Reader.read_all, readers))
+    return [reader.read_all() for reader in readers]
 
 
 def changes(before, after):
