@@ -19,7 +19,9 @@ from tenants.connections.deadline import NoAnswer
 from tenants.exceptions import RegistrySilent
 
 PATIENCE = 2.0  # seconds that a thread waits for its turn while none is answered, before the registry counts as silent
-BRIEFLY = 0.2  # the same, for those who are more than the share of threads that may wait
+BRIEFLY = (
+    0.2  # the same, while none is answered, for those who are more than the share of threads that may wait
+)
 RETRY = 1.0  # seconds from one try to the next while it is silent
 
 
@@ -64,12 +66,17 @@ class RegistryConnections:
             if self._silent:
                 return self._try()
             answers, share = self._answers, self._waiting < self._at_once
-            ends = time.monotonic() + (PATIENCE if share else BRIEFLY)
+            begun = time.monotonic()
+            ends = begun + (PATIENCE if share else BRIEFLY)
             self._waiting += 1
             try:
                 while self._under_way >= self._at_once and not self._silent:
                     left = ends - time.monotonic()
                     if left <= 0:
+                        if self._answers != answers and ends < begun + PATIENCE:
+                            # Others are answered: it is busy, and not silent.
+                            answers, ends = self._answers, min(ends + BRIEFLY, begun + PATIENCE)
+                            continue
                         if share and self._answers == answers:
                             self._fall_silent()
                         raise RegistrySilent

@@ -127,6 +127,35 @@ def test_more_than_a_share_of_threads_never_wait_long(server, connections, threa
         connections._waiting = 0
 
 
+def test_more_than_a_share_wait_on_while_others_are_answered(server, connections, threads, monkeypatch):
+    """As just after a start, when each of many requests asks which school it is of."""
+    monkeypatch.setattr(registry, "BRIEFLY", 0.01)
+    monkeypatch.setattr(registry, "PATIENCE", 3600)
+    asking = hang(server, connections, threads)
+    with connections._turn:
+        connections._waiting = AT_ONCE
+    waits = []
+
+    def answered_meanwhile(seconds):
+        waits.append(seconds)
+        connections._answers += 1
+        # Longer than any of them waits without an answer.
+        if len(waits) == 50:
+            server.hangs = False
+            connections._under_way = 0
+        return Event().wait(0.001)
+
+    monkeypatch.setattr(connections._turn, "wait", answered_meanwhile)
+    assert ask(connections)
+    assert len(waits) == 50
+
+    monkeypatch.undo()
+    with connections._turn:
+        connections._waiting, connections._under_way = 0, AT_ONCE
+    server.goes_on.set()
+    assert [one.result() for one in asking] == [True] * AT_ONCE
+
+
 def test_whoever_waits_while_others_are_answered_does_not_find_it_silent(
     server, connections, threads, monkeypatch
 ):
