@@ -23,17 +23,14 @@ from sqlalchemy import (
     Integer,
     Text,
     Uuid,
-    and_,
     any_,
     cast,
-    column,
     delete,
     func,
     insert,
     literal,
     literal_column,
     select,
-    table,
     update,
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
@@ -81,7 +78,6 @@ ENTITY = "publication"
 _share_bands = table_lock(GradeConfiguration, shared=True)
 
 MOST_NAMED = 20  # students in a refusal, of each result
-_COMPRESSION = "default_toast_compression"
 
 
 @dataclass(frozen=True, slots=True)
@@ -618,23 +614,8 @@ def _freeze(
         # Outer joins, though each card has both: else PostgreSQL expects one card, and compares each with each.
         .outerjoin(rows, rows.c.student_id == found.c.student_id)
         .outerjoin(publications, publications.c.batch_id == found.c.batch_id)
-        # Always true, and evaluated once, before the first card is stored.
-        .where(_setting_lz4().is_distinct_from(""))
     )
     return insert(ReportCard).from_select(list(values), frozen, include_defaults=False)
-
-
-def _setting_lz4() -> Any:
-    """Let what the transaction stores from now on be compressed with lz4, where the server has it: null where not.
-
-    Compressing the cards of a class by PostgreSQL's own method takes a fifth of publishing them.
-    """
-    settings = table(
-        "pg_settings", column("name", Text), column("enumvals", ARRAY(Text)), schema="pg_catalog"
-    )
-    has_it = and_(settings.c.name == _COMPRESSION, literal("lz4", Text) == any_(settings.c.enumvals))
-    setting = select(func.set_config(_COMPRESSION, "lz4", literal(True))).select_from(settings)
-    return setting.where(has_it).scalar_subquery()
 
 
 @read_model

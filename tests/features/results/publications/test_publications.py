@@ -544,16 +544,3 @@ def test_point_11_publishing_takes_few_messages_however_many_students(api, make,
     assert (len(published), len(reopened), len(listed), len(shown)) == (4, 4, 1, 1)
     # Four locks and what decides; what is replaced, what is made, the cards of each batch, and the answer.
     assert sum(sent.count(";\n") + 1 for sent in published[1:-1]) == 8 + 2
-
-
-def test_cards_are_compressed_with_lz4_where_the_server_has_it(api, arms):
-    arms.published(arms.first)
-
-    with api.app.app_context(), in_transaction(SchoolBinding(UUID(str(api.school)), read_only=True)):
-        rows = db.session.connection().exec_driver_sql(
-            "SELECT DISTINCT pg_column_compression(card), 'lz4' = ANY (setting.enumvals) FROM report_cards"
-            " JOIN pg_settings setting ON setting.name = 'default_toast_compression'"
-        )
-        ((compression, has_lz4),) = rows.all()
-
-    assert compression == ("lz4" if has_lz4 else "pglz")
