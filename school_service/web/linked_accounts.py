@@ -5,6 +5,7 @@ What is remembered chooses whose state the binding reads, and no more: the bindi
 
 from __future__ import annotations
 
+from typing import TypeAlias
 from uuid import UUID
 
 from sqlalchemy import select
@@ -27,16 +28,10 @@ def account_of_identity(issuer: str, subject: str) -> Query:
     return select(links.c.user_id).where(links.c.issuer == issuer, links.c.subject == subject)
 
 
-class LinkedAccounts:
-    """The accounts of identities, by school, as they were found last; of those that are linked to none, nothing."""
+LinkedAccounts: TypeAlias = Remembered[tuple[UUID, Identity], UUID]
+"""The accounts of identities, by school, as they were found last; of those that are linked to none, nothing."""
 
-    def __init__(self) -> None:
-        self._accounts: Remembered[tuple[UUID, Identity], UUID] = Remembered(REMEMBERED, REMEMBERED_FOR)
 
-    def find(self, school_id: UUID, identity: Identity) -> UUID | None:
-        """Find the account of an identity in a school, where it is remembered."""
-        return self._accounts.find((school_id, identity))
-
-    def remember(self, school_id: UUID, identity: Identity, account: UUID | None) -> None:
-        """Remember the account of an identity; where it has none, what was remembered is forgotten."""
-        self._accounts.remember((school_id, identity), account)
+def linked_accounts() -> LinkedAccounts:
+    """Make the memory of an application."""
+    return Remembered(REMEMBERED, REMEMBERED_FOR)

@@ -47,7 +47,7 @@ from school_service.core.shares import Shares
 from school_service.web import idempotency
 from school_service.web.client_address import client_address, service_address, take_told_address
 from school_service.web.current import current_request
-from school_service.web.linked_accounts import LinkedAccounts, account_of_identity
+from school_service.web.linked_accounts import LinkedAccounts, account_of_identity, linked_accounts
 from school_service.web.rendering import render_one
 from school_service.web.request_log import request_id
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
@@ -102,7 +102,7 @@ class AppState:
     # As they were read last, for when the registry can't be read.
     _last_known: LRUCache[UUID, School] = field(default_factory=lambda: LRUCache(SCHOOL_CACHE_SIZE))
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    linked_accounts: LinkedAccounts = field(default_factory=LinkedAccounts)
+    linked_accounts: LinkedAccounts = field(default_factory=linked_accounts)
     # The permissions that a user has for the whole school, all that they have, and the relations that are absent.
     _own_users: dict[UUID, tuple[frozenset[str], frozenset[str], str]] = field(default_factory=dict)
 
@@ -312,11 +312,11 @@ def _linked(token: VerifiedToken, school_id: UUID, *, anew: bool) -> VerifiedTok
     state, identity = app_state(), token.identity
     if identity is None:
         raise RuntimeError("The token has no identity that can be linked.")
-    account = None if anew else state.linked_accounts.find(school_id, identity)
+    account = None if anew else state.linked_accounts.find((school_id, identity))
     if account is None:
         with state.shares.of(school_id):
             account = _account_of(identity, school_id)
-        state.linked_accounts.remember(school_id, identity, account)
+        state.linked_accounts.remember((school_id, identity), account)
     if account is None:
         raise NotLinked
     context_globals().token = linked = token.of_linked(account)

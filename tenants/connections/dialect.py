@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Any
 from uuid import UUID
@@ -142,39 +144,26 @@ def _execute(dbapi_connection: Any, statement: str) -> None:
 
 
 _connecting_to: ContextVar[UUID | None] = ContextVar("connecting_to", default=None)
-
-
-class connecting_to:  # noqa: N801 - reads as the function that it stands for
-    """Says which school a session connects for within the block."""
-
-    __slots__ = ("_school_id", "_token")
-
-    def __init__(self, school_id: UUID) -> None:
-        self._school_id = school_id
-
-    def __enter__(self) -> None:
-        self._token = _connecting_to.set(self._school_id)
-
-    def __exit__(self, *_error: object) -> None:
-        _connecting_to.reset(self._token)
-
-
 _handed_over: ContextVar[PooledConnection | None] = ContextVar("handed_over", default=None)
 
 
-class handing_over:  # noqa: N801 - reads as the function that it stands for
-    """Lets a session that connects within the block take over a connection, in place of one from the pool."""
+def connecting_to(school_id: UUID) -> AbstractContextManager[None]:
+    """Say which school a session connects for within the block."""
+    return _within(_connecting_to, school_id)
 
-    __slots__ = ("_connection", "_token")
 
-    def __init__(self, connection: PooledConnection) -> None:
-        self._connection = connection
+def handing_over(connection: PooledConnection) -> AbstractContextManager[None]:
+    """Let a session that connects within the block take over a connection, in place of one from the pool."""
+    return _within(_handed_over, connection)
 
-    def __enter__(self) -> None:
-        self._token = _handed_over.set(self._connection)
 
-    def __exit__(self, *_error: object) -> None:
-        _handed_over.reset(self._token)
+@contextmanager
+def _within(variable: ContextVar[Any], value: object) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 class SessionPool(NullPool):
