@@ -133,7 +133,14 @@ def wait(browser, step):
     return WebDriverWait(browser, PATIENCE, ignored_exceptions=UNSETTLED).until(step)
 
 
+def click(browser, selector):
+    """Click an element once, by the page itself: what moves while the page scrolls can't be missed."""
+    browser.execute_script("arguments[0].click()", browser.find_element(By.CSS_SELECTOR, selector))
+
+
 def press(browser, selector):
+    """Press an element with the pointer, as soon as it is in sight and nothing covers it."""
+
     def step(_):
         element = browser.find_element(By.CSS_SELECTOR, selector)
         browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
@@ -173,25 +180,25 @@ def narrow(browser, tag):
 
 
 def expand(browser, operation):
-    """Press an operation until it is open: the list moves while it is narrowed, and a press may miss it."""
+    """Open an operation, whose list is drawn anew while it is narrowed."""
 
     def opened(_):
-        control = browser.find_element(By.CSS_SELECTOR, f"{operation} .opblock-summary-control")
-        if control.get_attribute("aria-expanded") == "true":
+        control = f"{operation} .opblock-summary-control"
+        if browser.find_element(By.CSS_SELECTOR, control).get_attribute("aria-expanded") == "true":
             return True
-        control.click()
+        click(browser, control)
         return None
 
     wait(browser, opened)
 
 
 def authorize(browser, token):
-    """Enter a token in the dialog, whose button is pressed until it opens: the page scrolls to where a link leads."""
+    """Enter a token in the dialog, whose button is clicked until it opens."""
 
     def opened(_):
         if browser.find_elements(By.CSS_SELECTOR, ".auth-container input"):
             return True
-        browser.find_element(By.CSS_SELECTOR, ".btn.authorize").click()
+        click(browser, ".btn.authorize")
         return None
 
     wait(browser, opened)
@@ -201,29 +208,27 @@ def authorize(browser, token):
 
 
 def choose_school(browser, school):
-    """Enter a school, and press the button until it is chosen: the page scrolls to where a link leads."""
+    """Enter a school, and click the button until it is chosen."""
     write(browser, "#school", school)
 
     def chosen(_):
         if browser.execute_script("return localStorage.getItem('X-SCHOOL-ID')") == school:
             return True
-        browser.find_element(By.CSS_SELECTOR, "#school-form button").click()
+        click(browser, "#school-form button")
         return None
 
     wait(browser, chosen)
 
 
 def execute(browser, operation):
-    """Send an operation's request and read the status of its answer.
-
-    The page scrolls by itself to where a link leads, and a press may miss what moves: it is repeated.
-    """
+    """Send an operation's request and read the status of its answer."""
+    expand(browser, operation)
 
     def step(_):
         shown = browser.find_elements(By.CSS_SELECTOR, f"{operation} .live-responses-table .response")
         if shown:
             return shown[0].find_element(By.CSS_SELECTOR, ".response-col_status").text
-        browser.find_element(By.CSS_SELECTOR, f"{operation} .execute").click()
+        click(browser, f"{operation} .execute")
         return None
 
     return wait(browser, step)
