@@ -96,7 +96,7 @@ def lines(service, message):
 
 
 def metrics_of(service):
-    text = urllib3.request("GET", service.wait_for_log("serving metrics")["address"], timeout=30).data
+    text = urllib3.request("GET", service.wait_for_log("serving metrics")["address"], timeout=60).data
     return {
         (sample.name, *sample.labels.values()): sample.value
         for metric in text_string_to_metric_families(text.decode())
@@ -202,7 +202,7 @@ def test_a_worker_that_is_killed_costs_the_requests_it_had_and_comes_back(servic
     assert after["school_service_workers_died_total",] == 1
     assert after["school_service_workers",] == after["school_service_workers_wanted",] == 2
     if promtool := shutil.which("promtool"):
-        text = urllib3.request("GET", service.wait_for_log("serving metrics")["address"], timeout=30).data
+        text = urllib3.request("GET", service.wait_for_log("serving metrics")["address"], timeout=60).data
         done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     # What the dead worker had counted when it was asked is still counted.
