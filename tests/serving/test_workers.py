@@ -159,6 +159,9 @@ def test_each_worker_prints_the_same_paper(service, cli):
 
     def printed(_=None):
         answer = service.send("GET", path, headers=headers)
+        if answer.status == 503:
+            # On a busy machine a printer, which has lower priority, may come too late.
+            return None
         assert (answer.status, answer.data[:5]) == (200, b"%PDF-")
         return answer.data
 
@@ -171,7 +174,7 @@ def test_each_worker_prints_the_same_paper(service, cli):
     with ThreadPoolExecutor(6) as threads:
 
         def each_has_printed():
-            papers.update(threads.map(printed, range(6)))
+            papers.update(filter(None, threads.map(printed, range(6))))
             return all(printers() or [()])
 
         service.wait_for(each_has_printed, "a paper of each worker")
