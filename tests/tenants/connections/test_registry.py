@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Event, Semaphore
+from types import SimpleNamespace
 
 import pytest
 from sqlalchemy.exc import OperationalError
@@ -75,7 +76,8 @@ def hang(server, connections, threads):
     return asking
 
 
-def test_it_is_asked_by_few_at_once_and_the_others_come_after_them(server, connections, threads):
+def test_it_is_asked_by_few_at_once_and_the_others_come_after_them(server, connections, threads, monkeypatch):
+    monkeypatch.setattr(registry, "PATIENCE", 3600)
     first = hang(server, connections, threads)
     others = [threads.submit(ask, connections) for _ in range(2 * AT_ONCE)]
     assert server.asked == AT_ONCE
@@ -129,21 +131,21 @@ def test_more_than_a_share_of_threads_never_wait_long(server, connections, threa
 
 def test_more_than_a_share_wait_on_while_others_are_answered(server, connections, threads, monkeypatch):
     """As just after a start, when each of many requests asks which school it is of."""
-    monkeypatch.setattr(registry, "BRIEFLY", 0.01)
     monkeypatch.setattr(registry, "PATIENCE", 3600)
     asking = hang(server, connections, threads)
     with connections._turn:
         connections._waiting = AT_ONCE
-    waits = []
+    clock, waits = [0.0], []
+    monkeypatch.setattr(registry, "time", SimpleNamespace(monotonic=lambda: clock[0]))
 
     def answered_meanwhile(seconds):
         waits.append(seconds)
+        clock[0] += seconds
         connections._answers += 1
         # Longer than any of them waits without an answer.
         if len(waits) == 50:
             server.hangs = False
             connections._under_way = 0
-        return Event().wait(0.001)
 
     monkeypatch.setattr(connections._turn, "wait", answered_meanwhile)
     assert ask(connections)
