@@ -75,7 +75,7 @@ class Service:
 
     def connect(self):
         """Connect a client."""
-        return closing(socket.create_connection(self.address, timeout=30))
+        return closing(socket.create_connection(self.address, timeout=60))
 
     def settle(self):
         """Let the loop run until nothing happens any more."""

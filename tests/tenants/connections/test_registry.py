@@ -33,7 +33,7 @@ class Server:
         self.asked += 1
         self.begun.release()
         if self.hangs:
-            assert self.goes_on.wait(30)
+            assert self.goes_on.wait(60)
         if self.fails is not None:
             raise self.fails
         yield self
@@ -72,7 +72,7 @@ def hang(server, connections, threads):
     server.hangs = True
     asking = [threads.submit(ask, connections) for _ in range(AT_ONCE)]
     for _ in asking:
-        assert server.begun.acquire(timeout=30)
+        assert server.begun.acquire(timeout=60)
     return asking
 
 
@@ -85,7 +85,7 @@ def test_it_is_asked_by_few_at_once_and_the_others_come_after_them(server, conne
     server.hangs = False
     server.goes_on.set()
 
-    assert all(one.result(30) for one in [*first, *others[:AT_ONCE]])
+    assert all(one.result(60) for one in [*first, *others[:AT_ONCE]])
     assert not connections.silent
 
 
@@ -99,7 +99,7 @@ def test_whoever_waits_in_vain_finds_it_silent_and_then_nobody_waits(
 
     for one in waiting:
         with pytest.raises(RegistrySilent):
-            one.result(30)
+            one.result(60)
     assert connections.silent
     for _ in range(20):
         with pytest.raises(RegistrySilent):
@@ -109,7 +109,7 @@ def test_whoever_waits_in_vain_finds_it_silent_and_then_nobody_waits(
     # It goes on: those who had their turn are answered, and all are let in again.
     server.hangs = False
     server.goes_on.set()
-    assert all(one.result(30) for one in under_way)
+    assert all(one.result(60) for one in under_way)
     assert ask(connections)
 
 
@@ -184,8 +184,8 @@ def test_while_it_is_silent_one_tries_from_time_to_time(server, connections, thr
 
     server.hangs = True
     trying = threads.submit(ask, connections)
-    assert server.begun.acquire(timeout=30)
-    assert server.begun.acquire(timeout=30)
+    assert server.begun.acquire(timeout=60)
+    assert server.begun.acquire(timeout=60)
     for _ in range(5):
         with pytest.raises(RegistrySilent):
             ask(connections)
@@ -193,7 +193,7 @@ def test_while_it_is_silent_one_tries_from_time_to_time(server, connections, thr
 
     server.hangs, server.fails = False, None
     server.goes_on.set()
-    assert trying.result(30)
+    assert trying.result(60)
     assert not connections.silent
     assert ask(connections)
 
