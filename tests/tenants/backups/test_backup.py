@@ -345,8 +345,8 @@ def test_while_four_write_a_backup_is_of_one_moment(tenancy, school, file):
     [
         (lambda rows: rows.replace(b"JSS 1", b"JSS 2"), "(other rows)"),
         (lambda rows: rows.replace(b"\t\n", b"\t\\N\n"), "(other rows)"),
-        (lambda rows: b"", "(0 rows, not 1 rows)"),
-        (lambda rows: rows * 2, "(2 rows, not 1 rows)"),
+        (lambda rows: b"", "(0 rows, not 1 row)"),
+        (lambda rows: rows * 2, "(2 rows, not 1 row)"),
     ],
     ids=["a value", "null for nothing", "a row less", "a row twice"],
 )
@@ -797,7 +797,7 @@ def test_rows_that_are_not_those_of_the_manifest_are_refused(tenancy, whole, fil
 
     reason = refused(tenancy, file, file.read_bytes())
 
-    assert "ghosts (missing, not 0 rows), roles (other rows), users (1 rows, not 2 rows)" in reason
+    assert "ghosts (missing, not 0 rows), roles (other rows), users (1 row, not 2 rows)" in reason
 
 
 def test_the_rows_of_another_school_are_refused(tenancy, whole, file, school):
