@@ -321,6 +321,8 @@ class SchoolPool:
 
     def _hand_over(self, connection: PooledConnection) -> bool:
         """Hand a connection over to a waiter: to one whose school it has served, else to the first whom any will do."""
+        if not self._waiters:
+            return False
         waiter = next(
             (one for one in self._waiters if one.school_id in connection.schools),
             next((one for one in self._waiters if one.any_will_do), None),
