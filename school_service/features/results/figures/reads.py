@@ -7,10 +7,12 @@ TermResultSchema. What is published before a term is read from there by `rules`:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    CTE,
     ColumnElement,
     DateTime,
     FromClause,
@@ -27,7 +29,14 @@ from sqlalchemy import (
     union_all,
 )
 
-from school_service.core.json_texts import NO_TEXTS, array_of, as_json, object_of
+from school_service.core.json_texts import (
+    NO_TEXTS,
+    array_of,
+    as_json,
+    jsonb_members_of,
+    jsonb_object_of,
+    object_of,
+)
 from school_service.core.reach import Reach
 from school_service.core.read_models import BoundQuery, Query, read_model, school_value
 from school_service.features.classes.models import CohortSubject
@@ -60,6 +69,8 @@ from school_service.features.school.settings.service import time_zone
 from school_service.features.scores.models import Absence, GradebookEntry, Submission
 
 Column = ColumnElement[Any]
+Write = Callable[..., Any]
+"""What writes an object of named columns: `object_of`, or for what is read as JSONB `jsonb_object_of`."""
 
 
 STUDENT = func.json_build_object(
@@ -405,15 +416,18 @@ def _chosen(name: str) -> Any:
 def _term_results(computed: Computed, student_id: Any = None, *, batches: FromClause | None = None) -> Query:
     """Select term results of the scope's batch, by name, or of a student in it.
 
-    Or, with `batches`, of several batches of its cohort: then what is JSON is text (`core.json_texts`).
+    Or, with `batches`, of several batches of its cohort: then what is JSON is text that is to be read as JSONB
+    (`core.json_texts`).
     """
     scope, terms, sessions = computed.scope, computed.terms, computed.sessions
+    of_cards = batches is not None
+    write: Write = jsonb_object_of if of_cards else object_of
     of: FromClause = scope if batches is None else batches
     whose = _whole_class(computed.roster.c.batch_id.in_(select(of.c.batch_id)))
     if student_id is not None:
         whose = computed.roster.c.student_id == student_id
-    subjects = _subjects_by_student(computed, whose, of_class=student_id is None)
-    cumulative = _session_subjects_by_student(computed, whose)
+    subjects = _subjects_by_student(computed, whose, write, of_class=student_id is None, of_cards=of_cards)
+    cumulative = _session_subjects_by_student(computed, whose, write)
     columns = (
         func.coalesce(subjects.c.listed, NO_TEXTS).label("subjects"),
         terms.c.status,
@@ -424,15 +438,15 @@ def _term_results(computed: Computed, student_id: Any = None, *, batches: FromCl
         terms.c.remark,
         terms.c.passed,
         (terms.c.graded - terms.c.passed).label("failed"),
-        _figures(terms, "batch").label("batch_figures"),
-        _figures(terms, "cohort").label("cohort_figures"),
-        object_of(
+        _figures(terms, "batch", write).label("batch_figures"),
+        _figures(terms, "cohort", write).label("cohort_figures"),
+        write(
             terms=sessions.c.terms,
             average=sessions.c.average,
             grade=sessions.c.grade,
             remark=sessions.c.remark,
-            batch_figures=_figures(sessions, "batch"),
-            cohort_figures=_figures(sessions, "cohort"),
+            batch_figures=_figures(sessions, "batch", write),
+            cohort_figures=_figures(sessions, "cohort", write),
             subjects=func.coalesce(cumulative.c.listed, NO_TEXTS),
         ).label("cumulative"),
     )
@@ -462,9 +476,12 @@ def _whole_class(condition: Column) -> Column:
     return func.coalesce(condition, False)
 
 
-def _subjects_by_student(computed: Computed, whose: Column, *, of_class: bool) -> FromClause:
+def _subjects_by_student(
+    computed: Computed, whose: Column, write: Write, *, of_class: bool, of_cards: bool
+) -> FromClause:
     """The subject results of those on the roster who fit the condition: an array of each, by the subject's name."""
-    results, scores = computed.subjects, _scores(computed, whose, of_class=of_class)
+    results = computed.subjects
+    scores = _scores(computed, whose, of_class=of_class, of_cards=of_cards)
     # Joined by themselves: with the subjects beside them, all that students have in a subject would be compared.
     # And by an outer join, of which PostgreSQL expects as many rows as there are results: else it expects one.
     found = (
@@ -479,7 +496,7 @@ def _subjects_by_student(computed: Computed, whose: Column, *, of_class: bool) -
             CohortSubject.id,
             Batch.id.label("batch_id"),
             Subject.name,
-            _subject(computed, Batch.id).label("subject"),
+            _subject(computed, Batch.id, write).label("subject"),
         )
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .join(Batch, Batch.cohort_id == CohortSubject.cohort_id)
@@ -490,7 +507,7 @@ def _subjects_by_student(computed: Computed, whose: Column, *, of_class: bool) -
         .cte("taught_in_arms")
         .prefix_with("MATERIALIZED")
     )
-    document = object_of(**_subject_result(found, taught.c.subject, found.c.scores))
+    document = write(**_subject_result(found, taught.c.subject, found.c.scores, write))
     return (
         select(found.c.student_id, array_of(document, taught.c.name, taught.c.id).label("listed"))
         .select_from(found)
@@ -502,9 +519,9 @@ def _subjects_by_student(computed: Computed, whose: Column, *, of_class: bool) -
     )
 
 
-def _subject(computed: Computed, batch_id: Any) -> Any:
+def _subject(computed: Computed, batch_id: Any, write: Write = object_of) -> Any:
     """The cohort subject of a row, with who teaches it to a batch of the scope's cohort."""
-    return object_of(
+    return write(
         id=CohortSubject.id,
         base=CohortSubject.subject_id,
         name=Subject.name,
@@ -514,52 +531,60 @@ def _subject(computed: Computed, batch_id: Any) -> Any:
     )
 
 
-def _subject_result(found: FromClause, subject: Any, scores: Any) -> dict[str, Any]:
+def _subject_result(found: FromClause, subject: Any, scores: Any, write: Write = object_of) -> dict[str, Any]:
     """The columns of a subject result by their names, beside whose it is."""
     return {
         "subject": subject,
         "scores": scores,
         "status": _status(found),
         **{name: found.c[name] for name in ("score", "points", "percent", "grade", "remark")},
-        "batch": _figures(found, "batch"),
-        "cohort": _figures(found, "cohort"),
+        "batch": _figures(found, "batch", write),
+        "cohort": _figures(found, "cohort", write),
     }
 
 
-def _scores(computed: Computed, *conditions: Column, of_class: bool = False) -> FromClause:
+def _scores(
+    computed: Computed, *conditions: Column, of_class: bool = False, of_cards: bool = False
+) -> FromClause:
     """What those on the roster who fit the conditions have in each assessment of what they take: an array by subject.
 
     Scores are looked up in their table, and not among those that were summed: no index leads there. Of a whole class
     (`of_class`) all of the cohort's are read at once: with an index of students each would be compared with each.
+    For its cards (`of_cards`), read as JSONB, what is the same in all scores of an assessment is written once.
     """
-    roster, taking, counting = computed.roster, computed.taking, computed.counting
+    roster, taking = computed.roster, computed.taking
+    assessments: FromClause = _written_assessments(computed.counting) if of_cards else computed.counting
     entered: FromClause = GradebookEntry.__table__
     if of_class:
         entered = (
             select(GradebookEntry.assessment_id, GradebookEntry.student_id, GradebookEntry.score)
-            .join(counting, counting.c.id == GradebookEntry.assessment_id)
+            .join(computed.counting, computed.counting.c.id == GradebookEntry.assessment_id)
             .cte("entered")
             .prefix_with("MATERIALIZED")
         )
-    score = object_of(
-        assessment=counting.c.id,
-        category=counting.c.category,
-        abbreviation=counting.c.abbreviation,
-        total_points=counting.c.total_points,
-        score=entered.c.score,
-        absence=Absence.status,
-        publish=counting.c.publish_scores,
-    )
-    entry = and_(entered.c.assessment_id == counting.c.id, entered.c.student_id == taking.c.student_id)
-    absence = and_(Absence.assessment_id == counting.c.id, Absence.student_id == taking.c.student_id)
+    order: tuple[Any, ...]
+    if of_cards:
+        score = jsonb_object_of(assessments.c.written, score=entered.c.score, absence=Absence.status)
+        order = (assessments.c.number,)
+    else:
+        score = object_of(
+            assessment=assessments.c.id,
+            category=assessments.c.category,
+            abbreviation=assessments.c.abbreviation,
+            total_points=assessments.c.total_points,
+            score=entered.c.score,
+            absence=Absence.status,
+            publish=assessments.c.publish_scores,
+        )
+        order = _order(assessments)
+    entry = and_(entered.c.assessment_id == assessments.c.id, entered.c.student_id == taking.c.student_id)
+    absence = and_(Absence.assessment_id == assessments.c.id, Absence.student_id == taking.c.student_id)
     whose = (taking.c.student_id, taking.c.cohort_subject_id)
     return (
-        select(
-            *whose, array_of(score, counting.c.category, counting.c.due_date, counting.c.id).label("listed")
-        )
+        select(*whose, array_of(score, *order).label("listed"))
         .select_from(roster)
         .join(taking, taking.c.student_id == roster.c.student_id)
-        .join(counting, counting.c.cohort_subject_id == taking.c.cohort_subject_id)
+        .join(assessments, assessments.c.cohort_subject_id == taking.c.cohort_subject_id)
         .outerjoin(entered, entry)
         .outerjoin(Absence, absence)
         .where(*conditions)
@@ -569,6 +594,30 @@ def _scores(computed: Computed, *conditions: Column, of_class: bool = False) -> 
     )
 
 
+def _written_assessments(counting: CTE) -> CTE:
+    """The assessments that count, with their `number` in the order of scores, and what each of their scores says."""
+    return (
+        select(
+            counting.c.id,
+            counting.c.cohort_subject_id,
+            func.row_number().over(order_by=_order(counting)).label("number"),
+            jsonb_members_of(
+                assessment=counting.c.id,
+                category=counting.c.category,
+                abbreviation=counting.c.abbreviation,
+                total_points=counting.c.total_points,
+                publish=counting.c.publish_scores,
+            ).label("written"),
+        )
+        .cte("written_assessments")
+        .prefix_with("MATERIALIZED")
+    )
+
+
+def _order(assessments: FromClause) -> tuple[Any, ...]:
+    return assessments.c.category, assessments.c.due_date, assessments.c.id
+
+
 def _same(scores: FromClause, found: FromClause) -> Column:
     return and_(
         scores.c.student_id == found.c.student_id,
@@ -576,14 +625,14 @@ def _same(scores: FromClause, found: FromClause) -> Column:
     )
 
 
-def _session_subjects_by_student(computed: Computed, whose: Column) -> FromClause:
+def _session_subjects_by_student(computed: Computed, whose: Column, write: Write) -> FromClause:
     """The session percents of those on the roster who fit the condition: an array of each, by the subject's name."""
     found, roster = computed.session_subjects, computed.roster
-    document = object_of(
+    document = write(
         base=Subject.id,
         name=Subject.name,
         code=Subject.code,
-        terms=object_of(**{name: found.c[name] for name in TERMS}),
+        terms=write(**{name: found.c[name] for name in TERMS}),
         percent=found.c.percent,
         grade=found.c.grade,
     )
@@ -619,7 +668,7 @@ def _status(subjects: FromClause) -> Column:
     return case((subjects.c.percent.is_(None), INCOMPLETE), else_=GRADED)
 
 
-def _figures(found: FromClause, name: str) -> Any:
+def _figures(found: FromClause, name: str, write: Write) -> Any:
     """A position with the class figures, in the batch or in the cohort."""
     names = ("position", "tied", "of", "average", "lowest", "highest")
-    return object_of(**{member: found.c[f"{name}_{member}"] for member in names})
+    return write(**{member: found.c[f"{name}_{member}"] for member in names})

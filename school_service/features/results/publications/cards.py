@@ -33,7 +33,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 from sqlalchemy.orm import aliased
 
-from school_service.core.json_texts import object_of
+from school_service.core.json_texts import jsonb_members_of, jsonb_object_of, object_of
 from school_service.core.read_models import Query, school_value
 from school_service.core.records import unnest_rows
 from school_service.features.attendance.calendar import counts_registers
@@ -143,55 +143,52 @@ def _new(cards_to_be: Query) -> Query:
 
 def _compared(cards_to_be: Query, batches: CTE, term_id: Any) -> Query:
     """Select cards, each compared with that of its student in the version before."""
-    # Made once: PostgreSQL would read ids out of the documents for each pair of rows that it compares.
-    found = cards_to_be.cte("cards").prefix_with("MATERIALIZED")
     before = (
-        # With nothing added to it a document is as it was, but read and decompressed once for all that is compared.
-        select(
-            ReportCard.student_id,
-            Publication.batch_id,
-            ReportCard.card.op("||", return_type=JSONB())(_constant({})).label("card"),
-        )
+        select(ReportCard.student_id, Publication.batch_id, ReportCard.card)
         .join(Publication, Publication.id == ReportCard.publication_id)
         .join(batches, batches.c.batch_id == Publication.batch_id)
         .where(cast(Publication.term_id, Text) == term_id, Publication.version == batches.c.version - 1)
         .cte("before")
         .prefix_with("MATERIALIZED")
     )
-    old, new = before.c.card, found.c.card
-    is_same = and_(*(new[member] == old[member] for member in _COMPARED))
-    compared = (
-        select(
-            found.c.student_id,
-            found.c.batch_id,
-            found.c.average,
-            found.c.position,
-            case(
-                (found.c.version == 1, False),
-                (before.c.student_id.is_(None), True),
-                (is_same, False),
-                else_=own_figures(new) != own_figures(old),
-            ).label("changed"),
-            and_(
-                before.c.student_id.is_not(None), not_(is_same), class_figures(new) != class_figures(old)
-            ).label("class_changed"),
-            new,
+    made = cards_to_be.selected_columns
+    # Each document is made, or read and decompressed, once for all that is compared: with nothing added to it the one
+    # of before is as it was.
+    found = (
+        cards_to_be.add_columns(
+            before.c.student_id.is_not(None).label("was_there"),
+            before.c.card.op("||", return_type=JSONB())(_constant({})).label("card_before"),
         )
-        .select_from(found)
-        .outerjoin(
-            before, and_(before.c.student_id == found.c.student_id, before.c.batch_id == found.c.batch_id)
-        )
+        .outerjoin(before, and_(before.c.student_id == made.student_id, before.c.batch_id == made.batch_id))
         .offset(OPTIMIZATION_FENCE)
-        .subquery("compared")
+        .subquery("cards")
+    )
+    old, new = found.c.card_before, found.c.card
+    same = and_(*(new[member] == old[member] for member in _COMPARED))
+    compared = select(*found.c, same.label("same")).offset(OPTIMIZATION_FENCE).subquery("compared")
+    old, new = compared.c.card_before, compared.c.card
+    changed = case(
+        (compared.c.version == 1, False),
+        (not_(compared.c.was_there), True),
+        (compared.c.same, False),
+        else_=own_figures(new) != own_figures(old),
+    )
+    judged = select(*compared.c, changed.label("changed")).offset(OPTIMIZATION_FENCE).subquery("judged")
+    old, new = judged.c.card_before, judged.c.card
+    of_class = and_(
+        judged.c.was_there,
+        not_(judged.c.same),
+        not_(judged.c.changed),
+        class_figures(new) != class_figures(old),
     )
     return select(
-        compared.c.student_id,
-        compared.c.batch_id,
-        compared.c.average,
-        compared.c.position,
-        compared.c.changed,
-        and_(not_(compared.c.changed), compared.c.class_changed).label("class_figures_changed"),
-        compared.c.card,
+        judged.c.student_id,
+        judged.c.batch_id,
+        judged.c.average,
+        judged.c.position,
+        judged.c.changed,
+        of_class.label("class_figures_changed"),
+        new,
     )
 
 
@@ -205,13 +202,13 @@ def _cards(computed: Computed, batches: CTE, *, published_at: Any) -> Query:
     ).subquery("result")
     rolled_up = _rolled_up(computed, batches)
     # Written at once, and read as JSON once: each change of a document makes it anew, of all that is in it.
-    card = object_of(
+    card = jsonb_object_of(
         paper.c.said,
         **{name: result.c[name] for name in members if name not in ("version", "published_at", "student")},
         student=object_of(result.c.student, dob=result.c.dob),
         attendance=_attendance(paper.c.by_registers, paper.c.times_opened, rolled_up),
         traits=_traits(result.c.student_id, paper.c.term_id),
-        comments=object_of(
+        comments=jsonb_object_of(
             form_teacher=TermComment.form_teacher_comment,
             principal=func.coalesce(
                 TermComment.principal_comment,
@@ -248,15 +245,15 @@ def _attendance(by_registers: Column, times_opened: Column, rolled_up: CTE) -> A
     present = TermComment.times_present
     typed = {"opened": times_opened, "present": present, "absent": times_opened - present}
     members = {name: case((by_registers, rolled_up.c[name]), else_=figure) for name, figure in typed.items()}
-    return object_of(**members)
+    return jsonb_object_of(**members)
 
 
 def _paper(computed: Computed, batches: CTE, published_at: Any) -> CTE:
-    """What every card of a batch says: a row of each, with `said`, an object, and what else they need."""
+    """What every card of a batch says: a row of each, with `said`, members of JSON, and what else they need."""
     scope, roster = computed.scope, computed.roster
     logo, signature = aliased(Picture), aliased(Picture)
     in_batch = select(func.count()).where(roster.c.batch_id == batches.c.batch_id).correlate(batches)
-    said = object_of(
+    said = jsonb_members_of(
         layout=literal(LAYOUT),
         version=batches.c.version,
         published_at=cast(published_at, DateTime(timezone=True)),
@@ -266,7 +263,7 @@ def _paper(computed: Computed, batches: CTE, published_at: Any) -> CTE:
         term_name=scope.c.term_name,
         level=scope.c.level,
         letterhead=letterhead(logo, signature),
-        calendar=object_of(
+        calendar=jsonb_object_of(
             start_date=TermCalendar.start_date,
             end_date=TermCalendar.end_date,
             times_opened=TermCalendar.times_opened,

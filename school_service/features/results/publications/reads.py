@@ -232,12 +232,16 @@ def lock_students(batch_ids: list[UUID], others: list[UUID]) -> Query:
 
 @read_model
 def publishing(
-    batch_id: UUID, batch_ids: list[UUID], term: str, leave_out: list[UUID], take_in: list[UUID]
+    batch_id: UUID,
+    batch_ids: list[UUID],
+    term: str,
+    leave_out: list[UUID] | None = None,
+    take_in: list[UUID] | None = None,
 ) -> Query:
     """Select what decides whether batches may be published, to be read once all is locked.
 
     `batch_id` is the first of them, whose cohort all are to be of; no row without it or the term. `leave_out` and
-    `take_in` are students who belong to them no more, and again. All else is JSON:
+    `take_in` are students who belong to them no more, and again. The lists are JSON:
 
     `batches`   those that there are, each with the `state` of the publication in force and the `latest` version
     `roster`    whoever belongs to a batch of the cohort: the student's id, the batch's, and that of the batch in which
@@ -248,15 +252,13 @@ def publishing(
                 submitted, each with these arms where others are
     `incomplete`  subjects with the students who have a blank
     `earlier`   the results of earlier terms that have to be published first, with the students
-    `later`     the published results of later terms that would change, with the students
+
+    `has_later` tells whether results of a later term of the session are published: then `changing` has to be asked.
 
     Submitted and complete have to be the results of the batches alone, unless positions in the cohort are shown: then
     those of every arm.
     """
-    computed = compute(
-        scope_of_batch(batch_id, term),
-        roster=partial(members, left_out=leave_out, taken_in=take_in, batch_ids=batch_ids),
-    )
+    computed = _to_be(batch_id, batch_ids, term, leave_out, take_in)
     scope, roster = computed.scope, computed.roster
     requested = Batch.id == any_(cast(batch_ids, ARRAY(Uuid)))
     publication = and_(Publication.batch_id == Batch.id, Publication.term_id == scope.c.term_id)
@@ -350,14 +352,51 @@ def publishing(
         scope.c.term,
         batches.scalar_subquery().label("batches"),
         select(_array(member)).select_from(roster).scalar_subquery().label("roster"),
-        _leaving(computed, batch_ids, leave_out).label("leaving"),
-        _coming(computed, batch_ids, take_in).label("coming"),
+        (_NOBODY if leave_out is None else _leaving(computed, batch_ids, leave_out)).label("leaving"),
+        (_NOBODY if take_in is None else _coming(computed, batch_ids, take_in)).label("coming"),
         not_submitted.scalar_subquery().label("open"),
         select(_array(aggregate_order_by(of_subject, incomplete.c.subject)))
         .scalar_subquery()
         .label("incomplete"),
         _earlier(computed, batch_ids).label("earlier"),
-        _later(computed, batch_ids, leave_out).label("later"),
+        _has_later(scope).label("has_later"),
+    )
+
+
+@read_model
+def changing(
+    batch_id: UUID,
+    batch_ids: list[UUID],
+    term: str,
+    leave_out: list[UUID] | None = None,
+    take_in: list[UUID] | None = None,
+) -> Query:
+    """Select the published results of later terms that would change, with the students: `later`, JSON.
+
+    The arguments are those of `publishing`, of which this is a part that needs all figures, and is seldom asked for.
+    """
+    computed = _to_be(batch_id, batch_ids, term, leave_out, take_in)
+    return select(_later(computed, batch_ids, leave_out).label("later")).select_from(computed.scope)
+
+
+def _to_be(batch_id: Any, batch_ids: Any, term: Any, leave_out: Any, take_in: Any) -> Computed:
+    """Compute the results of a batch's cohort, of whoever belongs to it once batches are published."""
+    return compute(
+        scope_of_batch(batch_id, term),
+        roster=partial(members, left_out=leave_out, taken_in=take_in, batch_ids=batch_ids),
+    )
+
+
+def _has_later(scope: Any) -> Any:
+    """Tell whether results of a later term of the session are published, of whichever class."""
+    return (
+        select(Publication.id)
+        .join(Term, Term.id == Publication.term_id)
+        .where(
+            Term.session_id == scope.c.session_id, Term.term > scope.c.term, Publication.state == PUBLISHED
+        )
+        .correlate(scope)
+        .exists()
     )
 
 
@@ -523,10 +562,9 @@ def _later(computed: Computed, batch_ids: Any, leave_out: Any) -> Any:
         .scalar_subquery()
     )
     is_requested = roster.c.batch_id == any_(cast(batch_ids, ARRAY(Uuid)))
-    concerned = or_(
-        later.student_id.in_(select(roster.c.student_id).where(is_requested)),
-        later.student_id == any_(cast(leave_out, ARRAY(Uuid))),
-    )
+    concerned: Any = later.student_id.in_(select(roster.c.student_id).where(is_requested))
+    if leave_out is not None:
+        concerned = or_(concerned, later.student_id == any_(cast(leave_out, ARRAY(Uuid))))
     found = (
         select(Term.display_name, Term.term, Publication.batch_id.label("id"), Student.admission_number)
         .select_from(Term)
@@ -705,8 +743,7 @@ def lock_cohort_by_id(cohort_id: UUID) -> Query:
     return select(Cohort.id).where(Cohort.id == cohort_id).with_for_update(key_share=True)
 
 
-def _none() -> Any:
-    return literal_column("'[]'::json")
+_NOBODY: Any = literal_column("'[]'", Text())
 
 
 def _array(rows: Any) -> Any:

@@ -343,12 +343,14 @@ def _judge(
 ) -> Judged:
     """Lock all that publishing concerns, and see that it may be done: each batch gets its next version."""
     ids, leaving = list(dict.fromkeys(batch_ids)), [one["student"] for one in leave_out]
+    # None for an empty list: what nobody asks for is not planned.
+    of = (ids[0], ids, term, leaving or None, list(take_in) or None)
     found = execute(
         reads.lock_cohorts(ids),
         reads.lock_students(ids, [*leaving, *take_in]),
         share_settings(),
         _share_bands(),
-        reads.publishing(ids[0], ids, term, leaving, list(take_in)),
+        reads.publishing(*of),
     )
     if found is None:
         _refuse_unknown(ids[0], term)
@@ -373,7 +375,8 @@ def _judge(
     )
     if empty:
         raise Conflict(f"There is nobody in: {empty}.")
-    _refuse_results(found)
+    changing = fetch_row(reads.changing(*of)) if found["has_later"] else None
+    _refuse_results(found, orjson.loads(changing["later"]) if changing else [])
     return Judged(found, versions, members, **named)
 
 
@@ -425,8 +428,8 @@ def _refuse_batches(ids: Collection[UUID], batches: Sequence[Mapping[str, Any]],
         raise Conflict(f"Published already: {done}.")
 
 
-def _refuse_results(found: Mapping[str, Any]) -> None:
-    """Raise what is lacking in the results of a cohort that are to be published."""
+def _refuse_results(found: Mapping[str, Any], later: Sequence[Mapping[str, Any]]) -> None:
+    """Raise what is lacking in the results of a cohort that are to be published, or would change of `later` terms."""
     unsubmitted = orjson.loads(found["open"])
     if unsubmitted:
         subjects_and_arms = [
@@ -450,7 +453,6 @@ def _refuse_results(found: Mapping[str, Any]) -> None:
             f"The results of the session rest on earlier terms: publish {_results(earlier)} first.",
             {"earlier": _shortened(earlier)},
         )
-    later = orjson.loads(found["later"])
     if later:
         raise Conflict(
             f"The session results of later terms would change: reopen {_results(later)} first.",
