@@ -131,6 +131,7 @@ def test_more_than_a_share_of_threads_never_wait_long(server, connections, threa
 
 def test_more_than_a_share_wait_on_while_others_are_answered(server, connections, threads, monkeypatch):
     """As just after a start, when each of many requests asks which school it is of."""
+    monkeypatch.setattr(registry, "BRIEFLY", 1.0)
     monkeypatch.setattr(registry, "PATIENCE", 3600)
     asking = hang(server, connections, threads)
     with connections._turn:
