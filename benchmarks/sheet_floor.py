@@ -48,7 +48,7 @@ _DETAIL = re.compile("<row [^>]*>" + "".join(map(_CELL.format, "AB")) + "</row>"
 # The user's permissions, where their session has not ended.
 STATE = """
 state AS MATERIALIZED (
-    SELECT name, permissions FROM caller_state(%(user)s)
+    SELECT name, permissions FROM caller_state(%(user)s, now(), false, NULL, NULL, NULL)
     WHERE session_number = %(session)s AND NOT must_change_password
 )
 """

@@ -934,7 +934,8 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
     page.show("GET", f"/students/{second}/attendance?term=FIRST")
     page.say(
         """
-        `GET /attendance/chronic` lists who was away for too large a part of the term.
+        A name such as FIRST means the term of the student's latest session that has one; of an earlier session the
+        term's id is given. `GET /attendance/chronic` lists who was away for too large a part of the term.
 
         ### On paper, and on cards
 

@@ -50,6 +50,7 @@ from tenants.registry.redirect_uris import MAX_REDIRECT_URIS, check_redirect_uri
 from tenants.registry.schools import STRICT_PASSWORDS
 from tenants.tenancy import MAX_PASSWORD_LENGTH, Administrator, Tenancy
 from tenants.verification import verify
+from tenants.wording import counted
 
 # What drafts a migration is imported by that verb: Alembic takes longer than other verbs work.
 if TYPE_CHECKING:
@@ -413,12 +414,14 @@ def status(tenancy: Tenancy, nodes: bool, as_json: bool) -> None:
         behind = sum(school.is_behind for school in states)
         failed = sum(school.state == "failed" for school in states)
         newest = head(tenancy.history)
-        click.echo(f"{len(states)} schools, newest revision {newest}, {behind} behind ({failed} failed).")
+        click.echo(
+            f"{counted(len(states), 'school')}, newest revision {newest}, {behind} behind ({failed} failed)."
+        )
         old = sum(school.old_owner for school in states)
         if old:
             click.echo(
-                f"Note: requests can become the owner of the tables of {old} schools, so that their audit logs can be "
-                "changed. Run: school-service tenants migrate"
+                f"Note: requests can become the owner of the tables of {counted(old, 'school')}, so that what the "
+                "audit log says there can be changed. Run: school-service tenants migrate"
             )
         advice = tenancy.placement.advice(len(states)) if tenancy.roles else None
         if advice:
@@ -460,7 +463,7 @@ def migrate(
         click.echo(json.dumps(report.as_record(), ensure_ascii=False))
     else:
         click.echo(
-            f"{len(report.migrated)} schools migrated to {report.revision} in {report.seconds:.1f} s, "
+            f"{counted(len(report.migrated), 'school')} migrated to {report.revision} in {report.seconds:.1f} s, "
             f"{len(report.failed)} failed, {report.skipped} left as they were."
         )
     for school in report.newer:
@@ -470,7 +473,10 @@ def migrate(
     for school, error in report.failed:
         click.echo(f"Failed: {school.id} {school.name}: {error}", err=True)
     if report.stopped:
-        click.echo(f"Stopped; {report.remaining} schools were not begun.", err=True)
+        click.echo(
+            f"Stopped; {counted(report.remaining, 'school')} {'was' if report.remaining == 1 else 'were'} not begun.",
+            err=True,
+        )
     if not report.complete:
         click.get_current_context().exit(1)
 
@@ -572,7 +578,7 @@ def check_(folder: Path, as_json: bool) -> None:
     if findings:
         click.get_current_context().exit(1)
     if not as_json:
-        click.echo(f"{len(revisions(folder))} revisions and their baseline keep the rules.")
+        click.echo(f"{counted(len(revisions(folder)), 'revision')} and the baseline keep the rules.")
 
 
 @tenants_group.command("delete", short_help="Delete a school, after a backup.")
@@ -672,8 +678,8 @@ def _show_report(report: BackupReport, as_json: bool) -> None:
         click.echo(json.dumps(report.as_record(), ensure_ascii=False))
     else:
         click.echo(
-            f"{len(report.made)} schools backed up, {len(report.failed)} failed, {len(report.skipped)} deleted "
-            f"meanwhile, {len(report.removed)} older files removed."
+            f"{counted(len(report.made), 'school')} backed up, {len(report.failed)} failed, "
+            f"{len(report.skipped)} deleted meanwhile, {counted(len(report.removed), 'older file')} removed."
         )
     for school, error in report.failed:
         click.echo(f"Failed: {school.id} {school.name}: {error}", err=True)
@@ -720,7 +726,7 @@ def verify_(tenancy: Tenancy, folder: Path | None, key_file: Path | None, as_jso
         for note in found.notes:
             click.echo(f"Note: {note}.")
         wrong = sum(bool(one.faults) for one in found.schools)
-        click.echo(f"{len(found.schools)} schools verified, {wrong} of them wrong.")
+        click.echo(f"{counted(len(found.schools), 'school')} verified, {wrong} of them wrong.")
     for one in found.schools:
         for fault in one.faults:
             click.echo(f"Wrong: {one.school.id} {one.school.name}: {fault}.", err=True)

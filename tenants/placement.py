@@ -25,6 +25,7 @@ from sqlalchemy.engine import Engine
 from tenants.connections.registry import RegistryConnections
 from tenants.exceptions import UnfitPlacement
 from tenants.progress import Progress, no_progress
+from tenants.wording import counted
 
 if TYPE_CHECKING:
     from tenants.tenancy import Tenancy
@@ -113,7 +114,7 @@ class Placement:
         if needed == self.logins:
             return None
         return (
-            f"{schools} schools share {self.logins} serving login{'s' * self.divided}, which slows the first "
+            f"{schools} schools share {counted(self.logins, 'serving login')}, which slows the first "
             f"transaction of a connection: set SERVING_LOGINS to {needed} and run: school-service tenants init"
         )
 

@@ -28,6 +28,7 @@ from tenants.registry.installation import check_installed
 from tenants.registry.schools import School, list_schools
 from tenants.relations import RELATIONS_OF_SCHEMA
 from tenants.tenancy import Tenancy
+from tenants.wording import counted
 
 _RIGHTS = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE"})
 _ADDING = frozenset({"SELECT", "INSERT"})
@@ -293,7 +294,7 @@ def _compare(one: VerifiedSchool, manifest: Manifest) -> None:
             # Another revision may do without the table; one that it should have was missed above.
             continue
         if rows < was.rows and (rows == 0 or table in APPEND_ONLY):
-            one.faults.append(f"{table} has {rows} rows, and had {was.rows} in its newest backup")
+            one.faults.append(f"{table} has {counted(rows, 'row')}, and had {was.rows} in its newest backup")
         elif rows != was.rows:
             changed.append(f"{table} {rows - was.rows:+}")
     if changed:

@@ -23,6 +23,7 @@ from flask import Flask
 from sqlalchemy import URL, inspect, make_url
 from sqlalchemy.engine import Engine
 
+import school_service.app as service
 from school_service.app import create_app, tenancy_of
 from school_service.auth import passwords
 from school_service.auth.login_throttle import limiter
@@ -30,7 +31,10 @@ from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token
 from school_service.config import Settings
 from school_service.core.database import db, placement
+from school_service.printing import printers
+from school_service.sheets import uploads
 from school_service.web.request_log import JsonFormatter
+from tenants.connections import engines, registry
 from tenants.placement import Placement
 from tenants.provisioning.create import create_school
 from tenants.registry.installation import install
@@ -47,6 +51,15 @@ PASSWORD = "correct horse battery staple"
 
 # Each hash of a password is to take no time here; tests of the real cost make a hasher of their own.
 passwords.hasher = argon2.PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+
+# Nor does an application here refuse a request because the machine has much else to do: what waits for a turn, a lock
+# or a printer waits for it. Tests of these bounds set their own.
+PATIENCE = 180  # seconds
+service.LOCK_TIMEOUT = service.SHARE_PATIENCE = PATIENCE
+engines.POOL_TIMEOUT = registry.PATIENCE = registry.BRIEFLY = PATIENCE
+printers.PATIENCE = printers.TIMEOUT = PATIENCE
+for waiting in (passwords._turns, uploads._computing):
+    waiting.patience = PATIENCE
 
 
 @dataclass(frozen=True)
@@ -204,6 +217,7 @@ def settings(server: URL, request: pytest.FixtureRequest) -> Iterator[Settings]:
                 "SIGNING_KEY": SigningKey.generate().to_pem(),
                 # Tests send many requests of one school at once, and no dispatcher lets them queue.
                 "SCHOOL_REQUESTS": "20",
+                "STATEMENT_TIMEOUT": str(PATIENCE),
                 "LOG_LEVEL": "ERROR",
             }
         )

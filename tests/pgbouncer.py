@@ -19,7 +19,7 @@ from sqlalchemy import URL
 ADMIN = "school_tests_bouncer"
 PASSWORD = "a password"
 PORT = 6432
-PATIENCE = 10.0  # seconds that it may take to start, or to stop
+PATIENCE = 180.0  # seconds that it may take to start, or to stop
 
 # What docs/scaling.md recommends, but for sizes and paths.
 CONFIGURATION = """

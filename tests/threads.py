@@ -13,7 +13,7 @@ def run_concurrently(count: int, work: Callable[[int], Any]) -> list[Any]:
     barrier = Barrier(count)
 
     def begin(number: int) -> Any:
-        barrier.wait(timeout=30)
+        barrier.wait(timeout=60)
         return work(number)
 
     with ThreadPoolExecutor(count) as threads:

@@ -357,7 +357,7 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 
 def init_app(app: Flask, limit: int) -> None:
     """Give an application its printers, at most `limit` at once."""
-    app.extensions["printers"] = Printers(limit)
+    app.extensions["printers"] = Printers(limit, patience=PATIENCE, timeout=TIMEOUT)
 
 
 def print_paper(task: Mapping[str, Any], school: Hashable) -> bytes:

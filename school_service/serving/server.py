@@ -118,7 +118,7 @@ def serve(
                     end_late(server, now)
             _log.info("stopping", extra={"worker": worker.number} if worker else None)
             options.ending.set()
-            _drain(server, loop, listener, GRACE if worker else 0.0)
+            drain(server, loop, listener, GRACE if worker else 0.0)
 
 
 def tune_interpreter() -> None:
@@ -260,10 +260,11 @@ def end_late(server: Any, now: float) -> None:
             channel.end()
 
 
-def _drain(server: Any, loop: EventLoop, listener: socket.socket, grace: float) -> None:
+def drain(server: Any, loop: EventLoop, listener: socket.socket, grace: float) -> None:
     """Stop listening, let the requests end that have come (even in part), close what has been idle for `grace` seconds.
 
-    Who has just had an answer may be sending the next request: where others go on serving, it is answered here.
+    Who has just had an answer may be sending the next request: where others go on serving, it is answered here. Once
+    all requests have ended the server is closed; where some are cut off, what it has open ends with the process.
     """
     # Those who have connected already are not turned away.
     for _ in range(NEW_CONNECTIONS):
@@ -281,3 +282,7 @@ def _drain(server: Any, loop: EventLoop, listener: socket.socket, grace: float) 
             loop.run_once(min(0.5, grace or 0.5))
     if server.active_channels:
         _log.warning("requests were cut off", extra={"requests": len(server.active_channels)})
+        return
+    # The supervisor may still say that this process is to stop: the pipe by which the loop is woken is closed now.
+    loop.wake = lambda: None
+    server.close()

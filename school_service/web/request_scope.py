@@ -86,6 +86,7 @@ class AppState:
     of text), `name`, `session_number`, `must_change_password` and the user's relations, or no row where the user does
     not exist any more; its parameters are the user's id, twice, the moment, whether relations are asked for, and the
     token's session, issuer and subject: `session_number` is -1 where the session, or the link, is not there any more.
+    Relations that are not asked for are null, unless the user has `own_permissions`.
     `audit_insertion` writes the statement that adds entries to the audit log, and its
     parameters. `binding_options` hold for every transaction.
     """
@@ -363,7 +364,7 @@ def _run_as(
     read_only = (environ["REQUEST_METHOD"] in {"GET", "HEAD"} or reads) and not audited
     if access.mine and token.user_id is None:
         access = access._replace(mine=False)
-    relations = access.mine or access.for_every_user
+    relations = access.mine or access.for_every_user or own_student is not None
     binding = token.bind_to(school_id, state.user_state, read_only=read_only, relations=relations)
     if snapshot:
         binding = replace(binding, snapshot=True)

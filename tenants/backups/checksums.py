@@ -14,6 +14,7 @@ from sqlalchemy import Connection, text
 
 from tenants.connections.engines import execute_script, quote_identifier, quote_literal
 from tenants.relations import RELATIONS_OF_SCHEMA
+from tenants.wording import counted
 
 _SETTINGS = (
     "SET LOCAL TIME ZONE 'UTC'; SET LOCAL datestyle TO 'ISO, YMD'; SET LOCAL intervalstyle TO 'postgres'; "
@@ -92,4 +93,4 @@ def differences(expected: dict[str, TableChecksum], found: dict[str, TableChecks
 
 
 def _row_count(table: TableChecksum | None) -> str:
-    return f"{table.rows} rows" if table else "missing"
+    return counted(table.rows, "row") if table else "missing"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Select, func, null, or_, select
+from sqlalchemy import Connection, Select, bindparam, func, null, or_, select
 
 from tenants.registry.schools import client_schools, clients, schools
 
@@ -65,7 +66,8 @@ def find_peoples_client(connection: Connection, client_id: str, school: str | No
 
     A short name is found in whatever case.
     """
-    row = connection.execute(_client_query(client_id, school)).one_or_none()
+    column, name = (None, None) if school is None else _named_by(school)
+    row = connection.execute(_client_query(column), {"client": client_id, "school": name}).one_or_none()
     if row is None:
         return None
     found = tuple(_school(one) for one in row.schools or ())
@@ -102,12 +104,18 @@ def find_names(connection: Connection, client_ids: Collection[str]) -> dict[str,
 def find_named_school(connection: Connection, school: str) -> SchoolOfClient | None:
     """Find the school of an id or a short name, whoever asks; None where there is none."""
     columns = (schools.c[name] for name in _OF_SCHOOL)
-    query = select(*columns).where(schools.c.deletion.is_(None), _is_named(school))
+    column, name = _named_by(school)
+    query = select(*columns).where(schools.c.deletion.is_(None), schools.c[column] == name)
     row = connection.execute(query).one_or_none()
     return None if row is None else SchoolOfClient(**row._mapping)
 
 
-def _client_query(client_id: str, school: str | None) -> Select[Any]:
+@cache
+def _client_query(school_by: str | None) -> Select[Any]:
+    """Select the `client`, with its schools and the one that has `school` in the column `school_by`.
+
+    It is built once for each column: that takes longer than to run it.
+    """
     granted = or_(
         clients.c.all_schools,
         select(client_schools.c.school_id)
@@ -118,7 +126,9 @@ def _client_query(client_id: str, school: str | None) -> Select[Any]:
     told = func.json_build_object(*(part for name in _OF_SCHOOL for part in (name, schools.c[name])))
     of_client = select(told.label("school")).where(granted, schools.c.deletion.is_(None)).correlate(clients)
     some = of_client.limit(MOST_CHOICES + 1).subquery("some")
-    named = null() if school is None else of_client.where(_is_named(school)).scalar_subquery()
+    named: Any = null()
+    if school_by is not None:
+        named = of_client.where(schools.c[school_by] == bindparam("school")).scalar_subquery()
     return select(
         clients.c.id,
         clients.c.name,
@@ -129,12 +139,13 @@ def _client_query(client_id: str, school: str | None) -> Select[Any]:
         clients.c.session_days,
         select(func.json_agg(some.c.school)).scalar_subquery().label("schools"),
         named.label("named"),
-    ).where(clients.c.id == client_id, clients.c.revoked_at.is_(None))
+    ).where(clients.c.id == bindparam("client"), clients.c.revoked_at.is_(None))
 
 
-def _is_named(school: str) -> ColumnElement[bool]:
+def _named_by(school: str) -> tuple[str, UUID | str]:
+    """Tell by which column a school is named, and its value."""
     name = school.strip().lower()
-    return schools.c.id == UUID(name) if _UUID.fullmatch(name) else schools.c.short_name == name
+    return ("id", UUID(name)) if _UUID.fullmatch(name) else ("short_name", name)
 
 
 def _school(told: dict[str, Any]) -> SchoolOfClient:

@@ -311,7 +311,9 @@ def serving(*arguments: str, cwd: Path, settings: Mapping[str, str], **options: 
 def serving_with_gunicorn(*, cwd: Path, settings: Mapping[str, str]) -> Iterator[Running]:
     """Serve on a free port with gunicorn as it is documented, and wait until it does."""
     config = str(ROOT / "docs" / "servers" / "gunicorn.conf.py")
-    command = (sys.executable, "-m", "gunicorn", "--config", config, "--bind", "127.0.0.1:0", "wsgi:app")
+    # A worker that loads the application slowly, on a machine with much else to do, is not killed for it.
+    options = ("--config", config, "--timeout", str(DEADLINE), "--bind", "127.0.0.1:0")
+    command = (sys.executable, "-m", "gunicorn", *options, "wsgi:app")
     with running(cwd=cwd, settings=settings, command=command) as service:
         found = service.wait_for(
             lambda: re.search(r"Listening at: (http://\S+)", service.err.read_text(encoding="utf-8")),
@@ -321,6 +323,8 @@ def serving_with_gunicorn(*, cwd: Path, settings: Mapping[str, str]) -> Iterator
         service.wait_for(
             lambda: "Booting worker" in service.err.read_text(encoding="utf-8") or None, "the worker"
         )
+        # It loads the application now, and then answers whoever has connected meanwhile.
+        assert service.send("GET", "/health/live").status == 200
         yield service
 
 

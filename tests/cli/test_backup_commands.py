@@ -131,7 +131,7 @@ def test_a_backup_that_is_not_what_the_school_holds_fails_and_leaves_no_file(
         real(connection, statement, parameters, io.BytesIO() if users else to, **options)
 
     monkeypatch.setattr(row_script, "copy_rows", without_users)
-    refusal = "What was written is not what the school holds: users (0 rows, not 1 rows)."
+    refusal = "What was written is not what the school holds: users (0 rows, not 1 row)."
     assert failed(cli("tenants", "backup", school["id"], str(backups / "one.zip"))) == f"Error: {refusal}"
     deleting = cli("tenants", "delete", school["id"], "--yes", "--backup-dir", str(backups))
     assert failed(deleting) == f"Error: {refusal}"
@@ -394,7 +394,7 @@ def test_every_school_is_backed_up_and_a_failure_is_told_at_the_end(elsewhere, f
     (backups / other["id"]).write_text("no folder")
     again = cli(*arguments)
     assert again.exit_code == 1
-    assert again.stdout == "1 schools backed up, 1 failed, 0 deleted meanwhile, 1 older files removed.\n"
+    assert again.stdout == "1 school backed up, 1 failed, 0 deleted meanwhile, 1 older file removed.\n"
     assert again.stderr == (
         f"Failed: {other['id']} Failing College: The backup can't be written: File exists.\n"
     )

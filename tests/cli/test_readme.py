@@ -33,7 +33,7 @@ def test_a_database_becomes_a_service_as_the_readme_says(server, tmp_path):
         settings.update(postgres.addresses(admin, login))
         for words in lines:
             if words[0] == "openssl":
-                subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, timeout=60)
+                subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, timeout=180)
             elif words[0] != "export":
                 assert words[0] == ".venv/bin/school-service"
                 done = run(*words[1:], cwd=tmp_path, settings=settings)

@@ -19,11 +19,11 @@ def test_beyond_the_limit_and_those_who_may_wait_it_is_busy_at_once():
     def hold():
         with shares.of("a"):
             inside.set()
-            return go.wait(10)
+            return go.wait(60)
 
     with ThreadPoolExecutor(2) as threads:
         first = threads.submit(hold)
-        assert inside.wait(10)
+        assert inside.wait(60)
         second = threads.submit(hold)
         wait_for(lambda: shares._turns._waiting.get("a"), "the one who waits")
         with pytest.raises(Busy), shares.of("a"):

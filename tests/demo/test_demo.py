@@ -320,7 +320,7 @@ def assert_what_is_printed_works(demo):
     assert demo.ok("GET", verified.removeprefix(demo.base_url))["state"] == "CURRENT"
     line = next(line for line in demo.printed.splitlines() if line.startswith("curl "))
     if shutil.which("curl"):
-        answer = subprocess.run(["sh", "-c", line], capture_output=True, check=True, timeout=60).stdout
+        answer = subprocess.run(["sh", "-c", line], capture_output=True, check=True, timeout=DEADLINE).stdout
         assert json.loads(answer)["total"] >= 60
     else:
         token = line.partition("Bearer ")[2].partition("'")[0]

@@ -90,7 +90,7 @@ def units(tmp_path):
 
 def analysed(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [analyze, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+        [analyze, *arguments], cwd=cwd, capture_output=True, text=True, timeout=180, check=False
     )
 
 
@@ -165,7 +165,7 @@ def test_the_operators_command_has_the_settings_of_both_files_and_hands_on_its_w
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=True,
     )
 
@@ -190,7 +190,7 @@ def test_the_keys_change_in_three_steps_and_stay_readable_to_the_service(tmp_pat
         # Whose group it is, and processes of systemd's, are not of this machine.
         functions = "set -eu; chgrp() { :; }; systemctl() { printf '%s\\n' \"$*\"; }\n"
         done = subprocess.run(
-            ["/bin/sh", "-c", functions + script], capture_output=True, text=True, timeout=60, check=True
+            ["/bin/sh", "-c", functions + script], capture_output=True, text=True, timeout=180, check=True
         )
         assert done.stdout == "reload school-service@8000\n"
         assert stat.S_IMODE(key.stat().st_mode) == 0o640

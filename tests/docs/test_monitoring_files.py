@@ -37,7 +37,7 @@ def run(*arguments, stdin=""):
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
 

@@ -48,7 +48,7 @@ def test_openid_client(served, shared_entrance, secret):
         env={**os.environ, "GIVEN": json.dumps(given)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
 
     assert done.returncode == 0, done.stderr

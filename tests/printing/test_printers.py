@@ -82,7 +82,7 @@ def is_running(pid):
 
 
 def wait_for(condition):
-    until = time.monotonic() + 20
+    until = time.monotonic() + 180
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.005)
@@ -158,7 +158,7 @@ def test_a_printer_that_hangs_is_killed_and_gone(make_printers):
 )
 def test_a_printer_that_hangs_later_is_killed_and_its_task_not_given_to_another(make_printers, hangs, caplog):
     program = f"answer(take(), b'%d' % os.getpid())\nnumber = take()\n{hangs}"
-    printers = make_printers(command=speaking(program), timeout=5)
+    printers = make_printers(command=speaking(program), timeout=60)
     pid = int(printers.print({}))
     printers._timeout = 0.1
 
@@ -168,7 +168,7 @@ def test_a_printer_that_hangs_later_is_killed_and_its_task_not_given_to_another(
     assert not is_running(pid)
     assert standing(printers) == []
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
-    printers._timeout = 5
+    printers._timeout = 60
     assert int(printers.print({})) != pid
 
 
@@ -206,7 +206,7 @@ def test_that_a_printer_was_killed_is_in_the_log_without_what_it_printed(make_pr
 def test_a_printer_that_ends_without_a_file_has_not_printed(
     make_printers, monkeypatch, caplog, program, exit_code
 ):
-    monkeypatch.setattr(module, "_MOMENT", 5 if exit_code is not None else 0.1)
+    monkeypatch.setattr(module, "_MOMENT", 60 if exit_code is not None else 0.1)
     program = f"import sys; print('words', file=sys.stderr, flush=True)\n{program}"
 
     with pytest.raises(NotPrinted):
@@ -352,11 +352,11 @@ def test_so_many_print_at_once_and_who_finds_none_free_is_told_in_time(make_prin
     def hold():
         with printers._turns.of(None):
             held.set()
-            free.wait(10)
+            free.wait(60)
 
     with ThreadPoolExecutor(1) as threads:
         other = threads.submit(hold)
-        assert held.wait(10)
+        assert held.wait(60)
         with pytest.raises(Busy):
             printers.print({})
         free.set()
@@ -376,7 +376,7 @@ while True:
         time.sleep(0.005)
     answer(number, b"printed")
 """
-    printers = make_printers(3, command=speaking(program), patience=20)
+    printers = make_printers(3, command=speaking(program), patience=180)
     with TemporaryDirectory() as folder, ThreadPoolExecutor(9) as threads:
         gate = Path(folder) / "gate"
         crowd = [threads.submit(printers.print, {"until": str(gate)}, "A") for _ in range(8)]
@@ -389,12 +389,12 @@ while True:
 
 
 def test_schools_have_the_one_printer_by_turns(make_printers):
-    printers = make_printers(1, command=speaking("while True: answer(take(), b'x')"), patience=20)
-    order = []
+    printed = "while True:\n    number = take()\n    answer(number, b'%d' % number)"
+    printers = make_printers(1, command=speaking(printed), patience=180)
+    order = {}
 
     def print_for(school):
-        printers.print({}, school)
-        order.append(school)
+        order[int(printers.print({}, school))] = school
 
     with ThreadPoolExecutor(8) as threads:
         with printers._turns.of("A"):
@@ -406,7 +406,7 @@ def test_schools_have_the_one_printer_by_turns(make_printers):
             one.result()
 
     # B has waited for what was under way, or for its answer to be noted.
-    assert order.index("B") <= 1
+    assert [order[number] for number in sorted(order)].index("B") <= 1
 
 
 @pytest.mark.parametrize("limit", [1, 3])
@@ -513,7 +513,7 @@ def test_a_printer_ends_with_the_process_that_serves_however_it_ends(end):
             other = os.fork()
             if other:
                 os.write(theirs, b"%d %d" % (pid, other))
-            time.sleep(60)
+            time.sleep(600)
         os._exit(1)
     pid, other = map(int, os.read(ours, 100).split())
     os.close(ours)

@@ -28,7 +28,7 @@ class Request:
     def service(self):
         self.log.append(self)
         if not self.refused:
-            assert self.go.wait(10)
+            assert self.go.wait(60)
         if self.fails:
             raise SystemExit(self.name)
 

@@ -16,7 +16,7 @@ from school_service.serving.admission import Admission
 from school_service.serving.channel import IDLE_TIMEOUT, ChannelOptions
 from school_service.serving.listening import listen
 from school_service.serving.loop import EventLoop
-from school_service.serving.server import accepting, end_late, make_server
+from school_service.serving.server import accepting, drain, end_late, make_server
 
 REQUEST = b"GET /%d HTTP/1.1\r\nHost: school\r\n\r\n"
 LARGE = 20_000_000  # bytes: more than the kernel takes for a client that reads nothing
@@ -75,7 +75,7 @@ class Service:
 
     def connect(self):
         """Connect a client."""
-        return closing(socket.create_connection(self.address, timeout=30))
+        return closing(socket.create_connection(self.address, timeout=60))
 
     def settle(self):
         """Let the loop run until nothing happens any more."""
@@ -403,3 +403,19 @@ def test_a_connection_ends_where_its_request_fails_in_a_way_that_nobody_catches(
 
         assert client.recv(1) == b""
         assert not service.serving.active_channels
+
+
+def test_once_all_requests_have_ended_the_server_has_nothing_open_and_can_still_be_told_to_stop(service):
+    pipe = service.serving.trigger.socket
+    with service.connect() as client:
+        client.sendall(REQUEST % 1)
+        service.settle()
+        service.answer()
+        assert read(client) == b"answer"
+
+        drain(service.serving, service.loop, service.listener, 0.0)
+        assert client.recv(1) == b""
+
+    assert pipe.fileno() == -1
+    assert not service.loop
+    service.loop.wake()

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from school_service.serving import merged_metrics
 from school_service.serving.merged_metrics import MergedMetrics
+from tests.cli.program import wait_for
 
 
 class Worker:
@@ -104,17 +105,21 @@ def test_what_ended_workers_have_counted_stays_counted():
 
 
 def test_who_does_not_answer_in_time_is_shown_as_it_was_and_asked_once(monkeypatch, logs):
-    monkeypatch.setattr(merged_metrics, "PATIENCE", 0.2)
     worker = Worker(3, 5)
     with merged(worker) as metrics:
+        monkeypatch.setattr(merged_metrics, "PATIENCE", 60)
         assert read(metrics)["school_service_sign_ins_total", "user"] == 3
         worker.silent.set()
+        monkeypatch.setattr(merged_metrics, "PATIENCE", 0.05)
         for _ in range(2):
             assert read(metrics)["school_service_sign_ins_total", "user"] == 3
-        assert len(worker.asked) == 2
+        wait_for(lambda: len(worker.asked) == 2, "the second question")
+        monkeypatch.setattr(merged_metrics, "PATIENCE", 60)
         worker.counter.labels("user").inc()
         worker.tell()
         assert read(metrics)["school_service_sign_ins_total", "user"] == 4
+        # It was asked once more, and not a third time before it had answered.
+        assert len(worker.asked) == 2
         end(worker)
 
     assert any("did not tell its metrics" in line["message"] for line in logs())

@@ -375,22 +375,24 @@ def test_a_database_that_fails_is_down_and_what_it_said_is_forgotten_after_a_whi
 
 def test_nobody_waits_for_a_database_that_is_silent_and_one_thread_alone_asks(clock, monkeypatch):
     monkeypatch.setattr(monitoring, "PATIENCE", 0.01)
-    go, asked = threading.Event(), []
+    go, begun, asked = threading.Event(), threading.Event(), []
 
     def ask():
         asked.append(1)
-        assert go.wait(30)
+        begun.set()
+        assert go.wait(60)
         return counts()
 
     state = DatabaseState(ask, clock)
     for _ in range(5):
         state.refresh()
         clock.now += monitoring.ASK_AFTER
+    assert begun.wait(60)
     assert (len(asked), state.read()) == (1, (False, None))
 
     asking = state._asking
     go.set()
-    asking.join(30)
+    asking.join(60)
     assert state.read() == (True, counts())
 
 
@@ -447,7 +449,7 @@ def test_only_requests_of_who_was_let_in_count_for_a_school(
 
 
 def get(url):
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return answer.status, answer.headers["Content-Type"], answer.read().decode()
 
 
@@ -466,7 +468,7 @@ def test_connections_that_say_nothing_keep_nobody_out_for_long(metrics, monkeypa
     monkeypatch.setattr(scraping._Handler, "timeout", 0.05)
     with serve_metrics(metrics, "127.0.0.1", 0) as url:
         host, port = url.removeprefix("http://").removesuffix("/metrics").split(":")
-        silent = [socket.create_connection((host, int(port)), timeout=30) for _ in range(10)]
+        silent = [socket.create_connection((host, int(port)), timeout=60) for _ in range(10)]
         try:
             for connection in silent:
                 assert connection.recv(1) == b""

@@ -58,9 +58,9 @@ def answer():
         options = ChannelOptions(lambda *_: None, settings.cors_origins, settings.trusted_proxies)
         admission = Admission(100, settings.trusted_proxies)
         make_server(application, listener, loop, queue, admission, options, largest_body=2**30)
-        with socket.create_connection(listener.getsockname(), timeout=30) as client:
+        with socket.create_connection(listener.getsockname(), timeout=60) as client:
             client.sendall(request)
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 180
             while not queue.tasks:
                 assert time.monotonic() < deadline
                 loop.run_once(1)

@@ -11,7 +11,7 @@ import psutil
 import pytest
 import urllib3
 
-from tests.cli.program import ROOT, run, running, serving, wait_for
+from tests.cli.program import DEADLINE, ROOT, run, running, serving, wait_for
 from tests.printing.pictures import png
 
 pytestmark = pytest.mark.program
@@ -89,7 +89,7 @@ def begun():
 
     def begin(service):
         host, port = service.base_url.removeprefix("http://").split(":")
-        connection = socket.create_connection((host, int(port)), timeout=30)
+        connection = socket.create_connection((host, int(port)), timeout=60)
         connections.append(connection)
         connection.sendall(
             b"POST /auth/oauth/token HTTP/1.1\r\nHost: school\r\nContent-Type: application/json\r\n"
@@ -104,7 +104,7 @@ def begun():
 
 def has_stopped_listening(service):
     try:
-        with socket.create_connection(service.base_url.removeprefix("http://").split(":"), timeout=5):
+        with socket.create_connection(service.base_url.removeprefix("http://").split(":"), timeout=60):
             return False
     except ConnectionRefusedError:
         return True
@@ -127,7 +127,7 @@ def test_a_request_that_has_begun_is_answered_and_idle_connections_do_not_hold_t
         connection.sendall(b"}")
         answer = connection.makefile("rb").read().decode()
 
-        assert service.process.wait(30) == 0
+        assert service.process.wait(DEADLINE) == 0
     head, _, body = answer.partition("\r\n\r\n")
     assert head.startswith("HTTP/1.1 422 ")
     assert "\r\nConnection: close" in head
@@ -168,7 +168,7 @@ def test_no_printer_is_left_where_the_service_ends(installed, folder, cli):
 def test_a_body_beyond_our_limit_gets_our_own_answer(each_server):
     host, port = each_server.base_url.removeprefix("http://").split(":")
     size = 12 * 2**20
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(
             b"POST /auth/oauth/token HTTP/1.1\r\nHost: school\r\nContent-Type: application/json\r\n"
             b"Connection: close\r\nContent-Length: %d\r\n\r\n" % size
@@ -187,7 +187,7 @@ def exchange(service, *parts):
     """Send bytes on one connection until the service ends it, or answers two requests; read all that it answers."""
     host, port = service.base_url.removeprefix("http://").split(":")
     answers = b""
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(b"".join(parts))
         while answers.count(b"HTTP/1.1 ") + answers.count(b"HTTP/1.0 ") < 2:
             received = connection.recv(65536)
@@ -253,7 +253,7 @@ def test_metrics_are_served_on_a_port_of_their_own(each_server):
     each_server.request("GET", "/health/live")
     address = each_server.wait_for_log("serving metrics")["address"]
 
-    text = urllib3.request("GET", address, timeout=30).data.decode()
+    text = urllib3.request("GET", address, timeout=60).data.decode()
 
     assert address.startswith("http://127.0.0.1:")
     assert 'school_service_request_seconds_count{method="GET",route="/health/live",status="200"}' in text
@@ -276,7 +276,7 @@ def test_wsgi_py_serves_and_offers_the_application_to_any_server(installed, fold
         assert service.end() == 0
     script = "from wsgi import app; print(app.test_client().get('/health').get_json()['database'])"
     with running(cwd=folder, settings=installed, command=(sys.executable, "-c", script)) as importing:
-        assert importing.process.wait(30) == 0
+        assert importing.process.wait(DEADLINE) == 0
         assert importing.printed == "ok\n"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from school_service.serving.channel import Channel
 from school_service.serving.parser import RequestParser
-from tests.cli.program import running, wait_for
+from tests.cli.program import DEADLINE, running, wait_for
 
 pytestmark = pytest.mark.program
 
@@ -19,7 +19,7 @@ HEALTH = b"GET /health/live HTTP/1.1\r\nHost: school\r\n\r\n"
 
 def connect(service, source="127.0.0.1"):
     host, port = service.base_url.removeprefix("http://").split(":")
-    return socket.create_connection((host, int(port)), timeout=30, source_address=(source, 0))
+    return socket.create_connection((host, int(port)), timeout=60, source_address=(source, 0))
 
 
 def read_answer(connection):
@@ -135,7 +135,7 @@ def test_a_byte_now_and_then_does_not_help(impatient):
         begun = time.monotonic()
         connection.sendall(b"GET /health HTTP/1.1\r\n")
         while not is_closed(connection):
-            assert time.monotonic() - begun < 30
+            assert time.monotonic() - begun < DEADLINE
             connection.setblocking(True)
             try:
                 connection.sendall(b"X")

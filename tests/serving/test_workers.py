@@ -96,7 +96,7 @@ def lines(service, message):
 
 
 def metrics_of(service):
-    text = urllib3.request("GET", service.wait_for_log("serving metrics")["address"], timeout=30).data
+    text = urllib3.request("GET", service.wait_for_log("serving metrics")["address"], timeout=60).data
     return {
         (sample.name, *sample.labels.values()): sample.value
         for metric in text_string_to_metric_families(text.decode())
@@ -159,6 +159,9 @@ def test_each_worker_prints_the_same_paper(service, cli):
 
     def printed(_=None):
         answer = service.send("GET", path, headers=headers)
+        if answer.status == 503:
+            # On a busy machine a printer, which has lower priority, may come too late.
+            return None
         assert (answer.status, answer.data[:5]) == (200, b"%PDF-")
         return answer.data
 
@@ -171,7 +174,7 @@ def test_each_worker_prints_the_same_paper(service, cli):
     with ThreadPoolExecutor(6) as threads:
 
         def each_has_printed():
-            papers.update(threads.map(printed, range(6)))
+            papers.update(filter(None, threads.map(printed, range(6))))
             return all(printers() or [()])
 
         service.wait_for(each_has_printed, "a paper of each worker")
@@ -202,7 +205,7 @@ def test_a_worker_that_is_killed_costs_the_requests_it_had_and_comes_back(servic
     assert after["school_service_workers_died_total",] == 1
     assert after["school_service_workers",] == after["school_service_workers_wanted",] == 2
     if promtool := shutil.which("promtool"):
-        text = urllib3.request("GET", service.wait_for_log("serving metrics")["address"], timeout=30).data
+        text = urllib3.request("GET", service.wait_for_log("serving metrics")["address"], timeout=60).data
         done = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     # What the dead worker had counted when it was asked is still counted.

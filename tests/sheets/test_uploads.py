@@ -33,7 +33,7 @@ def test_a_school_waits_for_no_sheet_of_another(app, document, place, other_plac
     def open_slowly(file):
         if not reading:
             reading.append(file)
-            assert go.wait(20)
+            assert go.wait(60)
         return open_sheets(file)
 
     monkeypatch.setattr(uploads, "open_sheets", open_slowly)

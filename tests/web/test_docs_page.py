@@ -24,7 +24,7 @@ from waitress import create_server, wasyncore
 from school_service.app import create_app
 from tests.conftest import dispose, make_place
 
-PATIENCE = 60  # seconds
+PATIENCE = 180  # seconds
 
 chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 driver = shutil.which("chromedriver")
@@ -115,6 +115,7 @@ def browser(tmp_path_factory):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     browser = Chrome(options=options, service=Service(driver))
+    browser.set_script_timeout(PATIENCE)
     yield browser
     browser.quit()
 
@@ -193,7 +194,7 @@ def expand(browser, operation):
 
 
 def authorize(browser, token):
-    """Enter a token in the dialog, whose button is clicked until it opens."""
+    """Enter a token in the dialog: buttons are clicked until it is open, and until it has taken the token."""
 
     def opened(_):
         if browser.find_elements(By.CSS_SELECTOR, ".auth-container input"):
@@ -201,9 +202,15 @@ def authorize(browser, token):
         click(browser, ".btn.authorize")
         return None
 
+    def entered(_):
+        if not browser.find_elements(By.CSS_SELECTOR, ".auth-container input"):
+            return True
+        click(browser, ".auth-btn-wrapper .authorize")
+        return None
+
     wait(browser, opened)
     write(browser, ".auth-container input", token)
-    press(browser, ".auth-btn-wrapper .authorize")
+    wait(browser, entered)
     press(browser, ".auth-btn-wrapper .btn-done")
 
 

@@ -260,14 +260,14 @@ def test_who_changes_without_a_tag_is_seen_by_who_has_one(committing, monkeypatc
     def holding_its_lock(**changes):
         found = change(**changes)
         changed.set()
-        assert go_on.wait(30)
+        assert go_on.wait(60)
         return found
 
     monkeypatch.setattr(classrooms, "change_classroom", holding_its_lock)
     with ThreadPoolExecutor(2) as threads:
         first = threads.submit(api.using().patch, address, {"name": "First"})
         try:
-            assert changed.wait(30)
+            assert changed.wait(60)
             second = threads.submit(
                 lambda: api.using().patch(address, {"name": "Second"}, headers={"If-Match": tag})
             )

@@ -319,14 +319,14 @@ def test_of_two_at_once_the_second_is_refused_and_the_work_done_once(committing,
 
     def waiting(**room):
         begun.set()
-        assert go_on.wait(30)
+        assert go_on.wait(60)
         return create(**room)
 
     monkeypatch.setattr(classrooms, "create_classroom", waiting)
     with ThreadPoolExecutor(1) as thread:
         first = thread.submit(api.using().post, "/classrooms", ROOM, **keyed("k"))
         try:
-            assert begun.wait(30)
+            assert begun.wait(60)
             second = api.post("/classrooms", ROOM, **keyed("k"))
         finally:
             go_on.set()

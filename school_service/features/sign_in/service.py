@@ -17,7 +17,7 @@ from school_service.core.records import get, not_found
 from school_service.core.statements import stored_in
 from school_service.features.people.access import require_to_change
 from school_service.features.people.models import USER_AGENT_LENGTH, User, UserSession
-from school_service.features.people.users.service import audit_sign_in
+from school_service.features.people.users.service import SignedIn, audit_sign_in
 from school_service.features.sign_in.grants import ENDED, audit_end
 from school_service.features.sign_in.secrets import new_code, stored_hash
 from tenants.clock import now
@@ -47,7 +47,7 @@ INSERT INTO {user_sessions} (
 
 
 def open_session(
-    user: User,
+    user: SignedIn | User,
     *,
     client_id: str,
     client_session: int,

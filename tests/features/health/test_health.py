@@ -53,14 +53,14 @@ def test_a_check_holds_one_thread_and_the_others_are_told_what_the_last_one_foun
 
     def passes():
         begun.set()
-        assert go.wait(10)
+        assert go.wait(60)
         return next(found)
 
     check = Check(passes)
     with ThreadPoolExecutor(1) as threads:
         for before, after in ((False, True), (True, False)):
             under_way = threads.submit(check)
-            assert begun.wait(10)
+            assert begun.wait(60)
             assert check() is before
             go.set()
             assert under_way.result(10) is after

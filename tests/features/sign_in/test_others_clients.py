@@ -33,9 +33,9 @@ KEYS = {
 
 
 @contextmanager
-def serving(app, port):
+def serving(app, listener):
     sockets = {}
-    server = create_server(app, map=sockets, host="127.0.0.1", port=port, threads=4)
+    server = create_server(app, map=sockets, sockets=[listener], threads=4)
     stopped = threading.Event()
 
     def serve():
@@ -56,13 +56,13 @@ def serving(app, port):
 @pytest.fixture(params=KEYS, scope="module")
 def served(request, enter, settings, shared_entrance):
     """An application that is served at its PUBLIC_URL, and signs with a key of this kind; its algorithm."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    # Held from here on: a port that is only free now may be another program's later.
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
     pem = SigningKey(KEYS[request.param](), request.param).to_pem()
     # The key of before still verifies.
     entrance = enter(public_url=f"http://127.0.0.1:{port}", signing_key=f"{pem}\n{settings.signing_key}")
-    with serving(entrance.app, port):
+    with serving(entrance.app, listener):
         yield entrance, request.param
 
 
@@ -72,28 +72,28 @@ def person(shared_entrance) -> Person:
 
 
 def discover(base):
-    found = requests.get(f"{base}/auth/.well-known/openid-configuration", timeout=10).json()
+    found = requests.get(f"{base}/auth/.well-known/openid-configuration", timeout=60).json()
     assert found["issuer"] == f"{base}/auth"
     return found
 
 
 def sign_in_at(address: str, person: Person, school) -> str:
     """Type name and password into the page, as a browser sends them; answers where it leads."""
-    page = requests.get(f"{address}&school={school}", timeout=10)
+    page = requests.get(f"{address}&school={school}", timeout=60)
     assert page.status_code == 200
     answer = requests.post(
         f"{address}&school={school}",
         data={"username": person.username, "password": person.password},
         headers={"Sec-Fetch-Site": "same-origin"},
         allow_redirects=False,
-        timeout=10,
+        timeout=60,
     )
     assert answer.status_code == 303, answer.text
     return answer.headers["Location"]
 
 
 def assert_id_token(token, metadata, algorithm, client: Client, person: Person, **more):
-    keys = KeySet.import_key_set(requests.get(metadata["jwks_uri"], timeout=10).json())
+    keys = KeySet.import_key_set(requests.get(metadata["jwks_uri"], timeout=60).json())
     found = jwt.decode(token, keys, algorithms=[algorithm])
     assert metadata["id_token_signing_alg_values_supported"] == [algorithm]
     registry = jwt.JWTClaimsRegistry(
@@ -147,7 +147,7 @@ def test_authlib(served, person, secret):
         requests.get(
             metadata["userinfo_endpoint"],
             headers={"Authorization": f"Bearer {newer['access_token']}"},
-            timeout=10,
+            timeout=60,
         ).status_code
         == 401
     )
@@ -181,7 +181,7 @@ def test_requests_oauthlib(served, person, secret, monkeypatch):
             "state": "s",
         },
         allow_redirects=False,
-        timeout=10,
+        timeout=60,
     )
     assert (out.status_code, out.headers["Location"]) == (303, f"{AFTER_LOGOUT}?state=s")
     assert session.get(metadata["userinfo_endpoint"]).status_code == 401

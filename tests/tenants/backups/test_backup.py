@@ -345,8 +345,8 @@ def test_while_four_write_a_backup_is_of_one_moment(tenancy, school, file):
     [
         (lambda rows: rows.replace(b"JSS 1", b"JSS 2"), "(other rows)"),
         (lambda rows: rows.replace(b"\t\n", b"\t\\N\n"), "(other rows)"),
-        (lambda rows: b"", "(0 rows, not 1 rows)"),
-        (lambda rows: rows * 2, "(2 rows, not 1 rows)"),
+        (lambda rows: b"", "(0 rows, not 1 row)"),
+        (lambda rows: rows * 2, "(2 rows, not 1 row)"),
     ],
     ids=["a value", "null for nothing", "a row less", "a row twice"],
 )
@@ -386,7 +386,7 @@ def test_a_login_with_time_limits_and_formats_of_its_own_backs_up_the_same(serve
         script = script_of(file)
         for setting in (
             "lock_timeout TO '100ms'",
-            "idle_in_transaction_session_timeout TO '400ms'",
+            "idle_in_transaction_session_timeout TO '1500ms'",
             "datestyle TO 'SQL, DMY'",
             "intervalstyle TO 'iso_8601'",
             "extra_float_digits TO -10",
@@ -406,7 +406,7 @@ def test_a_login_with_time_limits_and_formats_of_its_own_backs_up_the_same(serve
                     return back_up(tenancy, school.id, file, replace=True)
                 wait_for(lambda: execute(server, waiting, (other.info.backend_pid,)), "waiting")
                 # Longer than either limit.
-                time.sleep(0.6)
+                time.sleep(1.8)
                 other.rollback()
                 return None
 
@@ -797,7 +797,7 @@ def test_rows_that_are_not_those_of_the_manifest_are_refused(tenancy, whole, fil
 
     reason = refused(tenancy, file, file.read_bytes())
 
-    assert "ghosts (missing, not 0 rows), roles (other rows), users (1 rows, not 2 rows)" in reason
+    assert "ghosts (missing, not 0 rows), roles (other rows), users (1 row, not 2 rows)" in reason
 
 
 def test_the_rows_of_another_school_are_refused(tenancy, whole, file, school):

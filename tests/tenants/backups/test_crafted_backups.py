@@ -219,7 +219,7 @@ REFUSED = {
     ),
     "fewer rows": (
         "DELETE FROM {0}.classrooms",
-        "is not what was backed up: classrooms (0 rows, not 1 rows)",
+        "is not what was backed up: classrooms (0 rows, not 1 row)",
     ),
     "a large object": ("SELECT lo_from_bytea(4242, 'x')", "something else than rows"),
 }

@@ -409,7 +409,7 @@ def test_a_request_that_holds_the_table_delays_its_school_alone(here, later):
         def run(number):
             if number == 0:
                 return migrate_schools(later, retry=PATIENT)
-            assert tries.wait(30)
+            assert tries.wait(60)
             wait_for(lambda: revision(here, free) == head(later.history), "the other school is migrated")
             request.rollback()
             return None

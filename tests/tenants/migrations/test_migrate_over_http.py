@@ -178,7 +178,7 @@ def test_a_migration_that_only_adds_is_served_by_the_release_before_and_the_rele
     def work(number):
         if number < len(releases):
             return use(releases[number])
-        assert begun.wait(30)
+        assert begun.wait(60)
         try:
             return migrate(school, added)
         finally:

@@ -33,7 +33,7 @@ from school_service.features.people.roles.reads import permissions, permissions_
 from school_service.features.reach import scopes
 
 # Part of the statement batch that begins each request of a user: it reads who they are, and what they may do now, by a
-# function of the school's schema (migration t0020). Its parameters: the user, twice, the moment, whether relations are
+# function of the school's schema (migration t0022). Its parameters: the user, twice, the moment, whether relations are
 # read of a user whose permissions reach the whole school, too, and what must still stand of the token: its session, and
 # issuer and subject of a link.
 USER_STATE = """

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Select, delete, func, null, or_, select, update
+from sqlalchemy import Select, delete, func, literal, null, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.orm.attributes import set_committed_value
 
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.passwords import check_password, hash_new_password, hash_password, needs_rehash
@@ -29,7 +29,16 @@ from school_service.features.audit.service import (
     audit_refusal,
 )
 from school_service.features.people.access import require_to_change
-from school_service.features.people.models import CREATED, SCHOOL, Guardian, Invitation, Role, User, UserRole
+from school_service.features.people.models import (
+    CREATED,
+    SCHOOL,
+    Guardian,
+    Invitation,
+    Role,
+    User,
+    UserRole,
+    must_change_password,
+)
 from school_service.features.people.roles.administrators import require_administrator
 from school_service.features.people.roles.service import permissions_of_role, require_permissions
 from school_service.features.people.usernames import first_free, stem_of, username_key
@@ -146,9 +155,19 @@ def change_account(user: User, changes: Mapping[str, Any]) -> None:
         audit_change(ENTITY, user.id, old=old, new=new)
 
 
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """A user whose password was right, and whether it has to be changed; tokens are of the session number."""
+
+    id: UUID
+    username: str
+    session_number: int
+    must_change_password: bool
+
+
 def sign_in(
     *, username: str, password: str, throttle: LoginThrottle, username_hash: str, audited: bool = True
-) -> User:
+) -> SignedIn:
     """Find the user with this name, in whatever case, and this password.
 
     Does the same work whether or not there is such a user, and holds no connection meanwhile; both ways to be refused
@@ -161,25 +180,24 @@ def sign_in(
     # Where one has signed in is asked only where there were so many wrong passwords that it counts.
     is_capped = throttle.is_capped(account)
     since = now() - KNOWN_FOR if is_capped else None
-    found = fetch_row(_credentials(username, account, since)) or {}
-    user_id, stored = found.get("id"), found.get("password_hash")
+    found = fetch_row(_credentials(username, account, since)) or {"id": None, "password_hash": None}
+    user_id, stored = found["id"], found["password_hash"]
     if is_capped:
         throttle.check_known(account, found.get("addresses") or ())
     is_right, renewed = outside_transaction(partial(_check_and_renew, stored, password))
     # The hash was read in another transaction: the account may have been changed since.
-    unchanged = select(User).where(
-        User.id == user_id, User.password_hash == stored, User.deleted_at.is_(None)
-    )
-    user = db.session.scalars(unchanged).one_or_none() if is_right else None
-    if user is None:
+    unchanged = fetch_row(_unchanged(user_id, stored)) if is_right else None
+    if unchanged is None:
         audit_refusal(REFUSED_SIGN_IN, user_id, {"username_hash": username_hash})
         throttle.record_failure(account)
         raise WrongPassword(_WRONG_PASSWORD)
     throttle.record_success(account)
-    if user.session_number == CREATED:
-        _begin_sessions(user)
+    if unchanged["session_number"] == CREATED:
+        unchanged["session_number"] = _begin_sessions(user_id, stored)
     if renewed is not None:
-        _store_renewed(user, renewed)
+        # It replaces only the hash that it was checked against: the password may have been changed meanwhile.
+        execute(_store_renewed(user_id, stored, renewed))
+    user = SignedIn(**unchanged)
     if audited:
         audit_sign_in(user)
     return user
@@ -193,7 +211,15 @@ def _credentials(username: str, key: str, since: datetime | None = None) -> Quer
     return found.with_only_columns(User.id, User.password_hash, addresses.label("addresses"))
 
 
-def audit_sign_in(user: User, **by: Any) -> None:
+@read_model
+def _unchanged(user_id: UUID, password_hash: str) -> Query:
+    """Select what a sign-in needs of an account, unless it was deleted or has another password (hash) by now."""
+    return select(
+        User.id, User.username, User.session_number, must_change_password().label("must_change_password")
+    ).where(User.id == user_id, User.password_hash == password_hash, User.deleted_at.is_(None))
+
+
+def audit_sign_in(user: SignedIn | User, **by: Any) -> None:
     """Write to the audit log that a user has signed in; `by` a client, and which session that opened."""
     audit_change(SIGN_IN, user.id, new={"username": user.username, **by})
 
@@ -384,21 +410,25 @@ def _audited(user: User) -> dict[str, str]:
     return {name: getattr(user, name) for name in AUDITED}
 
 
-def _begin_sessions(user: User) -> None:
+def _begin_sessions(user_id: UUID, stored: str) -> int:
     """Make the account its user's at the first sign-in: the token that its creator was given ends.
 
-    Raises WrongPassword where the password that has just proved right was changed meanwhile.
+    Returns the session number. Raises WrongPassword where the password, which has just proved right, was changed
+    meanwhile.
     """
-    begun = db.session.execute(
-        update(User)
-        .where(User.id == user.id, User.password_hash == user.password_hash)
-        .values(session_number=func.greatest(User.session_number, CREATED + 1))
-        .returning(User.session_number)
-        .execution_options(synchronize_session=False)
-    ).scalar_one_or_none()
+    begun = execute(_count_first_sign_in(user_id, stored))
     if begun is None:
         raise WrongPassword(_WRONG_PASSWORD)
-    set_committed_value(user, "session_number", begun)
+    number: int = begun["session_number"]
+    return number
+
+
+@statement
+def _count_first_sign_in(user_id: UUID, password_hash: str) -> Any:
+    """Raise the session number of an account that has never been signed in to, if it has this password (hash)."""
+    counted = update(User).where(User.id == user_id, User.password_hash == password_hash)
+    raised = func.greatest(User.session_number, literal(CREATED + 1))
+    return counted.values(session_number=raised).returning(User.session_number)
 
 
 def _check_and_renew(stored: str | None, password: str) -> tuple[bool, str | None]:
@@ -408,13 +438,11 @@ def _check_and_renew(stored: str | None, password: str) -> tuple[bool, str | Non
     return True, hash_password(password) if stored is not None and needs_rehash(stored) else None
 
 
-def _store_renewed(user: User, renewed: str) -> None:
-    # It replaces only the hash that it was checked against: the password may have been changed meanwhile.
-    db.session.execute(
-        update(User)
-        .where(User.id == user.id, User.password_hash == user.password_hash)
-        .values(password_hash=renewed)
-    )
+@statement
+def _store_renewed(user_id: UUID, password_hash: str, renewed: str) -> Any:
+    """Replace the hash of a password by another one of the same password."""
+    replaced = update(User).where(User.id == user_id, User.password_hash == password_hash)
+    return replaced.values(password_hash=renewed)
 
 
 def _settable(user_id: UUID, principal: Principal) -> User:

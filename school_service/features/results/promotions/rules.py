@@ -19,6 +19,7 @@ from school_service.features.results.models import (
     PROMOTED_ON_TRIAL,
     REPEATED,
 )
+from tenants.wording import counted
 
 AVERAGE, SUBJECT, FAILED, TERMS, _ = REASONS = Enumeration(
     "PromotionReasonCode", "AVERAGE", "SUBJECT", "FAILED", "TERMS", NO_RESULT
@@ -112,10 +113,10 @@ def _reasons(rule: Rule, result: SessionResult) -> Sequence[Reason]:
         elif percent < rule.required_percent:
             found.append(_reason(SUBJECT, f"{name} is {percent}, below {_plain(rule.required_percent)}."))
     if rule.maximum_failed is not None and result.failed > rule.maximum_failed:
-        words = f"Failed {_counted(result.failed, 'subject')}, more than {rule.maximum_failed}."
+        words = f"Failed {counted(result.failed, 'subject')}, more than {rule.maximum_failed}."
         found.append(_reason(FAILED, words))
     if result.terms < rule.minimum_terms:
-        words = f"There are results of {_counted(result.terms, 'term')}, fewer than {rule.minimum_terms}."
+        words = f"There are results of {counted(result.terms, 'term')}, fewer than {rule.minimum_terms}."
         found.append(_reason(TERMS, words))
     return found
 
@@ -127,7 +128,3 @@ def _reason(code: str, message: str) -> Reason:
 def _plain(number: Decimal) -> str:
     """Write a number without zeros at its end."""
     return f"{number.normalize():f}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

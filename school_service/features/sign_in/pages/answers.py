@@ -29,6 +29,7 @@ from school_service.web.request_log import log_of_request
 from school_service.web.request_scope import app_state
 from tenants.exceptions import ClientUnknown, SchoolForbidden, SchoolSuspended, SchoolUpgrading
 from tenants.registry.sign_in import PeoplesClient, SchoolOfClient
+from tenants.wording import counted
 
 UNKNOWN_SCHOOLS = RateLimitItemPerMinute(60, namespace="unknown-school")
 """Of one address."""
@@ -160,7 +161,7 @@ def show_problem(error: Exception) -> Response:
 def in_seconds(seconds: int) -> str:
     """Write a time to wait: `1 second`, `3 minutes`."""
     unit, amount = ("second", seconds) if seconds <= 120 else ("minute", -(-seconds // 60))
-    return f"{amount} {unit}" if amount == 1 else f"{amount} {unit}s"
+    return counted(amount, unit)
 
 
 def too_many(error: TooManyAttempts, what: str) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
-
 from school_service.auth.login_throttle import LoginThrottle, WrongCodes
 from school_service.auth.signing_key import SigningKeys
-from school_service.core.database import db, request_context
+from school_service.core.database import request_context
 from school_service.features.invitations import taking
-from school_service.features.people.models import User, must_change_password
+from school_service.features.people.models import User
 from school_service.features.people.users import service as users
 from school_service.features.sign_in.pages.requests import AuthorizationRequest
 from school_service.features.sign_in.pages.steps import Step
@@ -34,8 +32,7 @@ def sign_in(
     user = users.sign_in(
         username=username, password=password, throttle=throttle, username_hash=username_hash, audited=False
     )
-    must_change = db.session.scalar(select(must_change_password()).where(User.id == user.id))
-    if must_change:
+    if user.must_change_password:
         users.audit_sign_in(user, client=client.id)
         return Step(user.id, request_context().school_id, user.session_number, client.id)
     return _open_session(user, client, asked, redirect_uri, user_agent)
@@ -81,7 +78,11 @@ def take_invitation(
 
 
 def _open_session(
-    user: User, client: PeoplesClient, asked: AuthorizationRequest, redirect_uri: str, user_agent: str
+    user: users.SignedIn | User,
+    client: PeoplesClient,
+    asked: AuthorizationRequest,
+    redirect_uri: str,
+    user_agent: str,
 ) -> str:
     return open_session(
         user,

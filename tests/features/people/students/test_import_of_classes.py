@@ -72,6 +72,16 @@ def test_a_class_that_is_not_there_is_told_with_those_that_are(api, cohort, make
     assert listed(api) == []
 
 
+def test_a_class_that_differs_from_another_in_case_alone_is_named_by_its_id(api, make, cohort):
+    other = make.batch({"id": cohort["second"]}, name="a")["id"]
+    names = ["JSS 2 a", other]
+    rows = [[*person, name] for person, name in zip(people(2), names, strict=True)]
+
+    assert row_errors(upload(api, workbook([CLASSES, *rows]))) == [(2, "class", "unknown")]
+    assert api.ok(upload(api, workbook([CLASSES, rows[1]])))["enrolled"] == 1
+    assert batches(api) == {rows[1][2]: other}
+
+
 def test_enrolling_needs_its_permission_too(make, cohort):
     content = workbook([CLASSES, [*people(1)[0], "JSS 2"]])
     without = workbook([CLASSES, [*people(1)[0], None]])

@@ -270,7 +270,7 @@ def test_libreoffice_prints_all_of_it(make_other, tmp_path, subjects, paper):
     pdf = printed_by_libreoffice(answer.data, tmp_path)
 
     def run(*command):
-        return subprocess.run([*command], check=True, capture_output=True, text=True, timeout=60).stdout
+        return subprocess.run([*command], check=True, capture_output=True, text=True, timeout=180).stdout
 
     about = run("pdfinfo", "-l", "9", pdf)
     assert re.findall(r"Page +\d+ size: +([\d.]+) x", about)[0].startswith("841" if paper == "A4" else "1190")

@@ -236,7 +236,7 @@ def post(service, api, path, body):
             headers={"Authorization": f"Bearer {api.token}", "X-SCHOOL-ID": str(api.school)},
             json=body,
             retries=False,
-            timeout=60,
+            timeout=180,
         ).data
     except urllib3.exceptions.HTTPError:
         return None

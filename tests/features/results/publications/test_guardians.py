@@ -111,6 +111,21 @@ def test_who_may_read_all_results_reads_as_staff(api, make, arms):
     assert teacher.get(f"/students/{child}/results?term=FIRST&live=true").status_code == 200
 
 
+def test_a_parent_with_other_permissions_for_the_whole_school_reads_as_a_guardian(api, make, arms):
+    arms.published()
+    child = arms.students[arms.first][0]
+    guardian, own = guardian_of(make, child)
+    user = api.ok(api.get(f"/guardians/{guardian['id']}"))["user"]
+    for held in api.ok(api.get(f"/users/{user}"))["roles"]:
+        api.ok(api.delete(f"/users/{user}/roles/{held['roleId']}"))
+    api.ok(api.put(f"/users/{user}/roles", {"role": make.role("read:classrooms")["id"]}))
+    own.ok(own.get("/classrooms"))
+
+    assert statuses(own, child) == [200] * len(PATHS)
+    api.ok(stop(api, child, guardian))
+    assert statuses(own, child) == [403] * len(PATHS)
+
+
 def test_a_parent_whose_permission_is_own_reads_as_a_guardian(api, make, arms):
     arms.published(arms.first)
     child, classmate = arms.students[arms.first]

@@ -429,23 +429,25 @@ def test_a_printer_that_hangs_ends_with_503_and_takes_no_connection_meanwhile(se
     make = Factory(ApiClient(app, Document(app), place.admin_token, place.id))
     arms = Arms(make, students=1, subjects=1)
     arms.published(arms.first)
-    begun = threading.Event()
+    begun, go = threading.Event(), threading.Event()
 
     class Hanging(Printers):
-        """Printers that tell when one has begun."""
+        """Printers that tell when one has begun, and hang from when they may."""
 
         def _run(self, task):
             begun.set()
+            assert go.wait(60)
             return super()._run(task)
 
     sleeping = (sys.executable, "-I", "-c", "import time; time.sleep(600)")
-    app.extensions["printers"] = Hanging(1, command=sleeping, timeout=1.5)
+    app.extensions["printers"] = Hanging(1, command=sleeping, timeout=0.2)
     with ThreadPoolExecutor(1) as threads:
         printed = threads.submit(lambda: card(make.api.using(), arms.students[arms.first][0]))
-        assert begun.wait(10)
+        assert begun.wait(60)
         # The pool has one connection.
         assert make.api.using().get("/classrooms").status_code == 200
         assert not printed.done()
+        go.set()
         refused = printed.result()
 
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "2")

@@ -92,6 +92,16 @@ def test_a_name_that_the_cohort_has_is_a_conflict(api, make):
     assert make.batch(other, name="B")["name"] == make.batch(cohort, name="B")["name"]
 
 
+def test_names_are_one_however_they_are_composed_and_two_where_case_or_a_space_within_differs(api, make):
+    cohort = make.cohort()
+    for name in ("Àṣà 1", "àṣà 1", "Àṣà  1"):
+        make.batch(cohort, name=name)
+
+    for name in (" Àṣà 1 ", "A\u0300s\u0323a\u0300 1"):
+        assert api.post(f"/cohorts/{cohort['id']}/batches", {"name": name}).status_code == 409
+    assert len(batches(api, cohort)) == 4
+
+
 @pytest.mark.parametrize(
     "body",
     [{}, {"name": None}, {"name": ""}, {"name": " "}, {"name": 1}, {"name": "x" * 121}, {"name": "\0"}, []],

@@ -186,6 +186,11 @@ def focused(browser):
     return browser.switch_to.active_element
 
 
+def await_focus(browser, name):
+    """Wait until a field has the focus, which it gets some time after the page is there."""
+    wait(browser, lambda _: focused(browser).get_attribute("name") == name)
+
+
 def type_on(browser, *keys):
     for key in keys:
         focused(browser).send_keys(key)
@@ -203,7 +208,7 @@ def test_without_scripts_and_by_keyboard_alone(browser, town):
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
         browser.get(f"{address}{asked}")
-        assert focused(browser).get_attribute("name") == "username"
+        await_focus(browser, "username")
         fits(browser)
         type_on(browser, person.username, Keys.TAB)
         type_on(browser, "wrong", Keys.TAB)
@@ -211,17 +216,18 @@ def test_without_scripts_and_by_keyboard_alone(browser, town):
         type_on(browser, Keys.ENTER)
         wait(browser, lambda _: "is wrong" in browser.find_element(By.ID, "told").text)
         fits(browser)
+        await_focus(browser, "username")
         assert focused(browser).get_attribute("value") == person.username
         type_on(browser, Keys.TAB)
         assert focused(browser).get_attribute("name") == "password"
         type_on(browser, PERSON_PASSWORD, Keys.ENTER)
         wait(browser, lambda _: browser.find_element(By.NAME, "new_password"))
-        assert focused(browser).get_attribute("name") == "new_password"
+        await_focus(browser, "new_password")
         type_on(browser, NEW, Keys.TAB)
         type_on(browser, "another", Keys.ENTER)
         wait(browser, lambda _: browser.find_element(By.ID, "new_password-error"))
         fits(browser)
-        assert focused(browser).get_attribute("name") == "new_password"
+        await_focus(browser, "new_password")
         type_on(browser, NEW, Keys.TAB)
         type_on(browser, NEW, Keys.ENTER)
         at(browser, f"{elsewhere}/?code=")
