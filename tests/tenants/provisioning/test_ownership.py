@@ -293,7 +293,7 @@ def test_status_counts_it(old):
 
     said = invoke(tenancy, "status")
     assert "2 schools" in said.output
-    assert "owner of the tables of 1 schools" in said.output
+    assert "owner of the tables of 1 school," in said.output
     listed = json.loads(invoke(tenancy, "status", "--json").output)
     assert sorted((school["state"], school["old_owner"]) for school in listed) == [
         ("behind", True),
