@@ -75,7 +75,7 @@ class RegistryConnections:
                     if left <= 0:
                         if self._answers != answers and ends < begun + PATIENCE:
                             # Others are answered: it is busy, and not silent.
-                            answers, ends = self._answers, min(ends + BRIEFLY, begun + PATIENCE)
+                            answers, ends = self._answers, min(time.monotonic() + BRIEFLY, begun + PATIENCE)
                             continue
                         if share and self._answers == answers:
                             self._fall_silent()

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -350,5 +350,9 @@ def working_directory():
         cwd = Path(made).resolve()
         cwd.chmod(0o755)
         yield cwd
-        for process in postgres_of(cwd / "school-data"):
-            process.kill()
+        left = postgres_of(cwd / "school-data")
+        for process in left:
+            # With its parent a process of PostgreSQL ends by itself.
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(left, DEADLINE)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from school_service.features.classes.enrollments import service as enrollments
+from tests.cli.program import wait_for
 from tests.features.results.metrics.sheets import Observed
+from tests.tenants.installations import execute
 from tests.threads import run_concurrently
 
 
@@ -342,6 +347,37 @@ def test_of_two_who_delete_it_at_once_one_does(committing, record):
 
     assert sorted(answers) == [200, 404, 404, 404]
     assert len(audited(api, record, made)) == 1
+
+
+WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+
+
+@pytest.mark.parametrize("with_tag", [False, True])
+def test_an_arm_into_which_somebody_is_being_enrolled_is_not_deleted(
+    committing, tenancy, monkeypatch, with_tag
+):
+    api = committing.api
+    student, cohort = committing.student(), committing.cohort()
+    arm = committing.batch(cohort)
+    path = f"/batches/{arm['id']}"
+    headers = {"If-Match": api.get(path).headers["ETag"]} if with_tag else {}
+    judge, judged, go_on = enrollments._active, Event(), Event()
+
+    def judge_slowly(*arguments):
+        judged.set()
+        assert go_on.wait(60)
+        return judge(*arguments)
+
+    monkeypatch.setattr(enrollments, "_active", judge_slowly)
+    with ThreadPoolExecutor(2) as threads:
+        enrolled = threads.submit(enrolling(cohort, student, arm["id"]), api.using())
+        assert judged.wait(60)
+        deleted = threads.submit(api.using().delete, path, headers=headers)
+        wait_for(lambda: deleted.done() or execute(tenancy.admin_url, WAITING), "the deletion that waits")
+        go_on.set()
+
+    assert (enrolled.result().status_code, deleted.result().status_code) == (200, 409)
+    assert api.ok(api.get(path))["id"] == arm["id"]
 
 
 @each_used

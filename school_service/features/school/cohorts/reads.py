@@ -50,6 +50,13 @@ def batch(batch_id: UUID, reach: Reach | None = None) -> Query:
     return batches.query(None, reach).where(Batch.id == batch_id)
 
 
+@read_model
+def lock_cohort_of(batch_id: UUID) -> Query:
+    """Lock the cohort of a batch FOR NO KEY UPDATE: nobody is enrolled there meanwhile."""
+    cohort_id = select(Batch.cohort_id).where(Batch.id == batch_id).scalar_subquery()
+    return select(Cohort.id).where(Cohort.id == cohort_id).with_for_update(key_share=True)
+
+
 def batches_of_cohort() -> Any:
     """A column of a query of Cohort: its batches as JSON, as text, by number."""
     batch = func.json_build_object(

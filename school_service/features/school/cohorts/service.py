@@ -106,7 +106,8 @@ def delete_batch(*, batch_id: UUID) -> UUID:
 
     Raises NotFound.
     """
-    found = BATCH_DELETION.lock(batch_id)
+    # Before the batch, as those who enroll do: they lock the cohort, and then look for the batch.
+    found = BATCH_DELETION.lock(batch_id, reads.lock_cohort_of(batch_id))
     if str(found.values["cohort"]) == str(batch_id):
         raise Conflict("The first batch of a cohort is deleted with the cohort alone.")
     audit_change(BATCH, batch_id, old=found.values)

@@ -112,7 +112,7 @@ class OneBatch(MethodView):
 
     @blp.requires(Permission.COHORTS_DELETE)
     @blp.returns_deleted()
-    @blp.if_match(reads.batch, service.BATCH_DELETION.row_lock)
+    @blp.if_match(reads.batch, reads.lock_cohort_of, service.BATCH_DELETION.row_lock)
     def delete(self, id: UUID) -> Any:
         """Delete an arm that no student ever was in; the first of a cohort is deleted with the cohort alone."""
         return service.delete_batch(batch_id=id)

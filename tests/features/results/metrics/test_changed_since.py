@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from io import BytesIO
 
 import pytest
@@ -33,9 +34,14 @@ class Watched(Observed):
         )
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Watched)
+
+
 @pytest.fixture
-def seen(make):
-    return Watched(make)
+def seen(rehearsed, made):
+    return deepcopy(made)
 
 
 def changed(answer):

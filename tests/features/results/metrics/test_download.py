@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -15,8 +16,7 @@ from tests.sheets.workbooks import saved
 NAMES = ("=1+1", "=cmd|' /C calc'!A0", "+2", "-3", "@SUM(A1)", "Ọlá\u0301délé", "\t=cmd", "1e5", "007")
 
 
-@pytest.fixture
-def seen(make):
+def three_seen(make):
     """Three students, of whom the first has two scores."""
     seen = Observed(make, 0)
     people = [("Ada", "Eze", "Q/1"), ("Bola", "Àdé", "Q/2"), ("Chi", "Eze", "Q/3")]
@@ -24,6 +24,16 @@ def seen(make):
     make.enrolled(seen.cohort, *made)
     counts(seen.send({"Q/1": {"handwriting": 5, "painting": 2}}))
     return seen
+
+
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(three_seen)
+
+
+@pytest.fixture
+def seen(rehearsed, made):
+    return deepcopy(made)
 
 
 def rows(sheet):
@@ -165,12 +175,12 @@ def test_a_trait_may_have_any_name(api, make, name):
     assert seen.scores() == {"A/1": {"painting": 3, name: 4}}
 
 
-def test_the_file_is_named_by_what_it_is_of(api, make):
-    cohort = make.cohort(make.classroom(name="JSS 1"), make.session(name="2044/2045"))
-    make.term({"id": cohort["session"]}, display_name="Ìdánwò")
+def test_the_file_is_named_by_what_it_is_of(other_api, make_other):
+    cohort = make_other.cohort(make_other.classroom(name="JSS 1"), make_other.session(name="2044/2045"))
+    make_other.term({"id": cohort["session"]}, display_name="Ìdánwò")
     query = {"batchId": cohort["id"], "term": "FIRST", "metric_type": AFFECTIVE}
 
-    answer = api.get("/metrics/download-sheet", query_string=query)
+    answer = other_api.get("/metrics/download-sheet", query_string=query)
 
     assert answer.headers["Content-Disposition"] == (
         'attachment; filename="JSS 1 A 2044-2045 Idanwo affective.xlsx"; '

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -29,9 +30,14 @@ from tests.threads import run_concurrently
 MOMENT = datetime(1900, 1, 20, 12)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Observed)
+
+
 @pytest.fixture
-def seen(make):
-    return Observed(make)
+def seen(rehearsed, made):
+    return deepcopy(made)
 
 
 NOT_THERE = ((5, "C/1"), (6, "B/1"), (7, "A/3"))
@@ -53,8 +59,8 @@ def test_a_downloaded_sheet_is_filled_in_and_sent_back(seen):
     assert seen.scores() == {"A/1": {"painting": 5, "flexibility": 1}, "A/3": {"painting": 3}}
 
 
-def test_the_other_type_goes_the_same_way(make):
-    seen = Observed(make, metric_type=AFFECTIVE)
+def test_the_other_type_goes_the_same_way(make_other):
+    seen = Observed(make_other, metric_type=AFFECTIVE)
     content = fill(seen.workbook(), {"A/1": {"relationship with others": 4}})
 
     assert counts(seen.upload(content)) == (3, 1, 0, 0, 2)
@@ -439,8 +445,8 @@ def test_a_file_over_the_limit_is_too_large(settings, committing):
 
 
 @pytest.mark.parametrize("size", [2, 300])
-def test_it_costs_a_fixed_number_of_statements(make, messages, size):
-    seen = Observed(make, size)
+def test_it_costs_a_fixed_number_of_statements(make_other, messages, size):
+    seen = Observed(make_other, size)
     numbers = list(seen.students)
     costs = []
     for chosen, score in ((numbers[: size // 2], 1), (numbers, 2), (numbers, 3), (numbers, 3)):

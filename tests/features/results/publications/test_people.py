@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from uuid import UUID, uuid4
 
 import pytest
@@ -17,9 +18,14 @@ from tests.features.results.report_cards.test_verification import HTML, code_of,
 from tests.features.results.submissions.classes import message
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(lambda make: Arms(make, 3))
+
+
 @pytest.fixture
-def arms(make):
-    return Arms(make, 3)
+def arms(rehearsed, made):
+    return deepcopy(made)
 
 
 @pytest.fixture

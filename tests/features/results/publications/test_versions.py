@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from io import BytesIO
 from uuid import UUID, uuid4
 
@@ -21,9 +22,14 @@ from tests.features.results.report_cards.test_verification import code_of, verif
 from tests.features.results.submissions.classes import message
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Arms)
+
+
 @pytest.fixture
-def arms(make):
-    return Arms(make)
+def arms(rehearsed, made):
+    return deepcopy(made)
 
 
 @pytest.fixture

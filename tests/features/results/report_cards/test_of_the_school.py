@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+from copy import deepcopy
 from datetime import datetime
 from io import BytesIO
 from unicodedata import normalize
@@ -42,9 +43,14 @@ class SingleArm(Arms):
         return self.students[self.first][0]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(SingleArm)
+
+
 @pytest.fixture
-def arm(rehearsed, make):
-    return SingleArm(make)
+def arm(rehearsed, made):
+    return deepcopy(made)
 
 
 def days(moment):

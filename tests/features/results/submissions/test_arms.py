@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from io import BytesIO
 from uuid import uuid4
 
@@ -62,9 +63,14 @@ class TwoArms(Arms):
         self.api.ok(self.api.patch("/result-settings", {"positions": positions}))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(TwoArms)
+
+
 @pytest.fixture
-def arms(make):
-    return TwoArms(make)
+def arms(rehearsed, made):
+    return deepcopy(made)
 
 
 def workbook_rows(answer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -23,9 +24,14 @@ def reasons(answer):
     return answer.get_json()["errors"]["json"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Class)
+
+
 @pytest.fixture
-def taught(make):
-    return Class(make)
+def taught(rehearsed, made):
+    return deepcopy(made)
 
 
 def path(taught):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from uuid import uuid4
 
 import pytest
@@ -32,9 +33,14 @@ class Cohort:
         ]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Cohort)
+
+
 @pytest.fixture
-def taught(make):
-    return Cohort(make)
+def taught(rehearsed, made):
+    return deepcopy(made)
 
 
 def places(answer, status=422):
