@@ -457,96 +457,6 @@ CREATE TABLE metric_scores (
 
 CREATE INDEX ix_metric_scores_definition_id ON metric_scores (definition_id);
 
-INSERT INTO counters (id, name, value)
-SELECT gen_random_uuid(), name, value
-FROM (VALUES
-    ('graduates', 0),
-    ('affective traits', 10),
-    ('psychomotor traits', 8)
-) AS defaults (name, value)
-WHERE EXISTS (SELECT FROM counters WHERE name = 'students');
-
-INSERT INTO departments (id, created_at, name)
-SELECT gen_random_uuid(), now(), name
-FROM (VALUES
-    ('Administration'),
-    ('Bursary'),
-    ('Commercial'),
-    ('Humanities'),
-    ('Languages'),
-    ('Library'),
-    ('Mathematics'),
-    ('Sciences'),
-    ('Vocational and Technical')
-) AS defaults (name)
-WHERE EXISTS (SELECT FROM counters WHERE name = 'students');
-
-INSERT INTO employee_categories (id, name)
-SELECT gen_random_uuid(), name
-FROM (VALUES
-    ('Contract'),
-    ('Non-teaching'),
-    ('Teaching')
-) AS defaults (name)
-WHERE EXISTS (SELECT FROM counters WHERE name = 'students');
-
-INSERT INTO positions (id, name)
-SELECT gen_random_uuid(), name
-FROM (VALUES
-    ('Principal'),
-    ('Vice Principal (Academic)'),
-    ('Vice Principal (Administration)'),
-    ('Head of Department'),
-    ('Teacher'),
-    ('Guidance Counsellor'),
-    ('Bursar'),
-    ('Registrar'),
-    ('Librarian'),
-    ('Laboratory Technician'),
-    ('School Nurse'),
-    ('Security Officer')
-) AS defaults (name)
-WHERE EXISTS (SELECT FROM counters WHERE name = 'students');
-
-INSERT INTO grade_configurations (id, lower_threshold, upper_threshold, letter_grade, remarks)
-SELECT gen_random_uuid(), lower_threshold, upper_threshold, letter_grade, remarks
-FROM (VALUES
-    (75, 100, 'A1', 'Excellent'),
-    (70, 74, 'B2', 'Very Good'),
-    (65, 69, 'B3', 'Good'),
-    (60, 64, 'C4', 'Credit'),
-    (55, 59, 'C5', 'Credit'),
-    (50, 54, 'C6', 'Credit'),
-    (45, 49, 'D7', 'Pass'),
-    (40, 44, 'E8', 'Pass'),
-    (0, 39, 'F9', 'Fail')
-) AS defaults (lower_threshold, upper_threshold, letter_grade, remarks)
-WHERE EXISTS (SELECT FROM counters WHERE name = 'students');
-
-INSERT INTO metric_definitions (id, metric_type, position, name)
-SELECT gen_random_uuid(), metric_type, position, name
-FROM (VALUES
-    ('AFFECTIVE', 1, 'punctuality'),
-    ('AFFECTIVE', 2, 'neatness'),
-    ('AFFECTIVE', 3, 'honesty'),
-    ('AFFECTIVE', 4, 'reliability'),
-    ('AFFECTIVE', 5, 'relationship with others'),
-    ('AFFECTIVE', 6, 'politeness'),
-    ('AFFECTIVE', 7, 'alertness'),
-    ('AFFECTIVE', 8, 'self control'),
-    ('AFFECTIVE', 9, 'attentiveness'),
-    ('AFFECTIVE', 10, 'perseverance'),
-    ('PSYCHOMOTOR', 1, 'handwriting'),
-    ('PSYCHOMOTOR', 2, 'games and sports'),
-    ('PSYCHOMOTOR', 3, 'drawing and arts'),
-    ('PSYCHOMOTOR', 4, 'painting'),
-    ('PSYCHOMOTOR', 5, 'construction'),
-    ('PSYCHOMOTOR', 6, 'musical skills'),
-    ('PSYCHOMOTOR', 7, 'flexibility'),
-    ('PSYCHOMOTOR', 8, 'handling tools')
-) AS defaults (metric_type, position, name)
-WHERE EXISTS (SELECT FROM counters WHERE name = 'students');
-
 ALTER TABLE users ADD COLUMN session_number INTEGER DEFAULT '1' NOT NULL;
 
 ALTER TABLE users ALTER COLUMN session_number DROP DEFAULT;
@@ -555,46 +465,15 @@ ALTER TABLE audit_entries ADD COLUMN address VARCHAR(64);
 
 ALTER TABLE audit_entries ALTER COLUMN entity_id DROP NOT NULL;
 
-INSERT INTO permissions (id, section, access)
-SELECT '96c90f76-d9f7-5996-ba0c-ab6de27d8e2c', 'audit', 'read'
-FROM counters WHERE name = 'students' AND NOT EXISTS (
-    SELECT FROM permissions WHERE section = 'audit' AND access = 'read'
-);
-
-INSERT INTO role_permissions (role_id, permission_id)
-SELECT roles.id, permissions.id FROM roles CROSS JOIN permissions
-WHERE roles.name = 'Administrator'
-    AND permissions.section = 'audit' AND permissions.access = 'read'
-    AND NOT EXISTS (
-        SELECT FROM role_permissions AS granted
-        WHERE granted.role_id = roles.id AND granted.permission_id = permissions.id
-    );
-
 CREATE TABLE school_settings (
     id UUID NOT NULL,
     must_change_password_since TIMESTAMP WITH TIME ZONE,
     CONSTRAINT pk_school_settings PRIMARY KEY (id)
 );
 
-INSERT INTO school_settings (id)
-SELECT gen_random_uuid()
-WHERE EXISTS (SELECT FROM counters WHERE name = 'students');
-
 ALTER TABLE users ADD COLUMN password_given_at TIMESTAMP WITH TIME ZONE;
 
 ALTER TABLE users ADD COLUMN username_key TEXT DEFAULT '' NOT NULL;
-
-UPDATE users SET username_key = keyed.key || CASE WHEN keyed.place = 1 THEN '' ELSE '#' || users.id END
-FROM (
-    SELECT id, key, row_number() OVER (PARTITION BY key ORDER BY created_at, id) AS place
-    FROM (
-        SELECT id, created_at, CASE WHEN length(folded) <= 240 THEN folded
-            ELSE left(folded, 176) || encode(sha256(convert_to(folded, 'UTF8')), 'hex') END AS key
-        FROM (SELECT id, created_at, normalize(replace(translate(normalize(username, NFKD), E'ABCDEFGHIJKLMNOPQRSTUVWXYZ\u00c6\u00d0\u00d8\u00de\u0110\u0126\u0141\u014a\u0152\u0166\u0181\u0182\u0184\u0186\u0187\u0189\u018a\u018b\u018e\u018f\u0190\u0191\u0193\u0194\u0196\u0197\u0198\u019c\u019d\u019f\u01a2\u01a4\u01a6\u01a7\u01a9\u01ac\u01ae\u01b1\u01b2\u01b3\u01b5\u01b7\u01b8\u01bc\u01e4\u01f6\u01f7\u021c\u0220\u0222\u0224\u0345\u0391\u0392\u0393\u0394\u0395\u0396\u0397\u0398\u0399\u039a\u039b\u039c\u039d\u039e\u039f\u03a0\u03a1\u03a3\u03a4\u03a5\u03a6\u03a7\u03a8\u03a9\u03c2\u03d8\u03da\u03dc\u03de\u03e0\u03e2\u03e4\u03e6\u03e8\u03ea\u03ec\u03ee\u0402\u0404\u0405\u0406\u0408\u0409\u040a\u040b\u040f\u0410\u0411\u0412\u0413\u0414\u0415\u0416\u0417\u0418\u041a\u041b\u041c\u041d\u041e\u041f\u0420\u0421\u0422\u0423\u0424\u0425\u0426\u0427\u0428\u0429\u042a\u042b\u042c\u042d\u042e\u042f\u0460\u0462\u0464\u0466\u0468\u046a\u046c\u046e\u0470\u0472\u0474\u0478\u047a\u047c\u047e\u0480\u048a\u048c\u048e\u0490\u0492\u0494\u0496\u0498\u049a\u049c\u049e\u04a0\u04a2\u04a4\u04a6\u04a8\u04aa\u04ac\u04ae\u04b0\u04b2\u04b4\u04b6\u04b8\u04ba\u04bc\u04be\u04c0\u04c3\u04c5\u04c7\u04c9\u04cb\u04cd\u04d4\u04d8\u04e0\u04e8\u0500\u0502\u0504\u0506\u0508\u050a\u050c\u050e\u0531\u0532\u0533\u0534\u0535\u0536\u0537\u0538\u0539\u053a\u053b\u053c\u053d\u053e\u053f\u0540\u0541\u0542\u0543\u0544\u0545\u0546\u0547\u0548\u0549\u054a\u054b\u054c\u054d\u054e\u054f\u0550\u0551\u0552\u0553\u0554\u0555\u0556\u10a0\u10a1\u10a2\u10a3\u10a4\u10a5\u10a6\u10a7\u10a8\u10a9\u10aa\u10ab\u10ac\u10ad\u10ae\u10af\u10b0\u10b1\u10b2\u10b3\u10b4\u10b5\u10b6\u10b7\u10b8\u10b9\u10ba\u10bb\u10bc\u10bd\u10be\u10bf\u10c0\u10c1\u10c2\u10c3\u10c4\u10c5\u2132\u2183\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u3164\ufeff\uffa0\u180b\u180c\u180d\u180e\u180f\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\u2065\u2066\u2067\u2068\u2069\u206a\u206b\u206c\u206d\u206e\u206f\ufe00\ufe01\ufe02\ufe03\ufe04\ufe05\ufe06\ufe07\ufe08\ufe09\ufe0a\ufe0b\ufe0c\ufe0d\ufe0e\ufe0f',
-E'abcdefghijklmnopqrstuvwxyz\u00e6\u00f0\u00f8\u00fe\u0111\u0127\u0142\u014b\u0153\u0167\u0253\u0183\u0185\u0254\u0188\u0256\u0257\u018c\u01dd\u0259\u025b\u0192\u0260\u0263\u0269\u0268\u0199\u026f\u0272\u0275\u01a3\u01a5\u0280\u01a8\u0283\u01ad\u0288\u028a\u028b\u01b4\u01b6\u0292\u01b9\u01bd\u01e5\u0195\u01bf\u021d\u019e\u0223\u0225\u03b9\u03b1\u03b2\u03b3\u03b4\u03b5\u03b6\u03b7\u03b8\u03b9\u03ba\u03bb\u03bc\u03bd\u03be\u03bf\u03c0\u03c1\u03c3\u03c4\u03c5\u03c6\u03c7\u03c8\u03c9\u03c3\u03d9\u03db\u03dd\u03df\u03e1\u03e3\u03e5\u03e7\u03e9\u03eb\u03ed\u03ef\u0452\u0454\u0455\u0456\u0458\u0459\u045a\u045b\u045f\u0430\u0431\u0432\u0433\u0434\u0435\u0436\u0437\u0438\u043a\u043b\u043c\u043d\u043e\u043f\u0440\u0441\u0442\u0443\u0444\u0445\u0446\u0447\u0448\u0449\u044a\u044b\u044c\u044d\u044e\u044f\u0461\u0463\u0465\u0467\u0469\u046b\u046d\u046f\u0471\u0473\u0475\u0479\u047b\u047d\u047f\u0481\u048b\u048d\u048f\u0491\u0493\u0495\u0497\u0499\u049b\u049d\u049f\u04a1\u04a3\u04a5\u04a7\u04a9\u04ab\u04ad\u04af\u04b1\u04b3\u04b5\u04b7\u04b9\u04bb\u04bd\u04bf\u04cf\u04c4\u04c6\u04c8\u04ca\u04cc\u04ce\u04d5\u04d9\u04e1\u04e9\u0501\u0503\u0505\u0507\u0509\u050b\u050d\u050f\u0561\u0562\u0563\u0564\u0565\u0566\u0567\u0568\u0569\u056a\u056b\u056c\u056d\u056e\u056f\u0570\u0571\u0572\u0573\u0574\u0575\u0576\u0577\u0578\u0579\u057a\u057b\u057c\u057d\u057e\u057f\u0580\u0581\u0582\u0583\u0584\u0585\u0586\u2d00\u2d01\u2d02\u2d03\u2d04\u2d05\u2d06\u2d07\u2d08\u2d09\u2d0a\u2d0b\u2d0c\u2d0d\u2d0e\u2d0f\u2d10\u2d11\u2d12\u2d13\u2d14\u2d15\u2d16\u2d17\u2d18\u2d19\u2d1a\u2d1b\u2d1c\u2d1d\u2d1e\u2d1f\u2d20\u2d21\u2d22\u2d23\u2d24\u2d25\u214e\u2184'), E'\u00df', 'ss'), NFKC) AS folded FROM users) AS named
-    ) AS bounded
-) AS keyed
-WHERE keyed.id = users.id;
 
 ALTER TABLE users ALTER COLUMN username_key DROP DEFAULT;
 
@@ -984,16 +863,6 @@ ALTER TABLE report_cards ADD COLUMN in_force BOOLEAN DEFAULT false NOT NULL;
 
 ALTER TABLE report_cards ADD COLUMN class_figures_changed BOOLEAN DEFAULT false NOT NULL;
 
-UPDATE report_cards SET term_id = publications.term_id,
-    in_force = publications.state IN ('PUBLISHED', 'REOPENED') AND NOT EXISTS (
-        SELECT 1 FROM report_cards AS other
-        JOIN publications AS later ON later.id = other.publication_id
-        WHERE other.student_id = report_cards.student_id AND later.term_id = publications.term_id
-        AND later.state IN ('PUBLISHED', 'REOPENED')
-        AND (later.published_at > publications.published_at
-            OR later.published_at = publications.published_at AND later.id < publications.id))
-FROM publications WHERE publications.id = report_cards.publication_id;
-
 ALTER TABLE report_cards ALTER COLUMN term_id SET NOT NULL;
 
 ALTER TABLE report_cards ALTER COLUMN in_force DROP DEFAULT;
@@ -1025,20 +894,6 @@ ALTER TABLE submissions ADD COLUMN batch_id UUID;
 ALTER TABLE assessments ADD COLUMN submitted_batches UUID[] DEFAULT '{}' NOT NULL;
 
 ALTER TABLE submissions DROP CONSTRAINT uq_submissions_cohort_subject_id_term_id;
-
-UPDATE submissions SET batch_id = cohort_id;
-
-INSERT INTO submissions
-    (id, cohort_subject_id, batch_id, cohort_id, session_id, term_id, submitted_at, submitted_by, submitted_by_name)
-SELECT CAST(md5(CAST(submissions.id AS text) || CAST(batches.id AS text)) AS uuid), submissions.cohort_subject_id,
-    batches.id, submissions.cohort_id, submissions.session_id, submissions.term_id, submissions.submitted_at,
-    submissions.submitted_by, submissions.submitted_by_name
-FROM submissions JOIN batches ON batches.cohort_id = submissions.cohort_id
-WHERE batches.id <> submissions.batch_id;
-
-UPDATE assessments SET submitted_batches = ARRAY(
-    SELECT batches.id FROM batches WHERE batches.cohort_id = assessments.cohort_id ORDER BY batches.id)
-WHERE submission_id IS NOT NULL;
 
 ALTER TABLE submissions ALTER COLUMN batch_id SET NOT NULL;
 
@@ -1178,153 +1033,6 @@ BEGIN
 END
 $$;
 
-UPDATE assessments SET name = CASE WHEN length(normalize(name, NFC)) <= 120 THEN normalize(name, NFC) ELSE name END, abbreviation = CASE WHEN length(normalize(abbreviation, NFC)) <= 120 THEN normalize(abbreviation, NFC) ELSE abbreviation END
-WHERE name <> normalize(name, NFC) OR abbreviation <> normalize(abbreviation, NFC);
-
-UPDATE bank_accounts SET bank_name = CASE WHEN length(normalize(bank_name, NFC)) <= 120 THEN normalize(bank_name, NFC) ELSE bank_name END, account_name = CASE WHEN length(normalize(account_name, NFC)) <= 120 THEN normalize(account_name, NFC) ELSE account_name END, account_number = CASE WHEN length(normalize(account_number, NFC)) <= 120 THEN normalize(account_number, NFC) ELSE account_number END, bank_sort_code = CASE WHEN length(normalize(bank_sort_code, NFC)) <= 120 THEN normalize(bank_sort_code, NFC) ELSE bank_sort_code END, account_type = CASE WHEN length(normalize(account_type, NFC)) <= 120 THEN normalize(account_type, NFC) ELSE account_type END, employee_no = CASE WHEN length(normalize(employee_no, NFC)) <= 120 THEN normalize(employee_no, NFC) ELSE employee_no END
-WHERE bank_name <> normalize(bank_name, NFC) OR account_name <> normalize(account_name, NFC) OR account_number <> normalize(account_number, NFC) OR bank_sort_code <> normalize(bank_sort_code, NFC) OR account_type <> normalize(account_type, NFC) OR employee_no <> normalize(employee_no, NFC);
-
-UPDATE classrooms SET level = CASE WHEN length(normalize(level, NFC)) <= 120 THEN normalize(level, NFC) ELSE level END
-WHERE level <> normalize(level, NFC);
-
-UPDATE contacts SET phone_number = CASE WHEN length(normalize(phone_number, NFC)) <= 120 THEN normalize(phone_number, NFC) ELSE phone_number END
-WHERE phone_number <> normalize(phone_number, NFC);
-
-UPDATE employees SET middle_name = CASE WHEN length(normalize(middle_name, NFC)) <= 120 THEN normalize(middle_name, NFC) ELSE middle_name END, title = CASE WHEN length(normalize(title, NFC)) <= 120 THEN normalize(title, NFC) ELSE title END, marital_status = CASE WHEN length(normalize(marital_status, NFC)) <= 120 THEN normalize(marital_status, NFC) ELSE marital_status END, blood_group = CASE WHEN length(normalize(blood_group, NFC)) <= 120 THEN normalize(blood_group, NFC) ELSE blood_group END, religion = CASE WHEN length(normalize(religion, NFC)) <= 120 THEN normalize(religion, NFC) ELSE religion END, status = CASE WHEN length(normalize(status, NFC)) <= 120 THEN normalize(status, NFC) ELSE status END
-WHERE middle_name <> normalize(middle_name, NFC) OR title <> normalize(title, NFC) OR marital_status <> normalize(marital_status, NFC) OR blood_group <> normalize(blood_group, NFC) OR religion <> normalize(religion, NFC) OR status <> normalize(status, NFC);
-
-UPDATE grade_configurations SET letter_grade = CASE WHEN length(normalize(letter_grade, NFC)) <= 120 THEN normalize(letter_grade, NFC) ELSE letter_grade END
-WHERE letter_grade <> normalize(letter_grade, NFC);
-
-UPDATE graduates SET graduation_class = CASE WHEN length(normalize(graduation_class, NFC)) <= 120 THEN normalize(graduation_class, NFC) ELSE graduation_class END
-WHERE graduation_class <> normalize(graduation_class, NFC);
-
-UPDATE letterheads SET name = CASE WHEN length(normalize(name, NFC)) <= 120 THEN normalize(name, NFC) ELSE name END, phone_number = CASE WHEN length(normalize(phone_number, NFC)) <= 120 THEN normalize(phone_number, NFC) ELSE phone_number END, motto = CASE WHEN length(normalize(motto, NFC)) <= 120 THEN normalize(motto, NFC) ELSE motto END, principal_name = CASE WHEN length(normalize(principal_name, NFC)) <= 120 THEN normalize(principal_name, NFC) ELSE principal_name END, principal_title = CASE WHEN length(normalize(principal_title, NFC)) <= 120 THEN normalize(principal_title, NFC) ELSE principal_title END
-WHERE name <> normalize(name, NFC) OR phone_number <> normalize(phone_number, NFC) OR motto <> normalize(motto, NFC) OR principal_name <> normalize(principal_name, NFC) OR principal_title <> normalize(principal_title, NFC);
-
-UPDATE next_of_kin SET full_name = CASE WHEN length(normalize(full_name, NFC)) <= 120 THEN normalize(full_name, NFC) ELSE full_name END, relationship = CASE WHEN length(normalize(relationship, NFC)) <= 120 THEN normalize(relationship, NFC) ELSE relationship END, phone_number = CASE WHEN length(normalize(phone_number, NFC)) <= 120 THEN normalize(phone_number, NFC) ELSE phone_number END
-WHERE full_name <> normalize(full_name, NFC) OR relationship <> normalize(relationship, NFC) OR phone_number <> normalize(phone_number, NFC);
-
-UPDATE students SET middle_name = CASE WHEN length(normalize(middle_name, NFC)) <= 120 THEN normalize(middle_name, NFC) ELSE middle_name END, guardian_full_name = CASE WHEN length(normalize(guardian_full_name, NFC)) <= 120 THEN normalize(guardian_full_name, NFC) ELSE guardian_full_name END, guardian_relationship = CASE WHEN length(normalize(guardian_relationship, NFC)) <= 120 THEN normalize(guardian_relationship, NFC) ELSE guardian_relationship END, guardian_phone_number = CASE WHEN length(normalize(guardian_phone_number, NFC)) <= 120 THEN normalize(guardian_phone_number, NFC) ELSE guardian_phone_number END
-WHERE middle_name <> normalize(middle_name, NFC) OR guardian_full_name <> normalize(guardian_full_name, NFC) OR guardian_relationship <> normalize(guardian_relationship, NFC) OR guardian_phone_number <> normalize(guardian_phone_number, NFC);
-
-UPDATE subjects SET name = CASE WHEN length(normalize(name, NFC)) <= 120 THEN normalize(name, NFC) ELSE name END
-WHERE name <> normalize(name, NFC);
-
-UPDATE terms SET display_name = CASE WHEN length(normalize(display_name, NFC)) <= 120 THEN normalize(display_name, NFC) ELSE display_name END
-WHERE display_name <> normalize(display_name, NFC);
-
-UPDATE users SET first_name = CASE WHEN length(normalize(first_name, NFC)) <= 120 THEN normalize(first_name, NFC) ELSE first_name END, last_name = CASE WHEN length(normalize(last_name, NFC)) <= 120 THEN normalize(last_name, NFC) ELSE last_name END, gender = CASE WHEN length(normalize(gender, NFC)) <= 120 THEN normalize(gender, NFC) ELSE gender END
-WHERE first_name <> normalize(first_name, NFC) OR last_name <> normalize(last_name, NFC) OR gender <> normalize(gender, NFC);
-
-UPDATE batches SET name = normalize(name, NFC)
-WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
-    SELECT id FROM (
-        SELECT id, row_number() OVER (
-            PARTITION BY cohort_id, normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
-        ) AS place FROM batches
-    ) AS named WHERE place = 1
-);
-
-UPDATE classrooms SET name = normalize(name, NFC)
-WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
-    SELECT id FROM (
-        SELECT id, row_number() OVER (
-            PARTITION BY normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
-        ) AS place FROM classrooms
-    ) AS named WHERE place = 1
-);
-
-UPDATE departments SET name = normalize(name, NFC)
-WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
-    SELECT id FROM (
-        SELECT id, row_number() OVER (
-            PARTITION BY normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
-        ) AS place FROM departments
-    ) AS named WHERE place = 1
-);
-
-UPDATE employee_categories SET name = normalize(name, NFC)
-WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
-    SELECT id FROM (
-        SELECT id, row_number() OVER (
-            PARTITION BY normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
-        ) AS place FROM employee_categories
-    ) AS named WHERE place = 1
-);
-
-UPDATE metric_definitions SET name = normalize(name, NFC)
-WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
-    SELECT id FROM (
-        SELECT id, row_number() OVER (
-            PARTITION BY metric_type, normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
-        ) AS place FROM metric_definitions
-    ) AS named WHERE place = 1
-);
-
-UPDATE positions SET name = normalize(name, NFC)
-WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
-    SELECT id FROM (
-        SELECT id, row_number() OVER (
-            PARTITION BY normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
-        ) AS place FROM positions
-    ) AS named WHERE place = 1
-);
-
-UPDATE promotion_rules SET level = normalize(level, NFC)
-WHERE level <> normalize(level, NFC) AND length(normalize(level, NFC)) <= 120 AND id IN (
-    SELECT id FROM (
-        SELECT id, row_number() OVER (
-            PARTITION BY normalize(level, NFC) ORDER BY level <> normalize(level, NFC), id
-        ) AS place FROM promotion_rules
-    ) AS named WHERE place = 1
-);
-
-UPDATE roles SET name = normalize(name, NFC)
-WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
-    SELECT id FROM (
-        SELECT id, row_number() OVER (
-            PARTITION BY normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
-        ) AS place FROM roles
-    ) AS named WHERE place = 1
-);
-
-UPDATE sessions SET name = normalize(name, NFC)
-WHERE name <> normalize(name, NFC) AND length(normalize(name, NFC)) <= 120 AND id IN (
-    SELECT id FROM (
-        SELECT id, row_number() OVER (
-            PARTITION BY normalize(name, NFC) ORDER BY name <> normalize(name, NFC), id
-        ) AS place FROM sessions
-    ) AS named WHERE place = 1
-);
-
-UPDATE students SET admission_number = normalize(admission_number, NFC)
-WHERE admission_number <> normalize(admission_number, NFC) AND length(normalize(admission_number, NFC)) <= 120 AND id IN (
-    SELECT id FROM (
-        SELECT id, row_number() OVER (
-            PARTITION BY normalize(admission_number, NFC) ORDER BY admission_number <> normalize(admission_number, NFC), id
-        ) AS place FROM students
-    ) AS named WHERE place = 1
-);
-
-UPDATE subjects SET code = normalize(code, NFC)
-WHERE code <> normalize(code, NFC) AND length(normalize(code, NFC)) <= 120 AND id IN (
-    SELECT id FROM (
-        SELECT id, row_number() OVER (
-            PARTITION BY normalize(code, NFC) ORDER BY code <> normalize(code, NFC), id
-        ) AS place FROM subjects
-    ) AS named WHERE place = 1
-);
-
-UPDATE users SET username = normalize(username, NFC)
-WHERE username <> normalize(username, NFC) AND length(normalize(username, NFC)) <= 120 AND id IN (
-    SELECT id FROM (
-        SELECT id, row_number() OVER (
-            PARTITION BY normalize(username, NFC) ORDER BY username <> normalize(username, NFC), id
-        ) AS place FROM users
-    ) AS named WHERE place = 1
-) AND username_key NOT LIKE '%#' || users.id;
-
 ALTER TABLE users ADD COLUMN name_sort_key TEXT COLLATE "C" GENERATED ALWAYS AS (left(CASE WHEN octet_length(last_name || chr(1) || first_name) = length(last_name || chr(1) || first_name) THEN lower((last_name || chr(1) || first_name) COLLATE "C")
 WHEN octet_length(regexp_replace(normalize(last_name || chr(1) || first_name, NFKD), '[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U0001e944-\U0001e94a]', '', 'g')) = length(regexp_replace(normalize(last_name || chr(1) || first_name, NFKD), '[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U0001e944-\U0001e94a]', '', 'g')) THEN lower(regexp_replace(normalize(last_name || chr(1) || first_name, NFKD), '[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U0001e944-\U0001e94a]', '', 'g') COLLATE "C")
 ELSE replace(replace(replace(replace(translate(lower(regexp_replace(normalize(last_name || chr(1) || first_name, NFKD), '[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u200c\u200d\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f\U0001e944-\U0001e94a]', '', 'g') COLLATE "C"), 'ɓƀɗɖđðəǝɛƒɠɣǥħɨɩıƙłɲŋøɔɵɍŧƭʉʊʋƴƶ‘’ʼÆÐØÞĐĦŁŊŒŦƁƂƄƆƇƉƊƋƎƏƐƑƓƔƖƗƘƜƝƟƢƤƦƧƩƬƮƱƲƳƵƷƸƼǤǶǷȜȠȢȤȺȻȽȾɁɃɄɅɆɈɊɌɎͰͲͶͿΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩςϏϘϚϜϞϠϢϤϦϨϪϬϮϷϺϽϾϿЂЄЅІЈЉЊЋЏАБВГДЕЖЗИКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯѠѢѤѦѨѪѬѮѰѲѴѸѺѼѾҀҊҌҎҐҒҔҖҘҚҜҞҠҢҤҦҨҪҬҮҰҲҴҶҸҺҼҾӀӃӅӇӉӋӍӔӘӠӨӶӺӼӾԀԂԄԆԈԊԌԎԐԒԔԖԘԚԜԞԠԢԤԦԨԪԬԮԱԲԳԴԵԶԷԸԹԺԻԼԽԾԿՀՁՂՃՄՅՆՇՈՉՊՋՌՍՎՏՐՑՒՓՔՕՖ𞤀𞤁𞤂𞤃𞤄𞤅𞤆𞤇𞤈𞤉𞤊𞤋𞤌𞤍𞤎𞤏𞤐𞤑𞤒𞤓𞤔𞤕𞤖𞤗𞤘𞤙𞤚𞤛𞤜𞤝𞤞𞤟𞤠𞤡ẞ', 'bbddddeeefggghiiiklnnooorttuuvyz''''''ædoþdhlnœtbƃƅoƈddƌeeefggiikɯnoƣƥʀƨʃtʈuvyzʒƹƽgƕƿȝƞȣȥⱥȼƚⱦɂbuʌɇɉɋrɏͱͳͷϳαβγδεζηθικλμνξοπρστυφχψωσϗϙϛϝϟϡϣϥϧϩϫϭϯϸϻͻͼͽђєѕіјљњћџабвгдежзиклмнопрстуфхцчшщъыьэюяѡѣѥѧѩѫѭѯѱѳѵѹѻѽѿҁҋҍҏґғҕҗҙқҝҟҡңҥҧҩҫҭүұҳҵҷҹһҽҿӏӄӆӈӊӌӎӕәӡөӷӻӽӿԁԃԅԇԉԋԍԏԑԓԕԗԙԛԝԟԡԣԥԧԩԫԭԯաբգդեզէըթժիլխծկհձղճմյնշոչպջռսվտրցւփքօֆ𞤢𞤣𞤤𞤥𞤦𞤧𞤨𞤩𞤪𞤫𞤬𞤭𞤮𞤯𞤰𞤱𞤲𞤳𞤴𞤵𞤶𞤷𞤸𞤹𞤺𞤻𞤼𞤽𞤾𞤿𞥀𞥁𞥂𞥃ß'), 'ß', 'ss'), 'æ', 'ae'), 'œ', 'oe'), 'þ', 'th') END, 400)) STORED NOT NULL;
@@ -1407,22 +1115,6 @@ CREATE TABLE student_guardians (
 CREATE INDEX ix_student_guardians_guardian_id ON student_guardians (guardian_id);
 
 CREATE UNIQUE INDEX uq_student_guardians_student_id ON student_guardians (student_id) WHERE is_primary;
-
-INSERT INTO guardians (id, full_name, phone_number, email_address, created_at)
-SELECT CAST(md5(CASE WHEN guardian_phone_number IS NULL AND guardian_email_address IS NULL THEN CAST(students.id AS text)
-    ELSE guardian_full_name || coalesce(chr(1) || guardian_phone_number, '')
-        || coalesce(chr(2) || guardian_email_address, '') END) AS uuid), min(guardian_full_name), min(guardian_phone_number), min(guardian_email_address), min(students.created_at)
-FROM students WHERE guardian_full_name IS NOT NULL GROUP BY 1;
-
-INSERT INTO student_guardians (student_id, guardian_id, relationship, is_primary, receives_reports, created_at)
-SELECT students.id, CAST(md5(CASE WHEN guardian_phone_number IS NULL AND guardian_email_address IS NULL THEN CAST(students.id AS text)
-    ELSE guardian_full_name || coalesce(chr(1) || guardian_phone_number, '')
-        || coalesce(chr(2) || guardian_email_address, '') END) AS uuid), guardian_relationship, true, true, students.created_at
-FROM students WHERE guardian_full_name IS NOT NULL;
-
-UPDATE students SET guardian_full_name = NULL, guardian_relationship = NULL, guardian_phone_number = NULL,
-    guardian_email_address = NULL
-WHERE guardian_full_name IS NOT NULL;
 
 CREATE OR REPLACE FUNCTION caller_state(
     caller uuid, at timestamptz, relations boolean, session uuid, issuer text, subject text,
@@ -1652,66 +1344,6 @@ BEGIN
 END
 $$;
 
-INSERT INTO permissions (id, section, access)
-SELECT '510d9b37-820f-5186-8f91-87f59930e4cd', 'attendance', 'delete'
-FROM counters WHERE name = 'students' AND NOT EXISTS (
-    SELECT FROM permissions WHERE section = 'attendance' AND access = 'delete'
-);
-
-INSERT INTO role_permissions (role_id, permission_id)
-SELECT roles.id, permissions.id FROM roles CROSS JOIN permissions
-WHERE roles.name = 'Administrator'
-    AND permissions.section = 'attendance' AND permissions.access = 'delete'
-    AND NOT EXISTS (
-        SELECT FROM role_permissions AS granted
-        WHERE granted.role_id = roles.id AND granted.permission_id = permissions.id
-    );
-
-INSERT INTO permissions (id, section, access)
-SELECT 'a0e29c79-42e2-5d84-8ec4-a2df90f42bee', 'attendance', 'read'
-FROM counters WHERE name = 'students' AND NOT EXISTS (
-    SELECT FROM permissions WHERE section = 'attendance' AND access = 'read'
-);
-
-INSERT INTO role_permissions (role_id, permission_id)
-SELECT roles.id, permissions.id FROM roles CROSS JOIN permissions
-WHERE roles.name = 'Administrator'
-    AND permissions.section = 'attendance' AND permissions.access = 'read'
-    AND NOT EXISTS (
-        SELECT FROM role_permissions AS granted
-        WHERE granted.role_id = roles.id AND granted.permission_id = permissions.id
-    );
-
-INSERT INTO permissions (id, section, access)
-SELECT '68103363-a0ab-551a-8746-2a62f98a6eae', 'attendance', 'write'
-FROM counters WHERE name = 'students' AND NOT EXISTS (
-    SELECT FROM permissions WHERE section = 'attendance' AND access = 'write'
-);
-
-INSERT INTO role_permissions (role_id, permission_id)
-SELECT roles.id, permissions.id FROM roles CROSS JOIN permissions
-WHERE roles.name = 'Administrator'
-    AND permissions.section = 'attendance' AND permissions.access = 'write'
-    AND NOT EXISTS (
-        SELECT FROM role_permissions AS granted
-        WHERE granted.role_id = roles.id AND granted.permission_id = permissions.id
-    );
-
-INSERT INTO permissions (id, section, access)
-SELECT '42efd585-1054-5185-b3de-df72619c01ad', 'attendance-corrections', 'write'
-FROM counters WHERE name = 'students' AND NOT EXISTS (
-    SELECT FROM permissions WHERE section = 'attendance-corrections' AND access = 'write'
-);
-
-INSERT INTO role_permissions (role_id, permission_id)
-SELECT roles.id, permissions.id FROM roles CROSS JOIN permissions
-WHERE roles.name = 'Administrator'
-    AND permissions.section = 'attendance-corrections' AND permissions.access = 'write'
-    AND NOT EXISTS (
-        SELECT FROM role_permissions AS granted
-        WHERE granted.role_id = roles.id AND granted.permission_id = permissions.id
-    );
-
 CREATE TABLE attendance_codes (
     id UUID NOT NULL,
     position SMALLINT NOT NULL,
@@ -1835,19 +1467,25 @@ DECLARE
     given_at timestamptz;
     school_roles uuid[];
     own_roles uuid[];
+    more_is_asked boolean;
 BEGIN
     SELECT
         u.first_name || ' ' || u.last_name,
         u.session_number,
+        false,
+        '{}',
         u.password_given_at,
         held.school,
         held.own,
+        caller_state.session IS NOT NULL OR caller_state.subject IS NOT NULL OR relations OR held.own IS NOT NULL,
         ARRAY(
             SELECT p.access || ':' || p.section
             FROM permissions p
             WHERE p.id IN (SELECT rp.permission_id FROM role_permissions rp WHERE rp.role_id = ANY (held.school))
         )
-    INTO name, session_number, given_at, school_roles, own_roles, permissions
+    INTO
+        name, session_number, must_change_password, own_permissions, given_at, school_roles, own_roles, more_is_asked,
+        permissions
     FROM users u
     CROSS JOIN LATERAL (
         SELECT
@@ -1858,82 +1496,79 @@ BEGIN
         WHERE ur.user_id = u.id
     ) AS held
     WHERE u.id = caller AND u.deleted_at IS NULL;
-    IF NOT FOUND THEN
-        RETURN;
-    END IF;
-    IF session IS NOT NULL THEN
-        PERFORM FROM user_sessions us
-        WHERE us.id = caller_state.session AND us.user_id = caller AND us.idle_until > at;
-        IF NOT FOUND THEN
-            session_number := -1;
-        END IF;
-    END IF;
-    IF subject IS NOT NULL THEN
-        PERFORM FROM user_identities ui
-        WHERE ui.issuer = caller_state.issuer AND ui.subject = caller_state.subject AND ui.user_id = caller;
-        IF NOT FOUND THEN
-            session_number := -1;
-        END IF;
-    END IF;
-    must_change_password := false;
     IF given_at IS NOT NULL THEN
         SELECT COALESCE(given_at >= s.must_change_password_since, false)
         INTO must_change_password
         FROM school_settings s;
     END IF;
-    own_permissions := '{}';
-    IF own_roles IS NOT NULL THEN
-        own_permissions := ARRAY(
-            SELECT p.access || ':' || p.section
-            FROM permissions p
-            WHERE p.id IN (SELECT rp.permission_id FROM role_permissions rp WHERE rp.role_id = ANY (own_roles))
-                AND p.id NOT IN (
-                    SELECT rp.permission_id FROM role_permissions rp WHERE rp.role_id = ANY (school_roles)
-                )
-        );
-    END IF;
-    IF relations OR own_permissions <> '{}' THEN
-        SELECT
-            (SELECT st.id FROM students st WHERE st.user_id = caller),
-            ARRAY(
-                SELECT sg.student_id
-                FROM guardians g
-                JOIN student_guardians sg ON sg.guardian_id = g.id AND sg.stopped_at IS NULL
-                WHERE g.user_id = caller
-            ),
-            (SELECT em.id FROM employees em WHERE em.user_id = caller AND em.deleted_at IS NULL)
-        INTO student, children, employee;
-        form_batches := '{}';
-        taught_subjects := '{}';
-        taught_arms := '{}';
-        IF employee IS NOT NULL THEN
-            DECLARE
-                today date := (at AT TIME ZONE (SELECT s.time_zone FROM school_settings s))::date;
-            BEGIN
-                form_batches := ARRAY(
-                    SELECT ft.batch_id
-                    FROM form_teachers ft
-                    JOIN batches b ON b.id = ft.batch_id
-                    JOIN cohorts c ON c.id = b.cohort_id
-                    JOIN sessions se ON se.id = c.session_id
-                    WHERE ft.employee_id = employee AND (se.current OR se.end_date >= today - 60)
-                    ORDER BY ft.batch_id
-                );
-                SELECT COALESCE(array_agg(taught.subject), '{}'), COALESCE(array_agg(taught.arm), '{}')
-                INTO taught_subjects, taught_arms
-                FROM (
-                    SELECT DISTINCT st.cohort_subject_id AS subject, b.id AS arm
-                    FROM subject_teachers st
-                    JOIN cohorts c ON c.id = st.cohort_id
-                    JOIN sessions se ON se.id = c.session_id
-                    JOIN batches b ON b.cohort_id = st.cohort_id AND (st.batch_id IS NULL OR b.id = st.batch_id)
-                    WHERE st.employee_id = employee
-                        AND (st.starts_on IS NULL OR st.starts_on <= today)
-                        AND (st.ends_on IS NULL OR st.ends_on >= today)
-                        AND (se.current OR se.end_date >= today - 60)
-                    ORDER BY 1, 2
-                ) AS taught;
-            END;
+    IF more_is_asked THEN
+        IF session IS NOT NULL THEN
+            PERFORM FROM user_sessions us
+            WHERE us.id = caller_state.session AND us.user_id = caller AND us.idle_until > at;
+            IF NOT FOUND THEN
+                session_number := -1;
+            END IF;
+        END IF;
+        IF subject IS NOT NULL THEN
+            PERFORM FROM user_identities ui
+            WHERE ui.issuer = caller_state.issuer AND ui.subject = caller_state.subject AND ui.user_id = caller;
+            IF NOT FOUND THEN
+                session_number := -1;
+            END IF;
+        END IF;
+        IF own_roles IS NOT NULL THEN
+            own_permissions := ARRAY(
+                SELECT p.access || ':' || p.section
+                FROM permissions p
+                WHERE p.id IN (SELECT rp.permission_id FROM role_permissions rp WHERE rp.role_id = ANY (own_roles))
+                    AND p.id NOT IN (
+                        SELECT rp.permission_id FROM role_permissions rp WHERE rp.role_id = ANY (school_roles)
+                    )
+            );
+        END IF;
+        IF relations OR own_permissions <> '{}' THEN
+            SELECT
+                (SELECT st.id FROM students st WHERE st.user_id = caller),
+                ARRAY(
+                    SELECT sg.student_id
+                    FROM guardians g
+                    JOIN student_guardians sg ON sg.guardian_id = g.id AND sg.stopped_at IS NULL
+                    WHERE g.user_id = caller
+                ),
+                (SELECT em.id FROM employees em WHERE em.user_id = caller AND em.deleted_at IS NULL),
+                '{}',
+                '{}',
+                '{}'
+            INTO student, children, employee, form_batches, taught_subjects, taught_arms;
+            IF employee IS NOT NULL THEN
+                DECLARE
+                    today date := (at AT TIME ZONE (SELECT s.time_zone FROM school_settings s))::date;
+                BEGIN
+                    form_batches := ARRAY(
+                        SELECT ft.batch_id
+                        FROM form_teachers ft
+                        JOIN batches b ON b.id = ft.batch_id
+                        JOIN cohorts c ON c.id = b.cohort_id
+                        JOIN sessions se ON se.id = c.session_id
+                        WHERE ft.employee_id = employee AND (se.current OR se.end_date >= today - 60)
+                        ORDER BY ft.batch_id
+                    );
+                    SELECT COALESCE(array_agg(taught.subject), '{}'), COALESCE(array_agg(taught.arm), '{}')
+                    INTO taught_subjects, taught_arms
+                    FROM (
+                        SELECT DISTINCT st.cohort_subject_id AS subject, b.id AS arm
+                        FROM subject_teachers st
+                        JOIN cohorts c ON c.id = st.cohort_id
+                        JOIN sessions se ON se.id = c.session_id
+                        JOIN batches b ON b.cohort_id = st.cohort_id AND (st.batch_id IS NULL OR b.id = st.batch_id)
+                        WHERE st.employee_id = employee
+                            AND (st.starts_on IS NULL OR st.starts_on <= today)
+                            AND (st.ends_on IS NULL OR st.ends_on >= today)
+                            AND (se.current OR se.end_date >= today - 60)
+                        ORDER BY 1, 2
+                    ) AS taught;
+                END;
+            END IF;
         END IF;
     END IF;
 END

@@ -47,6 +47,7 @@ from school_service.web.rendering import (
 from school_service.web.request_scope import (
     Access,
     AfterTransaction,
+    Scope,
     app_state,
     current_user_id,
     run_in_request_scope,
@@ -123,13 +124,21 @@ class Blueprint(flask_smorest.Blueprint):
         if not own.refused:
             SERVES_OWN.update(map(str, needed))
         access_to_mine = access._replace(mine=True)
+        scope = Scope(
+            school_required=header_required,
+            audited=audited,
+            answers_token=answers_token,
+            snapshot=snapshot,
+            unlinked=unlinked,
+            reads=reads,
+        )
 
         def decorate(view: View) -> View:
             known = frozenset(notes(view).get("query", ()))
 
             @wraps(view)
             def scoped(*arguments: Any, **parameters: Any) -> Any:
-                context_globals().arguments = dict(parameters)
+                context_globals().__dict__["arguments"] = dict(parameters)
                 asked = "mine" in known and request.args.get("mine") in QueryBoolean.truthy_texts
 
                 def worked() -> Any:
@@ -141,15 +150,10 @@ class Blueprint(flask_smorest.Blueprint):
 
                 return run_in_request_scope(
                     worked,
-                    school_required=header_required,
-                    access=access_to_mine if asked else access,
+                    scope,
+                    access_to_mine if asked else access,
                     own_user=parameters[own_user] if own_user else None,
                     own_student=parameters[own_student] if own_student else None,
-                    audited=audited,
-                    answers_token=answers_token,
-                    snapshot=snapshot,
-                    unlinked=unlinked,
-                    reads=reads,
                 )
 
             noted = {

@@ -21,7 +21,7 @@ from school_service.web.client_address import client_address
 from school_service.web.current import current_request
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_CODE = re.compile(r"(?:(?<=/verify/)|(?<=/invitation/)).+", re.IGNORECASE | re.DOTALL)
+_BEFORE_CODE = re.compile(r"/(?:verify|invitation)/(?=.)", re.IGNORECASE | re.DOTALL)
 _OF_ONE_REQUEST = (
     "request_id",
     "principal",
@@ -106,7 +106,8 @@ def _new_id() -> str:
 
 def logged_path(path: str) -> str:
     """Give a path as it is logged: without the code of a report card or an invitation, which the paper alone has."""
-    return _CODE.sub("…", path)
+    found = _BEFORE_CODE.search(path)
+    return path if found is None else f"{path[: found.end()]}…"
 
 
 # Of an answered request: its route, status, the seconds that it took and those that it had waited before, its

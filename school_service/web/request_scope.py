@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -247,6 +247,23 @@ class Access(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """How a view runs in the scope of its requests.
+
+    `school_required`: X-SCHOOL-ID is. `audited`: a GET that writes to the audit log; all others run read-only, and so
+    does a POST that `reads`. A POST that has an Idempotency-Key is done once, unless it `answers_token`. `snapshot`:
+    all its statements see one moment of the database. `unlinked`: it is for a token whose identity is linked to nobody.
+    """
+
+    school_required: bool
+    audited: bool
+    answers_token: bool
+    snapshot: bool
+    unlinked: bool
+    reads: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AfterTransaction:
     """An answer of a view that takes long to make: it is made when the transaction has ended.
 
@@ -258,51 +275,34 @@ class AfterTransaction:
 
 def run_in_request_scope(
     view: Callable[[], Any],
-    *,
-    school_required: bool,
+    scope: Scope,
     access: Access,
+    *,
     own_user: UUID | None = None,
     own_student: UUID | None = None,
-    audited: bool = False,
-    answers_token: bool = False,
-    snapshot: bool = False,
-    unlinked: bool = False,
-    reads: bool = False,
 ) -> Any:
     """Run a view in its request's school: one transaction, committed once, after the answer is rendered.
 
     The user of an outside token may be known by a link alone, which is looked up, and once more where it proves to be
-    gone; `unlinked`: the view is for a token whose identity is linked to nobody. Raises NotLinked.
-    The principal is judged by `access` before the view's work; `own_user` is the id in the path of the user who is let
-    in by it, `own_student` that of the student whose user is. Any error rolls back. A POST that has an Idempotency-Key
-    is done once, unless it `answers_token`. GET runs read-only, and in one round trip where the view returns a read
-    model; unless it is `audited`: then it writes to the audit log. A POST that `reads` runs so, too. With `snapshot`
-    all its statements see one moment of the database. Raises Busy where the school has its share of requests.
+    gone. Raises NotLinked. The principal is judged by `access` before the view's work; `own_user` is the id in the path
+    of the user who is let in by it, `own_student` that of the student whose user is. Any error rolls back. What runs
+    read-only is one round trip where the view returns a read model. Raises Busy where the school has its share of
+    requests.
     """
     state, environ, known = app_state(), current_request().environ, context_globals().__dict__
     known["token"] = token = authenticate(state, environ)
-    school_id = token.choose_school(environ.get("HTTP_X_SCHOOL_ID"), required=school_required)
-    run = partial(
-        _run_as,
-        view,
-        school_id=school_id,
-        access=access,
-        own_user=own_user,
-        own_student=own_student,
-        audited=audited,
-        answers_token=answers_token,
-        snapshot=snapshot,
-        reads=reads,
-    )
-    if token.identity is None or unlinked:
-        return run(token)
+    school_id = token.choose_school(environ.get("HTTP_X_SCHOOL_ID"), required=scope.school_required)
+    if token.identity is None or scope.unlinked:
+        return _run_as(token, school_id, view, scope, access, own_user, own_student)
     try:
-        return run(_linked(token, school_id, anew=False))
+        linked = _linked(token, school_id, anew=False)
+        return _run_as(linked, school_id, view, scope, access, own_user, own_student)
     except LinkGone:
         if "principal" in known:
             # It was there when the request began, and what that has done can't be done again.
             raise
-        return run(_linked(token, school_id, anew=True))
+        linked = _linked(token, school_id, anew=True)
+        return _run_as(linked, school_id, view, scope, access, own_user, own_student)
 
 
 def _linked(token: VerifiedToken, school_id: UUID, *, anew: bool) -> VerifiedToken:
@@ -347,27 +347,23 @@ def _read_text(binding: SchoolBinding, text: Text) -> Texts:
 
 
 def _run_as(
-    view: Callable[[], Any],
     token: VerifiedToken,
-    *,
     school_id: UUID,
+    view: Callable[[], Any],
+    scope: Scope,
     access: Access,
     own_user: UUID | None,
     own_student: UUID | None,
-    audited: bool,
-    answers_token: bool,
-    snapshot: bool,
-    reads: bool,
 ) -> Any:
-    """Run a view for the bearer of a token; the arguments are those of `run_in_request_scope`."""
+    """Run a view for the bearer of a token in a school; the other arguments are those of `run_in_request_scope`."""
     state, environ, known = app_state(), current_request().environ, context_globals().__dict__
-    read_only = (environ["REQUEST_METHOD"] in {"GET", "HEAD"} or reads) and not audited
+    read_only = (environ["REQUEST_METHOD"] in {"GET", "HEAD"} or scope.reads) and not scope.audited
     if access.mine and token.user_id is None:
         access = access._replace(mine=False)
     relations = access.mine or access.for_every_user or own_student is not None
     binding = token.bind_to(school_id, state.user_state, read_only=read_only, relations=relations)
-    if snapshot:
-        binding = replace(binding, snapshot=True)
+    if scope.snapshot:
+        binding = binding._replace(snapshot=True)
     if own_user is not None and own_user == token.user_id:
         access = Access((), access.with_given_password, for_signing_in=access.for_signing_in)
     elif own_user is not None and access.with_given_password:
@@ -386,7 +382,7 @@ def _run_as(
                     if (
                         idempotency.ENVIRON in environ
                         and environ["REQUEST_METHOD"] == "POST"
-                        and not answers_token
+                        and not scope.answers_token
                     ):
                         actor, keys = current_principal().actor, state.verifier.keys
                         answer = idempotency.answered_once(view, actor=actor, keys=keys)
@@ -710,6 +706,11 @@ def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterat
             raise
 
 
+def _load_school() -> School:
+    """The public details of the school of the transaction under way."""
+    return app_state().school(current_school_id())
+
+
 def _service_address() -> str:
     """The address of the service in links: where people find it, else that of the request; empty outside of one."""
     public_url = app_state().settings.public_url
@@ -728,9 +729,8 @@ class _in_context:  # noqa: N801 - reads as a function; a generator would cost e
         known = context_globals().__dict__
         if known.get("request_context") is not None:
             raise SchoolChosen("A transaction is under way: its school can't be changed.")
-        load_school = partial(app_state().school, self._binding.school_id)
         context = RequestContext(
-            self._binding, load_school, admit=self._admit, read=self._read, service_address=_service_address
+            self._binding, _load_school, admit=self._admit, read=self._read, service_address=_service_address
         )
         self._known, known["request_context"] = known, context
         return context

@@ -51,7 +51,7 @@ def refuse_unknown(revision: str, history: Path) -> None:
 
 
 def table_statements(revision: str, history: Path) -> list[str]:
-    """Write the statements that make a school's tables at a revision, the rows that migrations insert among them."""
+    """Write the statements that make a school's tables at a revision; migrations may insert rows among them."""
     at_head = revision == head(history)
     return baseline_statements(history) if at_head else upgrade_statements(None, revision, history)
 

@@ -94,8 +94,7 @@ SELECT body, empty FROM ({query}) AS answer WHERE (SELECT {condition} FROM calle
 """
 
 
-@dataclass(frozen=True, slots=True)
-class SchoolBinding:
+class SchoolBinding(NamedTuple):
     """What a transaction is bound to: a school, read-only or not, and which state of the principal to read with it.
 
     `client` names a client that must not be revoked and, where `granted`, whose grant must cover the school; with

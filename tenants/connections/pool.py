@@ -1,7 +1,7 @@
 """The connections to a server, and the schools that each of them has served.
 
 A backend of PostgreSQL caches the catalogue rows of every table it ever touched. That makes the second request of a
-school on a connection faster than the first, and it fills memory: with all kinds of requests some 1.25 MB for each
+school on a connection faster than the first, and it fills memory: with all kinds of requests some 1.8 MB for each
 school. So a request is given an idle connection that has served its school, where there is one. Where all of those
 work for other schools just now, and the idle ones have served a part of the schools that they may, it waits a little,
 as long as a few others take: else every connection would serve every school, and be replaced over and over. Behind a
@@ -23,7 +23,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from tenants.connections.deadline import NoAnswer
 
-SCHOOLS_PER_CONNECTION = 200  # 250 MB at most for a backend
+SCHOOLS_PER_CONNECTION = 200  # 360 MB at most for a backend
 
 POOL_TIMEOUT = 5  # seconds that a request waits for a connection, where all are taken
 # A request waits for a connection that has served its school for as long as so many transactions take, and at least and
@@ -321,6 +321,8 @@ class SchoolPool:
 
     def _hand_over(self, connection: PooledConnection) -> bool:
         """Hand a connection over to a waiter: to one whose school it has served, else to the first whom any will do."""
+        if not self._waiters:
+            return False
         waiter = next(
             (one for one in self._waiters if one.school_id in connection.schools),
             next((one for one in self._waiters if one.any_will_do), None),

@@ -226,7 +226,7 @@ class NowAndThenWrong(SchoolDialect):
         before, self.before = self.before or binding, binding
         alike = all((a is None) == (b is None) for a, b in zip(kind(before), kind(binding), strict=True))
         if next(self.bindings) % 10 == 0 and alike:
-            binding = replace(before, reading=binding.reading)
+            binding = before._replace(reading=binding.reading)
         return super().binding_batch(binding, options)
 
 

@@ -217,11 +217,16 @@ class Computed:
 
 
 def compute(
-    scope: Query, *, cohort_subject_id: Any = None, roster: Callable[[Any, Any], FromClause] = members
+    scope: Query,
+    *,
+    cohort_subject_id: Any = None,
+    roster: Callable[[Any, Any], FromClause] = members,
+    one_batch: bool = False,
 ) -> Computed:
     """Compute the results of a scope; of one cohort subject alone where that is given, without terms and sessions.
 
-    `roster` tells who belongs to the batches of a cohort in a term, as `roster.members` does.
+    `roster` tells who belongs to the batches of a cohort in a term, as `roster.members` does. With `one_batch` they all
+    belong to the same: the figures of the cohort are those of the batch, and computed once.
     """
     of = scope.cte("scope")
     rules = _rules(of)
@@ -229,8 +234,8 @@ def compute(
     whose = roster(cohort_id, term_id).select().cte("roster")
     taking = _taking(of, whose)
     counting = _counting(of, rules, cohort_subject_id)
-    subjects = _subjects(whose, _sums(counting, taking, rules), rules)
-    terms = _terms(whose, subjects, rules)
+    subjects = _subjects(whose, _sums(counting, taking, rules), rules, one_batch=one_batch)
+    terms = _terms(whose, subjects, rules, one_batch=one_batch)
     session_subjects = _session_subjects(of, whose, taking, subjects, rules)
     return Computed(
         of,
@@ -241,7 +246,7 @@ def compute(
         subjects,
         terms,
         session_subjects,
-        _sessions(terms, session_subjects, rules),
+        _sessions(terms, session_subjects, rules, one_batch=one_batch),
     )
 
 
@@ -469,7 +474,7 @@ def _sums(counting: CTE, taking: CTE, rules: CTE) -> FromClause:
     )
 
 
-def _subjects(roster: CTE, sums: FromClause, rules: CTE) -> CTE:
+def _subjects(roster: CTE, sums: FromClause, rules: CTE, *, one_batch: bool) -> CTE:
     """Subject results, without what is NOT_GRADED; `percent` is null where one is INCOMPLETE."""
     percent = case(
         (sums.c.blanks > 0, None),
@@ -488,14 +493,14 @@ def _subjects(roster: CTE, sums: FromClause, rules: CTE) -> CTE:
         .offset(OPTIMIZATION_FENCE)
         .subquery("graded")
     )
+    of_cohort = (graded.c.cohort_subject_id,)
+    of_batch = (*of_cohort, graded.c.batch_id)
     return (
         select(
             *graded.c,
             *_grade(graded.c.percent, rules),
-            *_ranks(
-                "batch", graded.c.percent, graded.c.percent, graded.c.cohort_subject_id, graded.c.batch_id
-            ),
-            *_ranks("cohort", graded.c.percent, graded.c.percent, graded.c.cohort_subject_id),
+            *_ranks("batch", graded.c.percent, graded.c.percent, *of_batch),
+            *_ranks("cohort", graded.c.percent, graded.c.percent, *(of_batch if one_batch else of_cohort)),
         )
         .select_from(graded)
         .join(rules, literal(True))
@@ -520,7 +525,7 @@ def _weighed_percent(sums: FromClause, rules: CTE) -> Column:
     return func.round(percent, rules.c.percent_places, type_=Numeric())
 
 
-def _terms(roster: CTE, subjects: CTE, rules: CTE) -> CTE:
+def _terms(roster: CTE, subjects: CTE, rules: CTE, *, one_batch: bool) -> CTE:
     """Term results of everyone on the roster; `average` is null without a GRADED subject."""
     whose = (roster.c.student_id, roster.c.batch_id)
     percent = subjects.c.percent
@@ -565,7 +570,7 @@ def _terms(roster: CTE, subjects: CTE, rules: CTE) -> CTE:
             *averaged.c,
             *_grade(average, rules),
             *_ranks("batch", key, shown, averaged.c.batch_id),
-            *_ranks("cohort", key, shown),
+            *_ranks("cohort", key, shown, *([averaged.c.batch_id] if one_batch else [])),
         )
         .select_from(averaged)
         .join(rules, literal(True))
@@ -707,7 +712,7 @@ def _brought_in(scope: CTE, taking: CTE, rules: CTE) -> Query:
     )
 
 
-def _sessions(terms: CTE, session_subjects: CTE, rules: CTE) -> CTE:
+def _sessions(terms: CTE, session_subjects: CTE, rules: CTE, *, one_batch: bool) -> CTE:
     """Session results of everyone on the roster: over the subjects of this term."""
     percent = case((session_subjects.c.latest, session_subjects.c.percent))
     whose = (terms.c.student_id, terms.c.batch_id, terms.c.status)
@@ -741,7 +746,7 @@ def _sessions(terms: CTE, session_subjects: CTE, rules: CTE) -> CTE:
             *averaged.c,
             *_grade(averaged.c.average, rules),
             *_ranks("batch", key, key, averaged.c.batch_id),
-            *_ranks("cohort", key, key),
+            *_ranks("cohort", key, key, *([averaged.c.batch_id] if one_batch else [])),
         )
         .select_from(averaged)
         .join(rules, literal(True))

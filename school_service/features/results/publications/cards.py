@@ -102,13 +102,15 @@ def cards(batch_id: Any, term: Any) -> Query:
     return _cards(computed, draft, published_at=null())
 
 
-def new_cards(batch_ids: Any, versions: Any, term_id: Any, published_at: Any, roster: FromClause) -> Query:
+def new_cards(
+    batch_ids: Any, versions: Any, term_id: Any, published_at: Any, roster: FromClause, *, one_batch: bool
+) -> Query:
     """Select the cards of the next versions of batches of one cohort, each with its batch and what changed.
 
     `versions` are the numbers of the versions, None where each is its batch's first. `roster` is who belongs to the
-    cohort's batches in the term, as `figures.roster.members`. `changed` tells whether
-    a card says something else of its student than the one of the version before, or there was none;
-    `class_figures_changed` whether it differs in the figures of the class alone. In the first version neither has.
+    cohort's batches in the term, as `figures.roster.members`; `one_batch` says that it is the same of all of them.
+    `changed` tells whether a card says something else of its student than the one of the version before, or there was
+    none; `class_figures_changed` whether it differs in the figures of the class alone: neither in the first version.
     """
     given = (
         unnest_rows("given", batch_id=(Uuid, batch_ids))
@@ -117,7 +119,7 @@ def new_cards(batch_ids: Any, versions: Any, term_id: Any, published_at: Any, ro
     )
     version: Any = literal_column("1", Integer()).label("version") if versions is None else given.c.version
     first = select(given.c.batch_id).limit(1).scalar_subquery()
-    computed = compute(scope_of_batch(first, term_id), roster=lambda *_: roster)
+    computed = compute(scope_of_batch(first, term_id), roster=lambda *_: roster, one_batch=one_batch)
     batches = (
         select(Batch.id.label("batch_id"), Batch.name.label("batch_name"), version)
         .join(given, given.c.batch_id == Batch.id)

@@ -119,7 +119,8 @@ class Judged:
             "term_id": str(self.found["term_id"]),
             "moment": moment,
             "members": array_text(students),
-            "batches_of_members": array_text(batches),
+            # Where it is the same of all, PostgreSQL is spared to compute the figures of the cohort besides.
+            "batches_of_members": None if len(set(batches)) == 1 else array_text(batches),
             "enrolled_in": array_text("NULL" if one is None else one for one in enrolled_in),
         }
 
@@ -582,7 +583,7 @@ def _freeze(
     term_id: str,
     moment: datetime,
     members: str,
-    batches_of_members: str,
+    batches_of_members: str | None,
     enrolled_in: str,
     publication_ids: list[UUID],
     student_ids: str,
@@ -591,8 +592,9 @@ def _freeze(
 ) -> Any:
     """Freeze the cards of batches, each in its publication: an id and a code are given for each of the students.
 
-    Of the cohort there are its `members`. These, and what is given for each student, are texts of arrays
-    (`array_text`), which PostgreSQL reads faster than as many expressions as they have elements.
+    Of the cohort there are its `members`; their batches are None where they all are in the one batch. These, and what
+    is given for each student, are texts of arrays (`array_text`), which PostgreSQL reads faster than as many
+    expressions as they have elements.
     """
     rows = unnest_rows("made", student_id=(Uuid, student_ids), id=(Uuid, ids), code=(Uuid, codes))
     publications = unnest_rows("publications", batch_id=(Uuid, batch_ids), id=(Uuid, publication_ids))
@@ -627,7 +629,7 @@ def _counted(
     term_id: str,
     moment: datetime,
     members: str,
-    batches_of_members: str,
+    batches_of_members: str | None,
     enrolled_in: str,
 ) -> Query:
     """Count the cards of versions to be, and those that differ from the versions before: JSON, by the batch's id.
@@ -686,13 +688,21 @@ def _new_cards(
     batches_of_members: Any,
     enrolled_in: Any,
 ) -> Any:
-    roster = unnest_rows(
+    of_one = batches_of_members is None
+    roster: Any = unnest_rows(
         "members",
         student_id=(Uuid, members),
-        batch_id=(Uuid, batches_of_members),
+        **({} if of_one else {"batch_id": (Uuid, batches_of_members)}),
         enrolled_in=(Uuid, enrolled_in),
     )
-    return new_cards(batch_ids, versions, term_id, moment, roster).subquery("found")
+    if of_one:
+        batch = unnest_rows("batch", batch_id=(Uuid, batch_ids))
+        roster = (
+            select(roster.c.student_id, batch.c.batch_id, roster.c.enrolled_in)
+            .select_from(roster.join(batch, literal(True)))
+            .subquery("of_batch")
+        )
+    return new_cards(batch_ids, versions, term_id, moment, roster, one_batch=of_one).subquery("found")
 
 
 @statement

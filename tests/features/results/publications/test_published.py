@@ -71,6 +71,25 @@ def test_what_is_published_is_what_was_live_with_its_state(api, arms):
     assert api.ok(of_student(api, other))["state"] == "PROVISIONAL"
 
 
+def test_of_a_class_of_one_arm_it_is_what_was_live_too(api, make, rehearsed):
+    cohort = make.cohort()
+    students = make.enrolled(cohort, *(make.student() for _ in range(3)), batch=cohort["id"])
+    subject = make.cohort_subject(cohort)
+    term = make.term({"id": cohort["session"]}, term="FIRST")
+    paper = make.assessment(subject, term, category="EXAM", total_points=100, publish_scores=True)
+    for student, score in zip(students, (70, 90, 70), strict=True):
+        make.entry(paper, student, cohort["id"], score)
+    api.ok(api.post(f"/cohort-subjects/{subject['id']}/submission", {"term": term["id"]}))
+    live = [api.ok(of_student(api, student)) for student in students]
+
+    (published,) = api.ok(api.post("/publications", {"term": term["id"], "batches": [cohort["id"]]}))
+
+    said = {"state": "PUBLISHED", "version": 1, "published_at": published["published_at"]}
+    assert [api.ok(of_student(api, student)) for student in students] == [{**one, **said} for one in live]
+    assert live[0]["cohort_figures"] == live[0]["batch_figures"]
+    assert live[0]["batch_figures"] | {"position": 2, "tied": True, "of": 3} == live[0]["batch_figures"]
+
+
 def test_while_it_is_under_review_the_last_version_is_shown_and_marked(api, arms):
     (first,) = arms.published(arms.first)
     student = arms.students[arms.first][1]
