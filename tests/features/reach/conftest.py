@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from flask import Flask
 
 from school_service.core.permissions import Permission
 from tenants.clock import now
@@ -46,8 +49,8 @@ def this_session(make: Factory, **fields: Any) -> dict[str, Any]:
     return make.session(**{**body, **fields})
 
 
-@pytest.fixture
-def arms(make: Factory) -> Arms:
+def make_arms(make: Factory) -> Arms:
+    """Make the arms."""
     session = this_session(make)
     cohort = make.cohort(session=session)
     batch = make.batch(cohort, name="B")
@@ -55,6 +58,16 @@ def arms(make: Factory) -> Arms:
     in_a = make.enrolled(cohort, make.student(last_name="Abara"), make.student(last_name="Adeyemi"))
     in_b = make.enrolled(cohort, make.student(last_name="Bassey"), batch=batch["id"])
     return Arms(session, make.term(session), cohort, cohort["id"], batch["id"], subject, other, in_a, in_b)
+
+
+@pytest.fixture(scope="module")
+def made_arms(prepared: Callable[..., Arms]) -> Arms:
+    return prepared(make_arms)
+
+
+@pytest.fixture
+def arms(rehearsed: Flask, made_arms: Arms) -> Arms:
+    return deepcopy(made_arms)
 
 
 @dataclass

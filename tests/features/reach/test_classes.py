@@ -9,6 +9,9 @@ from tests.auth.conftest import grant
 from tests.factories import UNKNOWN_ID
 from tests.features.reach.conftest import ids, said
 
+# Every test of the module has the same begin, whichever ran before.
+pytestmark = pytest.mark.usefixtures("made_arms")
+
 __all__ = ["grant"]
 
 

@@ -6,6 +6,9 @@ import pytest
 
 from tests.features.reach.conftest import ids, said
 
+# Every test of the module has the same begin, whichever ran before.
+pytestmark = pytest.mark.usefixtures("made_arms")
+
 
 @pytest.fixture
 def family(make, arms):

@@ -7,6 +7,9 @@ import pytest
 from school_service.auth.tokens import issue_client_token
 from tests.auth.conftest import grant
 
+# Every test of the module has the same begin, whichever ran before.
+pytestmark = pytest.mark.usefixtures("made_arms")
+
 __all__ = ["grant"]
 
 NOTHING = {

@@ -13,6 +13,9 @@ from school_service.features.people.models import Role, Student
 from school_service.features.people.students import reads
 from tests.features.reach.conftest import ids
 
+# Every test of the module has the same begin, whichever ran before.
+pytestmark = pytest.mark.usefixtures("made_arms")
+
 
 @pytest.fixture
 def counted(messages):

@@ -7,6 +7,9 @@ import pytest
 from tests.factories import UNKNOWN_ID, Factory
 from tests.features.reach.conftest import Arms, Own, ids, said
 
+# Every test of the module has the same begin, whichever ran before.
+pytestmark = pytest.mark.usefixtures("made_arms")
+
 PASSWORD = "a password of their own"
 
 

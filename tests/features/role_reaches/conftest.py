@@ -1,3 +1,11 @@
-from tests.features.reach.conftest import arms, own
+import pytest
+
+from tests.features.reach.conftest import make_arms, own
 
 __all__ = ["arms", "own"]
+
+
+@pytest.fixture
+def arms(make):
+    """The arms, made for each test: some delete roles that students would have from before."""
+    return make_arms(make)

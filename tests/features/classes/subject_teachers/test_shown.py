@@ -12,6 +12,9 @@ from openpyxl import load_workbook
 
 from tests.features.results.report_cards.papers import needs_poppler, text_of
 
+# Every test of the module has the same begin, whichever ran before.
+pytestmark = pytest.mark.usefixtures("made_arms")
+
 IN_A, IN_B = ["Dr. Ngozi Abah", "Mrs. Ada Òkóró"], ["Mr. Chidi Zubairu"]
 EVERYBODY = [*IN_A, *IN_B]
 

@@ -8,6 +8,9 @@ import pytest
 
 from tests.factories import UNKNOWN_ID
 
+# Every test of the module has the same begin, whichever ran before.
+pytestmark = pytest.mark.usefixtures("made_arms")
+
 PATH = "/subject-teachers"
 
 
