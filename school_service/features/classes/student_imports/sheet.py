@@ -469,6 +469,16 @@ def _taken(names: Sequence[_UniqueNames]) -> Iterator[RowError]:
             yield RowError(each.row, "username", TAKEN, "is a username that is taken", each.username)
 
 
+def _deleted(names: Sequence[_UniqueNames], classes: Sequence[Any]) -> Iterator[RowError]:
+    """Find the classes that have been deleted since they were found; their cohorts must be locked."""
+    found = {batch.id for batch in classes if batch is not None}
+    there = set(db.session.scalars(select(Batch.id).where(Batch.id.in_(found)))) if found else set()
+    for each, batch in zip(names, classes, strict=True):
+        if batch is not None and batch.id not in there:
+            name = f"{batch.classroom} {batch.name}"
+            yield RowError(each.row, CLASS, UNKNOWN, "was deleted meanwhile", name)
+
+
 def _hash_passwords(students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames]) -> list[str | None]:
     return [
         hash_new_password(student["password"], username=name.username) if "password" in student else None
@@ -487,8 +497,8 @@ def _store(
     if cohort_ids:
         lock_cohorts(cohort_ids=cohort_ids)
     numbers = next_numbers(STUDENTS, len(students))
-    # Checked again under the lock: another import may have been committed since.
-    raise_row_errors(_taken(names))
+    # Checked again under the locks: another import, or a deletion, may have been committed since.
+    raise_row_errors([*_deleted(names, classes), *_taken(names)])
     moment = now()
     accounts = [
         {

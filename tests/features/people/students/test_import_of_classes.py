@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 
 import pytest
 
+from school_service.features.classes.student_imports import sheet as sheet_of_students
 from tenants.clock import now
 from tests.features.people.students.test_import import (
     LEAST,
@@ -114,6 +116,30 @@ def test_classes_cost_the_same_statements_however_many(api, cohort, messages):
             api.ok(upload(api, workbook([CLASSES, *rows])))
 
     assert len(sent[2]) == len(sent[60]) <= 14, sent[60]
+
+
+@pytest.mark.parametrize("path", ["/batches/{gold}", "/cohorts/{second}"])
+def test_a_class_that_is_deleted_meanwhile_enrolls_nobody(committing, monkeypatch, path):
+    api, lock = committing.api, sheet_of_students.lock_cohorts
+    session = committing.session(current=True)
+    cohort = committing.cohort(committing.classroom(name="JSS 1"), session)
+    gold = committing.batch(cohort, name="Gold")["id"]
+    second = committing.cohort(committing.classroom(name="JSS 2"), session)["id"]
+
+    def lock_late(**cohorts):
+        # As another request: by a thread of its own.
+        with ThreadPoolExecutor(1) as threads:
+            api.ok(threads.submit(api.using().delete, path.format(gold=gold, second=second)).result())
+        lock(**cohorts)
+
+    monkeypatch.setattr(sheet_of_students, "lock_cohorts", lock_late)
+    names = ["JSS 1 A", "JSS 1 Gold" if "gold" in path else "JSS 2"]
+    rows = [[*person, name] for person, name in zip(people(2), names, strict=True)]
+
+    answer = upload(api, workbook([CLASSES, *rows]))
+
+    assert row_errors(answer) == [(3, "class", "unknown")]
+    assert listed(api) == []
 
 
 @pytest.mark.parametrize("day", [date(1899, 12, 31), now().date() + timedelta(days=1), date(2912, 5, 31)])
