@@ -14,11 +14,15 @@ def processor_time(processes: Iterable[psutil.Process]) -> float:
 
 
 def postgres_processes(folder: Path) -> list[psutil.Process]:
-    """Find the processes of the benchmark's PostgreSQL, whose data are in the folder."""
+    """Find the processes of the benchmark's PostgreSQL, whose data are in the folder.
+
+    Without workers of autovacuum, which end at any moment.
+    """
     found = []
     for process in psutil.process_iter():
         try:
-            if process.name() == "postgres" and str(folder) in process.cwd():
+            of_server = process.name() == "postgres" and str(folder) in process.cwd()
+            if of_server and "autovacuum worker" not in " ".join(process.cmdline()):
                 found.append(process)
         except psutil.Error:
             continue
