@@ -119,7 +119,8 @@ def _subject_results(
     if batch_id is None:
         position, scores = found.c.cohort_position, _scores(computed)
     else:
-        position, scores = found.c.batch_position, _scores(computed, computed.roster.c.batch_id == batch_id)
+        of_batch = _whole_class(computed.roster.c.batch_id == batch_id)
+        position, scores = found.c.batch_position, _scores(computed, of_batch)
     columns = _subject_result(found, _subject(computed, found.c.batch_id), scores.c.listed)
     listed_results = (
         select(

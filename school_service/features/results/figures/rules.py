@@ -505,6 +505,8 @@ def _subjects(roster: CTE, sums: FromClause, rules: CTE, *, one_batch: bool) -> 
         .select_from(graded)
         .join(rules, literal(True))
         .cte("subject_results")
+        # Where it is read once, PostgreSQL would compute it anew for each row that it joins.
+        .prefix_with("MATERIALIZED")
     )
 
 
