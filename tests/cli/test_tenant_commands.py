@@ -431,15 +431,15 @@ def test_status_says_when_the_logins_are_too_few(cli, monkeypatch):
 
 def test_the_audit_log_is_emptied_of_people_who_were_erased(printed, service, token):
     school = printed("tenants", "create", "Forgetful College")
-    body = {"first_name": "Ada", "last_name": "Obi-Zxq", "admission_number": "1"}
+    body = {"first_name": "Ada", "last_name": "Obi-Zxqvjk", "admission_number": "1"}
     student = service.ok("POST", "/students", token=token, school=school["id"], body=body)
     service.ok("DELETE", f"/students/{student['id']}/data", token=token, school=school["id"])
     log = service.ok("GET", "/audit", token=token, school=school["id"])
-    assert "Obi-Zxq" in str(log)
+    assert "Obi-Zxqvjk" in str(log)
 
     done = printed("tenants", "erase-audit", school["id"])
 
     assert done["id"] == school["id"]
     assert done["entries"] > 0
-    assert "Obi-Zxq" not in str(service.ok("GET", "/audit", token=token, school=school["id"]))
+    assert "Obi-Zxqvjk" not in str(service.ok("GET", "/audit", token=token, school=school["id"]))
     assert printed("tenants", "erase-audit", school["id"])["entries"] == 0

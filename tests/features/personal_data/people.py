@@ -30,19 +30,19 @@ from tests.features.results.metrics.sheets import TRAITS, Observed
 from tests.features.sign_in.rows import store_session, store_ways_in
 
 PRIVATE_OF_STUDENT = {
-    "first_name": "Chidinma-Zxq",
-    "middle_name": "Oluwaseun-Zxq",
-    "last_name": "Bàlógun-Zxq",
-    "gender": "FEMALE-Zxq",
+    "first_name": "Chidinma-Zxqvjk",
+    "middle_name": "Oluwaseun-Zxqvjk",
+    "last_name": "Bàlógun-Zxqvjk",
+    "gender": "FEMALE-Zxqvjk",
     "dob": "2011-03-29",
 }
 GUARDIAN = {
-    "full_name": "Emeka-Zxq",
-    "relationship": "father-Zxq",
-    "phone_number": "0803-Zxq",
-    "email_address": "emeka@zxq.example.com",
+    "full_name": "Emeka-Zxqvjk",
+    "relationship": "father-Zxqvjk",
+    "phone_number": "0803-Zxqvjk",
+    "email_address": "emeka@zxqvjk.example.com",
 }
-MARK = "zxq"
+MARK = "zxqvjk"
 """In every private text that is made here."""
 
 
@@ -51,8 +51,8 @@ def make_student(make: Factory) -> dict[str, Any]:
     seen = Observed(make, 0)
     body = {
         **PRIVATE_OF_STUDENT,
-        "admission_number": "QC/ZXQ",
-        "username": "chidinma.zxq",
+        "admission_number": "QC/ZXQVJK",
+        "username": "chidinma.zxqvjk",
         "guardian": GUARDIAN,
     }
     # Of a student's form it would have to be one of two; an account has any.
@@ -63,17 +63,21 @@ def make_student(make: Factory) -> dict[str, Any]:
     make.enrolled(seen.cohort, student)
     subject = make.cohort_subject(seen.cohort)
     make.entry(make.assessment(subject, seen.term), student["id"], seen.batch, 12.5)
-    assert seen.send({"QC/ZXQ": {TRAITS[0]: 5, TRAITS[1]: 3}}).status_code == 200
+    assert seen.send({"QC/ZXQVJK": {TRAITS[0]: 5, TRAITS[1]: 3}}).status_code == 200
     missed = make.assessment(subject, seen.term)
-    make.api.ok(make.absences(missed, {student["id"]: "EXCUSED"}, note="ill-Zxq"))
+    make.api.ok(make.absences(missed, {student["id"]: "EXCUSED"}, note="ill-Zxqvjk"))
     mark_register(make, seen, student)
-    said = {"student": student["id"], "form_teacher_comment": "shy-Zxq", "principal_comment": "good-Zxq"}
+    said = {
+        "student": student["id"],
+        "form_teacher_comment": "shy-Zxqvjk",
+        "principal_comment": "good-Zxqvjk",
+    }
     about = {"batch": seen.batch, "term": "FIRST", "comments": [{**said, "times_present": 90}]}
     make.api.ok(make.api.put("/comments", about))
     publish_card(make, seen, student)
     decide_promotion(make, seen, student)
     complete_account(make, {"id": student["user"]})
-    make.api.ok(make.api.patch(f"/users/{student['user']}", {"last_name": "Bello-Zxq"}))
+    make.api.ok(make.api.patch(f"/users/{student['user']}", {"last_name": "Bello-Zxqvjk"}))
     student["cohort_id"] = seen.cohort["id"]
     return student
 
@@ -97,14 +101,14 @@ def mark_register(make: Factory, seen: Observed, student: dict[str, Any]) -> Non
         student_id=UUID(student["id"]),
         code="A",
         kind="ABSENT",
-        note="ill-Zxq",
+        note="ill-Zxqvjk",
         version=1,
         correction_code="E",
         correction_kind="EXCUSED",
-        reason="her mother called-Zxq",
+        reason="her mother called-Zxqvjk",
         corrected_at=now(),
         corrected_by=student["user"],
-        corrected_by_name="Chidinma-Zxq",
+        corrected_by_name="Chidinma-Zxqvjk",
     )
     with make.api.app.app_context(), in_transaction(SchoolBinding(make.api.school)):
         execute(register, mark)
@@ -116,9 +120,9 @@ OF_ANOTHER = {"submitted_by": "another", "submitted_by_name": "Somebody Else"}
 def publish_card(make: Factory, seen: Observed, student: dict[str, Any]) -> None:
     """Store a card of a student as it is frozen, in a publication that they themselves made."""
     who = {name: student[name] for name in ("id", "admission_number", *PRIVATE_OF_STUDENT)}
-    comments = {"form_teacher": "shy-Zxq", "principal": "good-Zxq"}
+    comments = {"form_teacher": "shy-Zxqvjk", "principal": "good-Zxqvjk"}
     session = make.api.ok(make.api.get(f"/terms/{seen.term['id']}"))["sessionId"]
-    submitted = {"submitted_by": student["user"], "submitted_by_name": "Chidinma-Zxq"}
+    submitted = {"submitted_by": student["user"], "submitted_by_name": "Chidinma-Zxqvjk"}
     publication = Publication(
         batch_id=UUID(seen.batch),
         cohort_id=UUID(seen.cohort["id"]),
@@ -129,7 +133,7 @@ def publish_card(make: Factory, seen: Observed, student: dict[str, Any]) -> None
         rules={"subjects": {str(uuid4()): submitted, str(uuid4()): OF_ANOTHER}},
         published_at=now(),
         published_by=student["user"],
-        published_by_name="Chidinma-Zxq",
+        published_by_name="Chidinma-Zxqvjk",
     )
     card = {"student": who, "comments": comments, "average": 62.5}
     with make.api.app.app_context(), in_transaction(SchoolBinding(make.api.school)):
@@ -169,7 +173,7 @@ def decide_promotion(make: Factory, seen: Observed, student: dict[str, Any]) -> 
     signatures = {
         f"{act}_{name}": value
         for act in ("committed", "undone")
-        for name, value in (("at", now()), ("by", student["user"]), ("by_name", "Chidinma-Zxq"))
+        for name, value in (("at", now()), ("by", student["user"]), ("by_name", "Chidinma-Zxqvjk"))
     }
     promotion = Promotion(session_id=session, fingerprint="0" * 64, **signatures)
     with make.api.app.app_context(), in_transaction(SchoolBinding(make.api.school)):
@@ -188,7 +192,7 @@ def decide_promotion(make: Factory, seen: Observed, student: dict[str, Any]) -> 
                 by_rule=PROMOTED,
                 outcome=LEFT_OUT,
                 reasons=[],
-                reason="moves to Jos-Zxq",
+                reason="moves to Jos-Zxqvjk",
             )
         )
 
@@ -203,20 +207,20 @@ def make_graduate(make: Factory) -> dict[str, Any]:
 def make_employee(make: Factory) -> dict[str, Any]:
     """Make an employee who is a form teacher, has a role, two contacts and a password, and was corrected."""
     body = make.employee_body(
-        first_name="Adaeze-Zxq",
-        middle_name="Ife-Zxq",
-        last_name="Okafor-Zxq",
-        title="Mrs-Zxq",
-        gender="FEMALE-Zxq",
-        marital_status="MARRIED-Zxq",
-        blood_group="O-Zxq",
-        religion="R-Zxq",
-        status="ACTIVE-Zxq",
+        first_name="Adaeze-Zxqvjk",
+        middle_name="Ife-Zxqvjk",
+        last_name="Okafor-Zxqvjk",
+        title="Mrs-Zxqvjk",
+        gender="FEMALE-Zxqvjk",
+        marital_status="MARRIED-Zxqvjk",
+        blood_group="O-Zxqvjk",
+        religion="R-Zxqvjk",
+        status="ACTIVE-Zxqvjk",
     )
     for part in ("bank_details", "next_of_kin", "contact"):
-        texts = {name: f"{value}-Zxq" for name, value in body[part].items() if isinstance(value, str)}
+        texts = {name: f"{value}-Zxqvjk" for name, value in body[part].items() if isinstance(value, str)}
         body[part] |= texts
-    body["contact"]["email_address"] = "adaeze@zxq.example.com"
+    body["contact"]["email_address"] = "adaeze@zxqvjk.example.com"
     employee = make.employee(**body)
     account = make.account_of(employee)
     make.api.ok(make.api.put(f"/users/{account['id']}/password", {"password": "a password"}))
@@ -226,16 +230,16 @@ def make_employee(make: Factory) -> dict[str, Any]:
     make.api.ok(make.api.patch(f"/teachers/{cohort['id']}/add_to_batch", teacher))
     taught = {"cohort_subject": make.cohort_subject(cohort)["id"], "employee": employee["id"]}
     make.api.ok(make.api.put("/subject-teachers", {"assignments": [{**taught, "batch": cohort["id"]}]}))
-    make.api.ok(make.api.patch(f"/employees/{employee['id']}/bank-account", {"account_number": "12-Zxq"}))
+    make.api.ok(make.api.patch(f"/employees/{employee['id']}/bank-account", {"account_number": "12-Zxqvjk"}))
     employee["user"] = account["id"]
     return employee
 
 
 PRIVATE_OF_GUARDIAN = {
-    "full_name": "Halima-Zxq Sule-Zxq",
-    "phone_number": "0806-Zxq",
-    "email_address": "halima@zxq.example.com",
-    "physical_address": "Yaba-Zxq",
+    "full_name": "Halima-Zxqvjk Sule-Zxqvjk",
+    "phone_number": "0806-Zxqvjk",
+    "email_address": "halima@zxqvjk.example.com",
+    "physical_address": "Yaba-Zxqvjk",
 }
 
 
@@ -244,12 +248,12 @@ def make_guardian(make: Factory) -> dict[str, Any]:
     children = [make.student(), make.student()]
     guardian = make.guardian(*children, **PRIVATE_OF_GUARDIAN)
     path = f"/guardians/{guardian['id']}"
-    named = {"username": "halima.zxq", "password": "a password"}
+    named = {"username": "halima.zxqvjk", "password": "a password"}
     user = make.api.ok(make.api.put(f"{path}/account", named))["user"]
     complete_account(make, {"id": user})
     stop = f"/students/{children[1]['id']}{path}/stop"
-    make.api.ok(make.api.put(stop, {"reason": "fights-Zxq"}))
-    make.api.ok(make.api.patch(path, {"phone_number": "0807-Zxq"}))
+    make.api.ok(make.api.put(stop, {"reason": "fights-Zxqvjk"}))
+    make.api.ok(make.api.patch(path, {"phone_number": "0807-Zxqvjk"}))
     return {**guardian, "user": user, "students": [child["id"] for child in children]}
 
 
@@ -257,7 +261,9 @@ def complete_account(make: Factory, account: dict[str, Any]) -> None:
     """Give an account a role, another contact, a session, an identity, an invitation and a photo."""
     role = make.role("read:classrooms")
     make.api.ok(make.api.put(f"/users/{account['id']}/roles", {"role": role["id"]}))
-    make.contact(account, email_address=f"{UUID(account['id']).hex}@zxq.example.com", phone_number="0805-Zxq")
+    make.contact(
+        account, email_address=f"{UUID(account['id']).hex}@zxqvjk.example.com", phone_number="0805-Zxqvjk"
+    )
     with make.api.app.app_context():
         store_session(make.api.school, account["id"])
         store_ways_in(make.api.school, account["id"])

@@ -37,7 +37,7 @@ def make_left(make, kind):
     person = KINDS[kind](make)
     leave(make.api, kind, person)
     with make.api.app.app_context(), in_transaction(SchoolBinding(make.api.school)):
-        photo = "https://example.com/zxq.jpg"
+        photo = "https://example.com/zxqvjk.jpg"
         db.session.execute(update(User).where(User.id == person["user"]).values(photo=photo))
     return person
 
@@ -180,7 +180,7 @@ def test_the_pseudonym_says_nothing_of_the_person(api, make):
 def test_the_account_is_gone_at_once_and_for_good(api, make, kind):
     person = KINDS[kind](make)
     account = next(
-        user for user in api.ok(api.get("/users?search=zxq"))["data"] if user["id"] == person["user"]
+        user for user in api.ok(api.get("/users?search=zxqvjk"))["data"] if user["id"] == person["user"]
     )
     own = make.signed_in(account, "a password")
     assert own.get("/classrooms").status_code == 200
@@ -209,7 +209,7 @@ def test_the_account_is_gone_at_once_and_for_good(api, make, kind):
         assert answer.status_code == 404
     restored = api.put(f"/users/{person['user']}/restore")
     assert (restored.status_code, "erased" in restored.get_json()["message"]) == (409, True)
-    assert api.ok(api.get("/users?search=zxq"))["data"] == []
+    assert api.ok(api.get("/users?search=zxqvjk"))["data"] == []
 
 
 def test_the_username_and_the_admission_number_are_free_again(api, make):
@@ -217,7 +217,7 @@ def test_the_username_and_the_admission_number_are_free_again(api, make):
 
     erase(api, "students", student)
 
-    again = make.student(admission_number="QC/ZXQ", username="chidinma.zxq")
+    again = make.student(admission_number="QC/ZXQVJK", username="chidinma.zxqvjk")
     assert again["id"] != student["id"]
 
 
@@ -307,7 +307,7 @@ def test_an_employee_who_is_not_deleted_is_not_erased(api, make):
 
     message = "The employee is not deleted: delete them first."
     assert (answer.status_code, answer.get_json()["message"]) == (409, message)
-    assert api.ok(api.get(f"/employees/{employee['id']}"))["first_name"] == "Adaeze-Zxq"
+    assert api.ok(api.get(f"/employees/{employee['id']}"))["first_name"] == "Adaeze-Zxqvjk"
 
 
 # Permissions

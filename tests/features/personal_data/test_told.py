@@ -31,7 +31,7 @@ def test_a_student_with_all_that_is_stored(api, make):
     stored = {**found["user"], **found["student"]}
     assert {name: stored[name] for name in PRIVATE_OF_STUDENT} == {
         **PRIVATE_OF_STUDENT,
-        "last_name": "Bello-Zxq",
+        "last_name": "Bello-Zxqvjk",
     }
     (link,) = found["guardians"]
     assert {name: link[name] for name in ("full_name", "relationship", "is_primary")} == {
@@ -39,8 +39,8 @@ def test_a_student_with_all_that_is_stored(api, make):
         "relationship": GUARDIAN["relationship"],
         "is_primary": True,
     }
-    assert found["user"]["username"] == "chidinma.zxq"
-    assert [one["phone_number"] for one in found["contacts"]] == ["0805-Zxq"]
+    assert found["user"]["username"] == "chidinma.zxqvjk"
+    assert [one["phone_number"] for one in found["contacts"]] == ["0805-Zxqvjk"]
     assert sorted(role["role"][:4] for role in found["roles"]) == ["Role", "Stud"]
     (enrollment,) = found["enrollments"]
     assert enrollment["batch"] == "A"
@@ -64,14 +64,14 @@ def test_an_employee_with_all_that_is_stored(api, make):
 
     found = told(api, "employees", employee)
 
-    assert found["user"]["first_name"] == "Adaeze-Zxq"
-    assert found["employee"]["religion"] == "R-Zxq"
+    assert found["user"]["first_name"] == "Adaeze-Zxqvjk"
+    assert found["employee"]["religion"] == "R-Zxqvjk"
     assert {name: found["employee"][name] for name in ("dob", "join_date")} == {
         "dob": "1985-04-12",
         "join_date": "2020-01-06",
     }
-    assert found["bank_account"]["account_number"] == "12-Zxq"
-    assert found["next_of_kin"]["relationship"] == "husband-Zxq"
+    assert found["bank_account"]["account_number"] == "12-Zxqvjk"
+    assert found["next_of_kin"]["relationship"] == "husband-Zxqvjk"
     assert len(found["contacts"]) == 2
     assert [post["batch"] for post in found["form_teachers"]] == ["A"]
     assert [taught["batch"] for taught in found["subject_teachers"]] == ["A"]
