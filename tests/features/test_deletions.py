@@ -14,6 +14,7 @@ import pytest
 from school_service.features.classes.enrollments import service as enrollments
 from tests.cli.program import wait_for
 from tests.features.results.metrics.sheets import Observed
+from tests.postgres import on_postgresql_alone
 from tests.tenants.installations import execute
 from tests.threads import run_concurrently
 
@@ -352,6 +353,8 @@ def test_of_two_who_delete_it_at_once_one_does(committing, record):
 WAITING = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
 
 
+# Who waits for a lock on a node is not in the coordinator's pg_stat_activity.
+@on_postgresql_alone
 @pytest.mark.parametrize("with_tag", [False, True])
 def test_an_arm_into_which_somebody_is_being_enrolled_is_not_deleted(
     committing, tenancy, monkeypatch, with_tag
