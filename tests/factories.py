@@ -1,16 +1,26 @@
-"""Makes records through the API, with names of their own."""
+"""Makes records with names of their own: through the API, and what is made most often by its services."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
+from uuid import UUID
 
+from school_service.auth.tokens import issue_user_token
 from school_service.core.permissions import Permission
+from school_service.features.people.models import CREATED
 from school_service.seed.defaults import DEPARTMENTS, EMPLOYEE_CATEGORIES, POSITIONS
 from tests.client import ApiClient
+from tests.making import enroll_students, made, made_caller, making
 
 _numbers = count(1)
+
+# The factory whose transaction is under way, in this thread.
+_making: ContextVar[Any] = ContextVar("making", default=None)
 
 # Ids of what a school has from the start, by school and path, or by school and permission: looked up once, as every
 # test of a school begins with them.
@@ -50,6 +60,24 @@ class Factory:
     def _post(self, path: str, body: dict[str, Any]) -> Any:
         return self.api.ok(self.api.post(path, body))
 
+    def _make(self, path: str, body: dict[str, Any]) -> Any:
+        """Make a record as POST of this path does, without HTTP; within `_together` in the transaction under way."""
+        with self._together():
+            return made(path, body)
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        """Make all records of the block in one transaction."""
+        if _making.get() is self:
+            yield
+            return
+        token = _making.set(self)
+        try:
+            with making(self.api.app, self.api.school):
+                yield
+        finally:
+            _making.reset(token)
+
     def user(self, **fields: Any) -> dict[str, Any]:
         """Make a user; answers the AuthUser."""
         number = next(_numbers)
@@ -84,12 +112,22 @@ class Factory:
         return _seeded[self.api.school, path]
 
     def caller(self, *permissions: str) -> ApiClient:
-        """Make a user with exactly these permissions, who signs in; answers a client with their token."""
-        user = self.user()["user"]
-        if permissions:
-            role = self.role(*permissions)
-            self.api.ok(self.api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
-        return self.signed_in(user)
+        """Make a user with exactly these permissions, as if signed in; answers a client with a token of theirs."""
+        ids = [self._permission(permission) for permission in permissions]
+        body = {
+            "username": f"user{next(_numbers)}",
+            "password": PASSWORD,
+            "first_name": "Adaeze",
+            "last_name": "Okàfor",
+            "gender": "FEMALE",
+        }
+        with self._together():
+            user = made_caller(ids, **body)
+        key = self.api.app.extensions["school-service"].verifier.key
+        token = issue_user_token(key, UUID(user["id"]), self.api.school, CREATED + 1)
+        client = self.api.using(token=token["access_token"])
+        client.user = user
+        return client
 
     def signed_in(self, user: dict[str, Any], password: str = PASSWORD) -> ApiClient:
         """Sign a user in; answers a client with their token."""
@@ -116,26 +154,27 @@ class Factory:
 
     def classroom(self, **fields: Any) -> dict[str, Any]:
         """Make a classroom."""
-        return self._post(
+        return self._make(
             "/classrooms", {"name": f"JSS {next(_numbers)}", "level": "Junior Secondary", **fields}
         )
 
     def subject(self, **fields: Any) -> dict[str, Any]:
         """Make a subject."""
         number = next(_numbers)
-        return self._post("/templates", {"name": f"Subject {number}", "code": f"SUB{number}", **fields})
+        return self._make("/templates", {"name": f"Subject {number}", "code": f"SUB{number}", **fields})
 
     def session(self, **fields: Any) -> dict[str, Any]:
         """Make an academic session, of a year of its own."""
         year = 2000 + next(_numbers) % 7000
         body = {"name": f"{year}/{year + 1}", "start_date": f"{year}-09-08", "end_date": f"{year + 1}-07-24"}
-        return self._post("/sessions", {**body, **fields})
+        return self._make("/sessions", {**body, **fields})
 
     def term(self, session: dict[str, Any] | None = None, **fields: Any) -> dict[str, Any]:
         """Make a term: the first, of a new session unless one is given."""
-        session_id = (session or self.session())["id"]
-        body = {"session_id": session_id, "term": "FIRST", "display_name": "First term"}
-        return self._post("/terms", {**body, **fields})
+        with self._together():
+            session_id = (session or self.session())["id"]
+            body = {"session_id": session_id, "term": "FIRST", "display_name": "First term"}
+            return self._make("/terms", {**body, **fields})
 
     def department(self, **fields: Any) -> dict[str, Any]:
         """Make a department."""
@@ -231,7 +270,7 @@ class Factory:
             "last_name": "Bàlógun",
             "admission_number": f"QC/{next(_numbers):05}",
         }
-        return self._post("/students", {**body, **fields})
+        return self._make("/students", {**body, **fields})
 
     def graduate(self, student: dict[str, Any] | None = None) -> dict[str, Any]:
         """Let a student graduate, a new one unless it is given."""
@@ -250,8 +289,9 @@ class Factory:
 
     def cohort(self, classroom: dict | None = None, session: dict | None = None) -> dict[str, Any]:
         """Make a cohort, of a new classroom in a new session unless they are given."""
-        classroom, session = classroom or self.classroom(), session or self.session()
-        return self._post("/cohorts", {"classroom": classroom["id"], "session_id": session["id"]})
+        with self._together():
+            classroom, session = classroom or self.classroom(), session or self.session()
+            return self._make("/cohorts", {"classroom": classroom["id"], "session_id": session["id"]})
 
     def batch(self, cohort: dict[str, Any], **fields: Any) -> dict[str, Any]:
         """Make another batch of a cohort."""
@@ -261,23 +301,26 @@ class Factory:
         self, cohort: dict | None = None, subject: dict | None = None, *, elective: bool = False
     ) -> dict[str, Any]:
         """Make a cohort subject, of a new cohort and a new subject unless they are given."""
-        cohort, subject = cohort or self.cohort(), subject or self.subject()
-        body = {"cohort_id": cohort["id"], "subject_id": subject["id"], "elective": elective}
-        return self._post("/cohort-subjects", body)
+        with self._together():
+            cohort, subject = cohort or self.cohort(), subject or self.subject()
+            body = {"cohort_id": cohort["id"], "subject_id": subject["id"], "elective": elective}
+            return self._make("/cohort-subjects", body)
 
     def enrolled(
         self, cohort: dict[str, Any], *students: dict[str, Any], batch: str | None = None
     ) -> list[str]:
         """Enroll students, one new one unless they are given, into a batch: the first; answers their ids."""
-        ids = [student["id"] for student in students or [self.student()]]
-        self._post(f"/cohorts/{cohort['id']}/enrollment", {"students": ids, "batch": batch or cohort["id"]})
+        with self._together():
+            ids = [student["id"] for student in students or [self.student()]]
+            enroll_students(cohort["id"], batch or cohort["id"], ids)
         return ids
 
     def taught(self, students: int = 1) -> Taught:
         """Make a cohort with a subject, a term of its session, and students who take the subject."""
-        cohort = self.cohort()
-        subject, term = self.cohort_subject(cohort), self.term({"id": cohort["session"]})
-        ids = self.enrolled(cohort, *(self.student() for _ in range(students))) if students else []
+        with self._together():
+            cohort = self.cohort()
+            subject, term = self.cohort_subject(cohort), self.term({"id": cohort["session"]})
+            ids = self.enrolled(cohort, *(self.student() for _ in range(students))) if students else []
         return Taught(cohort, subject, term, ids)
 
     def assessment(self, subject: dict[str, Any], term: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -296,7 +339,7 @@ class Factory:
             "include_in_final": True,
             "publish_scores": False,
         }
-        return self._post("/assessments", {**body, **fields})
+        return self._make("/assessments", {**body, **fields})
 
     def absences(self, assessment: dict[str, Any], statuses: dict[str, str], **fields: Any) -> Any:
         """Enter the absences of students, by id; answers the response."""
@@ -308,4 +351,4 @@ class Factory:
     ) -> dict[str, Any]:
         """Make a gradebook entry, of a student and a batch given by their ids."""
         body = {"assessment": assessment["id"], "score": score, "student": student, "batch": batch}
-        return self._post("/gradebooks", body)
+        return self._make("/gradebooks", body)
