@@ -90,7 +90,9 @@ class Workers:
         self._turns: Turns[Request] = Turns(share, waiting=waiting, total=threads, groups=groups)
         # Requests whose turn it is: there is a thread for each, which takes it in a moment.
         self._begun: deque[tuple[Request, Place]] = deque()
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        # Of each idle thread what it waits for: the last one works first, whose data the processor still has at hand.
+        self._idle: list[threading.Lock] = []
         self._stopped = False
         self.threads = [
             threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True)
@@ -101,49 +103,58 @@ class Workers:
 
     def add(self, key: Hashable, request: Request) -> None:
         """Let a request be answered when its turn comes; raises Busy where too many of the key wait already."""
-        with self._changed:
+        with self._lock:
             place = self._turns.begin(key)
             if place is None:
                 self._turns.wait(key, request)
             else:
                 self._begun.append((request, place))
-                self._changed.notify()
+                self._wake(1)
 
     def count_waiting(self) -> int:
         """Count the requests that wait for a thread."""
-        with self._changed:
+        with self._lock:
             return self._turns.count_waiting()
 
     def stop(self) -> list[Request]:
         """Let each thread end after its request; returns the requests that nobody will answer."""
-        with self._changed:
+        with self._lock:
             self._stopped = True
             left = [*(request for request, _ in self._begun), *self._turns.clear()]
             self._begun.clear()
-            self._changed.notify_all()
+            self._wake(len(self._idle))
         return left
 
+    def _wake(self, threads: int) -> None:
+        """Wake so many of the idle threads, as far as there are any: all others look for a request by themselves."""
+        for _ in range(min(threads, len(self._idle))):
+            self._idle.pop().release()
+
     def _work(self) -> None:
-        while taken := self._take():
+        woken = threading.Lock()
+        woken.acquire()
+        while taken := self._take(woken):
             request, place = taken
             try:
                 request.service()
             except BaseException:
                 _log.exception("a request failed outside of the application")
-            with self._changed:
+            with self._lock:
                 begun = self._turns.end(place)
                 self._begun.extend(begun)
                 # One of them is for this thread, which looks for a request next.
-                self._changed.notify(max(0, len(begun) - 1))
+                self._wake(len(begun) - 1)
 
-    def _take(self) -> tuple[Request, Place] | None:
-        """Wait for a request whose turn it is; None once the threads are to end."""
-        with self._changed:
-            while not self._begun:
+    def _take(self, woken: threading.Lock) -> tuple[Request, Place] | None:
+        """Wait until `woken` for a request whose turn it is; None once the threads are to end."""
+        while True:
+            with self._lock:
+                if self._begun:
+                    return self._begun.popleft()
                 if self._stopped:
                     return None
-                self._changed.wait()
-            return self._begun.popleft()
+                self._idle.append(woken)
+            woken.acquire()
 
 
 class Dispatcher:

@@ -24,8 +24,10 @@ class Request:
     go: threading.Event = field(default_factory=threading.Event)
     refused: bool = False
     cancelled: bool = False
+    thread: threading.Thread | None = None
 
     def service(self):
+        self.thread = threading.current_thread()
         self.log.append(self)
         if not self.refused:
             assert self.go.wait(60)
@@ -90,6 +92,27 @@ def test_what_is_beyond_the_queue_is_refused_at_once_and_other_groups_are_not(di
     wait_for(lambda: beyond in begun and other in begun, "the answers")
     assert (beyond.refused, other.refused) == (True, False)
     assert not any(task.refused or task in begun for task in waiting)
+
+
+def test_the_thread_that_became_idle_last_works_first(dispatcher, begun):
+    workers = dispatcher._requests
+
+    def are_idle(number):
+        wait_for(lambda: len(workers._idle) == number, f"{number} idle threads")
+
+    are_idle(4)
+    first, second = Request("a", begun), Request("b", begun)
+    for task in (first, second):
+        dispatcher.add_task(task)
+    wait_for(lambda: len(begun) == 2, "two that run")
+    for idle, task in ((3, second), (4, first)):
+        task.go.set()
+        are_idle(idle)
+    for name in ("c", "d"):
+        dispatcher.add_task(Request(name, begun))
+    wait_for(lambda: len(begun) == 4, "the next two")
+
+    assert {task.thread for task in begun[2:]} == {first.thread, second.thread}
 
 
 def test_groups_take_turns(begun):
