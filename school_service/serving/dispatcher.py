@@ -7,7 +7,9 @@ health is answered whatever the others do.
 
 Strangers are those of whom no school is known: who sends no token, and who sends one that this process has not seen.
 Each of the two kinds has a part of the threads, by turns of their addresses: so neither takes what the schools need,
-nor those without a token what the others do.
+nor those without a token what the others do. A token that was not seen before is verified in such a thread, and the
+request then queues with those of its school: else the first requests with a new token would come beside the school's
+share, and be refused because of it.
 
 Where the schools are on several database servers, each of these has a share of the threads too, larger than a
 school's: one that does not answer holds no more of them, and the schools of the others go on.
@@ -67,6 +69,9 @@ class Request(Protocol):
 
     def share_key(self) -> Hashable:
         """Name whose share of the threads it takes: the school's, or a Stranger's."""
+
+    def verify(self) -> None:
+        """Verify its token, which was not seen before: `share_key` may name its school then."""
 
     def is_quick(self) -> bool:
         """Tell whether the answer takes no time worth speaking of."""
@@ -135,8 +140,13 @@ class Workers:
         woken.acquire()
         while taken := self._take(woken):
             request, place = taken
+            key = place.key
             try:
-                request.service()
+                if isinstance(key, Stranger) and key.has_token:
+                    request.verify()
+                    key = request.share_key()
+                if key == place.key:
+                    request.service()
             except BaseException:
                 _log.exception("a request failed outside of the application")
             with self._lock:
@@ -144,6 +154,17 @@ class Workers:
                 self._begun.extend(begun)
                 # One of them is for this thread, which looks for a request next.
                 self._wake(len(begun) - 1)
+            if key != place.key:
+                self._move(key, request)
+
+    def _move(self, key: Hashable, request: Request) -> None:
+        """Let a request whose school is known by now be answered when the turn of that comes."""
+        try:
+            self.add(key, request)
+        except Busy:
+            count_refusal("requests")
+            request.refuse()
+            request.service()
 
     def _take(self, woken: threading.Lock) -> tuple[Request, Place] | None:
         """Wait until `woken` for a request whose turn it is; None once the threads are to end."""
