@@ -121,10 +121,10 @@ class Factory:
             "last_name": "Okàfor",
             "gender": "FEMALE",
         }
+        key = self.api.app.extensions["school-service"].verifier.key
         with self._together():
             user = made_caller(ids, **body)
-        key = self.api.app.extensions["school-service"].verifier.key
-        token = issue_user_token(key, UUID(user["id"]), self.api.school, CREATED + 1)
+            token = issue_user_token(key, UUID(user["id"]), self.api.school, CREATED + 1)
         client = self.api.using(token=token["access_token"])
         client.user = user
         return client
