@@ -29,7 +29,7 @@ def bodies(make: Any, number: int) -> dict[str, dict[str, Any]]:
         "name": f"Test {number}",
         "abbreviation": "T",
         "due_date": "2025-10-17",
-        "total_points": 20.5,
+        "total_points": 20.1,
         "description": "Fractions",
         "file_name": "test.xlsx",
         "include_in_final": True,
@@ -42,7 +42,7 @@ def bodies(make: Any, number: int) -> dict[str, dict[str, Any]]:
         "/cohorts": {"classroom": room["id"], "session_id": year["id"]},
         "/gradebooks": {
             "assessment": make.assessment(taught, term)["id"],
-            "score": 12.25,
+            "score": 12.1,
             "student": student,
             "batch": cohort["id"],
         },
