@@ -68,7 +68,9 @@ UNPACKS_TOO_LARGE = "The workbook unpacks to more than 100 MiB."
 
 _CENTRAL_ENTRY = b"PK\x01\x02"
 _CHUNK = 2**20
+_DIGITS = "0123456789"
 _LONG_NUMBER = 16  # digits, of which a float holds no more
+_FORMATS_REMEMBERED = 1000  # number formats, of which a program has a few dozen
 _FEED = 2**16  # bytes that the parser of a small part gets at once
 _FRACTION = re.compile("[.eE]")
 _QUOTED = re.compile(r'"[^"]*"|\\.')  # what a number format shows as it is written
@@ -146,20 +148,22 @@ class Workbook:
                 column = 0
                 row: dict[int, Cell] = {}
                 for reference, data_type, style, content, formula in cells:
-                    column = column + 1 if reference is None else _column_number(reference)
-                    value = self._value(data_type, style, content, formula)
-                    if value is not None:
-                        row[column] = value
+                    # Its column: the letters in front of the number of the row.
+                    column = column + 1 if reference is None else _number_of_column(reference.rstrip(_DIGITS))
+                    if content:
+                        row[column] = self._value(data_type, style, content)
+                    elif formula and data_type != "str":
+                        # A formula whose result is an empty text leaves the cell blank; one without a result does not.
+                        row[column] = NOT_COMPUTED
                 yield number, row
 
     def merged(self, title: str) -> list[str]:
         """Name the merged cells of a sheet whose rows were read, such as B3:C4: as many as MAX_MERGED at most."""
         return self._archive.merged.get(self._parts[title], [])
 
-    def _value(self, data_type: str, style: str, content: str, formula: bool) -> Cell | None:
-        if not content:
-            # A formula whose result is an empty text leaves the cell blank; one without a result does not.
-            return NOT_COMPUTED if formula and data_type != "str" else None
+    def _value(self, data_type: str, style: str, content: str) -> Cell:
+        if data_type in {"inlineStr", "str"}:
+            return _unescape(content) if "_x" in content else content
         if data_type == "n":
             number = float(content) if _FRACTION.search(content) else int(content)
             kind = self._styles.get(int(style))
@@ -227,6 +231,7 @@ def _character(number: int) -> str | None:
     return None if number == 0 or 0xD800 <= number <= 0xDFFF else chr(number)
 
 
+@lru_cache(_FORMATS_REMEMBERED)
 def _kind_of(code: str) -> type[date] | type[Percentage] | None:
     """Answer whether a number format shows a date or a percentage; None where it shows a number."""
     if is_date_format(code):
@@ -336,16 +341,16 @@ class _Archive(ZipFile):
 
 
 def _tree_of(content: bytes) -> Element:
-    parser = XMLParser(target=_TreeWithoutDtd())  # noqa: S314 -- without a DTD there is nothing to expand
+    # A DTD begins with this sign in every encoding but UTF-16, in which there are zeros. A tree that need not look for
+    # one is made in less time: its class is the library's own.
+    may_have_dtd = b"<!DOCTYPE" in content or b"\0" in content
+    target = _TreeWithoutDtd() if may_have_dtd else TreeBuilder()
+    parser = XMLParser(target=target)  # noqa: S314 -- without a DTD there is nothing to expand
     for start in range(0, len(content), _FEED):
         # The parser reports a DTD at the end of the bytes that it was fed with it.
         parser.feed(content[start : start + _FEED])
     root: Element = parser.close()
     return root
-
-
-def _column_number(reference: str) -> int:
-    return _number_of_column(reference.rstrip("0123456789"))
 
 
 @lru_cache(MAX_COLUMNS)

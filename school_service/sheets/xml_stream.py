@@ -312,24 +312,34 @@ class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
     def items_of(root: Element) -> Iterator[tuple[str | None, list[RawCell]]] | None:
         """Give the rows of a sheet that was read as a tree; None where the stream is to read it."""
         rows = _all_at(root, f"{_tag('sheetData')}/{_tag('row')}", _tag("row"))
-        return None if rows is None else ((row.get("r"), list(map(_raw_cell, row))) for row in rows)
+        return None if rows is None else ((row.get("r"), _raw_cells(row)) for row in rows)
 
 
-def _raw_cell(cell: Element) -> RawCell:
-    get = cell.get
-    data_type = get("t", "n")
-    content, formula = _content_of(cell, data_type == "inlineStr")
-    return get("r"), data_type, get("s", "0"), content, formula
+def _raw_cells(row: Element) -> list[RawCell]:
+    """Read the cells of a row. There are so many that a function for each would take as long as all else."""
+    cells: list[RawCell] = []
+    for cell in row:
+        get = cell.get
+        data_type = get("t", "n")
+        content: str | None = ""
+        formula = False
+        children = len(cell)
+        if children:
+            first = cell[0]
+            if data_type == "inlineStr":
+                text = first[0] if len(first) == 1 else first
+                if children == 1 and first.tag == _INLINE_TAG and text.tag == _TEXT_TAG and not len(text):
+                    content = text.text
+                else:
+                    content, formula = _texts_in(cell), _has_formula(cell)
+            elif children == 1 and first.tag == _VALUE_TAG:
+                content = first.text
+            else:
+                content = "".join([child.text or "" for child in cell if child.tag == _VALUE_TAG])
+                formula = _has_formula(cell)
+        cells.append((get("r"), data_type, get("s", "0"), content or "", formula))
+    return cells
 
 
-def _content_of(cell: Element, is_inline: bool) -> tuple[str, bool]:
-    """Read the content of a cell, and whether it is of a formula."""
-    if len(cell) == 1:
-        only = cell[0]
-        if only.tag == _VALUE_TAG and not is_inline:
-            return only.text or "", False
-        if only.tag == _INLINE_TAG and is_inline and len(only) == 1 and not len(only[0]):
-            return (only[0].text or "" if only[0].tag == _TEXT_TAG else ""), False
-    values = [child.text or "" for child in cell if child.tag == _VALUE_TAG]
-    formula = any(child.tag == _FORMULA_TAG for child in cell)
-    return _texts_in(cell) if is_inline else "".join(values), formula
+def _has_formula(cell: Element) -> bool:
+    return any(child.tag == _FORMULA_TAG for child in cell)
