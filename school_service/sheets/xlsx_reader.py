@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, time
@@ -39,6 +39,7 @@ from openpyxl.xml.constants import (
 )
 
 from school_service.core.errors import DomainError, Invalid, TooLarge
+from school_service.sheets.plain_cells import take_out_cells
 from school_service.sheets.xml_stream import (
     TOO_MUCH_CONTENT,
     SharedStrings,
@@ -70,7 +71,7 @@ _CENTRAL_ENTRY = b"PK\x01\x02"
 _CHUNK = 2**20
 _DIGITS = "0123456789"
 _LONG_NUMBER = 16  # digits, of which a float holds no more
-_FORMATS_REMEMBERED = 1000  # number formats, of which a program has a few dozen
+_KNOWN_BYTES = 2**15  # bytes of styles that are remembered
 _FEED = 2**16  # bytes that the parser of a small part gets at once
 _FRACTION = re.compile("[.eE]")
 _QUOTED = re.compile(r'"[^"]*"|\\.')  # what a number format shows as it is written
@@ -105,6 +106,8 @@ class Percentage:
         return f"{self.number * 100:.15g}%"
 
 
+_Styles = Mapping[int, type[date] | type[Percentage]]
+"""The styles that show a number as a date or a time, or as a percentage."""
 Cell = str | int | float | bool | date | time | CellError | Percentage
 
 
@@ -193,19 +196,13 @@ class Workbook:
             _unescape(text) if "_x" in text else text for text in self._archive.items(part, SharedStrings)
         ]
 
-    def _read_styles(self) -> dict[int, type[date] | type[Percentage]]:
-        """Find the styles that show a number as a date or a time, or as a percentage."""
+    def _read_styles(self) -> _Styles:
         try:
-            sheet = self._archive.read_tree(ARC_STYLE)
+            content = self._archive.read_small(ARC_STYLE)
         except KeyError:
             return {}
-        formats = dict(BUILTIN_FORMATS)
-        for custom in sheet.iterfind(f"{_MAIN}numFmts/{_MAIN}numFmt"):
-            formats[int(custom.get("numFmtId", 0))] = custom.get("formatCode", "")[:MAX_FORMAT_LENGTH]
-        codes = [formats.get(int(style.get("numFmtId", 0)), "") for style in sheet.iterfind(_STYLES)]
-        # Each format is looked at once: a file may have tens of thousands of styles, and a format that takes long.
-        kinds = {code: kind for code in set(codes) if (kind := _kind_of(code)) is not None}
-        return {style: kinds[code] for style, code in enumerate(codes) if code in kinds}
+        # Sheets that were made by one program have the same styles.
+        return _known_styles(content) if len(content) <= _KNOWN_BYTES else _styles_in(content)
 
 
 def open_workbook(file: IO[bytes]) -> Workbook:
@@ -231,12 +228,25 @@ def _character(number: int) -> str | None:
     return None if number == 0 or 0xD800 <= number <= 0xDFFF else chr(number)
 
 
-@lru_cache(_FORMATS_REMEMBERED)
 def _kind_of(code: str) -> type[date] | type[Percentage] | None:
     """Answer whether a number format shows a date or a percentage; None where it shows a number."""
     if is_date_format(code):
         return None if is_timedelta_format(code) else date
     return Percentage if "%" in _QUOTED.sub("", code) else None
+
+
+def _styles_in(content: bytes) -> _Styles:
+    sheet = _tree_of(content)
+    formats = dict(BUILTIN_FORMATS)
+    for custom in sheet.iterfind(f"{_MAIN}numFmts/{_MAIN}numFmt"):
+        formats[int(custom.get("numFmtId", 0))] = custom.get("formatCode", "")[:MAX_FORMAT_LENGTH]
+    codes = [formats.get(int(style.get("numFmtId", 0)), "") for style in sheet.iterfind(_STYLES)]
+    # Each format is looked at once: a file may have tens of thousands of styles, and a format that takes long.
+    kinds = {code: kind for code in set(codes) if (kind := _kind_of(code)) is not None}
+    return {style: kinds[code] for style, code in enumerate(codes) if code in kinds}
+
+
+_known_styles = lru_cache(64)(_styles_in)
 
 
 class _TreeWithoutDtd(TreeBuilder):
@@ -302,13 +312,17 @@ class _Archive(ZipFile):
 
     def read_tree(self, name: str) -> Element:
         """Read a small part as a tree. Raises KeyError where there is none, Invalid where it is large."""
+        return _tree_of(self.read_small(name))
+
+    def read_small(self, name: str) -> bytes:
+        """Read the bytes of a small part. Raises KeyError where there is none, Invalid where it is large."""
         content = self._at_hand.get(name)
         if content is None:
             with self.open(name) as part:
                 content = part.read(MAX_PART_BYTES + 1)
         if len(content) > MAX_PART_BYTES or content.count(b"<") > MAX_PART_TAGS:
             raise Invalid(TOO_MUCH_CONTENT)
-        return _tree_of(content)
+        return content
 
     def items(self, name: str, parts: type[SheetRows | SharedStrings]) -> Iterator[Any]:
         """Read the rows of a sheet, or the shared strings, item by item. Raises KeyError, Invalid."""
@@ -329,9 +343,12 @@ class _Archive(ZipFile):
         if content is None or len(content) > MAX_TREE_BYTES or content.count(b"<") > MAX_PART_TAGS:
             return None
         self._count_bytes(len(content))
-        tree = _tree_of(content)
+        if parts is SharedStrings:
+            return SharedStrings.items_of(_tree_of(content))
+        left, cells = take_out_cells(content)
+        tree = _tree_of(left)
         self.merged[name] = merged_in(tree)
-        return parts.items_of(tree)
+        return SheetRows.items_of(tree, cells)
 
     def _count_bytes(self, size: int) -> None:
         """Count the bytes that are read of the large parts. Raises Invalid where they are too many."""

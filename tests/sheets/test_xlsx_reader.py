@@ -516,7 +516,6 @@ def test_each_number_format_is_looked_at_once_however_many_styles_have_it(monkey
         return numbers.is_date_format(code)
 
     monkeypatch.setattr(xlsx_reader, "is_date_format", is_date_format)
-    xlsx_reader._kind_of.cache_clear()
     formats = "".join(f'<numFmt numFmtId="{170 + n}" formatCode="{"[" * 250}"/>' for n in range(100))
     day = '<numFmt numFmtId="165" formatCode="yyyy-mm-dd"/>'
     styles = '<xf numFmtId="170"/><xf numFmtId="171"/><xf numFmtId="165"/>' * 16_000
