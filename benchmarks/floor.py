@@ -51,7 +51,7 @@ def serve_as_we_do(app: Application, settings: Settings, port: int, threads: int
         loop,
         dispatcher,
         Admission(settings.connections_per_address, settings.trusted_proxies),
-        ChannelOptions(lambda _authorization, school: school),
+        ChannelOptions(lambda _authorization, school: school, lambda _authorization: None),
         largest_body=LARGEST_BODY,
     )
     while True:

@@ -23,7 +23,14 @@ from school_service.serving.loop import EventLoop
 from school_service.serving.parser import RequestParser
 from school_service.serving.refusals import OVERLOADED, Refusal, refusal_of
 from school_service.web.client_address import first_untrusted
-from school_service.web.request_log import ACCESS_LOG, QUEUE_FULL, WAITED, logged_path, write_access_line
+from school_service.web.request_log import (
+    ACCESS_LOG,
+    AUTHENTICATION_ERROR,
+    QUEUE_FULL,
+    WAITED,
+    logged_path,
+    write_access_line,
+)
 from school_service.web.response_headers import answer_fields
 
 if TYPE_CHECKING:
@@ -40,11 +47,13 @@ class ChannelOptions:
     """What all channels of a server have in common.
 
     `school_of` names the school of a request by its headers Authorization and X-SCHOOL-ID, where the token was verified
-    before. `metrics` count what is answered without the application. Once the server is `ending`, each answer says that
-    its connection ends.
+    before; `verify` verifies that of a header Authorization, and returns the error that the application is to raise of
+    it, if there is one. `metrics` count what is answered without the application. Once the server is `ending`, each
+    answer says that its connection ends.
     """
 
     school_of: Callable[[str, str | None], str | None]
+    verify: Callable[[str], Exception | None]
     cors_origins: tuple[str, ...] = ()
     trusted_proxies: Networks = ()
     metrics: Metrics | None = None
@@ -90,6 +99,10 @@ class RequestTask(WSGITask):
         """Make the environment of the request."""
         environ: dict[str, Any] = super().get_environment()
         environ[WAITED] = self.channel.waited
+        # It is this request's alone: the connection's next one may be under way before this has ended.
+        error, self.channel.authentication_error = self.channel.authentication_error, None
+        if error is not None:
+            environ[AUTHENTICATION_ERROR] = error
         return environ
 
 
@@ -120,6 +133,7 @@ class Channel(HTTPChannel):
         self.cors_fields: Mapping[str, str] = {}
         self.idle_since = self.queued_at = time.monotonic()
         self.waited = 0.0
+        self.authentication_error: Exception | None = None
         self._lingering_since: float | None = None
         self.close_when_flushed = False
         super().__init__(server, connection, address, adjustments, map=map)
@@ -135,6 +149,10 @@ class Channel(HTTPChannel):
         if school is not None:
             return school
         return Stranger(site_of(self._client_address(headers)), authorization[:7].lower() == "bearer ")
+
+    def verify(self) -> None:
+        """Verify the token of the first request, in a thread of the dispatcher."""
+        self.authentication_error = self._options.verify(self.requests[0].headers.get("AUTHORIZATION", ""))
 
     def _client_address(self, headers: Mapping[str, str]) -> str:
         return first_untrusted(

@@ -7,7 +7,9 @@ health is answered whatever the others do.
 
 Strangers are those of whom no school is known: who sends no token, and who sends one that this process has not seen.
 Each of the two kinds has a part of the threads, by turns of their addresses: so neither takes what the schools need,
-nor those without a token what the others do.
+nor those without a token what the others do. A token that was not seen before is verified in such a thread, and the
+request then queues with those of its school: else the first requests with a new token would come beside the school's
+share, and be refused because of it.
 
 Where the schools are on several database servers, each of these has a share of the threads too, larger than a
 school's: one that does not answer holds no more of them, and the schools of the others go on.
@@ -68,6 +70,9 @@ class Request(Protocol):
     def share_key(self) -> Hashable:
         """Name whose share of the threads it takes: the school's, or a Stranger's."""
 
+    def verify(self) -> None:
+        """Verify its token, which was not seen before: `share_key` may name its school then."""
+
     def is_quick(self) -> bool:
         """Tell whether the answer takes no time worth speaking of."""
 
@@ -90,7 +95,9 @@ class Workers:
         self._turns: Turns[Request] = Turns(share, waiting=waiting, total=threads, groups=groups)
         # Requests whose turn it is: there is a thread for each, which takes it in a moment.
         self._begun: deque[tuple[Request, Place]] = deque()
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        # Of each idle thread what it waits for: the last one works first, whose data the processor still has at hand.
+        self._idle: list[threading.Lock] = []
         self._stopped = False
         self.threads = [
             threading.Thread(target=self._work, name=f"{name}-{number}", daemon=True)
@@ -101,49 +108,74 @@ class Workers:
 
     def add(self, key: Hashable, request: Request) -> None:
         """Let a request be answered when its turn comes; raises Busy where too many of the key wait already."""
-        with self._changed:
+        with self._lock:
             place = self._turns.begin(key)
             if place is None:
                 self._turns.wait(key, request)
             else:
                 self._begun.append((request, place))
-                self._changed.notify()
+                self._wake(1)
 
     def count_waiting(self) -> int:
         """Count the requests that wait for a thread."""
-        with self._changed:
+        with self._lock:
             return self._turns.count_waiting()
 
     def stop(self) -> list[Request]:
         """Let each thread end after its request; returns the requests that nobody will answer."""
-        with self._changed:
+        with self._lock:
             self._stopped = True
             left = [*(request for request, _ in self._begun), *self._turns.clear()]
             self._begun.clear()
-            self._changed.notify_all()
+            self._wake(len(self._idle))
         return left
 
+    def _wake(self, threads: int) -> None:
+        """Wake so many of the idle threads, as far as there are any: all others look for a request by themselves."""
+        for _ in range(min(threads, len(self._idle))):
+            self._idle.pop().release()
+
     def _work(self) -> None:
-        while taken := self._take():
+        woken = threading.Lock()
+        woken.acquire()
+        while taken := self._take(woken):
             request, place = taken
+            key = place.key
             try:
-                request.service()
+                if isinstance(key, Stranger) and key.has_token:
+                    request.verify()
+                    key = request.share_key()
+                if key == place.key:
+                    request.service()
             except BaseException:
                 _log.exception("a request failed outside of the application")
-            with self._changed:
+            with self._lock:
                 begun = self._turns.end(place)
                 self._begun.extend(begun)
                 # One of them is for this thread, which looks for a request next.
-                self._changed.notify(max(0, len(begun) - 1))
+                self._wake(len(begun) - 1)
+            if key != place.key:
+                self._move(key, request)
 
-    def _take(self) -> tuple[Request, Place] | None:
-        """Wait for a request whose turn it is; None once the threads are to end."""
-        with self._changed:
-            while not self._begun:
+    def _move(self, key: Hashable, request: Request) -> None:
+        """Let a request whose school is known by now be answered when the turn of that comes."""
+        try:
+            self.add(key, request)
+        except Busy:
+            count_refusal("requests")
+            request.refuse()
+            request.service()
+
+    def _take(self, woken: threading.Lock) -> tuple[Request, Place] | None:
+        """Wait until `woken` for a request whose turn it is; None once the threads are to end."""
+        while True:
+            with self._lock:
+                if self._begun:
+                    return self._begun.popleft()
                 if self._stopped:
                     return None
-                self._changed.wait()
-            return self._begun.popleft()
+                self._idle.append(woken)
+            woken.acquire()
 
 
 class Dispatcher:

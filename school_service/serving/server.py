@@ -77,9 +77,16 @@ def serve(
     dispatcher = Dispatcher(
         threads, share=share, waiting=settings.school_waiting, groups=_group_limits(app, threads)
     )
+
+    def verify(authorization: str) -> Exception | None:
+        with app.app_context():
+            return state.verify(authorization)
+
     with _measuring(app, settings, dispatcher, worker) as metrics:
         loop = EventLoop()
-        options = ChannelOptions(state.known_school, settings.cors_origins, settings.trusted_proxies, metrics)
+        options = ChannelOptions(
+            state.known_school, verify, settings.cors_origins, settings.trusted_proxies, metrics
+        )
         server = make_server(
             app,
             listener,

@@ -37,6 +37,9 @@ _OF_ONE_REQUEST = (
 WAITED = "school_service.waited"
 """Where the server says in a request's environment for how many seconds it has waited for a thread."""
 
+AUTHENTICATION_ERROR = "school_service.authentication_error"
+"""Where the server says in a request's environment which error its token is, where it has looked at that."""
+
 QUEUE_FULL = "queue_full"
 """The cause of a 503 that the server answers without the application; the others are in web.error_responses."""
 

@@ -49,7 +49,7 @@ from school_service.web.client_address import client_address, service_address, t
 from school_service.web.current import current_request
 from school_service.web.linked_accounts import LinkedAccounts, account_of_identity, linked_accounts
 from school_service.web.rendering import render_one
-from school_service.web.request_log import request_id
+from school_service.web.request_log import AUTHENTICATION_ERROR, request_id
 from tenants.connections.binding import BindingOptions, Reading, SchoolBinding, registry_refusal
 from tenants.connections.sessions import bind_sessions, transaction
 from tenants.connections.statements import Texts, is_dead, is_unreachable, read, write, write_all
@@ -160,6 +160,19 @@ class AppState:
         except (InvalidSchoolHeader, Forbidden):
             return None
 
+    def verify(self, authorization: str) -> Exception | None:
+        """Verify the token of a header Authorization, so that `known_school` knows it.
+
+        Returns the error that `authenticate` is to raise of it, if there is one.
+        """
+        token = _bearer(authorization)
+        try:
+            if token is not None:
+                self.verifier.verify(token)
+        except Exception as error:
+            return error
+        return None
+
     def school(self, school_id: UUID) -> School:
         """Find the public details of a school: at most SCHOOL_CACHE_SECONDS old, as long as the registry answers.
 
@@ -215,6 +228,9 @@ def current_school_id() -> UUID:
 
 def authenticate(state: AppState, environ: dict[str, Any]) -> VerifiedToken:
     """Verify the token of a request; raises NotAuthenticated."""
+    error: Exception | None = environ.get(AUTHENTICATION_ERROR)
+    if error is not None:
+        raise error
     token = _bearer(environ.get("HTTP_AUTHORIZATION", ""))
     if token is None:
         raise NotAuthenticated("A bearer token is needed.")

@@ -219,12 +219,13 @@ class SchoolPool:
             connection.driver.close()
 
     def _take_idle(self, school_id: UUID | None, *, only_served: bool = False) -> PooledConnection | None:
-        """Take an idle connection: one that has served the school before others, then that with the fewest schools."""
-        found, least = None, (True, 0)
-        for connection in self._idle:
-            distance = (school_id not in connection.schools, len(connection.schools))
-            if (found is None or distance < least) and not (only_served and distance[0]):
-                found, least = connection, distance
+        """Take an idle connection: of those that have served the school the one used last, whose backend is quickest.
+
+        Where none has, it is the one with the fewest schools, unless `only_served`.
+        """
+        found = next((one for one in reversed(self._idle) if school_id in one.schools), None)
+        if found is None and not only_served:
+            found = min(self._idle, key=lambda one: len(one.schools), default=None)
         if found is not None:
             self._idle.remove(found)
             self._note_taken(found, school_id)

@@ -24,8 +24,11 @@ class Request:
     go: threading.Event = field(default_factory=threading.Event)
     refused: bool = False
     cancelled: bool = False
+    thread: threading.Thread | None = None
+    school: str | None = None  # as its token says, once that is verified
 
     def service(self):
+        self.thread = threading.current_thread()
         self.log.append(self)
         if not self.refused:
             assert self.go.wait(60)
@@ -37,6 +40,9 @@ class Request:
 
     def share_key(self):
         return self.name
+
+    def verify(self):
+        self.name = self.school or self.name
 
     def is_quick(self):
         return self.quick
@@ -90,6 +96,27 @@ def test_what_is_beyond_the_queue_is_refused_at_once_and_other_groups_are_not(di
     wait_for(lambda: beyond in begun and other in begun, "the answers")
     assert (beyond.refused, other.refused) == (True, False)
     assert not any(task.refused or task in begun for task in waiting)
+
+
+def test_the_thread_that_became_idle_last_works_first(dispatcher, begun):
+    workers = dispatcher._requests
+
+    def are_idle(number):
+        wait_for(lambda: len(workers._idle) == number, f"{number} idle threads")
+
+    are_idle(4)
+    first, second = Request("a", begun), Request("b", begun)
+    for task in (first, second):
+        dispatcher.add_task(task)
+    wait_for(lambda: len(begun) == 2, "two that run")
+    for idle, task in ((3, second), (4, first)):
+        task.go.set()
+        are_idle(idle)
+    for name in ("c", "d"):
+        dispatcher.add_task(Request(name, begun))
+    wait_for(lambda: len(begun) == 4, "the next two")
+
+    assert {task.thread for task in begun[2:]} == {first.thread, second.thread}
 
 
 def test_groups_take_turns(begun):
@@ -266,3 +293,39 @@ def test_who_waits_is_counted_and_since_when(dispatcher, begun):
 
     assert dispatcher.count_waiting() == 3
     assert all(before <= task.queued_at <= time.monotonic() for task in waiting)
+
+
+def test_once_its_token_is_verified_a_request_is_of_its_school(of_strangers, begun):
+    """As many as use a new token at once: all are answered, never more of them at a time than the school may."""
+    requests = [Request(stranger(1, has_token=True), begun, school="a school") for _ in range(20)]
+    for task in requests:
+        of_strangers.add_task(task)
+    wait_for(lambda: len(begun) == 4, "the school's share")
+    # No stranger's thread is held by those that wait.
+    others = [Request(stranger(2, has_token=True), begun) for _ in range(4)]
+    for task in others:
+        of_strangers.add_task(task)
+    wait_for(lambda: len(begun) == 8, "the others")
+    assert {*others} <= {*begun}
+    for task in (*requests, *others):
+        task.go.set()
+
+    wait_for(lambda: len(begun) == 24, "all")
+    assert not any(task.refused for task in requests)
+
+
+def test_beyond_the_schools_queue_it_is_refused_when_its_token_is_verified(begun):
+    groups = GroupLimit(8, lambda key: getattr(key, "group", None), parts_of_strangers(8))
+    dispatcher = Dispatcher(8, share=1, waiting=1, groups=groups)
+    running, waiting = Request("a school", begun), Request("a school", begun)
+    dispatcher.add_task(running)
+    wait_for(lambda: begun == [running], "the first")
+    dispatcher.add_task(waiting)
+    beyond = Request(stranger(1, has_token=True), begun, school="a school")
+    dispatcher.add_task(beyond)
+
+    wait_for(lambda: beyond in begun, "its answer")
+    assert (beyond.refused, waiting.refused, waiting in begun) == (True, False, False)
+    for task in (running, waiting):
+        task.go.set()
+    assert dispatcher.shutdown()

@@ -58,7 +58,7 @@ class Service:
             self.loop,
             self.queue,
             Admission(100, ()),
-            ChannelOptions(lambda *_: None),
+            ChannelOptions(lambda *_: None, lambda _: None),
             largest_body=10 * 2**20,
         )
         wake = self.loop.wake

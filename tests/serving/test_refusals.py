@@ -55,7 +55,9 @@ def answer():
         loop, queue = EventLoop(), FullQueue()
         listener = listen("127.0.0.1", 0)
         settings = Settings.load({**SETTINGS, "CORS_ORIGINS": ",".join(origins), "TRUSTED_PROXIES": proxies})
-        options = ChannelOptions(lambda *_: None, settings.cors_origins, settings.trusted_proxies)
+        options = ChannelOptions(
+            lambda *_: None, lambda _: None, settings.cors_origins, settings.trusted_proxies
+        )
         admission = Admission(100, settings.trusted_proxies)
         make_server(application, listener, loop, queue, admission, options, largest_body=2**30)
         with socket.create_connection(listener.getsockname(), timeout=60) as client:

@@ -13,6 +13,7 @@ import urllib3
 
 from tests.cli.program import DEADLINE, ROOT, run, running, serving, wait_for
 from tests.printing.pictures import png
+from tests.threads import run_concurrently
 
 pytestmark = pytest.mark.program
 
@@ -260,6 +261,21 @@ def test_metrics_are_served_on_a_port_of_their_own(each_server):
     assert "school_service_database_up 1.0" in text
     assert 'school_service_schools{state="behind"} 0.0' in text
     assert "school_service_queue_length 0.0" in text
+
+
+def test_all_that_use_a_new_token_at_once_are_answered(service, cli):
+    """As a page does that asks for twenty things when somebody has signed in."""
+    school = json.loads(cli("tenants", "create", "Mayflower School", "--json").stdout)["id"]
+    made = json.loads(
+        cli("clients", "create", "front end", "--all-schools", "--all-permissions", "--json").stdout
+    )
+    for _ in range(3):
+        token = service.client_token(made["client_id"], made["client_secret"])
+
+        def ask(_number, token=token):
+            return service.request("GET", "/classrooms", token=token, school=school).status
+
+        assert run_concurrently(20, ask) == [200] * 20
 
 
 def test_a_token_as_long_as_may_be_is_read(each_server):

@@ -147,7 +147,7 @@ def test_a_client_that_is_revoked_is_let_in_by_no_worker(service, cli):
 @pytest.mark.program
 def test_each_worker_prints_the_same_paper(service, cli):
     made = json.loads(
-        cli("clients", "create", "printing", "--all-schools", "--all-permissions", "--json").stdout
+        cli("clients", "create", "papers", "--all-schools", "--all-permissions", "--json").stdout
     )
     school = json.loads(cli("tenants", "create", "Printing College", "--json").stdout)["id"]
     caller = {"token": service.client_token(made["client_id"], made["client_secret"]), "school": school}

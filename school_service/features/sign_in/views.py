@@ -58,7 +58,7 @@ class UserInfo(MethodView):
     @openid_blp.requires(None, for_signing_in=True)
     @openid_blp.returns(UserInfoSchema, tagged=False)
     def get(self) -> Any:
-        """Tell whose token it is; needs the scope `openid`, and for the names `profile`."""
+        """Tell whose token it is; needs the scope openid, and for the names profile."""
         return _user_info()
 
     @openid_blp.requires(None, for_signing_in=True, reads=True)

@@ -635,16 +635,19 @@ class TestTaking:
         connections.take(SCHOOL).close()
         assert connections.checkedin() == 1
 
-    def test_a_school_gets_the_connection_that_has_served_it_and_the_fewest_others(self, make_engine):
-        connections = make_engine(pool_size=3).pool.connections
-        three = [connections.take(SCHOOL) for _ in range(3)]
-        for connection, schools in zip(three, ([SCHOOL, uuid4()], [SCHOOL], [uuid4()]), strict=True):
+    def test_a_school_gets_the_connection_that_has_served_it_last_then_that_with_the_fewest_others(
+        self, make_engine
+    ):
+        connections = make_engine(pool_size=4).pool.connections
+        four = [connections.take(SCHOOL) for _ in range(4)]
+        served = ([SCHOOL], [SCHOOL, uuid4()], [uuid4(), uuid4()], [uuid4()])
+        for connection, schools in zip(four, served, strict=True):
             connection.schools.update(schools)
-        for connection in three:
+        for connection in four:
             connection.close()
 
-        assert [connections.take(SCHOOL) for _ in range(3)] == [three[1], three[0], three[2]]
-        for connection in three:
+        assert [connections.take(SCHOOL) for _ in range(4)] == [four[1], four[0], four[3], four[2]]
+        for connection in four:
             connection.close()
 
     def test_one_that_has_served_enough_schools_is_closed_when_it_is_given_back(self, make_engine):

@@ -147,5 +147,5 @@ class StopOfGuardian(MethodView):
     @blp.requires(Permission.STUDENTS_WRITE)
     @blp.returns_list(StudentGuardianSchema)
     def delete(self, id: UUID, guardian_id: UUID) -> Any:
-        """Lift a stop. Where the guardian has an account it needs `read:results` too."""
+        """Lift a stop. Where the guardian has an account it needs read:results too."""
         return service.lift_stop(student_id=id, guardian_id=guardian_id)

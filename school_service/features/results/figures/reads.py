@@ -422,12 +422,12 @@ def _term_results(computed: Computed, student_id: Any = None, *, batches: FromCl
     """
     scope, terms, sessions = computed.scope, computed.terms, computed.sessions
     of_cards = batches is not None
-    write: Write = jsonb_object_of if of_cards else object_of
+    write = _write_of(of_cards)
     of: FromClause = scope if batches is None else batches
     whose = _whole_class(computed.roster.c.batch_id.in_(select(of.c.batch_id)))
     if student_id is not None:
         whose = computed.roster.c.student_id == student_id
-    subjects = _subjects_by_student(computed, whose, write, of_class=student_id is None, of_cards=of_cards)
+    subjects = _subjects_by_student(computed, whose, of_class=student_id is None, of_cards=of_cards)
     cumulative = _session_subjects_by_student(computed, whose, write)
     columns = (
         func.coalesce(subjects.c.listed, NO_TEXTS).label("subjects"),
@@ -468,6 +468,10 @@ def _term_results(computed: Computed, student_id: Any = None, *, batches: FromCl
     return found if student_id is None else found.where(terms.c.student_id == student_id)
 
 
+def _write_of(of_cards: bool) -> Write:
+    return jsonb_object_of if of_cards else object_of
+
+
 def _whole_class(condition: Column) -> Column:
     """A condition that many rows fit: half of them, as far as PostgreSQL expects.
 
@@ -477,11 +481,9 @@ def _whole_class(condition: Column) -> Column:
     return func.coalesce(condition, False)
 
 
-def _subjects_by_student(
-    computed: Computed, whose: Column, write: Write, *, of_class: bool, of_cards: bool
-) -> FromClause:
+def _subjects_by_student(computed: Computed, whose: Column, *, of_class: bool, of_cards: bool) -> FromClause:
     """The subject results of those on the roster who fit the condition: an array of each, by the subject's name."""
-    results = computed.subjects
+    results, write = computed.subjects, _write_of(of_cards)
     scores = _scores(computed, whose, of_class=of_class, of_cards=of_cards)
     # Joined by themselves: with the subjects beside them, all that students have in a subject would be compared.
     # And by an outer join, of which PostgreSQL expects as many rows as there are results: else it expects one.
