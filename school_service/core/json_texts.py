@@ -30,6 +30,21 @@ def object_of(begun: Any = None, /, **members: Any) -> Any:
     return _joined(start, members.items(), comma=", ", colon=" : ", end=_constant("}"))
 
 
+def whole_object_of(**members: Any) -> Any:
+    """Write an object as `object_of` does, of columns of which none is ever null.
+
+    It is one call for each object, which PostgreSQL plans in less time than as many operators.
+    """
+    parts: list[Any] = []
+    before = "{"
+    for name, value in members.items():
+        quote = '"' if isinstance(value.type, Uuid) else ""
+        written = value if quote or isinstance(value.type, (Integer, Numeric)) else _written(value)
+        parts += [_constant(f'{before}"{name}" : {quote}'), written]
+        before = f"{quote}, "
+    return type_coerce(func.concat(*parts, _constant(before.removesuffix(", ") + "}")), JsonText)
+
+
 def jsonb_object_of(more: Any = None, /, **members: Any) -> Any:
     """Write an object as `object_of` does, for a text that is read as JSONB: without spaces, the members in its order.
 

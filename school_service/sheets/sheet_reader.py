@@ -11,7 +11,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from itertools import chain, islice
 from math import isfinite
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from openpyxl.utils import column_index_from_string, get_column_letter
@@ -50,6 +50,7 @@ MAX_HEADINGS = 30  # headings that an error lists
 
 _RANGE = re.compile(r"\$?([A-Z]{1,3})\$?([0-9]{1,7}):\$?([A-Z]{1,3})\$?([0-9]{1,7})")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,30}(\.[0-9]{0,30})?|\.[0-9]{1,30})")
+_NUMBERS = (float, int)  # types of cells; a truth value, too, is an int to isinstance
 _WITH_COMMA = re.compile(r"[0-9]{1,30},[0-9]{1,30}")
 _PERCENTAGE = re.compile(r"[0-9.,]{1,30} ?%")
 _DAY_FIRST = re.compile(r"([0-9]{1,2})[/.-]([0-9]{1,2})[/.-]([0-9]{4})")
@@ -76,8 +77,7 @@ _WITHOUT_A_NUMBER = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """A row: its number as in Excel, and the values of its cells by column; a blank cell has none.
 
     `bad` names the columns whose cells do not have the column's type: these have no value either.
@@ -393,10 +393,10 @@ def _text(cell: Any) -> str:
 
 
 def _number(cell: Any) -> Decimal:
+    if type(cell) in _NUMBERS and isfinite(cell):
+        return _to_decimal(cell)
     if isinstance(cell, str) and _NUMBER.fullmatch(cell.strip()):
         return Decimal(cell.strip())
-    if isinstance(cell, int | float) and not isinstance(cell, bool) and isfinite(cell):
-        return _to_decimal(cell)
     raise _no_number(cell)
 
 

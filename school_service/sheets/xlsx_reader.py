@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, time
@@ -39,6 +39,7 @@ from openpyxl.xml.constants import (
 )
 
 from school_service.core.errors import DomainError, Invalid, TooLarge
+from school_service.sheets.plain_cells import take_out_cells
 from school_service.sheets.xml_stream import (
     TOO_MUCH_CONTENT,
     SharedStrings,
@@ -68,7 +69,9 @@ UNPACKS_TOO_LARGE = "The workbook unpacks to more than 100 MiB."
 
 _CENTRAL_ENTRY = b"PK\x01\x02"
 _CHUNK = 2**20
+_DIGITS = "0123456789"
 _LONG_NUMBER = 16  # digits, of which a float holds no more
+_KNOWN_BYTES = 2**15  # bytes of styles that are remembered
 _FEED = 2**16  # bytes that the parser of a small part gets at once
 _FRACTION = re.compile("[.eE]")
 _QUOTED = re.compile(r'"[^"]*"|\\.')  # what a number format shows as it is written
@@ -103,6 +106,8 @@ class Percentage:
         return f"{self.number * 100:.15g}%"
 
 
+_Styles = Mapping[int, type[date] | type[Percentage]]
+"""The styles that show a number as a date or a time, or as a percentage."""
 Cell = str | int | float | bool | date | time | CellError | Percentage
 
 
@@ -146,20 +151,22 @@ class Workbook:
                 column = 0
                 row: dict[int, Cell] = {}
                 for reference, data_type, style, content, formula in cells:
-                    column = column + 1 if reference is None else _column_number(reference)
-                    value = self._value(data_type, style, content, formula)
-                    if value is not None:
-                        row[column] = value
+                    # Its column: the letters in front of the number of the row.
+                    column = column + 1 if reference is None else _number_of_column(reference.rstrip(_DIGITS))
+                    if content:
+                        row[column] = self._value(data_type, style, content)
+                    elif formula and data_type != "str":
+                        # A formula whose result is an empty text leaves the cell blank; one without a result does not.
+                        row[column] = NOT_COMPUTED
                 yield number, row
 
     def merged(self, title: str) -> list[str]:
         """Name the merged cells of a sheet whose rows were read, such as B3:C4: as many as MAX_MERGED at most."""
         return self._archive.merged.get(self._parts[title], [])
 
-    def _value(self, data_type: str, style: str, content: str, formula: bool) -> Cell | None:
-        if not content:
-            # A formula whose result is an empty text leaves the cell blank; one without a result does not.
-            return NOT_COMPUTED if formula and data_type != "str" else None
+    def _value(self, data_type: str, style: str, content: str) -> Cell:
+        if data_type in {"inlineStr", "str"}:
+            return _unescape(content) if "_x" in content else content
         if data_type == "n":
             number = float(content) if _FRACTION.search(content) else int(content)
             kind = self._styles.get(int(style))
@@ -189,19 +196,13 @@ class Workbook:
             _unescape(text) if "_x" in text else text for text in self._archive.items(part, SharedStrings)
         ]
 
-    def _read_styles(self) -> dict[int, type[date] | type[Percentage]]:
-        """Find the styles that show a number as a date or a time, or as a percentage."""
+    def _read_styles(self) -> _Styles:
         try:
-            sheet = self._archive.read_tree(ARC_STYLE)
+            content = self._archive.read_small(ARC_STYLE)
         except KeyError:
             return {}
-        formats = dict(BUILTIN_FORMATS)
-        for custom in sheet.iterfind(f"{_MAIN}numFmts/{_MAIN}numFmt"):
-            formats[int(custom.get("numFmtId", 0))] = custom.get("formatCode", "")[:MAX_FORMAT_LENGTH]
-        codes = [formats.get(int(style.get("numFmtId", 0)), "") for style in sheet.iterfind(_STYLES)]
-        # Each format is looked at once: a file may have tens of thousands of styles, and a format that takes long.
-        kinds = {code: kind for code in set(codes) if (kind := _kind_of(code)) is not None}
-        return {style: kinds[code] for style, code in enumerate(codes) if code in kinds}
+        # Sheets that were made by one program have the same styles.
+        return _known_styles(content) if len(content) <= _KNOWN_BYTES else _styles_in(content)
 
 
 def open_workbook(file: IO[bytes]) -> Workbook:
@@ -232,6 +233,20 @@ def _kind_of(code: str) -> type[date] | type[Percentage] | None:
     if is_date_format(code):
         return None if is_timedelta_format(code) else date
     return Percentage if "%" in _QUOTED.sub("", code) else None
+
+
+def _styles_in(content: bytes) -> _Styles:
+    sheet = _tree_of(content)
+    formats = dict(BUILTIN_FORMATS)
+    for custom in sheet.iterfind(f"{_MAIN}numFmts/{_MAIN}numFmt"):
+        formats[int(custom.get("numFmtId", 0))] = custom.get("formatCode", "")[:MAX_FORMAT_LENGTH]
+    codes = [formats.get(int(style.get("numFmtId", 0)), "") for style in sheet.iterfind(_STYLES)]
+    # Each format is looked at once: a file may have tens of thousands of styles, and a format that takes long.
+    kinds = {code: kind for code in set(codes) if (kind := _kind_of(code)) is not None}
+    return {style: kinds[code] for style, code in enumerate(codes) if code in kinds}
+
+
+_known_styles = lru_cache(64)(_styles_in)
 
 
 class _TreeWithoutDtd(TreeBuilder):
@@ -297,13 +312,17 @@ class _Archive(ZipFile):
 
     def read_tree(self, name: str) -> Element:
         """Read a small part as a tree. Raises KeyError where there is none, Invalid where it is large."""
+        return _tree_of(self.read_small(name))
+
+    def read_small(self, name: str) -> bytes:
+        """Read the bytes of a small part. Raises KeyError where there is none, Invalid where it is large."""
         content = self._at_hand.get(name)
         if content is None:
             with self.open(name) as part:
                 content = part.read(MAX_PART_BYTES + 1)
         if len(content) > MAX_PART_BYTES or content.count(b"<") > MAX_PART_TAGS:
             raise Invalid(TOO_MUCH_CONTENT)
-        return _tree_of(content)
+        return content
 
     def items(self, name: str, parts: type[SheetRows | SharedStrings]) -> Iterator[Any]:
         """Read the rows of a sheet, or the shared strings, item by item. Raises KeyError, Invalid."""
@@ -324,9 +343,12 @@ class _Archive(ZipFile):
         if content is None or len(content) > MAX_TREE_BYTES or content.count(b"<") > MAX_PART_TAGS:
             return None
         self._count_bytes(len(content))
-        tree = _tree_of(content)
+        if parts is SharedStrings:
+            return SharedStrings.items_of(_tree_of(content))
+        left, cells = take_out_cells(content)
+        tree = _tree_of(left)
         self.merged[name] = merged_in(tree)
-        return parts.items_of(tree)
+        return SheetRows.items_of(tree, cells)
 
     def _count_bytes(self, size: int) -> None:
         """Count the bytes that are read of the large parts. Raises Invalid where they are too many."""
@@ -336,16 +358,16 @@ class _Archive(ZipFile):
 
 
 def _tree_of(content: bytes) -> Element:
-    parser = XMLParser(target=_TreeWithoutDtd())  # noqa: S314 -- without a DTD there is nothing to expand
+    # A DTD begins with this sign in every encoding but UTF-16, in which there are zeros. A tree that need not look for
+    # one is made in less time: its class is the library's own.
+    may_have_dtd = b"<!DOCTYPE" in content or b"\0" in content
+    target = _TreeWithoutDtd() if may_have_dtd else TreeBuilder()
+    parser = XMLParser(target=target)  # noqa: S314 -- without a DTD there is nothing to expand
     for start in range(0, len(content), _FEED):
         # The parser reports a DTD at the end of the bytes that it was fed with it.
         parser.feed(content[start : start + _FEED])
     root: Element = parser.close()
     return root
-
-
-def _column_number(reference: str) -> int:
-    return _number_of_column(reference.rstrip("0123456789"))
 
 
 @lru_cache(MAX_COLUMNS)

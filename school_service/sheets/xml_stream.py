@@ -8,7 +8,7 @@ made in C, and gives the same items (`items_of`). A tree of a form that programs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, Any, Generic, TypeVar
 from xml.etree.ElementTree import Element
 from xml.parsers import expat
@@ -17,6 +17,7 @@ from defusedxml.common import DTDForbidden
 from openpyxl.xml.constants import SHEET_MAIN_NS
 
 from school_service.core.errors import Invalid
+from school_service.sheets.plain_cells import PLACE, RawCell
 
 MAX_ELEMENTS = 1_000_000  # of a part
 MAX_MERGED = 20_000  # merged cells of a sheet that are looked at
@@ -163,7 +164,7 @@ def _tag(local: str) -> str:
     return f"{{{SHEET_MAIN_NS}}}{local}"
 
 
-_TEXT_TAG, _PHONETIC_TAG, _INLINE_TAG = _tag("t"), _tag("rPh"), _tag("is")
+_TEXT_TAG, _PHONETIC_TAG, _PLACE_TAG = _tag("t"), _tag("rPh"), _tag(PLACE)
 _MERGED_PATH = f"{_tag('mergeCells')}/{_tag('mergeCell')}"
 _VALUE_TAG, _FORMULA_TAG = _tag("v"), _tag("f")
 
@@ -240,10 +241,6 @@ class SharedStrings(_ElementStream[str]):
         return None if items is None else map(_texts_in, items)
 
 
-RawCell = tuple[str | None, str, str, str, bool]
-"""A cell as it is written: its reference such as B7, data type, style and content, and whether of a formula."""
-
-
 class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
     """The rows of a sheet: the number of each as it is written, if it is, and its cells."""
 
@@ -309,27 +306,29 @@ class SheetRows(_ElementStream[tuple[str | None, list[RawCell]]]):
         return self._number, cells
 
     @staticmethod
-    def items_of(root: Element) -> Iterator[tuple[str | None, list[RawCell]]] | None:
-        """Give the rows of a sheet that was read as a tree; None where the stream is to read it."""
+    def items_of(
+        root: Element, taken_out: Sequence[RawCell]
+    ) -> Iterator[tuple[str | None, list[RawCell]]] | None:
+        """Give the rows of a sheet that was read as a tree; None where the stream is to read it.
+
+        `taken_out` are the cells for which another element stands in the tree, in their order.
+        """
         rows = _all_at(root, f"{_tag('sheetData')}/{_tag('row')}", _tag("row"))
-        return None if rows is None else ((row.get("r"), list(map(_raw_cell, row))) for row in rows)
+        if rows is None or sum([len(row.findall(_PLACE_TAG)) for row in rows]) != len(taken_out):
+            return None
+        cells = iter(taken_out)
+        return (
+            (row.get("r"), [next(cells) if cell.tag == _PLACE_TAG else _raw_cell(cell) for cell in row])
+            for row in rows
+        )
 
 
 def _raw_cell(cell: Element) -> RawCell:
     get = cell.get
     data_type = get("t", "n")
-    content, formula = _content_of(cell, data_type == "inlineStr")
-    return get("r"), data_type, get("s", "0"), content, formula
-
-
-def _content_of(cell: Element, is_inline: bool) -> tuple[str, bool]:
-    """Read the content of a cell, and whether it is of a formula."""
-    if len(cell) == 1:
-        only = cell[0]
-        if only.tag == _VALUE_TAG and not is_inline:
-            return only.text or "", False
-        if only.tag == _INLINE_TAG and is_inline and len(only) == 1 and not len(only[0]):
-            return (only[0].text or "" if only[0].tag == _TEXT_TAG else ""), False
-    values = [child.text or "" for child in cell if child.tag == _VALUE_TAG]
+    if data_type == "inlineStr":
+        content = _texts_in(cell)
+    else:
+        content = "".join([child.text or "" for child in cell if child.tag == _VALUE_TAG])
     formula = any(child.tag == _FORMULA_TAG for child in cell)
-    return _texts_in(cell) if is_inline else "".join(values), formula
+    return get("r"), data_type, get("s", "0"), content, formula

@@ -34,6 +34,7 @@ from school_service.core.json_texts import (
     jsonb_members_of,
     jsonb_object_of,
     object_of,
+    whole_object_of,
 )
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
@@ -65,6 +66,18 @@ def in_school(api):
     """A transaction in a school."""
     with api.app.app_context(), in_transaction(SchoolBinding(api.school, read_only=True)):
         yield
+
+
+def test_an_object_without_nulls_is_that_of_json_build_object():
+    columns = {name: value for name, value in COLUMNS.items() if not name.startswith("no ")}
+
+    for chosen in (columns, {"id": columns["id"]}, {"count": columns["count"]}):
+        members = [part for name, value in chosen.items() for part in (literal(name, Text), value)]
+        written, built = db.session.execute(
+            select(whole_object_of(**chosen), cast(func.json_build_object(*members), Text))
+        ).one()
+
+        assert written == built
 
 
 def test_an_object_is_that_of_json_build_object():

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
@@ -76,8 +76,7 @@ from tenants.connections.engines import json_text
 ENTITY = "gradebook"
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
+class Score(NamedTuple):
     """A score to enter for a student who is in this batch; `entry_id` and `stored` are of the entry there is already.
 
     The ids are as PostgreSQL writes them: to make thousands of UUIDs takes longer than the query. With the score None

@@ -205,11 +205,10 @@ class _ScoreUpload(ClassSheetUpload[Taker]):
             + " in this arm" * (self.batch is not None),
             validate=partial(_row_errors, total_points=self.scores.total_points, arms=arms),
         )
-        raise_row_errors(
-            scored_errors(matched, "remove the score first, or leave the cell blank"),
-            letters=self.letters,
-            people={row.number: shown(taker) for taker, row in matched},
-        )
+        errors = list(scored_errors(matched, "remove the score first, or leave the cell blank"))
+        if errors:
+            people = {row.number: shown(taker) for taker, row in matched}
+            raise_row_errors(errors, letters=self.letters, people=people)
         return matched
 
     def store(self, matched: MatchedRows) -> RowCounts:
