@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -155,23 +156,38 @@ def test_every_operation_that_changes_a_person_is_looked_at():
     assert CHANGES.keys() | OF_NO_ACCOUNT | ELSEWHERE == changing
 
 
-@pytest.fixture
-def administrator_of(api, make):
-    """Make a student or an employee an administrator; answers the record."""
-    roles = {role["name"]: role["id"] for role in api.ok(api.get("/roles"))}
+def promoted(make: Factory, person: dict[str, Any]) -> dict[str, Any]:
+    """Make a student or an employee an administrator; answers the record, with the role."""
+    roles = {role["name"]: role["id"] for role in make.api.ok(make.api.get("/roles"))}
+    make.api.ok(make.api.put(f"/users/{person['user']}/roles", {"role": roles["Administrator"]}))
+    return {**person, "role": roles["Administrator"]}
 
-    def promote(kind: str, *, left: bool, history: bool = True) -> dict[str, Any]:
-        made = make_student if history else Factory.student
-        person = make_employee(make) if kind == "employees" else made(make)
-        api.ok(api.put(f"/users/{person['user']}/roles", {"role": roles["Administrator"]}))
+
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared: Callable[..., Any]) -> dict[str, dict[str, Any]]:
+    """A student and an employee of whom there is all that there can be, both administrators."""
+    return prepared(
+        lambda make: {
+            "students": promoted(make, make_student(make)),
+            "employees": promoted(make, make_employee(make)),
+        }
+    )
+
+
+@pytest.fixture
+def administrator_of(api, make, made):
+    """Answers a student or an employee who is an administrator, who has left or not, with a history or none."""
+
+    def administrator(kind: str, *, left: bool, history: bool = True) -> dict[str, Any]:
+        person = deepcopy(made[kind]) if history else promoted(make, make.student())
         if left and kind == "students":
             removed = {"student_ids": [person["id"]]}
             api.ok(api.patch(f"/cohorts/{person['cohort_id']}/remove_students", removed))
         if left and kind == "employees":
             api.ok(api.delete(f"/employees/{person['id']}"))
-        return {**person, "role": roles["Administrator"]}
+        return person
 
-    return promote
+    return administrator
 
 
 @pytest.mark.parametrize("operation", CHANGES, ids=" ".join)

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from contextlib import ExitStack, closing, suppress
+from types import SimpleNamespace
 
 import psycopg2
 import pytest
@@ -17,8 +18,15 @@ from sqlalchemy.exc import OperationalError
 from tenants.connections import deadline
 from tenants.connections.deadline import NoAnswer, deadline_arguments
 from tenants.connections.engines import registry_options, registry_url
+from tests.cli.program import wait_for
 
-DEADLINE = 2  # seconds: what is answered is answered sooner, also on a machine with much else to do
+DEADLINE = 180  # seconds: what is answered is answered sooner, also on a machine with much else to do
+SHORT = 0.1  # seconds: of what is not answered, from when the line is held
+
+
+@pytest.fixture(autouse=True)
+def _looked_at_often(monkeypatch):
+    monkeypatch.setattr(deadline, "POLL_INTERVAL", 0.02)
 
 
 class Line:
@@ -47,6 +55,11 @@ class Line:
                 self.open.wait()
                 target.sendall(received)
             target.shutdown(socket.SHUT_WR)
+
+    def hold(self, connection):
+        """Let nothing pass from now on; a statement of this connection of the driver's is given up soon."""
+        self.open.clear()
+        connection.deadline = SHORT
 
     def close(self):
         self.open.set()
@@ -89,13 +102,13 @@ def engine(line):
 def test_a_statement_that_is_not_answered_ends_and_its_connection_is_given_to_nobody(line, engine):
     with engine.connect() as connection:
         driver = connection.connection.dbapi_connection
-        line.open.clear()
+        line.hold(driver)
         begun = time.monotonic()
         with pytest.raises(OperationalError) as failed:
             connection.execute(text("SELECT 1"))
     assert isinstance(failed.value.orig, NoAnswer)
     assert failed.value.connection_invalidated
-    assert time.monotonic() - begun >= DEADLINE
+    assert time.monotonic() - begun >= SHORT
     assert driver.closed
 
     line.open.set()
@@ -106,7 +119,7 @@ def test_a_statement_that_is_not_answered_ends_and_its_connection_is_given_to_no
 
 def test_a_statement_too_large_for_a_server_that_does_not_read_ends(line, engine):
     with engine.connect() as connection:
-        line.open.clear()
+        line.hold(connection.connection.dbapi_connection)
         with pytest.raises(OperationalError) as failed:
             connection.execute(text("SELECT length(:long)"), {"long": "x" * 50_000_000})
     assert isinstance(failed.value.orig, NoAnswer)
@@ -114,7 +127,7 @@ def test_a_statement_too_large_for_a_server_that_does_not_read_ends(line, engine
 
 def test_many_rows_that_are_not_answered_end(line, engine):
     with engine.connect() as connection:
-        line.open.clear()
+        line.hold(connection.connection.dbapi_connection)
         with pytest.raises(OperationalError) as failed:
             connection.execute(text("SELECT :number"), [{"number": 1}, {"number": 2}])
     assert isinstance(failed.value.orig, NoAnswer)
@@ -123,18 +136,30 @@ def test_many_rows_that_are_not_answered_end(line, engine):
 def test_a_connection_that_lay_in_the_pool_meanwhile_is_tested_and_replaced(line, engine):
     with engine.connect() as connection:
         connection.execute(text("SELECT 1"))
-    line.open.clear()
-    threading.Timer(DEADLINE + 1, line.open.set).start()
+        driver = connection.connection.dbapi_connection
+    line.hold(driver)
 
+    def open_again():
+        wait_for(lambda: driver.closed, "the end of the connection")
+        line.open.set()
+
+    opening = threading.Thread(target=open_again)
+    opening.start()
     with engine.connect() as connection:
+        assert connection.connection.dbapi_connection is not driver
         assert connection.execute(text("SELECT 2")).scalar_one() == 2
+    opening.join()
 
 
-def test_each_statement_has_its_own_time(settings):
+def test_each_statement_has_its_own_time(settings, monkeypatch):
     engine = create_engine(registry_url(settings.admin_database_url), **registry_options(1, deadline=3))
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now, sleep=time.sleep)
+    monkeypatch.setattr(deadline, "time", clock)
     with engine.connect() as connection:
         for _ in range(3):
-            connection.execute(text("SELECT pg_sleep(1.5)"))
+            # Of all three together the time would be over, and the watch comes by some times.
+            connection.execute(text("SELECT pg_sleep(0.2)"))
+            clock.now += 2
     engine.dispose()
 
 
@@ -179,13 +204,13 @@ def test_no_descriptor_is_left_of_connections_that_are_closed_or_forgotten(setti
 def test_a_child_process_watches_with_a_thread_of_its_own(settings):
     url = registry_url(settings.admin_database_url)
     parts = create_engine(url).dialect.create_connect_args(url)[1]
-    with closing(psycopg2.connect(**parts, **deadline_arguments(1))) as connection:
+    with closing(psycopg2.connect(**parts, **deadline_arguments(DEADLINE))) as connection:
         connection.cursor().execute("SELECT 1")  # the thread of this process runs
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            connection = psycopg2.connect(**parts, **deadline_arguments(1))
+            connection = psycopg2.connect(**parts, **deadline_arguments(SHORT))
             connection.cursor().execute("SELECT pg_sleep(20)")
         except NoAnswer:
             status = 0

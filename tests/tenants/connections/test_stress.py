@@ -33,7 +33,7 @@ OVER_HTTP = 100
 PATIENCE = 20  # times that a request is sent until it gets a connection
 
 parts = pytest.mark.parametrize(
-    "part", [pytest.param(5, id="a fifth"), pytest.param(1, id="all", marks=pytest.mark.release)]
+    "part", [pytest.param(10, id="a tenth"), pytest.param(1, id="all", marks=pytest.mark.release)]
 )
 
 WAYS = [
