@@ -12,7 +12,10 @@ from typing import Any, NamedTuple
 
 from flask import Response
 from sqlalchemy import (
+    Column,
+    FromClause,
     Integer,
+    Join,
     ScalarSelect,
     Select,
     Text,
@@ -20,11 +23,12 @@ from sqlalchemy import (
     case,
     cast,
     func,
+    join,
     literal_column,
     select,
 )
 from sqlalchemy.sql import ClauseElement
-from sqlalchemy.sql.operators import getitem
+from sqlalchemy.sql.operators import eq, getitem
 
 from school_service.core.database import (
     current_application,
@@ -116,12 +120,36 @@ def _bare_page(query: Query) -> ClauseElement:
 
 def _page(query: Query) -> ClauseElement:
     number, size = _required("page_number"), _required("page_size")
-    counted = (
-        query.with_only_columns(func.count().label("total"), maintain_column_froms=True)
-        .order_by(None)
-        .subquery("counted")
+    total = select(func.count().label("total")).select_from(*map(_as_counted, query.get_final_froms()))
+    if query.whereclause is not None:
+        total = total.where(query.whereclause)
+    return _envelope(number, size, total.subquery("counted"), _page_of(query))
+
+
+def _as_counted(found: FromClause) -> FromClause:
+    """Join by outer joins what finds one row for each row: PostgreSQL leaves it out where nothing of it is asked.
+
+    As a student's user, who is there for the names that are shown.
+    """
+    if not isinstance(found, Join):
+        return found
+    outer = found.isouter or _finds_one(found)
+    return join(_as_counted(found.left), found.right, found.onclause, isouter=outer, full=found.full)
+
+
+def _finds_one(found: Join) -> bool:
+    """Tell whether a join is by a foreign key, which is never null, to the key of the table that is joined."""
+    sides = getattr(found.onclause, "left", None), getattr(found.onclause, "right", None)
+    if getattr(found.onclause, "operator", None) is not eq:
+        return False
+    return any(
+        isinstance(key, Column)
+        and isinstance(reference, Column)
+        and found.right.c.contains_column(key)
+        and not reference.nullable
+        and reference.references(key)
+        for key, reference in (sides, sides[::-1])
     )
-    return _envelope(number, size, counted, _page_of(query))
 
 
 def _first_page(query: Query) -> ClauseElement:

@@ -7,7 +7,7 @@ import tracemalloc
 from uuid import UUID
 
 import pytest
-from sqlalchemy import Text, cast, select, text
+from sqlalchemy import Column, ForeignKey, Integer, MetaData, Table, Text, cast, select, text
 
 from school_service.core.database import db
 from school_service.features.people.students.reads import students
@@ -123,3 +123,41 @@ def test_a_subquery_that_gives_several_columns_is_run_once_for_a_page(place, mak
 
     assert str(query).count("FROM enrollments") == 2
     assert str(page.compile(dialect=psycopg2_dialect())).count("FROM enrollments") == 1
+
+
+def test_a_total_is_counted_without_what_is_joined_to_be_shown(place, make):
+    make.student()
+    found = students.query().get_final_froms()[0]
+    counted = select(text("count(*)")).select_from(rendering._as_counted(found))
+    with in_transaction(SchoolBinding(place.id)):
+        total = db.session.scalar(counted)
+        assert total == len(db.session.execute(students.query()).all()) > 0
+        plan = "\n".join(db.session.scalars(text(f"EXPLAIN {counted.compile(dialect=psycopg2_dialect())}")))
+
+    assert "on students" in plan
+    assert "users" not in plan
+
+
+def test_a_join_that_may_find_no_row_or_several_counts_as_it_is():
+    tables = MetaData()
+    parents = Table("parents", tables, Column("id", Integer, primary_key=True))
+    children = Table(
+        "children",
+        tables,
+        Column("id", Integer, primary_key=True),
+        Column("parent_id", ForeignKey("parents.id"), nullable=False),
+        Column("sponsor_id", ForeignKey("parents.id")),
+    )
+    parent, sponsor = parents.alias("parent"), parents.alias("sponsor")
+    toys = Table("toys", tables, Column("child_id", ForeignKey("children.id"), nullable=False))
+    joined = (
+        children.join(parent, parent.c.id == children.c.parent_id)
+        .join(sponsor, sponsor.c.id == children.c.sponsor_id)
+        .join(toys, toys.c.child_id == children.c.id)
+    )
+
+    assert " ".join(str(rendering._as_counted(joined)).split()) == (
+        "children LEFT OUTER JOIN parents AS parent ON parent.id = children.parent_id "
+        "JOIN parents AS sponsor ON sponsor.id = children.sponsor_id "
+        "JOIN toys ON toys.child_id = children.id"
+    )
