@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 from flask import Response
 from sqlalchemy import (
+    Alias,
     Column,
     FromClause,
     Integer,
     Join,
     ScalarSelect,
     Select,
+    Table,
     Text,
     bindparam,
     case,
@@ -138,9 +140,10 @@ def _as_counted(found: FromClause) -> FromClause:
 
 
 def _finds_one(found: Join) -> bool:
-    """Tell whether a join is by a foreign key, which is never null, to the key of the table that is joined."""
+    """Tell whether a join is by a foreign key, which is never null, to the key of a table: of all of its rows."""
+    table = found.right.element if isinstance(found.right, Alias) else found.right
     sides = getattr(found.onclause, "left", None), getattr(found.onclause, "right", None)
-    if getattr(found.onclause, "operator", None) is not eq:
+    if not isinstance(table, Table) or getattr(found.onclause, "operator", None) is not eq:
         return False
     return any(
         isinstance(key, Column)

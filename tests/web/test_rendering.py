@@ -150,14 +150,19 @@ def test_a_join_that_may_find_no_row_or_several_counts_as_it_is():
     )
     parent, sponsor = parents.alias("parent"), parents.alias("sponsor")
     toys = Table("toys", tables, Column("child_id", ForeignKey("children.id"), nullable=False))
+    # Some of the parents: of the others there is none.
+    living = select(parents).where(parents.c.id > 1).subquery("living")
     joined = (
         children.join(parent, parent.c.id == children.c.parent_id)
         .join(sponsor, sponsor.c.id == children.c.sponsor_id)
         .join(toys, toys.c.child_id == children.c.id)
+        .join(living, living.c.id == children.c.parent_id)
     )
 
     assert " ".join(str(rendering._as_counted(joined)).split()) == (
         "children LEFT OUTER JOIN parents AS parent ON parent.id = children.parent_id "
         "JOIN parents AS sponsor ON sponsor.id = children.sponsor_id "
-        "JOIN toys ON toys.child_id = children.id"
+        "JOIN toys ON toys.child_id = children.id "
+        "JOIN (SELECT parents.id AS id FROM parents WHERE parents.id > :id_1) AS living "
+        "ON living.id = children.parent_id"
     )
