@@ -19,6 +19,7 @@ from tenants.connections.binding import SchoolBinding
 from tenants.connections.dialect import psycopg2_dialect
 from tenants.connections.engines import serving_engine
 from tenants.connections.statements import TEXTS_AT_ONCE
+from tests.postgres import on_postgresql_alone
 
 # What JSON escapes, what it does not, and what looks like the end of an element.
 NAMES = [
@@ -125,6 +126,7 @@ def test_a_subquery_that_gives_several_columns_is_run_once_for_a_page(place, mak
     assert str(page.compile(dialect=psycopg2_dialect())).count("FROM enrollments") == 1
 
 
+@on_postgresql_alone
 def test_a_total_is_counted_without_what_is_joined_to_be_shown(place, make):
     make.student()
     found = students.query().get_final_froms()[0]
