@@ -140,15 +140,7 @@ class Workers:
         woken.acquire()
         while taken := self._take(woken):
             request, place = taken
-            key = place.key
-            try:
-                if isinstance(key, Stranger) and key.has_token:
-                    request.verify()
-                    key = request.share_key()
-                if key == place.key:
-                    request.service()
-            except BaseException:
-                _log.exception("a request failed outside of the application")
+            key = self._answer(request, place.key)
             with self._lock:
                 begun = self._turns.end(place)
                 self._begun.extend(begun)
@@ -164,7 +156,21 @@ class Workers:
         except Busy:
             count_refusal("requests")
             request.refuse()
+            self._answer(request, key)
+
+    @staticmethod
+    def _answer(request: Request, key: Hashable) -> Hashable:
+        """Answer a request of a key; returns the key, or that of its school where its token says so: not answered."""
+        try:
+            if isinstance(key, Stranger) and key.has_token:
+                request.verify()
+                found = request.share_key()
+                if found != key:
+                    return found
             request.service()
+        except BaseException:
+            _log.exception("a request failed outside of the application")
+        return key
 
     def _take(self, woken: threading.Lock) -> tuple[Request, Place] | None:
         """Wait until `woken` for a request whose turn it is; None once the threads are to end."""

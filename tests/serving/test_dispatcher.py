@@ -326,6 +326,10 @@ def test_beyond_the_schools_queue_it_is_refused_when_its_token_is_verified(begun
 
     wait_for(lambda: beyond in begun, "its answer")
     assert (beyond.refused, waiting.refused, waiting in begun) == (True, False, False)
+    # Where its client has gone meanwhile, the thread goes on.
+    gone = Request(stranger(2, has_token=True), begun, school="a school", fails=True)
+    dispatcher.add_task(gone)
+    wait_for(lambda: len(dispatcher._requests._idle) == 7 and gone.refused, "seven idle threads")
     for task in (running, waiting):
         task.go.set()
     assert dispatcher.shutdown()
