@@ -15,7 +15,6 @@ Linux alone tells both.
 from __future__ import annotations
 
 import argparse
-import re
 import statistics
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -25,6 +24,7 @@ from uuid import UUID
 from flask import Flask
 from sqlalchemy import text
 
+from benchmarks.entering import private_memory
 from benchmarks.installation import Installation, installation
 from benchmarks.many_schools import Callers, make_schools
 from benchmarks.throughput import Caller
@@ -34,7 +34,6 @@ from school_service.core.database import db, engine_of
 from school_service.web.request_scope import app_state
 from tenants.connections.binding import Reading, SchoolBinding
 from tenants.connections.statements import read
-from tenants.registry.schools import schema_name
 
 FIRST = 10
 CONTEXTS = "SELECT name, sum(total_bytes)::float / 1024 FROM pg_backend_memory_contexts GROUP BY 1"
@@ -66,9 +65,7 @@ class Backend:
 
     def memory(self) -> float:
         """Its memory of its own, in KB: without the shared buffers."""
-        found = re.search(r"RssAnon:\s+(\d+)", (self.process / "status").read_text())
-        assert found is not None
-        return float(found[1])
+        return private_memory(int(self.process.name)) * 1024
 
     def contexts(self) -> dict[str, float]:
         """The memory that PostgreSQL has asked for, in KB, by the name of the context."""
@@ -113,7 +110,6 @@ def state(here: Installation, app: Flask, school: Caller, rounds: int) -> None:
             )
         ).scalar_one()
     school_id = UUID(school.school)
-    assert schema_name(school_id) == school.schema
     backend = Backend(app)
     with app.app_context():
         settings = app_state()
