@@ -24,7 +24,7 @@ from sqlalchemy import URL, inspect, make_url
 from sqlalchemy.engine import Engine
 
 import school_service.app as service
-from school_service.app import create_app, tenancy_of
+from school_service.app import tenancy_of
 from school_service.auth import passwords
 from school_service.auth.login_throttle import limiter
 from school_service.auth.signing_key import SigningKey
@@ -32,7 +32,9 @@ from school_service.auth.tokens import issue_user_token
 from school_service.config import Settings
 from school_service.core.database import db, placement
 from school_service.printing import printers
+from school_service.serving.monitoring import count_requests
 from school_service.sheets import uploads
+from school_service.web.application import Service
 from school_service.web.request_log import JsonFormatter
 from tenants.connections import engines, registry
 from tenants.placement import Placement
@@ -60,6 +62,18 @@ engines.POOL_TIMEOUT = registry.PATIENCE = registry.BRIEFLY = PATIENCE
 printers.PATIENCE = printers.TIMEOUT = PATIENCE
 for waiting in (passwords._turns, uploads._computing):
     waiting.patience = PATIENCE
+
+
+def create_app(settings: Settings | None = None) -> Service:
+    """Make an application as whatever serves it does: with METRICS_PORT its requests are counted."""
+    app = _create_app(settings)
+    if app.extensions["school-service"].settings.metrics_port is not None:
+        app.extensions["metrics"] = count_requests(app)
+    return app
+
+
+# Of every module that is imported after this one.
+_create_app, service.create_app = service.create_app, create_app
 
 
 @dataclass(frozen=True)
@@ -219,6 +233,7 @@ def settings(server: URL, request: pytest.FixtureRequest) -> Iterator[Settings]:
                 "SCHOOL_REQUESTS": "20",
                 "STATEMENT_TIMEOUT": str(PATIENCE),
                 "LOG_LEVEL": "ERROR",
+                "METRICS_PORT": "0",
             }
         )
 

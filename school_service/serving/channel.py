@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from waitress.buffers import OverflowableBuffer
 from waitress.channel import HTTPChannel
@@ -28,13 +28,13 @@ from school_service.web.request_log import (
     AUTHENTICATION_ERROR,
     QUEUE_FULL,
     WAITED,
+    Answered,
+    Observe,
     logged_path,
+    tell,
     write_access_line,
 )
 from school_service.web.response_headers import answer_fields
-
-if TYPE_CHECKING:
-    from school_service.serving.monitoring import Metrics
 
 IDLE_TIMEOUT = 60  # seconds that a connection may lie idle, or a client may read nothing of an answer
 LINGER_TIMEOUT = 5  # seconds that a client has to read why its body is not wanted
@@ -48,7 +48,7 @@ class ChannelOptions:
 
     `school_of` names the school of a request by its headers Authorization and X-SCHOOL-ID, where the token was verified
     before; `verify` verifies that of a header Authorization, and returns the error that the application is to raise of
-    it, if there is one. `metrics` count what is answered without the application. Once the server is `ending`, each
+    it, if there is one. `observe` has what is answered without the application. Once the server is `ending`, each
     answer says that its connection ends.
     """
 
@@ -56,7 +56,7 @@ class ChannelOptions:
     verify: Callable[[str], Exception | None]
     cors_origins: tuple[str, ...] = ()
     trusted_proxies: Networks = ()
-    metrics: Metrics | None = None
+    observe: Observe | None = None
     ending: threading.Event = field(default_factory=threading.Event)
 
 
@@ -198,12 +198,14 @@ class Channel(HTTPChannel):
 
     def log_refusal(self, request: Any, status: int, request_id: str | None) -> None:
         """Write the line of a request that was answered without the application, in the log of all requests."""
+        cause = QUEUE_FULL if request.error is OVERLOADED else None
+        if self._options.observe is not None:
+            tell(self._options.observe, Answered(status, waited=self.waited, cause=cause))
+        if ACCESS_LOG.isEnabledFor(logging.INFO):
+            tell(self._write_line, request, status, cause, request_id)
+
+    def _write_line(self, request: Any, status: int, cause: str | None, request_id: str | None) -> None:
         refusal = request.error
-        cause = QUEUE_FULL if refusal is OVERLOADED else None
-        if self._options.metrics is not None:
-            self._options.metrics.observe_refusal(status, self.waited, cause)
-        if not ACCESS_LOG.isEnabledFor(logging.INFO):
-            return
         # In place of header fields that are too large waitress reads some of its own making.
         unread = isinstance(refusal, RequestHeaderFieldsTooLarge)
         path = None if unread else getattr(request, "path", None)

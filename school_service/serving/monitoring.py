@@ -26,6 +26,7 @@ from school_service.printing.printers import Printers
 from school_service.release import this_release
 from school_service.web.application import Service
 from school_service.web.error_responses import ALL_CAUSES
+from school_service.web.request_log import Answered
 from school_service.web.request_scope import AppState
 from tenants.connections.dialect import SessionPool
 from tenants.driver_errors import first_line
@@ -43,9 +44,16 @@ ASK_AFTER = 15.0  # seconds that an answer of the database's is used for
 PATIENCE = 1.0  # seconds that a scrape waits for the database
 STALE_AFTER = 120.0  # seconds after which an answer is none
 
-_SIGN_INS = {200: "succeeded", 401: "wrong", 429: "too_many", 503: "unavailable"}
+# The sign-in page leads on with 303, and with 422 it asks once more.
+_SIGN_INS = {
+    200: "succeeded",
+    303: "succeeded",
+    401: "wrong",
+    422: "wrong",
+    429: "too_many",
+    503: "unavailable",
+}
 _REFUSED = "refused"
-_TOKEN_ENDPOINT = "/auth/oauth/token"  # noqa: S105
 
 _log = logging.getLogger(__name__)
 
@@ -195,40 +203,22 @@ class Metrics:
         for cause in ALL_CAUSES:
             self._unavailable.labels(cause)
         for of in ("user", "client"):
-            for outcome in (*_SIGN_INS.values(), _REFUSED):
+            for outcome in {*_SIGN_INS.values(), _REFUSED}:
                 self._sign_ins.labels(of, outcome)
         self.registry.register(self)
 
-    def observe(
-        self,
-        route: str | None,
-        status: int,
-        took: float,
-        waited: float,
-        environ: dict[str, Any],
-        known: dict[str, Any],
-    ) -> None:
-        """Count a request that was answered, as `request_log.Observe` has it."""
-        method = environ["REQUEST_METHOD"]
-        self._of_kind(route, method if method in METHODS else "other", status).observe(took)
-        self._queue_seconds.observe(waited)
-        if status == 503 and "cause" in known.get("log_members", ()):
-            self._unavailable.labels(known["log_members"]["cause"]).inc()
-        if "username_hash" in known:
-            of = "client" if route == _TOKEN_ENDPOINT else "user"
-            self._sign_ins.labels(of, _SIGN_INS.get(status, _REFUSED)).inc()
-        principal = known.get("principal")
-        if principal is not None:
-            # Only of who was let in: anybody can write anything into a header.
-            header = environ.get("HTTP_X_SCHOOL_ID")
-            self.busiest.count(header.lower() if header else str(next(iter(principal.token.schools))))
-
-    def observe_refusal(self, status: int, waited: float, cause: str | None) -> None:
-        """Count a request that was answered without the application; `cause` is that of a 503."""
-        self._of_kind(None, "other", status).observe(0)
-        self._queue_seconds.observe(waited)
-        if cause is not None:
-            self._unavailable.labels(cause).inc()
+    def observe(self, answered: Answered) -> None:
+        """Count a request that was answered, by the application or without it."""
+        method = answered.method if answered.method in METHODS else "other"
+        self._of_kind(answered.route, method, answered.status).observe(answered.took)
+        self._queue_seconds.observe(answered.waited)
+        if answered.status == 503 and answered.cause is not None:
+            self._unavailable.labels(answered.cause).inc()
+        if answered.attempt_of is not None:
+            self._sign_ins.labels(answered.attempt_of, _SIGN_INS.get(answered.status, _REFUSED)).inc()
+        # Of a school that was entered: anybody can write anything into a header.
+        if answered.school_id is not None:
+            self.busiest.count(str(answered.school_id))
 
     def write(self, *, database: bool) -> bytes:
         """Write all of them as Prometheus reads them, those that the database is asked for only if so wanted."""

@@ -33,7 +33,6 @@ from school_service.web.application import Service
 from tenants.placement import Placement
 
 if TYPE_CHECKING:
-    from school_service.serving.monitoring import Metrics
     from school_service.web.request_scope import AppState
 
 
@@ -82,10 +81,10 @@ def serve(
         with app.app_context():
             return state.verify(authorization)
 
-    with _measuring(app, settings, dispatcher, worker) as metrics:
+    with _measuring(app, settings, dispatcher, worker):
         loop = EventLoop()
         options = ChannelOptions(
-            state.known_school, verify, settings.cors_origins, settings.trusted_proxies, metrics
+            state.known_school, verify, settings.cors_origins, settings.trusted_proxies, app.observe
         )
         server = make_server(
             app,
@@ -141,13 +140,13 @@ def tune_interpreter() -> None:
 @contextmanager
 def _measuring(
     app: Service, settings: Settings, dispatcher: Dispatcher, worker: Worker | None
-) -> Iterator[Metrics | None]:
+) -> Iterator[None]:
     """Count requests while the block runs, and serve the metrics or tell them to the supervisor.
 
     Where METRICS_PORT is not set, nothing is counted.
     """
     if settings.metrics_port is None:
-        yield None
+        yield
         return
     # Imported here: most installations do without.
     from school_service.serving.monitoring import count_requests
@@ -157,10 +156,10 @@ def _measuring(
     metrics.queue = dispatcher
     if worker is not None:
         with worker.telling(metrics):
-            yield metrics
+            yield
         return
     with serve_metrics(metrics, settings.metrics_address, settings.metrics_port):
-        yield metrics
+        yield
 
 
 def make_server(

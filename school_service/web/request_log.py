@@ -7,11 +7,13 @@ import logging
 import random
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
 
 import orjson
 from flask import Request, has_request_context
@@ -25,9 +27,12 @@ _BEFORE_CODE = re.compile(r"/(?:verify|invitation)/(?=.)", re.IGNORECASE | re.DO
 _OF_ONE_REQUEST = (
     "request_id",
     "principal",
+    "acting_client",
+    "school_id",
     "by_own",
     "token",
     "username_hash",
+    "attempt_of",
     "client_address",
     "address_is_told",
     "waited_for_share",
@@ -43,7 +48,11 @@ AUTHENTICATION_ERROR = "school_service.authentication_error"
 QUEUE_FULL = "queue_full"
 """The cause of a 503 that the server answers without the application; the others are in web.error_responses."""
 
+FAILURES_EVERY = 60.0
+"""Seconds for which failures of an observer, after one that is logged, are counted alone."""
+
 ACCESS_LOG = logging.getLogger("school_service.access")
+_log = logging.getLogger(__name__)
 # An id is no secret. Asking the system for randomness would let another thread take the interpreter.
 _random = random.Random()  # noqa: S311
 # The members that every LogRecord has; all others came with `extra`.
@@ -113,9 +122,60 @@ def logged_path(path: str) -> str:
     return path if found is None else f"{path[: found.end()]}…"
 
 
-# Of an answered request: its route, status, the seconds that it took and those that it had waited before, its
-# environment, and what is known of it (the members of `g`).
-Observe = Callable[[str | None, int, float, float, dict[str, Any], dict[str, Any]], None]
+class Answered(NamedTuple):
+    """A request that was answered, as observers know it: plain values, of which each may be absent.
+
+    `route` and `method` are None where the application was not asked. `took` and `waited` are seconds. `school_id` is
+    the school that the caller was let into, `cause` that of a 503, `attempt_of` tells whose attempt to sign in it was.
+    """
+
+    status: int
+    route: str | None = None
+    method: str | None = None
+    took: float = 0.0
+    waited: float = 0.0
+    school_id: UUID | None = None
+    cause: str | None = None
+    attempt_of: Literal["user", "client"] | None = None
+
+
+Observe = Callable[[Answered], None]
+
+
+class _Failures:
+    """Failures of observers: one of a kind is logged with its traceback, and for a while after that none of its kind.
+
+    Of a kind are those that are raised in one line of code, by errors of one type.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # When the next of a kind is logged, and how many were not since the last that was.
+        self._kinds: dict[tuple[type[Exception], Any, int], tuple[float, int]] = {}
+
+    def log(self, error: Exception) -> None:
+        """Log a failure, with the number of those of its kind that were left out before it."""
+        raised = error.__traceback__
+        while raised is not None and raised.tb_next is not None:
+            raised = raised.tb_next
+        line = (None, 0) if raised is None else (raised.tb_frame.f_code, raised.tb_lineno)
+        kind, now = (type(error), *line), time.monotonic()
+        with self._lock:
+            due, left_out = self._kinds.get(kind, (now, 0))
+            self._kinds[kind] = (due, left_out + 1) if now < due else (now + FAILURES_EVERY, 0)
+        if now >= due:
+            _log.error("an observer of requests failed", exc_info=error, extra={"left_out": left_out})
+
+
+_failures = _Failures()
+
+
+def tell(observe: Callable[..., None], *told: Any) -> None:
+    """Tell an observer of a request; that it fails is logged, and no reason to answer anything else."""
+    try:
+        observe(*told)
+    except Exception as error:
+        _failures.log(error)
 
 
 def begin() -> None:
@@ -134,25 +194,35 @@ def end(request: Request, status: int, observe: Observe | None) -> None:
     if not logged and observe is None:
         return
     known, environ = context_globals().__dict__, request.environ
-    took = time.perf_counter() - known["began"]
-    waited = environ.get(WAITED, 0.0) + known.get("waited_for_share", 0.0)
     rule = request.url_rule
-    route = None if rule is None else route_template(rule.rule)
+    answered = Answered(
+        status,
+        None if rule is None else route_template(rule.rule),
+        environ["REQUEST_METHOD"],
+        time.perf_counter() - known["began"],
+        environ.get(WAITED, 0.0) + known.get("waited_for_share", 0.0),
+        known.get("school_id"),
+        known["log_members"].get("cause") if "log_members" in known else None,
+        known.get("attempt_of"),
+    )
     if observe is not None:
-        observe(route, status, took, waited, environ, known)
-    if not logged:
-        return
+        tell(observe, answered)
+    if logged:
+        tell(_write_line, request, answered, known)
+
+
+def _write_line(request: Request, answered: Answered, known: dict[str, Any]) -> None:
     # A request that was refused before it had a principal has at least a verified token.
-    actor = known.get("principal") or known.get("token")
+    actor = known.get("principal") or known.get("acting_client") or known.get("token")
     members = {
-        "method": environ["REQUEST_METHOD"],
+        "method": answered.method,
         "path": logged_path(request.path),
-        "route": route,
-        "status": status,
-        "ms": round(took * 1000, 2),
-        "queue_ms": round(waited * 1000, 2),
+        "route": answered.route,
+        "status": answered.status,
+        "ms": round(answered.took * 1000, 2),
+        "queue_ms": round(answered.waited * 1000, 2),
         "address": client_address(),
-        "school": environ.get("HTTP_X_SCHOOL_ID"),
+        "school": request.environ.get("HTTP_X_SCHOOL_ID"),
         "actor": actor.actor if actor else None,
         "reach": ("OWN" if known.get("by_own") else "SCHOOL") if "principal" in known else None,
     }

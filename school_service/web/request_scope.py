@@ -17,7 +17,7 @@ from flask import has_request_context
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 
-from school_service.auth.login_throttle import hash_username
+from school_service.auth.login_throttle import TOKEN_ENDPOINT, hash_username
 from school_service.auth.principal import (
     InvalidSchoolHeader,
     LinkGone,
@@ -456,7 +456,8 @@ def acting_as_client(
 
     def admit(_grant: Mapping[str, Any] | None) -> None:
         context = request_context()
-        context.principal = known.principal = ActingClient(client_id or page)
+        context.principal = known.acting_client = ActingClient(client_id or page)
+        known.school_id = school_id
         context.request_id = request_id()
         context.address = client_address()
 
@@ -478,7 +479,8 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
     """
     context = request_context()
     context.principal = principal = token.principal(state)
-    context_globals().principal = principal
+    known = context_globals()
+    known.principal, known.school_id = principal, context.school_id
     context.request_id = request_id()
     if state is not None and state.get("tells_addresses") and token.is_of_client:
         take_told_address()
@@ -503,7 +505,7 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
             app_state().remember(token.user_id, principal, state, in_any_case=True)
         elif access.own.refused:
             principal.require(access.permissions)
-        context_globals().by_own = True
+        known.by_own = True
     if not access.for_every_user:
         principal.require_own(access.permissions)
     context.relations = CallersRelations.of(state)
@@ -786,5 +788,6 @@ def attempted_username(realm: str, username: str) -> str:
     `realm` is a school's id or the token endpoint.
     """
     hashed = hash_username(app_state().verifier.key, realm, username)
-    context_globals().username_hash = hashed
+    known = context_globals()
+    known.username_hash, known.attempt_of = hashed, "client" if realm == TOKEN_ENDPOINT else "user"
     return hashed

@@ -31,11 +31,10 @@ from school_service.serving.monitoring import (
     WINDOW,
     BusiestSchools,
     DatabaseState,
-    count_requests,
 )
 from school_service.serving.scraping import serve_metrics
 from school_service.web.error_responses import ALL_CAUSES
-from school_service.web.request_log import WAITED
+from school_service.web.request_log import WAITED, Answered
 from tenants.migrations.migration_sql import head, revisions
 from tenants.registry.schools import backups, change_school, failed_migrations, record_backup
 from tests.client import ApiClient, Document
@@ -62,8 +61,7 @@ def clock():
 @pytest.fixture(scope="module")
 def measured_app(settings, tenancy):
     """An application with metrics, on the tests' database."""
-    app = create_app(replace(settings, metrics_port=0, pool_size=1))
-    app.extensions["metrics"] = count_requests(app)
+    app = create_app(replace(settings, pool_size=1))
     yield app
     dispose(app)
 
@@ -147,8 +145,8 @@ def test_the_causes_of_503_are_counted(caller, metrics, monkeypatch):
     with counting(metrics) as added, monkeypatch.context() as patch:
         patch.setattr(caller.app.extensions["school-service"].shares, "of", busy)
         assert caller.get("/classrooms").status_code == 503
-        metrics.observe_refusal(503, 0.5, "queue_full")
-        metrics.observe_refusal(413, 0.5, None)
+        metrics.observe(Answered(503, waited=0.5, cause="queue_full"))
+        metrics.observe(Answered(413, waited=0.5))
 
     assert added["unavailable_total"] == {("school_share",): 1, ("queue_full",): 1}
     assert added["request_seconds_count"] == {
@@ -310,8 +308,8 @@ def test_what_shares_refuse_and_what_printers_do_is_counted(metrics, measured_ap
 def test_the_age_of_the_providers_keys(settings, tenancy, metrics):
     assert "provider_keys_age_seconds" not in read(metrics)
 
-    app = create_app(replace(settings, metrics_port=0, auth_url="https://login.example.org"))
-    outside = count_requests(app)
+    app = create_app(replace(settings, auth_url="https://login.example.org"))
+    outside = app.extensions["metrics"]
     keys = app.extensions["school-service"].verifier.outside_keys
     try:
         assert read(outside)["provider_keys_age_seconds"] == {(): float("inf")}
@@ -321,8 +319,10 @@ def test_the_age_of_the_providers_keys(settings, tenancy, metrics):
         dispose(app)
 
 
-def test_without_a_port_there_are_no_metrics(app):
-    assert "metrics" not in app.extensions
+def test_without_a_port_there_are_no_metrics(settings):
+    app = create_app(replace(settings, metrics_port=None))
+
+    assert app.observe is None
     with app.app_context():
         assert "metrics" not in db.engines
 
@@ -494,8 +494,8 @@ def test_a_port_that_is_taken_is_an_error_of_the_start_and_elsewhere_a_warning(m
     assert warning["port"] == port
 
 
-def test_the_document_is_that_of_an_application_without_metrics(measured_app, document):
-    assert Document(measured_app).spec == document.spec
+def test_the_document_is_that_of_an_application_without_metrics(settings, document):
+    assert Document(create_app(replace(settings, metrics_port=None))).spec == document.spec
 
 
 def test_each_metric_and_each_cause_is_in_the_page_of_operators(metrics):
@@ -511,8 +511,8 @@ def test_each_metric_and_each_cause_is_in_the_page_of_operators(metrics):
 
 
 def test_every_cause_and_outcome_is_there_from_the_start(settings):
-    app = create_app(replace(settings, metrics_port=0))
-    metrics = count_requests(app)
+    app = create_app(settings)
+    metrics = app.extensions["metrics"]
     found = {}
     for family in text_string_to_metric_families(generate_latest(metrics.registry).decode()):
         found[family.name] = [(tuple(sample.labels.values()), sample.value) for sample in family.samples]

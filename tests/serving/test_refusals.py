@@ -51,12 +51,12 @@ def read_head(received):
 def answer():
     """Send a request to a service of these origins, whose queue is full; give the status and the header fields."""
 
-    def send(request, *origins, proxies=""):
+    def send(request, *origins, proxies="", observe=None):
         loop, queue = EventLoop(), FullQueue()
         listener = listen("127.0.0.1", 0)
         settings = Settings.load({**SETTINGS, "CORS_ORIGINS": ",".join(origins), "TRUSTED_PROXIES": proxies})
         options = ChannelOptions(
-            lambda *_: None, lambda _: None, settings.cors_origins, settings.trusted_proxies
+            lambda *_: None, lambda _: None, settings.cors_origins, settings.trusted_proxies, observe
         )
         admission = Admission(100, settings.trusted_proxies)
         make_server(application, listener, loop, queue, admission, options, largest_body=2**30)
@@ -99,6 +99,27 @@ def test_a_page_of_ours_may_read_why_it_was_refused(answer, status):
 
     assert (found, fields["access-control-allow-origin"], fields["vary"]) == (status, OURS, "Origin")
     assert "X-Request-ID" in fields["access-control-expose-headers"]
+
+
+@pytest.mark.parametrize("status", refused(OURS))
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_an_observer_that_fails_is_logged_and_changes_no_refusal(answer, logs, status, method):
+    class Failed(Exception):
+        pass
+
+    seen = []
+
+    def fail(answered):
+        seen.append(answered)
+        raise Failed
+
+    asked = refused(OURS)[status].replace(b"GET ", f"{method} ".encode())
+    found, fields = answer(asked, OURS, observe=fail)
+
+    assert (found, fields["content-type"]) == (status, "application/json")
+    assert [(one.status, one.route, one.method) for one in seen] == [(status, None, None)]
+    messages = [line["message"] for line in logs() if line["logger"].startswith("school_service")]
+    assert messages == ["an observer of requests failed", "request"]
 
 
 @pytest.mark.parametrize("status", refused(OURS))

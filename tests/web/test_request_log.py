@@ -18,10 +18,12 @@ from sqlalchemy.exc import DataError, DBAPIError
 from school_service.auth.login_throttle import hash_username
 from school_service.auth.signing_key import SigningKey
 from school_service.core.database import db
+from school_service.web import request_log
 from school_service.web.error_responses import StatementFailed
-from school_service.web.request_log import WAITED, JsonFormatter, configure_logging
+from school_service.web.request_log import WAITED, Answered, JsonFormatter, configure_logging
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
+from tests.threads import run_concurrently
 from tests.web.conftest import SECRET
 
 MADE = re.compile(r"[0-9a-f]{32}")
@@ -290,6 +292,109 @@ def test_the_process_logs_to_standard_error_from_its_level_on(monkeypatch):
     logging.getLogger("tests.level").warning("shown")
 
     assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == ["shown"]
+
+
+# Observers
+
+
+@pytest.fixture
+def observe(api, monkeypatch):
+    """Let an observer see every answer, in place of the metrics."""
+    return lambda observer: monkeypatch.setattr(api.app, "observe", observer)
+
+
+def test_an_observer_knows_of_a_request_what_is_there_of_it(api, place, observe):
+    seen = []
+    observe(seen.append)
+    api.get("/classrooms")
+    api.using(token=None).get("/classrooms")
+    api.post("/users/login", {"username": "nobody", "password": "wrong"})
+    api.request("HEAD", "/nothing")
+
+    assert [answered._replace(took=0.0, waited=0.0) for answered in seen] == [
+        Answered(200, "/classrooms", "GET", school_id=place.id),
+        Answered(401, "/classrooms", "GET"),
+        Answered(401, "/users/login", "POST", school_id=place.id, attempt_of="user"),
+        Answered(404, None, "HEAD"),
+    ]
+    assert all(0 < answered.took < 60 for answered in seen)
+
+
+@pytest.mark.parametrize("failing", ["metrics", "line of the log"])
+def test_an_observer_that_fails_is_logged_and_changes_no_answer(api, observe, monkeypatch, logs, failing):
+    def send():
+        return [
+            api.get("/classrooms"),
+            api.get("/nothing"),
+            api.post("/classrooms", {}),
+            api.post("/classrooms", {"name": "JSS 1", "level": "JSS"}),
+            api.using(token=None).get("/verify/AAAA-AAAA-AAAA"),
+        ]
+
+    # A failure of this type and line alone: of another test's nothing may be remembered.
+    class Failed(Exception):
+        pass
+
+    def fail(*_):
+        raise Failed
+
+    if failing == "metrics":
+        observe(fail)
+    else:
+        monkeypatch.setattr(request_log, "write_access_line", fail)
+    answers = send()
+
+    assert [answer.status_code for answer in answers] == [200, 404, 422, 200, 404]
+    assert all(answer.headers["X-Request-ID"] for answer in answers)
+    failures = of_logger(logs(), "school_service.web.request_log")
+    assert [(line["level"], line["message"], line["left_out"]) for line in failures] == [
+        ("ERROR", "an observer of requests failed", 0)
+    ]
+    assert failures[0]["exception"].endswith("Failed")
+    assert failures[0]["request_id"] == answers[0].headers["X-Request-ID"]
+    lines = of_logger(logs(), "school_service.access")
+    assert len(lines) == (5 if failing == "metrics" else 0)
+
+
+def test_of_failures_of_one_kind_one_a_minute_is_logged_with_the_number_of_the_others(
+    api, observe, monkeypatch, logs
+):
+    class Failed(Exception):
+        pass
+
+    def fail(answered):
+        if answered.status == 404:
+            raise Failed("there")
+        raise Failed("here")
+
+    observe(fail)
+    monkeypatch.setattr(request_log, "FAILURES_EVERY", -1.0)
+    api.get("/classrooms")
+    monkeypatch.setattr(request_log, "FAILURES_EVERY", 60.0)
+    for _ in range(3):
+        api.get("/classrooms")
+    api.get("/nothing")
+    later = time.monotonic() + 61
+    monkeypatch.setattr(request_log.time, "monotonic", lambda: later)
+    api.get("/classrooms")
+
+    failures = of_logger(logs(), "school_service.web.request_log")
+    said = [(line["exception"].rsplit(": ", 1)[1], line["left_out"]) for line in failures]
+    assert said == [("here", 0), ("here", 0), ("there", 0), ("here", 2)]
+
+
+def test_twenty_threads_whose_observer_fails_log_one_failure(api, observe, logs):
+    class Failed(Exception):
+        pass
+
+    def fail(_answered):
+        raise Failed
+
+    observe(fail)
+    answers = run_concurrently(20, lambda _: api.using(token=None).get("/health/live").status_code)
+
+    assert answers == [200] * 20
+    assert len(of_logger(logs(), "school_service.web.request_log")) == 1
 
 
 # Secrets
