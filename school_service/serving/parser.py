@@ -41,7 +41,7 @@ class RequestParser(HTTPRequestParser):
 
     A request whose length is told in two ways ends its connection: a proxy in front may believe the other of the two,
     and take the rest for a request of its next caller (section 6.3). waitress itself goes by Transfer-Encoding, or for
-    HTTP/1.0 by Content-Length, and reads on.
+    HTTP/1.0 by Content-Length, and reads on. So does one whose Transfer-Encoding may be read in two ways, with 400.
     """
 
     completed: bool
@@ -81,6 +81,7 @@ class RequestParser(HTTPRequestParser):
     def parse_header(self, header_plus: bytes) -> None:
         """Read the head: the request line and the header fields; raises ParsingError."""
         _check_head(header_plus)
+        _check_transfer(header_plus)
         try:
             super().parse_header(header_plus)
         except ValueError:
@@ -131,3 +132,18 @@ def _check_head(head: bytes) -> None:
         raise ParsingError("Too much white space in the header")
     if not _REQUEST_LINE.fullmatch(head.partition(b"\r\n")[0].rstrip()):
         raise ParsingError("Start line is invalid")
+
+
+def _check_transfer(head: bytes) -> None:
+    """Refuse a Transfer-Encoding of two fields, with an empty coding, or with chunked before its end.
+
+    Sections 6.1 and 6.3; waitress takes chunked twice for once. Raises ParsingError.
+    """
+    if b"transfer-encoding" not in head.lower():
+        return
+    lines = head.replace(b"\r\n\t", b"\r\n ").replace(b"\r\n ", b" ").split(b"\r\n")
+    fields = [line.partition(b":") for line in lines]
+    values = [value for name, _, value in fields if name.lower() == b"transfer-encoding"]
+    codings = [coding.strip(b" \t").lower() for value in values for coding in value.split(b",")]
+    if len(values) > 1 or b"" in codings or b"chunked" in codings[:-1]:
+        raise ParsingError("Transfer-Encoding must be given once, with chunked at its end alone")

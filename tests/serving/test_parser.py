@@ -52,6 +52,66 @@ def test_what_would_take_minutes_to_read_is_refused_before_it_is_read(monkeypatc
     assert said(read(request_)) == f"400 Bad Request: The request is not valid HTTP: {reason}."
 
 
+TWICE = "Transfer-Encoding must be given once, with chunked at its end alone"
+
+
+@pytest.mark.parametrize("version", ["1.1", "1.0"])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ("chunked", "chunked"),
+        ("chunked", "identity"),
+        ("gzip", "chunked"),
+        ("chunked, chunked",),
+        ("chunked,chunked",),
+        ("CHUNKED ,\tchunked",),
+        ("gzip, chunked, chunked",),
+        ("chunked, gzip",),
+        ("chunked", ""),
+        ("",),
+        (",",),
+        ("chunked,",),
+        (", chunked",),
+        ("chunked\r\n , chunked",),
+        ("chunked,\r\n\tchunked",),
+    ],
+    ids=repr,
+)
+def test_a_transfer_encoding_that_is_given_twice_or_has_chunked_twice_is_refused(fields, version):
+    named = "".join(
+        f"{name}: {value}\r\n"
+        for name, value in zip(("Transfer-Encoding", "transfer-ENCODING"), fields, strict=False)
+    )
+    request = read(HEAD.replace(b"1.1", version.encode()) + f"{named}\r\n".encode())
+
+    assert said(request) == f"400 Bad Request: The request is not valid HTTP: {TWICE}."
+    assert request.completed
+
+
+@pytest.mark.parametrize(
+    "coding", ["gzip", "identity", "gzip, chunked", "xchunked", "chunked;q=1", "\x85chunked"]
+)
+def test_a_transfer_coding_that_is_not_known_is_refused(coding):
+    request = read(HEAD + f"Transfer-Encoding: {coding}\r\n\r\n".encode("latin-1"))
+
+    assert request.completed
+    assert said(request).startswith("501 ")
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["chunked", "Chunked", " \tchunked \t", "\r\n chunked"],
+    ids=repr,
+)
+def test_chunked_alone_is_taken(field):
+    request = read(
+        HEAD + f"Transfer-Encoding:{field}\r\nX: Transfer-Encoding: gzip\r\n\r\n".encode(),
+        b"1\r\na\r\n0\r\n\r\n",
+    )
+
+    assert (request.error, request.chunked, request.completed) == (None, True, True)
+
+
 def test_a_body_for_which_there_is_no_room_is_refused(monkeypatch):
     """waitress puts what is large into a temporary file."""
 

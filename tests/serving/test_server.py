@@ -225,6 +225,25 @@ def test_a_request_with_two_lengths_ends_its_connection(each_server, request_):
 
 
 @pytest.mark.parametrize(
+    "fields",
+    [
+        b"Transfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: identity\r\n",
+        b"\tchunked\r\n",
+        b" , chunked\r\n",
+    ],
+    ids=["twice", "another", "continued", "named twice"],
+)
+def test_a_transfer_encoding_that_is_not_sound_is_refused_and_ends_its_connection(each_server, fields):
+    answers = exchange(each_server, CHUNKED % fields, HEALTH)
+
+    # gunicorn knows no coding beside chunked, and reads no line that goes on in the next.
+    assert answers.startswith((b"HTTP/1.0 400 ", b"HTTP/1.1 400 ", b"HTTP/1.1 501 "))
+    assert b"\r\nConnection: close\r\n" in answers
+    assert b'"database"' not in answers
+
+
+@pytest.mark.parametrize(
     "request_", [CHUNKED % b"", LENGTH % (1, b""), LENGTH % (0, KEEP_ALIVE)], ids=["chunked", "length", "1.0"]
 )
 def test_a_request_with_one_length_does_not(each_server, request_):
