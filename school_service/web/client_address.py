@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from ipaddress import ip_address
 
-from flask import request
+from flask import has_request_context, request
 
 from school_service.config import Networks, Settings
 from school_service.core.database import context_globals, current_application
@@ -72,13 +72,15 @@ def first_untrusted(address: str, forwarded_for: str, trusted: Networks) -> str:
 
 
 def service_address() -> str:
-    """The address that the client has for the service, without a slash at its end: `https://schools.example.org`.
+    """The address of the service, without a slash at its end: PUBLIC_URL, else the one that the client has for it.
 
-    The name is the one of the request, so it is for answers that go to nobody else. That TLS ended at a proxy,
-    the proxy says in X-Forwarded-Proto, and in X-Forwarded-Prefix what it took away from the path, if it is
-    trusted.
+    The name is then the one of the request, so it is for answers that go to nobody else; outside of a request it is
+    empty. That TLS ended at a proxy, the proxy says in X-Forwarded-Proto, and in X-Forwarded-Prefix what it took away
+    from the path, if it is trusted.
     """
     settings: Settings = current_application().extensions["school-service"].settings
+    if settings.public_url or not has_request_context():
+        return settings.public_url or ""
     scheme, prefix = request.scheme, ""
     if is_trusted(request.remote_addr or "", settings.trusted_proxies):
         if request.headers.get("X-Forwarded-Proto", "").lower() == "https":

@@ -13,7 +13,6 @@ from uuid import UUID
 
 import orjson
 from cachetools import LRUCache, TTLCache
-from flask import has_request_context
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 
@@ -729,12 +728,6 @@ def _load_school() -> School:
     return app_state().school(current_school_id())
 
 
-def _service_address() -> str:
-    """The address of the service in links: where people find it, else that of the request; empty outside of one."""
-    public_url = app_state().settings.public_url
-    return public_url or (service_address() if has_request_context() else "")
-
-
 class _in_context:  # noqa: N801 - reads as a function; a generator would cost each request several times as much
     """Sets the request context, and ends the transaction, if there is one, when the block is left."""
 
@@ -748,7 +741,7 @@ class _in_context:  # noqa: N801 - reads as a function; a generator would cost e
         if known.get("request_context") is not None:
             raise SchoolChosen("A transaction is under way: its school can't be changed.")
         context = RequestContext(
-            self._binding, _load_school, admit=self._admit, read=self._read, service_address=_service_address
+            self._binding, _load_school, admit=self._admit, read=self._read, service_address=service_address
         )
         self._known, known["request_context"] = known, context
         return context

@@ -369,12 +369,23 @@ def test_one_document_at_three_places(entrance, enter):
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,
     }
-    # The one of the installation has no issuer of people's, and stays as it is.
-    service = app.get("/.well-known/oauth-authorization-server", headers={"Host": "schools.example.com"}).json
-    assert (service["issuer"], service["response_types_supported"]) == (
-        "http://schools.example.com",
-        ["none"],
-    )
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost:8443", "schools.example.org"])
+def test_the_issuer_is_the_public_address_whatever_the_request_says(entrance, host):
+    app, public = entrance.app.test_client(), ISSUER.removesuffix("/auth")
+    forwarded = {"X-Forwarded-Proto": "ftp", "X-Forwarded-Prefix": "/x", "X-Forwarded-Host": "evil.example"}
+    for place, issuer in {
+        "/auth/.well-known/openid-configuration": ISSUER,
+        "/.well-known/oauth-authorization-server/auth": ISSUER,
+        "/auth/.well-known/oauth-authorization-server": ISSUER,
+        "/.well-known/oauth-authorization-server": public,
+    }.items():
+        found = app.get(place, headers={"Host": host, **forwarded}).json
+        assert found["issuer"] == issuer, place
+        addresses = [value for name, value in found.items() if name.endswith(("_endpoint", "_uri"))]
+        assert len(addresses) >= 2
+        assert all(address.startswith(f"{public}/auth/") for address in addresses), place
 
 
 def test_without_an_address_nobody_signs_in(entrance, enter, client):
