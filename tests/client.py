@@ -15,7 +15,7 @@ from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 
 from school_service.features.auth_provider.token_form import FORM
-from school_service.features.auth_provider.views import TokenErrorSchema
+from school_service.features.auth_provider.views import REVOCATION, TokenErrorSchema
 from school_service.web.schemas import ErrorSchema
 
 
@@ -126,8 +126,9 @@ def check_error(response: TestResponse) -> None:
         assert _INSIDE.search(response.get_data(as_text=True)) is None
         return
     body = response.get_json()
-    # A form for a token gets OAuth's members too.
-    schema = TokenErrorSchema if response.request.mimetype == FORM else ErrorSchema
+    # A form for a token gets OAuth's members too, and so does what should have been one.
+    as_oauth = response.request.mimetype == FORM or response.request.path == REVOCATION
+    schema = TokenErrorSchema if as_oauth else ErrorSchema
     assert {"code", "status", "message", "request_id"} <= set(body) <= {*schema().fields}, body
     assert body["code"] == response.status_code
     assert body["request_id"] == response.headers["X-Request-ID"]

@@ -53,7 +53,7 @@ _UNSAID = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")
 
 
 class TokenFormRefused(Invalid):
-    """A form asks for what can't be answered; `error` is the code of RFC 6749, section 5.2."""
+    """A form asks for what can't be answered, or is none; `error` is the code of RFC 6749, section 5.2."""
 
     def __init__(self, error: str, message: str) -> None:
         super().__init__(message)
@@ -78,9 +78,12 @@ class TokenRequestParser(BodyParser):
 
 
 def answer_error(error: Exception) -> Response:
-    """Answer an error; that of a form has the members and the status of RFC 6749 beside the members of every error."""
+    """Answer an error; that of a form has the members and the status of RFC 6749 beside the members of every error.
+
+    So has that of a request which should have been one.
+    """
     response = handle(error)
-    if not _is_form(request):
+    if not (_is_form(request) or isinstance(error, TokenFormRefused)):
         return response
     body = response.get_json()
     status, name = OAUTH_ERRORS.get(response.status_code, (response.status_code, "invalid_request"))

@@ -18,6 +18,7 @@ from tenants.clock import now
 from tenants.connections.deadline import DeadlineCursor
 from tenants.registry.schools import schema_name
 from tests.cli.program import DEADLINE, serving, wait_for
+from tests.client import ApiClient
 from tests.features.scores.scoresheets.test_killed_server import environment, seen, watching_schools
 from tests.features.sign_in.conftest import ISSUER, PUBLIC_URL, Client, Entrance, Person
 from tests.threads import run_concurrently
@@ -404,6 +405,34 @@ def test_expired_sessions_are_swept_by_later_sign_ins(entrance, client):
 
 
 # What it costs.
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        (None, b""),
+        ("application/json", b'{"token": "a", "client_id": "b"}'),
+        ("application/json", b"{"),
+        ("text/plain", b"token=a&client_id=b"),
+        (
+            "multipart/form-data; boundary=x",
+            b'--x\r\nContent-Disposition: form-data; name="token"\r\n\r\na\r\n--x--',
+        ),
+        ("application/x-www-form-urlencoded", b""),
+        ("APPLICATION/x-www-form-urlencoded; charset=utf-8", b"token="),
+        ("nonsense", b"token=a"),
+    ],
+    ids=["nothing", "JSON", "no JSON", "text", "multipart", "an empty form", "an empty token", "nonsense"],
+)
+def test_a_revocation_without_a_form_is_an_invalid_request(entrance, content_type, body):
+    caller = ApiClient(entrance.app, entrance.document)
+    answer = caller.request("POST", "/auth/oauth/revoke", data=body, content_type=content_type)
+
+    assert is_refused(answer, "invalid_request")
+    # The members of every error are there, too.
+    assert (answer.json["code"], answer.json["status"]) == (400, "Bad Request")
+    assert answer.json["message"] == answer.json["error_description"]
+    assert "token" in answer.json["message"] or "form" in answer.json["message"]
 
 
 def test_messages(entrance, person, sent):
