@@ -195,3 +195,69 @@ class TestMine:
 
         assert client.get("/students?mine=true").status_code == 422
         assert client.get("/students?mine=false").status_code == 200
+
+
+class TestTheIdOfACohort:
+    """It is that of its first arm, too; who reaches another arm alone knows the cohort by it, from GET /cohorts."""
+
+    # What each list needs beside the cohort.
+    QUERIES = {
+        "/students": "",
+        "/assessments": "&term={term}&subject={subject}",
+        "/attendance/days": "&date=2025-10-06",
+        "/attendance/chronic": "&term={term}",
+        "/submissions": "&term={term}",
+        "/publications": "&term={term}",
+    }
+
+    OF_FORM_TEACHERS = ("/attendance/days", "/attendance/chronic", "/publications")
+
+    @pytest.fixture(params=["subject teacher", "form teacher"])
+    def relation(self, request):
+        return request.param
+
+    @pytest.fixture
+    def in_b(self, relation, arms, own):
+        if relation == "form teacher":
+            return own.form_teacher(arms.b)
+        return own.subject_teacher(arms.subject, arms.b)
+
+    def test_every_list_of_a_cohort_is_tried(self, document):
+        taking = {
+            path
+            for (method, path), operation in document.operations().items()
+            if method == "GET" and "cohort" in {one.get("name") for one in operation.get("parameters", [])}
+        }
+        assert taking == set(self.QUERIES)
+
+    @pytest.mark.parametrize("path", QUERIES)
+    def test_lists_take_it_of_who_reaches_another_arm_as_the_cohort(self, arms, make, in_b, relation, path):
+        (shown,) = ids(in_b, "/cohorts")
+        assessment = make.assessment(arms.subject, arms.term)
+        rest = self.QUERIES[path].format(term=arms.term["id"], subject=arms.subject["id"])
+        other = make.cohort(session=arms.session)["id"]
+
+        found = in_b.get(f"{path}?cohort={shown}{rest}")
+
+        unknown = said(in_b.get(f"{path}?cohort={UNKNOWN_ID}{rest}"))
+        if path in self.OF_FORM_TEACHERS and relation != "form teacher":
+            assert said(found) == unknown
+            return
+        answer = in_b.ok(found)
+        rows = answer["data"] if isinstance(answer, dict) and "data" in answer else answer
+        text = found.get_data(as_text=True)
+        assert not any(student in text for student in arms.in_a), path
+        if path == "/students":
+            assert {row["id"] for row in rows} == set(arms.in_b)
+        if path == "/assessments":
+            assert [row["id"] for row in rows] == [assessment["id"]]
+        assert said(in_b.get(f"{path}?cohort={other}{rest}")) == unknown
+
+    def test_the_paths_of_a_cohort_do_likewise(self, arms, in_b):
+        (shown,) = ids(in_b, "/cohorts")
+
+        assert in_b.ok(in_b.get(f"/cohorts/{shown}"))["id"] == shown
+        assert ids(in_b, f"/cohorts/{shown}/batches") == {arms.b}
+        assert ids(in_b, f"/cohorts/{shown}/students") == set(arms.in_b)
+        # Where an arm is meant it is the first one.
+        assert said(in_b.get(f"/teachers/{shown}")) == said(in_b.get(f"/teachers/{UNKNOWN_ID}"))

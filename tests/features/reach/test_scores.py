@@ -42,6 +42,38 @@ class TestAssessments:
             other["id"]
         }
 
+    @pytest.mark.parametrize("relation", ["subject teacher", "form teacher"])
+    def test_those_of_a_cohort_by_the_id_that_a_teacher_of_another_arm_than_the_first_is_shown(
+        self, arms, make, own, assessment, relation
+    ):
+        elsewhere = make.cohort(session=arms.session)
+        in_b = (
+            own.subject_teacher(arms.subject, arms.b)
+            if relation == "subject teacher"
+            else own.form_teacher(arms.b)
+        )
+        (shown,) = ids(in_b, "/cohorts")
+        query = f"/assessments?subject={arms.subject['id']}&term={arms.term['id']}&cohort="
+
+        assert shown == arms.cohort["id"] == arms.a
+        assert ids(in_b, query + shown) == ids(in_b, query + arms.b) == {assessment["id"]}
+        # Of another cohort, whose first arm nobody of these teaches, nothing is known.
+        unknown = said(in_b.get(query + UNKNOWN_ID))
+        assert unknown[0] == 422
+        assert said(in_b.get(query + elsewhere["id"])) == unknown
+        # Nor is another arm's id that of the cohort.
+        third = make.batch(arms.cohort, name="C")["id"]
+        assert said(in_b.get(query + third)) == unknown
+
+    def test_of_a_cohort_whose_subject_has_no_assessment_a_teacher_of_another_arm_gets_an_empty_page(
+        self, arms, own
+    ):
+        in_b = own.subject_teacher(arms.subject, arms.b)
+        query = f"/assessments?term={arms.term['id']}&cohort={arms.cohort['id']}&subject="
+
+        assert ids(in_b, query + arms.subject["id"]) == set()
+        assert said(in_b.get(query + arms.other["id"])) == said(in_b.get(query + UNKNOWN_ID))
+
     def test_adding_and_deleting_one_needs_every_arm(self, arms, make, own, teacher, assessment):
         body = {
             "category": "CA1",

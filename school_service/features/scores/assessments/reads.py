@@ -63,7 +63,7 @@ def made_at_once(assessment_ids: list[UUID]) -> Query:
 
 @read_model
 def assessments_of_subject(batch_id: UUID, subject_id: UUID, term: str, reach: Reach | None = None) -> Query:
-    """Read model of AssessmentSchema, those of a term in a subject of a batch's cohort.
+    """Read model of AssessmentSchema, those of a term in a subject of a batch's cohort, or of a cohort by its own id.
 
     The subject is the cohort subject or the base subject, `term` the id of a term or its name in the cohort's session.
     """
@@ -78,7 +78,10 @@ def assessments_of_subject(batch_id: UUID, subject_id: UUID, term: str, reach: R
             is_term(term),
         )
     )
-    return found if reach is None else found.where(scopes.arms_in_reach(reach, batch_id))
+    if reach is None:
+        return found
+    # The id is the cohort's, and that of its first arm: who reaches another arm alone knows the cohort by it.
+    return found.where(or_(scopes.arms_in_reach(reach, batch_id), scopes.cohorts_in_reach(reach, batch_id)))
 
 
 @read_model

@@ -180,13 +180,13 @@ def _by_member(columns: Mapping[str, Any]) -> dict[str, Any]:
 def check_assessment_filter(*, cohort: UUID, subject: UUID, term: str) -> None:
     """Tell whether there are the records that a filter of assessments names.
 
-    `cohort` is a batch of it, `subject` a cohort subject or a base subject, `term` the id of a term or its name in the
-    cohort's session. Raises Invalid, naming the field.
+    `cohort` is the cohort or a batch of it, `subject` a cohort subject or a base subject, `term` the id of a term or
+    its name in the cohort's session. Raises Invalid, naming the field.
     """
-    batch = get_referenced(Batch, cohort, "cohort")
+    found = find(Cohort, cohort) or get(Cohort, get_referenced(Batch, cohort, "cohort").cohort_id)
     if find(CohortSubject, subject) is None:
         get_referenced(Subject, subject, "subject")
-    check_term(term, get(Cohort, batch.cohort_id).session_id)
+    check_term(term, found.session_id)
 
 
 def find_assessment(
