@@ -59,7 +59,14 @@ def _show(found: dict[str, Any], *, switched: bool) -> None:
         click.echo(f"{role['name']}: {role['before']} -> {role['reach']}")
     for name in found["added"]:
         click.echo(f"{name}: new")
-    click.echo(f"Users whose answers change: {found['users_total']}")
+    for role in found["differs"]:
+        click.echo(f"{role['name']} has other permissions than that of a new school.")
+        for member, words in (("less", "lacks"), ("more", "has besides")):
+            if role[member]:
+                click.echo(f"  {words}: {', '.join(role[member])}")
+    click.echo(
+        f"Users whose answers change: {found['users_total']}, of whom lose something: {found['users_losing']}"
+    )
     for user in found["users"]:
         parts = (
             f"{words} {', '.join(user[member])}"

@@ -209,8 +209,16 @@ def test_roles_are_switched_after_a_look(operate, cli, school):
     assert (reaches["Teacher"], reaches["Student"], reaches["Principal"]) == ("SCHOOL", "OWN", "SCHOOL")
     entry = school.call("GET", "/audit")["data"][0]
     assert (entry["actor"], entry["entity"]) == (operator_name(), "role")
+    assert (seen["differs"], seen["users_losing"]) == ([], 0)
+    teacher = school.call("GET", f"/roles/{roles['Teacher']}")
+    kept = [each for each in teacher["permissions"] if each["section"] != "attendance"]
+    permissions = {"permissionIds": [each["id"] for each in kept]}
+    school.call("PATCH", f"/roles/{roles['Teacher']}/permissions", body=permissions)
     shown = cli("tenants", "switch-roles", school.id, "--own", "Teacher").output
     assert "Teacher: SCHOOL -> OWN" in shown
+    assert "Teacher has other permissions than that of a new school." in shown
+    assert "  lacks: read:attendance, write:attendance\n" in shown
+    assert "Users whose answers change: 1, of whom lose something: 1" in shown
     assert "own alone: " in shown
 
 

@@ -55,7 +55,7 @@ class SubjectEnrollment(db.Model):
     created_at: Mapped[datetime] = created_at()
 
 
-UNCOPIED = Enumeration("UncopiedTeacherCode", "NO_COHORT", "NO_SUBJECT", "NO_ARM", "LEFT")
+UNCOPIED = Enumeration("UncopiedTeacherCode", "NO_COHORT", "NO_SUBJECT", "NO_ARM", "LEFT", "ENDED")
 """Why an assignment is not copied into another session: what that one lacks, or that the employee is deleted."""
 
 

@@ -88,7 +88,8 @@ def preview(
 ) -> Query:
     """Select what changes where roles get these reaches, and accounts of these kinds these permissions, as OWN.
 
-    `users`, `subjects` and `batches` are JSON, each of MOST rows at most, with the number of all. `fingerprint` is of
+    `users`, `subjects` and `batches` are JSON, each of MOST rows at most, with the number of all; of `users` those who
+    lose something come first, and all of them, `users_losing` in number. `fingerprint` is of
     roles, of who has them, and of what they hold. `administrated` tells whether anybody has every permission for the
     whole school, before and after. `moment_days` are the days for which a session that ended counts.
     """
@@ -103,16 +104,23 @@ def preview(
         )
         return having.exists()
 
-    users = _users(effective, moment_days).subquery("users_changed")
+    changed = _changed(effective)
+    losing = select(func.count()).select_from(changed).where(changed.c.losing).scalar_subquery()
+    users = _users(changed, moment_days).subquery("users_changed")
     subjects, batches = _subjects().subquery("open_subjects"), _batches().subquery("open_batches")
     return select(
         _fingerprint().label("fingerprint"),
         somebody(effective.c.before_school).label("administrated_before"),
         somebody(effective.c.after_school).label("administrated_after"),
+        losing.label("users_losing"),
         *(
             column
-            for name, found in (("users", users), ("subjects", subjects), ("batches", batches))
-            for column in (_first(found).label(name), _count(found).label(f"{name}_total"))
+            for name, found, most in (
+                ("users", users, func.greatest(MOST, losing)),
+                ("subjects", subjects, MOST),
+                ("batches", batches, MOST),
+            )
+            for column in (_first(found, most).label(name), _count(found).label(f"{name}_total"))
         ),
     )
 
@@ -167,8 +175,8 @@ def _effective(role_ids: Any, reaches: Any, kinds: Any, given: Any) -> CTE:
     )
 
 
-def _users(effective: CTE, days: Any) -> Query:
-    """Select whose answers change, by username: which permissions are narrowed and widened, and their relations."""
+def _changed(effective: CTE) -> CTE:
+    """Give the users whose answers change: which permissions are narrowed and widened, and whether they lose any."""
     narrowed = and_(effective.c.before_school, ~effective.c.after_school)
     widened = or_(and_(effective.c.after_school, ~effective.c.before_school), ~effective.c.before_any)
 
@@ -178,29 +186,34 @@ def _users(effective: CTE, days: Any) -> Query:
         )
         return func.coalesce(found, literal_column("'[]'::json"))
 
-    counts = (
+    return (
         select(
             effective.c.user_id,
             names(narrowed).label("narrowed"),
             names(widened).label("widened"),
+            func.bool_or(narrowed).label("losing"),
         )
         .where(or_(narrowed, widened))
         .group_by(effective.c.user_id)
-        .subquery("counts")
+        .cte("changed")
     )
+
+
+def _users(changed: CTE, days: Any) -> Query:
+    """Select whose answers change, who loses something first, then by username, with their relations."""
     return (
         select(
             User.id.label("user"),
             User.username,
             (User.first_name + " " + User.last_name).label("name"),
-            counts.c.narrowed,
-            counts.c.widened,
+            changed.c.narrowed,
+            changed.c.widened,
             _number_of(SubjectTeacher.cohort_subject_id, SubjectTeacher, days).label("subjects"),
             _number_of(FormTeacher.batch_id, FormTeacher, days).label("classes"),
             _number_of_children().label("children"),
         )
-        .join(counts, counts.c.user_id == User.id)
-        .order_by(User.username_sort_key, User.id)
+        .join(changed, changed.c.user_id == User.id)
+        .order_by(changed.c.losing.desc(), User.username_sort_key, User.id)
     )
 
 
@@ -312,8 +325,8 @@ def _name() -> Any:
     return StoredPermission.access + ":" + StoredPermission.section
 
 
-def _first(found: Any) -> Any:
-    first = select(found).limit(MOST).subquery("first_of_them")
+def _first(found: Any, most: Any) -> Any:
+    first = select(found).limit(most).subquery("first_of_them")
     rows = func.json_agg(func.row_to_json(literal_column("first_of_them")))
     return (
         select(cast(func.coalesce(rows, literal_column("'[]'::json")), Text))

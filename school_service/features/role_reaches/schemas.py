@@ -111,6 +111,18 @@ class UncoveredSchema(RecordSchema):
     batches_total = fields.Integer(metadata={"description": _ALL})
 
 
+class DifferingRoleSchema(RecordSchema):
+    """A role whose permissions are others than those of the role of the same name of a new school.
+
+    So are those of a school that was there before there were such permissions. They stay as they are.
+    """
+
+    role = fields.UUID(metadata={"description": "The id of the role."})
+    name = fields.String()
+    more = _permissions("What it has beside those of a new school.")
+    less = _permissions("What it lacks of those of a new school.")
+
+
 class SwitchedRolesSchema(RecordSchema):
     """What switching roles changes, or would."""
 
@@ -120,9 +132,18 @@ class SwitchedRolesSchema(RecordSchema):
     )
     added = fields.List(fields.String(), metadata={"description": "The names of roles that are new."})
     users = fields.List(
-        fields.Nested(AffectedUserSchema), metadata={"description": "Whose answers change, by username."}
+        fields.Nested(AffectedUserSchema),
+        metadata={
+            "description": "Whose answers change, by username: first all who lose something, then others up to 1,000 "
+            "in all."
+        },
     )
-    users_total = fields.Integer(metadata={"description": _ALL})
+    users_total = fields.Integer(metadata={"description": "How many there are."})
+    users_losing = fields.Integer(metadata={"description": "How many of them lose something: all are named."})
+    differs = fields.List(
+        fields.Nested(DifferingRoleSchema),
+        metadata={"description": "Roles with other permissions than those of the same name of a new school."},
+    )
     uncovered = fields.Nested(
         UncoveredSchema, metadata={"description": "What nobody would reach as their own."}
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -30,7 +31,7 @@ from school_service.features.people.models import (
     UserRole,
 )
 from school_service.features.people.roles.administrators import lock_administrators
-from school_service.features.people.roles.seeded import SEEDED_ROLES, SeededRole
+from school_service.features.people.roles.seeded import ROLES_OF_NEW_SCHOOL, SEEDED_ROLES, SeededRole
 from school_service.features.people.roles.service import ENTITY
 from school_service.features.role_reaches import reads
 from tenants.clock import now
@@ -116,6 +117,8 @@ def switch(
         "added": [role.name for role in added],
         "users": [_shown(each, served) for each in users],
         "users_total": seen["users_total"],
+        "users_losing": seen["users_losing"],
+        "differs": list(_differing(known.values())),
         "uncovered": {
             "subjects": orjson.loads(seen["subjects"]) if may_read(Permission.COHORT_SUBJECTS_READ) else [],
             "subjects_total": seen["subjects_total"],
@@ -151,6 +154,15 @@ def _given(known: Mapping[str, Any], added: Collection[SeededRole]) -> list[tupl
     there = [(role["given_to"], role["permissions"]) for role in known.values() if role["given_to"]]
     made = [(role.given_to, map(str, role.permissions)) for role in added if role.given_to]
     return sorted((kind, permission) for kind, permissions in (*there, *made) for permission in permissions)
+
+
+def _differing(roles: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Tell of each role of the name of a seeded one which permissions it has more, and less, where it has others."""
+    for role in sorted(roles, key=itemgetter("name")):
+        seeded, held = ROLES_OF_NEW_SCHOOL.get(role["name"]), set(role["permissions"])
+        if seeded is not None and held != seeded:
+            more, less = sorted(held - seeded), sorted(map(str, seeded - held))
+            yield {"role": role["id"], "name": role["name"], "more": more, "less": less}
 
 
 def _gives(users: Iterable[Mapping[str, Any]]) -> bool:

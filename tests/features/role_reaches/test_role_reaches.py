@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import text
 
+from school_service.core.database import db
+from school_service.web.request_scope import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tests.factories import UNKNOWN_ID
 from tests.features.reach.conftest import ids
 
@@ -39,6 +43,114 @@ def teacher(arms, make, own):
     own.assign(employee, arms.subject, arms.a)
     (held,) = make.api.ok(make.api.get(f"/users/{account['id']}"))["roles"]
     return account, client, make.api.ok(make.api.get(f"/roles/{held['roleId']}"))
+
+
+def enroll_in_roles(api, **numbers):
+    """Add users by SQL, so many of each role by its id; their usernames begin with the parameter's name."""
+    adding = text(
+        "WITH made AS (INSERT INTO users (id, username, username_key, first_name, last_name, gender, session_number,"
+        " created_at) SELECT gen_random_uuid(), :word || n, :word || n, 'A', 'B', '', 1, now()"
+        " FROM generate_series(1, :number) n RETURNING id)"
+        " INSERT INTO user_roles (user_id, role_id, created_at) SELECT id, :role, now() FROM made"
+    )
+    with in_transaction(SchoolBinding(api.school)):
+        for word, (role, number) in numbers.items():
+            db.session.execute(adding, {"word": word, "number": number, "role": role["id"]})
+
+
+class TestMany:
+    @pytest.fixture
+    def roles(self, api, make):
+        """A role that loses by the switch, and one that gains by it."""
+        loses = make.role("read:students", "read:graduates")
+        gains = make.role("read:classrooms", "read:students", reach="OWN")
+        return loses, gains
+
+    def test_all_who_lose_come_first_then_others_up_to_a_thousand(self, api, roles):
+        loses, gains = roles
+        # By their usernames those who gain would be the first.
+        enroll_in_roles(api, zz=(loses, 12), aa=(gains, 1181))
+
+        found = api.ok(put(api, (loses, "OWN"), (gains, "SCHOOL"), dry=True))
+
+        assert (found["users_total"], found["users_losing"], len(found["users"])) == (1193, 12, 1000)
+        first, others = found["users"][:12], found["users"][12:]
+        assert [user["username"] for user in first] == sorted(f"zz{n}" for n in range(1, 13))
+        assert {tuple(user["refused"]) for user in first} == {("read:graduates",)}
+        assert all(user["narrowed"] == user["refused"] == [] for user in others)
+        assert [user["username"] for user in others] == sorted(user["username"] for user in others)
+
+    def test_more_than_a_thousand_who_lose_are_all_named(self, api, roles):
+        loses, gains = roles
+        enroll_in_roles(api, zz=(loses, 1005), aa=(gains, 3))
+
+        found = api.ok(put(api, (loses, "OWN"), (gains, "SCHOOL"), dry=True))
+
+        assert (found["users_total"], found["users_losing"], len(found["users"])) == (1008, 1005, 1005)
+        assert {user["username"][:2] for user in found["users"]} == {"zz"}
+
+    def test_who_loses_one_and_gains_another_loses(self, api, make, roles):
+        loses, gains = roles
+        user = make.user()["user"]
+        for role in roles:
+            api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
+
+        found = api.ok(put(api, (loses, "OWN"), (gains, "SCHOOL"), dry=True))
+
+        (shown,) = found["users"]
+        assert (shown["refused"], shown["widened"]) == (["read:graduates"], ["read:classrooms"])
+        assert found["users_losing"] == 1
+
+
+class TestDiffering:
+    """An upgraded school keeps its roles: what a new school's have more is told, and given by hand."""
+
+    ATTENDANCE = {
+        "Teacher": ["read:attendance", "write:attendance"],
+        "Registrar": ["read:attendance", "write:attendance-corrections"],
+    }
+
+    def without(self, api, name, permissions):
+        """Take permissions from a role by SQL, as a school of before lacks them."""
+        taking = text(
+            "DELETE FROM role_permissions r USING roles o, permissions p WHERE r.role_id = o.id AND o.name = :name"
+            " AND r.permission_id = p.id AND p.access || ':' || p.section = ANY (:permissions)"
+        )
+        with in_transaction(SchoolBinding(api.school)):
+            db.session.execute(taking, {"name": name, "permissions": permissions})
+
+    def test_a_new_schools_roles_differ_in_nothing(self, api):
+        assert api.ok(put(api, dry=True))["differs"] == []
+
+    def test_an_upgraded_schools_roles_lack_what_is_new(self, api):
+        for name, permissions in self.ATTENDANCE.items():
+            self.without(api, name, permissions)
+
+        found = api.ok(put(api, dry=True))["differs"]
+
+        assert [(role["name"], role["more"], role["less"]) for role in found] == [
+            (name, [], permissions) for name, permissions in sorted(self.ATTENDANCE.items())
+        ]
+        ids_by_name = {role["name"]: role["id"] for role in api.ok(api.get("/roles"))}
+        assert all(role["role"] == ids_by_name[role["name"]] for role in found)
+        # They stay as they are, also where seeded roles are added.
+        assert committed(api, add_seeded=True)["differs"] == found
+        assert api.ok(put(api, dry=True))["differs"] == found
+
+    def test_a_role_with_more_and_one_of_another_name(self, api, make):
+        (bursar,) = [role for role in api.ok(api.get("/roles")) if role["name"] == "Bursar"]
+        make.role("read:students")
+        self.without(api, "Bursar", ["read:terms"])
+        giving = text(
+            "INSERT INTO role_permissions (role_id, permission_id)"
+            " SELECT :role, id FROM permissions WHERE access = 'write' AND section = 'students'"
+        )
+        with in_transaction(SchoolBinding(api.school)):
+            db.session.execute(giving, {"role": bursar["id"]})
+
+        assert api.ok(put(api, dry=True))["differs"] == [
+            {"role": bursar["id"], "name": "Bursar", "more": ["write:students"], "less": ["read:terms"]}
+        ]
 
 
 class TestSwitching:

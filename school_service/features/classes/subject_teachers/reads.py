@@ -226,9 +226,11 @@ def copying(from_session: UUID, to_session: UUID) -> Query:
     """
     cohort, subject, batch = aliased(Cohort), aliased(CohortSubject), aliased(Batch)
     there, arm = aliased(SubjectTeacher), aliased(Batch)
-    no_cohort, no_subject, no_arm, left = UNCOPIED
+    no_cohort, no_subject, no_arm, left, ended = UNCOPIED
+    ends_on = SubjectTeacher.ends_on
     code = case(
         (~IS_THERE, left),
+        (and_(ends_on < scopes.today(), ends_on < AcademicSession.end_date), ended),
         (cohort.id.is_(None), no_cohort),
         (subject.id.is_(None), no_subject),
         (SubjectTeacher.batch_id.is_not(None) & batch.id.is_(None), no_arm),
@@ -244,6 +246,7 @@ def copying(from_session: UUID, to_session: UUID) -> Query:
         )
         .select_from(SubjectTeacher)
         .join(Cohort, Cohort.id == SubjectTeacher.cohort_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .join(CohortSubject, CohortSubject.id == SubjectTeacher.cohort_subject_id)
         .join(Subject, Subject.id == CohortSubject.subject_id)

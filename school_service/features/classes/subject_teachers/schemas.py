@@ -100,7 +100,7 @@ class CopyOptionsSchema(Schema):
 
 
 class UncopiedSchema(RecordSchema):
-    """An assignment that could not be copied."""
+    """An assignment that was not copied."""
 
     classroom = fields.String(metadata={"description": "The classroom's name."})
     subject = fields.String(metadata={"description": "The subject's name."})
@@ -110,7 +110,7 @@ class UncopiedSchema(RecordSchema):
         validate=validate.OneOf(UNCOPIED),
         metadata={
             "description": "What the other session lacks: the cohort, its subject or its arm; LEFT: the employee is "
-            "deleted."
+            "deleted; ENDED: it ended before today, and before the last day of its session."
         },
     )
 
@@ -123,5 +123,5 @@ class CopiedSchema(RecordSchema):
     already_there = fields.Integer(metadata={"description": "How many the other session had already."})
     left_out = fields.List(
         fields.Nested(UncopiedSchema),
-        metadata={"description": "Those that the other session has no place for."},
+        metadata={"description": "Those that were not copied, each with the reason."},
     )

@@ -108,8 +108,9 @@ def delete_subject_teacher(*, assignment_id: UUID) -> UUID:
 def copy_subject_teachers(*, from_session: str, to_session: str, dry_run: bool = False) -> dict[str, Any]:
     """Copy the assignments of a session into another, by classroom, subject and the arm's name, without dates.
 
-    Those that are there already stay as they are. Answers how many there are, how many were copied, and which could
-    not be. Raises Invalid for an unknown session, and where both are the same.
+    Those that are there already stay as they are. Those that had ended before today, and before the last day of their
+    session, are left out. Answers how many there are, how many were copied, and which were not. Raises Invalid for an
+    unknown session, and where both are the same.
     """
     found = fetch_row(reads.sessions(from_session, to_session)) or {}
     for field, name in (("from_session", "source"), ("to_session", "target")):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from tenants.clock import now
 from tests.factories import UNKNOWN_ID
 
 # Every test of the module has the same begin, whichever ran before.
@@ -232,6 +234,63 @@ class TestCopying:
         assert made[first["subject"], after["id"]]["starts_on"] is None
         again = api.ok(api.post(f"{PATH}/copy", sessions))
         assert (again["copied"], again["already_there"], again["left_out"]) == (0, 2, copied["left_out"])
+
+    def test_one_that_had_ended_before_its_session_did_is_left_out_and_named(self, api, make, put):
+        """By the school's day, which is not that of London: `ends_on` is the last day of an assignment."""
+        today = now().astimezone(ZoneInfo("Africa/Lagos")).date()
+        day, room = timedelta(days=1), make.classroom()
+        dates = {"start_date": str(today - 200 * day), "end_date": str(today + 100 * day)}
+        before, after = make.cohort(room, session=make.session(**dates)), make.cohort(room)
+        base = make.subject()
+        subject = make.cohort_subject(before, base)
+        make.cohort_subject(after, base)
+        last = {
+            name: make.employee(last_name=name)
+            for name in ("Yesterday", "Today", "Tomorrow", "Lastday", "Later", "Nobound")
+        }
+        ends = {
+            "Yesterday": today - day,
+            "Today": today,
+            "Tomorrow": today + day,
+            "Lastday": today + 100 * day,
+            "Later": today + 500 * day,
+        }
+        put(*(row(subject, last[name], ends_on=str(ends[name]) if name in ends else None) for name in last))
+        sessions = {"from_session": before["session"], "to_session": after["session"]}
+
+        found = [api.ok(api.post(f"{PATH}/copy{query}", sessions)) for query in ("?dry_run=true", "", "")]
+
+        left_out = {
+            "classroom": room["name"],
+            "subject": found[0]["left_out"][0]["subject"],
+            "batch_name": None,
+            "employee_name": f"{last['Yesterday']['first_name']} Yesterday",
+            "code": "ENDED",
+        }
+        assert [each["left_out"] for each in found] == [[left_out]] * 3
+        counts = [(each["rows"], each["copied"], each["already_there"]) for each in found]
+        assert counts == [(6, 5, 0), (6, 5, 0), (6, 0, 5)]
+        assert {
+            (each["last_name"], each["ends_on"]) for each in listed(api, f"?session={after['session']}")
+        } == {(name, None) for name in last if name != "Yesterday"}
+
+    def test_one_that_ended_with_its_session_is_copied_and_one_before_that_is_not(self, api, make, put):
+        room, dates = make.classroom(), {"start_date": "2024-09-09", "end_date": "2025-07-18"}
+        before, after = make.cohort(room, session=make.session(**dates)), make.cohort(room)
+        base = make.subject()
+        subject = make.cohort_subject(before, base)
+        make.cohort_subject(after, base)
+        ended, stays = make.employee(last_name="Ended"), make.employee(last_name="Stays")
+        put(row(subject, ended, ends_on="2025-07-17"), row(subject, stays, ends_on="2025-07-18"))
+
+        found = api.ok(
+            api.post(f"{PATH}/copy", {"from_session": before["session"], "to_session": after["session"]})
+        )
+
+        assert (found["rows"], found["copied"]) == (2, 1)
+        assert [each["code"] for each in found["left_out"]] == ["ENDED"]
+        (made,) = listed(api, f"?session={after['session']}")
+        assert (made["last_name"], made["ends_on"]) == ("Stays", None)
 
     def test_sessions_that_are_none_or_the_same(self, api, make, make_other, year):
         before, _, after, _ = year
