@@ -23,7 +23,9 @@ from flask import Flask
 from sqlalchemy import select
 from write_api_guide import PASSWORD, SHOWN, Page, installation, write
 
+from school_service.app import create_app
 from school_service.auth.principal import VerifiedToken
+from school_service.auth.tokens import issue_session_token
 from school_service.core.database import db
 from school_service.demo.letterhead import draw_badge, draw_signature
 from school_service.features.people.models import User, UserSession
@@ -129,6 +131,7 @@ def _accounts(page: Recorder) -> None:
     send("DELETE", f"/roles/{role}")
     _sign_in_by_an_app(page, user)
     (session,) = send("GET", f"/users/{user}/sessions")
+    _ask_as_an_app(page, user, session["id"])
     send("DELETE", f"/users/{user}/sessions/{session['id']}")
     send("DELETE", f"/users/{user}/sessions")
     contact = {"email_address": "ngozi@example.com", "phone_number": "+2348030000021"}
@@ -204,6 +207,35 @@ def _sign_in_by_an_app(page: Recorder, user: str) -> None:
             user_agent="Mozilla/5.0 (Android 15; Mobile; rv:145.0) Firefox/145.0",
         )
         db.session.add(session)
+
+
+def _ask_as_an_app(page: Recorder, user: str, session: str) -> None:
+    """Send what there is where the service has a PUBLIC_URL alone, as the app of that session does."""
+    state: AppState = page.app.extensions["school-service"]
+    app = create_app(replace(state.settings, public_url=BASE))
+    there = Recorder(app)
+    there.examples, there.school = page.examples, page.school
+    there.quietly("GET", "/auth/.well-known/openid-configuration")
+    given_up = app.test_client().post("/auth/oauth/revoke", data={"client_id": PORTAL, "token": "none"})
+    there.examples["POST /auth/oauth/revoke"] = {"response": given_up.get_json()}
+    with app.app_context():
+        with in_transaction(SchoolBinding(UUID(page.school), read_only=True)):
+            number = db.session.get_one(User, UUID(user)).session_number
+        token = issue_session_token(
+            state.verifier.key,
+            UUID(user),
+            UUID(page.school),
+            session_id=UUID(session),
+            session_number=number,
+            client_id=PORTAL,
+            client_session=0,
+            scope="openid profile",
+            permissions=None,
+            lifetime=60,
+        )
+    there.headers = {"Authorization": f"Bearer {token['access_token']}"}
+    for method in ("GET", "POST"):
+        there.quietly(method, "/auth/userinfo")
 
 
 def _structure(page: Recorder) -> None:

@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
@@ -234,6 +234,8 @@ def settings(server: URL, request: pytest.FixtureRequest) -> Iterator[Settings]:
                 "STATEMENT_TIMEOUT": str(PATIENCE),
                 "LOG_LEVEL": "ERROR",
                 "METRICS_PORT": "0",
+                "PUBLIC_URL": "https://schools.example.org",
+                "TRUSTED_PROXIES": "127.0.0.1",
             }
         )
 
@@ -251,6 +253,14 @@ def tenancy(settings: Settings) -> Iterator[Tenancy]:
 def app(settings: Settings, tenancy: Tenancy) -> Iterator[Flask]:
     """The application, whose requests commit."""
     app = create_app(settings)
+    yield app
+    dispose(app)
+
+
+@pytest.fixture(scope="session")
+def without_address(settings: Settings, tenancy: Tenancy) -> Iterator[Flask]:
+    """The application without a PUBLIC_URL: nobody signs in by an app, and the guide is written so."""
+    app = create_app(replace(settings, public_url=None))
     yield app
     dispose(app)
 

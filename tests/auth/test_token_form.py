@@ -327,17 +327,25 @@ class TestMetadata:
             ("192.0.2.1", {"X-Forwarded-Prefix": "/schools"}, "http://localhost"),
         ],
     )
-    def test_a_trusted_proxy_says_what_it_took_away(self, app, monkeypatch, peer, headers, base):
-        state = app.extensions["school-service"]
+    def test_a_trusted_proxy_says_what_it_took_away(self, without_address, monkeypatch, peer, headers, base):
+        state = without_address.extensions["school-service"]
         trusting = type(state.settings).load(
             {"DATABASE_URL": "postgresql://a@b/c", "TRUSTED_PROXIES": "127.0.0.1"}
         )
         monkeypatch.setattr(
             state, "settings", replace(state.settings, trusted_proxies=trusting.trusted_proxies)
         )
-        with app.test_request_context(headers=headers, environ_base={"REMOTE_ADDR": peer}):
+        with without_address.test_request_context(headers=headers, environ_base={"REMOTE_ADDR": peer}):
             assert service_address() == base
 
-    def test_behind_a_prefix_the_addresses_have_it(self, app):
-        with app.test_request_context(base_url="https://example.org/schools"):
+    def test_behind_a_prefix_the_addresses_have_it(self, without_address):
+        with without_address.test_request_context(base_url="https://example.org/schools"):
             assert service_address() == "https://example.org/schools"
+
+    def test_with_a_public_address_nothing_of_the_request_counts(self, app):
+        with app.test_request_context(
+            base_url="https://evil.example/x", headers={"X-Forwarded-Prefix": "/y"}
+        ):
+            assert service_address() == BASE
+        with app.app_context():
+            assert service_address() == BASE

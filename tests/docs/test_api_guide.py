@@ -8,12 +8,12 @@ from pathlib import Path
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_guide_is_what_the_service_answers(app, tenancy):
+def test_the_guide_is_what_the_service_answers(without_address, tenancy):
     found = spec_from_file_location("write_api_guide", DOCS / "write_api_guide.py")
     script = module_from_spec(found)
     found.loader.exec_module(script)
 
-    written = script.write(app, tenancy)
+    written = script.write(without_address, tenancy)
 
     assert (DOCS / "api.md").read_text(encoding="utf-8") == written, "run: python docs/write_api_guide.py"
     shown = script.SHOWN_PAGE.read_text(encoding="utf-8")

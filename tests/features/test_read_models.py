@@ -35,6 +35,7 @@ WITHOUT_READ_MODEL = {
     "SessionCopySchema": "decided record by record, in a service",
     "TokenSchema": "made by the built-in identity provider",
     "KeySetSchema": "the keys of the built-in identity provider",
+    "NothingSchema": "says nothing",
     "ProviderSchema": "the built-in identity provider's description of itself",
     "NationalitySchema": "rows of the registry, which the service reads",
     "StateSchema": "rows of the registry, which the service reads",

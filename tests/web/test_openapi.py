@@ -23,11 +23,14 @@ _OF_PROVIDERS = {
     *("id_token_signing_alg_values_supported", "authorization_response_iss_parameter_supported"),
     *("request_parameter_supported", "request_uri_parameter_supported"),
 }
+_OF_PROFILES = {"name", "given_name", "family_name", "preferred_username"}
 AT_TIMES = {
     ("POST", "/auth/oauth/token"): {"refresh_token", "scope", "school_id", "id_token"},
     ("GET", "/.well-known/oauth-authorization-server"): _OF_PROVIDERS,
     ("GET", "/.well-known/oauth-authorization-server/auth"): _OF_PROVIDERS,
     ("GET", "/auth/.well-known/oauth-authorization-server"): _OF_PROVIDERS,
+    ("GET", "/auth/.well-known/openid-configuration"): _OF_PROVIDERS,
+    **dict.fromkeys((("GET", "/auth/userinfo"), ("POST", "/auth/userinfo")), _OF_PROFILES),
     ("POST", "/assessments/{id}/scoresheet"): _OF_UPLOADS,
     ("POST", "/comments/upload-sheet"): _OF_UPLOADS,
     ("POST", "/metrics/upload-sheet"): _OF_UPLOADS,
@@ -221,7 +224,8 @@ def test_every_route_is_documented(app, document):
     routes = {
         (method, re.sub(r"<(?:[^:<>]+:)?([^<>]+)>", r"{\1}", rule.rule))
         for rule in app.url_map.iter_rules()
-        if not rule.endpoint.startswith("docs.")
+        # Pages for people are no part of it.
+        if not rule.endpoint.startswith(("docs.", "sign_in.", "invitation_page.", "sign_out."))
         for method in rule.methods - {"HEAD", "OPTIONS"}
     }
 

@@ -33,8 +33,8 @@ class UserInfoSchema(RecordSchema):
     SOMETIMES: ClassVar = frozenset({"name", "given_name", "family_name", "preferred_username"})
 
     sub = fields.UUID(metadata={"description": "The user's id."})
-    school_id = fields.UUID()
-    name = fields.String()
-    given_name = fields.String()
-    family_name = fields.String()
-    preferred_username = fields.String(metadata={"description": "The username."})
+    school_id = fields.UUID(metadata={"description": "The school that the user signed in to."})
+    name = fields.String(metadata={"description": "Of a token for `profile`: first and last name."})
+    given_name = fields.String(metadata={"description": "Of a token for `profile`: the first name."})
+    family_name = fields.String(metadata={"description": "Of a token for `profile`: the last name."})
+    preferred_username = fields.String(metadata={"description": "Of a token for `profile`: the username."})

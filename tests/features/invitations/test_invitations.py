@@ -108,7 +108,7 @@ def test_an_invitation_is_taken(api, person, make, caplog):
         person["id"],
         person["username"],
         "Ọlá Ògúnlẹ́yẹ",
-        None,
+        f"https://schools.example.org/auth/{api.school}/invitation/{made['code']}",
     ]
 
     with caplog.at_level(logging.DEBUG):

@@ -118,7 +118,9 @@ def test_the_address_to_type_names_the_school_as_people_do(api, batch, issuer, t
 
 
 @pytest.mark.program
-def test_without_pages_the_code_stands_alone(api, batch):
+def test_without_pages_the_code_stands_alone(api, batch, monkeypatch):
+    state = api.app.extensions["school-service"]
+    monkeypatch.setattr(state, "settings", replace(state.settings, public_url=None))
     pdf = slips(api, batch).get_data()
 
     assert "Type the code where you are asked for it" in " ".join(text_of(pdf).split())

@@ -10,6 +10,7 @@ import pytest
 from school_service.auth.signing_key import SigningKey
 from tenants.registry.clients import change_client, revoke_client, rotate_secret
 from tests.auth.outside_provider import OutsideProvider
+from tests.client import Document
 from tests.features.sign_in.conftest import AFTER_LOGOUT, ISSUER, PERSON_PASSWORD, Client, Entrance, Person
 from tests.features.sign_in.test_grants import claims_of, is_refused, works
 
@@ -464,8 +465,8 @@ def test_tokens_of_two_providers_are_told_apart_by_their_issuer(entrance, enter,
     assert alone.post("/auth/oauth/token", data={}).status_code == 404
 
 
-def test_the_document_has_what_an_address_adds(entrance, document):
-    added = entrance.document.operations().keys() - document.operations().keys()
+def test_the_document_has_what_an_address_adds(entrance, without_address):
+    added = entrance.document.operations().keys() - Document(without_address).operations().keys()
 
     assert added == {
         ("GET", "/auth/.well-known/openid-configuration"),
