@@ -33,7 +33,7 @@ from school_service.web.client_address import client_address
 from school_service.web.pages import read_own_form
 from school_service.web.request_log import log_of_request
 from school_service.web.request_scope import acting_as_client, app_state
-from tenants.registry.sign_in import SchoolOfClient, find_named_school
+from tenants.registry.sign_in import SchoolOfClient, find_named_school, name_of_school
 
 ACTOR = "invitation page"
 """Who acts, in the audit log, where no client led there."""
@@ -84,13 +84,12 @@ def linked(school: str, code: str) -> Response:
 
 def _find_school(errand: Errand | None, named: str | None) -> SchoolOfClient | None:
     """Find the school of an invitation: that of the client's request, or the one that is named."""
+    found = None
     if errand is not None:
         found = errand.client.only_school if named is None else errand.client.named
-    elif named is None:
-        found = None
-    else:
+    elif named is not None and (name := name_of_school(named)):
         with registry_connection() as connection:
-            found = find_named_school(connection, named)
+            found = find_named_school(connection, name)
     if found is None and named is not None:
         count_unknown_school()
     return found
