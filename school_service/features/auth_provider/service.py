@@ -47,8 +47,8 @@ def issue_token(
 class TokenClients:
     """The clients that ask for people's tokens, remembered for SECONDS: public ones say who they are, and no more.
 
-    What a grant is decided by, whether the client stands and its session number, is read anew with the binding to the
-    school.
+    What a grant is decided by, whether the client stands, its session number and its ceiling, is read anew with the
+    binding to the school.
     """
 
     def __init__(self) -> None:

@@ -240,7 +240,8 @@ def _in_school(client: TokenClient, school_id: UUID, work: Callable[[TokenClient
     try:
         with acting_as_client(client.id, school_id) as grant:
             if grant["is_public"] == client.is_public:
-                return work(client._replace(session_number=grant["session_number"]))
+                of_now = {name: grant[name] for name in ("session_number", "user_permissions")}
+                return work(client._replace(**of_now))
     except (SchoolForbidden, UnknownSchool):
         return None
     except ClientUnknown:

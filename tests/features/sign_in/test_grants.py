@@ -121,12 +121,16 @@ def test_without_openid_there_is_no_id_token_and_without_profile_no_name(entranc
 
 
 def test_a_refresh_gives_another_token_and_ends_the_one_before(entrance, person, client):
-    first = client.sign_in(person, scope="openid")
+    first = client.sign_in(person, scope="openid", nonce="n-1")
     second = client.refresh(first["refresh_token"]).json
     third = client.refresh(second["refresh_token"]).json
 
     assert len({each["refresh_token"] for each in (first, second, third)}) == 3
     assert claims_of(third["id_token"])["auth_time"] == claims_of(first["id_token"])["auth_time"]
+    # The nonce is of the one request that it came with.
+    assert claims_of(first["id_token"])["nonce"] == "n-1"
+    again = client.refresh(second["refresh_token"]).json
+    assert not any("nonce" in claims_of(each["id_token"]) for each in (second, third, again))
     assert all(works(entrance, each["access_token"]) for each in (first, second, third))
     # The second is not the last one any more: whoever has it ends the session, the third's too.
     assert is_refused(client.refresh(first["refresh_token"]))
