@@ -20,6 +20,7 @@ from school_service.core.database import db, outside_transaction
 from school_service.core.errors import WrongPassword
 from school_service.core.read_models import fetch_row
 from school_service.core.statements import execute
+from school_service.core.texts import mailbox
 from school_service.features.audit.service import audit_change
 from school_service.features.invitations import reads
 from school_service.features.invitations.codes import code_hashes
@@ -93,7 +94,7 @@ def use_up_email(email: str) -> UUID | None:
 
     Returns the account's id, None where there is no such invitation, or more than one.
     """
-    address = email.casefold()
+    address = mailbox(email)
     used = execute(reads.lock_by_email(address), reads.use_by_email(address))
     return None if used is None else _used(used)
 
