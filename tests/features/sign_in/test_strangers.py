@@ -91,6 +91,28 @@ def test_a_school_that_cannot_be_stored_is_an_unknown_school(entrance, browser, 
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
+@pytest.mark.parametrize("text", [*NOT_TAKEN, "a" * 5000, "%CC%81" * 500])
+def test_a_code_that_can_be_none_is_not_looked_for(entrance, browser, sent, text):
+    school = entrance.place.id
+    sent.clear()
+    answers = [
+        browser.get(f"/auth/{school}/invitation/{text}"),
+        post(browser, f"/auth/{school}/invitation/{text}", "new_password=abc&again=abc", **OWN),
+        post(browser, f"/auth/invitation?school={school}", f"code={text}", **OWN),
+    ]
+    assert [answer.status_code for answer in answers] == [404, 422, 422]
+    # The school, and nothing in it.
+    assert all("registry.schools" in batch for batch in sent), sent
+    public = entrance.client()
+    for body in (
+        f"grant_type=authorization_code&code={text}&code_verifier={VERIFIER}",
+        f"grant_type=authorization_code&code=ssc_{text}&code_verifier={VERIFIER}",
+        f"grant_type=refresh_token&refresh_token=ssr_{text}",
+    ):
+        answer = post(browser, "/auth/oauth/token", f"{body}&client_id={public.id}")
+        assert (answer.status_code, answer.json["error"]) == (400, "invalid_grant")
+
+
 def test_an_authorization_request_with_such_texts_is_answered(entrance, browser):
     client = entrance.client()
     for text in NOT_TAKEN:
