@@ -621,8 +621,8 @@ def _invite(page: Page, year: dict[str, Any]) -> None:
         ```
 
         It answers what `POST /users/login` does. A code that was used, replaced, has expired, or is of an account that
-        was given a password since, is refused in the same words (401), and thirty wrong ones a minute from an address
-        are too many (429).
+        was given a password since, is refused in the same words (401). Beyond thirty wrong ones a minute from an
+        address that is 429; a right one is taken all the same.
 
         ### Photos
 

@@ -40,9 +40,12 @@ from tenants.registry.clients import (
     PeoplesOptions,
     change_client,
     create_client,
+    find_client,
+    is_lowered,
     list_clients,
     revoke_client,
     rotate_secret,
+    uris_with_reserved_names,
 )
 from tenants.registry.details import check_detail
 from tenants.registry.installation import check_installed, install, revoke_unused_memberships
@@ -846,6 +849,10 @@ def clients_group() -> None:
     """Hold the verbs of machine clients."""
 
 
+_HAS_RESERVED_NAMES = (
+    "has a parameter of our answer in its own query, so that the client is sent two. It goes on; register another "
+    "(clients edit --redirect-uri)."
+)
 _TELLS_ADDRESSES = "Believe what it says of its end users' addresses, in the header X-End-User-Address."
 
 
@@ -954,6 +961,12 @@ def _warn_of_origins(tenancy: Tenancy, uris: Sequence[str]) -> None:
         )
 
 
+def _warn_of_reserved_names(uris: Sequence[str]) -> None:
+    """Say of redirect URIs that were registered before such were refused: they have a parameter of our answer."""
+    for uri in uris:
+        click.echo(f"Note: {uri} {_HAS_RESERVED_NAMES}", err=True)
+
+
 @clients_group.command("create", short_help="Grant a client schools and permissions.")
 @click.argument("client_id", metavar="ID", type=Name())
 @click.option(
@@ -1022,8 +1035,10 @@ def list_clients_(tenancy: Tenancy, as_json: bool) -> None:
     """List the clients and their grants."""
     with tenancy.admin.connect() as connection:
         records = [client.as_record() for client in list_clients(connection)]
+        reserved = uris_with_reserved_names(connection)
     columns = ("id", "schools", "permissions", "revoked", "tells_addresses", "is_public", "redirect_uris")
     show_table(records, columns, as_json)
+    _warn_of_reserved_names(reserved)
 
 
 @clients_group.command("edit", short_help="Change what a client is believed, and has for people.")
@@ -1035,6 +1050,11 @@ def list_clients_(tenancy: Tenancy, as_json: bool) -> None:
     default=None,
     help="Take its secret away, or give it one, which is printed this once.",
 )
+@click.option(
+    "--end-sessions",
+    is_flag=True,
+    help="End the sessions of all who have signed in by it, and its own tokens, at once.",
+)
 @as_json
 @with_tenancy
 @people_options
@@ -1043,25 +1063,51 @@ def edit_client(
     client_id: str,
     tells_addresses: bool | None,
     is_public: bool | None,
+    end_sessions: bool,
     of_people: dict[str, Any],
     as_json: bool,
 ) -> None:
     """Change what a client is believed, and what it has for the people who sign in by it.
 
     Each option replaces what was there, and an empty value takes it away; what is not named stays, and so do its tokens
-    and sessions: `rotate --end-tokens` ends them.
+    and sessions. Where people may do less by it, that holds from each session's next refresh; --end-sessions ends them
+    at once.
     """
     if is_public is not None:
         of_people = {**of_people, "is_public": is_public}
-    if tells_addresses is None and not of_people:
-        flags = ", ".join(["--tells-addresses", "--public", *(flag for flag, _ in _PEOPLE.values())])
-        raise click.UsageError(f"Name what changes: {flags}.")
+    if tells_addresses is None and not of_people and not end_sessions:
+        flags = ["--tells-addresses", "--public", "--end-sessions", *(flag for flag, _ in _PEOPLE.values())]
+        raise click.UsageError(f"Name what changes: {', '.join(flags)}.")
     with tenancy.admin.begin() as connection:
-        secret = change_client(connection, client_id, tells_addresses=tells_addresses, of_people=of_people)
+        before = find_client(connection, client_id).of_people.user_permissions
+        secret = change_client(
+            connection,
+            client_id,
+            tells_addresses=tells_addresses,
+            of_people=of_people,
+            end_sessions=end_sessions,
+        )
     _warn_of_origins(tenancy, of_people.get("redirect_uris", ()))
-    changed = {} if tells_addresses is None else {"tells_addresses": tells_addresses}
+    _tell_of_sessions(
+        lowered=is_lowered(before, of_people.get("user_permissions", before)), ended=end_sessions
+    )
+    changed: dict[str, Any] = {} if tells_addresses is None else {"tells_addresses": tells_addresses}
+    if end_sessions:
+        changed["sessions"] = "ended"
     told = {name: list(value) if isinstance(value, tuple) else value for name, value in of_people.items()}
     show({"id": client_id, **changed, **told, **_secret(secret)}, as_json)
+
+
+def _tell_of_sessions(*, lowered: bool, ended: bool) -> None:
+    """Say what becomes of the sessions of a client that was edited."""
+    if ended:
+        click.echo("Note: all its sessions are ended, and its own tokens.", err=True)
+    elif lowered:
+        click.echo(
+            "Note: a session may do less from its next refresh on, an access token goes on until then, for an hour at "
+            "most. --end-sessions ends the sessions at once.",
+            err=True,
+        )
 
 
 @clients_group.command("rotate", short_help="Give a client another secret.")

@@ -11,6 +11,8 @@ _BLANK = re.compile(
     r"[\s\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]+"
 )
 
+_NOT_STORED = re.compile("[\0\ud800-\udfff]")
+
 # Zero width non-joiner and joiner: Persian and Indian scripts are not written well without, nor are many emoji.
 _JOINERS = "\u200c\u200d"
 
@@ -29,6 +31,11 @@ def is_visible(text: str) -> bool:
         _is_hidden(letter) and not (letter in _JOINERS and _is_of_word(before) and _is_of_word(after))
         for before, letter, after in zip(padded, text, padded[2:], strict=False)
     )
+
+
+def is_storable(text: str) -> bool:
+    """Tell whether PostgreSQL takes a text: no NUL, no half of a surrogate pair, as Python reads what is no UTF-8."""
+    return not _NOT_STORED.search(text)
 
 
 def _is_hidden(letter: str) -> bool:

@@ -14,8 +14,7 @@ from openapi_schema_validator import OAS30Validator
 from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 
-from school_service.features.auth_provider.token_form import FORM
-from school_service.features.auth_provider.views import REVOCATION, TokenErrorSchema
+from school_service.features.auth_provider.views import TokenErrorSchema
 from school_service.web.schemas import ErrorSchema
 
 
@@ -122,13 +121,12 @@ def check_error(response: TestResponse) -> None:
         return
     if response.mimetype == "text/html":
         # A page for a browser has nothing but its own words.
-        assert response.request.path.startswith("/verify/")
+        assert response.request.path.startswith(("/verify/", "/auth/"))
         assert _INSIDE.search(response.get_data(as_text=True)) is None
         return
     body = response.get_json()
-    # A form for a token gets OAuth's members too, and so does what should have been one.
-    as_oauth = response.request.mimetype == FORM or response.request.path == REVOCATION
-    schema = TokenErrorSchema if as_oauth else ErrorSchema
+    # OAuth's endpoints may answer OAuth's members too.
+    schema = TokenErrorSchema if response.request.path.startswith("/auth/oauth/") else ErrorSchema
     assert {"code", "status", "message", "request_id"} <= set(body) <= {*schema().fields}, body
     assert body["code"] == response.status_code
     assert body["request_id"] == response.headers["X-Request-ID"]

@@ -122,26 +122,20 @@ def count_refused_grant(address: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WrongCodes:
-    """The wrong codes of invitations that came from an address at a school; `school` is its id."""
+    """The wrong codes of invitations that came from an address at a school; `school` is its id.
+
+    A right one is let in whatever was wrong before: 60 random bits are the bound, and a class sits behind one address.
+    """
 
     school: str
     address: str
 
-    def check(self) -> None:
-        """Refuse a try where there were too many wrong ones; raises TooManyAttempts."""
-        for limit, network in _of_networks(CODES_LIMIT, self.address):
-            if not limiter.limiter.test(limit, self.school, network):
-                raise self._refusal(limit, network)
-
     def record(self) -> None:
-        """Count a wrong code; raises TooManyAttempts where others at this moment have used the limit up."""
+        """Count a wrong code; raises TooManyAttempts beyond the limit."""
         for limit, network in _of_networks(CODES_LIMIT, self.address):
             if not limiter.limiter.hit(limit, self.school, network):
-                raise self._refusal(limit, network)
-
-    def _refusal(self, limit: RateLimitItem, network: str) -> TooManyAttempts:
-        seconds = _seconds_until_room(limit, self.school, network)
-        return TooManyAttempts(seconds, "Too many wrong codes. Try again later.")
+                seconds = _seconds_until_room(limit, self.school, network)
+                raise TooManyAttempts(seconds, "Too many wrong codes. Try again later.")
 
 
 def _of_networks(limit: RateLimitItem, address: str) -> list[tuple[RateLimitItem, str]]:

@@ -10,8 +10,10 @@ from typing import Any, NoReturn
 from uuid import UUID
 
 from school_service.core.errors import Forbidden, Invalid, NotAuthenticated
+from school_service.core.texts import mailbox
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
+from tenants.names import is_storable
 
 MAX_CLIENT_ID_LENGTH = 255  # characters (OpenID Connect Core, section 2, `sub`)
 
@@ -55,7 +57,7 @@ class VerifiedToken:
     `link`: issuer and subject of an outside token whose user is found by them; the link must still be there.
 
     `identity`: issuer and subject of an outside token by which a user of the request's school is still to be found;
-    `email`: the address that its provider says it has verified, casefolded.
+    `email`: the address that its provider says it has verified, as it is compared (`mailbox`).
     """
 
     user_id: UUID | None
@@ -364,10 +366,10 @@ def identity_claims(claims: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def email_claim(claims: Mapping[str, Any]) -> str | None:
-    """Read the e-mail address of an outside token, casefolded, where its provider has verified it; else None."""
+    """Read the e-mail address of an outside token, as it is compared, where its provider has verified it; else None."""
     email = claims.get("email")
     verified = claims.get("email_verified") is True
-    return email.casefold() if verified and isinstance(email, str) and "\0" not in email else None
+    return mailbox(email) if verified and isinstance(email, str) and is_storable(email) else None
 
 
 def user_claim(value: Any) -> UUID:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping
+from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 # Letters that Unicode does not take apart: the hooked ones of Hausa, and some of other languages.
@@ -49,6 +50,17 @@ def casefolded(text: str) -> str:
     """
     letters = unicodedata.normalize("NFKD", text).casefold()
     return unicodedata.normalize("NFKC", _NOT_SHOWN.sub("", letters))
+
+
+_ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
+def mailbox(address: str) -> str:
+    """Write an e-mail address as it is compared: ASCII letters in lower case, all others to the letter.
+
+    Folding case would make one of two mailboxes: `ß` is folded to `ss`, and the Kelvin sign to `k`.
+    """
+    return address.translate(_ASCII_LOWER)
 
 
 MAX_FILE_NAME_LENGTH = 150  # characters

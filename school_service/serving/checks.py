@@ -20,6 +20,7 @@ from tenants.driver_errors import first_line
 from tenants.exceptions import NotInstalled, UnfitPlacement
 from tenants.migrations.migration_sql import served_revisions
 from tenants.placement import Placement
+from tenants.registry.clients import uris_with_reserved_names
 from tenants.registry.installation import check_installed
 from tenants.registry.schools import schema_name
 
@@ -44,6 +45,7 @@ def check_database(
             strict = is_strict()  # likewise
             login = _read_login(connection, placement)
             schools = _read_schools(connection)
+            reserved = uris_with_reserved_names(connection)
             if settings.tenant_roles and schools.any_school is not None:
                 _check_role(connection, schema_name(UUID(schools.any_school)))
             app.extensions["health"]()  # here, so that nobody is told of a check that has not ended yet
@@ -67,6 +69,12 @@ def check_database(
     if settings.signing_key_warning:
         _log.warning(settings.signing_key_warning)
     _tell_of_address(settings)
+    if reserved:
+        _log.warning(
+            "redirect URIs have a parameter of our answer in their own query, so that the client is sent two: register "
+            "others (clients edit --redirect-uri)",
+            extra={"redirect_uris": reserved},
+        )
     if not strict:
         _log.warning(
             "PASSWORD_POLICY is not strict: users can have passwords of one character, and the most common ones"

@@ -80,7 +80,8 @@ STATEMENTS_REMEMBERED = 2_000  # the same of statements that read; there are som
 # is no error to PostgreSQL, which would log it with the whole batch.
 _CLIENT_STATE = """
 SELECT entered.refusal, coalesce(c.all_permissions, false) AS all_permissions,
-    coalesce(c.permissions, '{{}}') AS permissions, c.session_number, c.tells_addresses, c.is_public{switch}
+    coalesce(c.permissions, '{{}}') AS permissions, c.session_number, c.tells_addresses, c.is_public,
+    c.user_permissions{switch}
 FROM registry.enter_as_client(%s, %s::text[], %s, %s) AS entered (refusal)
     LEFT JOIN {grant}
 """

@@ -76,11 +76,11 @@ DROP FUNCTION IF EXISTS registry.client_grant(text);
 CREATE FUNCTION registry.client_grant(
     client text,
     OUT all_permissions boolean, OUT permissions text[], OUT session_number integer, OUT tells_addresses boolean,
-    OUT is_public boolean
+    OUT is_public boolean, OUT user_permissions text[]
 ) LANGUAGE plpgsql STABLE AS $$
 BEGIN
-    SELECT c.all_permissions, c.permissions, c.session_number, c.tells_addresses, c.is_public
-    INTO all_permissions, permissions, session_number, tells_addresses, is_public
+    SELECT c.all_permissions, c.permissions, c.session_number, c.tells_addresses, c.is_public, c.user_permissions
+    INTO all_permissions, permissions, session_number, tells_addresses, is_public, user_permissions
     FROM registry.clients c WHERE c.id = client AND c.revoked_at IS NULL;
 END
 $$

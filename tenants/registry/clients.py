@@ -16,6 +16,7 @@ from sqlalchemy.exc import IntegrityError
 
 from tenants.clock import now
 from tenants.exceptions import AlreadyExists, TenancyError, UnknownSchool
+from tenants.registry.redirect_uris import reserved_in
 from tenants.registry.schools import client_schools, clients
 
 
@@ -174,11 +175,13 @@ def change_client(
     *,
     tells_addresses: bool | None = None,
     of_people: Mapping[str, Any] | None = None,
+    end_sessions: bool = False,
 ) -> str:
     """Change what is given of a client, from its next request on; `of_people` are members of PeoplesOptions.
 
-    Its tokens stay as they are, and so does its secret: a client that becomes public has none any more, and of one that
-    no longer is it is returned; else what is returned is empty. Raises UnknownClient.
+    Its tokens stay as they are, unless `end_sessions`, but a ceiling that is lower holds from each session's next
+    refresh. So does its secret: a client that becomes public has none any more, and of one that no longer is it is
+    returned; else what is returned is empty. Raises UnknownClient.
     """
     before = find_client(connection, client_id).of_people
     options = replace(before, **(of_people or {}))
@@ -188,8 +191,21 @@ def change_client(
         values["secret_hash"] = _hashed(secret) if secret else None
     if tells_addresses is not None:
         values["tells_addresses"] = tells_addresses
+    values["session_number"] = clients.c.session_number + int(end_sessions)
     connection.execute(update(clients).where(clients.c.id == client_id).values(**values))
     return secret
+
+
+def is_lowered(before: Collection[str] | None, after: Collection[str] | None) -> bool:
+    """Tell whether a ceiling has less than the one before; None is none: what the roles allow."""
+    return after is not None and (before is None or not set(before) <= set(after))
+
+
+def uris_with_reserved_names(connection: Connection) -> list[str]:
+    """List redirect URIs whose own query has a parameter of our answer, each with its client; new ones are refused."""
+    found = select(clients.c.id, clients.c.redirect_uris).where(clients.c.revoked_at.is_(None))
+    rows = connection.execute(found.order_by(clients.c.id))
+    return [f"{row.id}: {uri}" for row in rows for uri in row.redirect_uris if reserved_in(uri)]
 
 
 def revoke_client(connection: Connection, client_id: str) -> None:
@@ -221,6 +237,7 @@ class TokenClient(NamedTuple):
     idle_days: int
     session_days: int
     post_logout_uris: list[str]
+    user_permissions: list[str] | None
 
 
 def find_token_client(connection: Connection, client_id: str) -> TokenClient | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 MAX_REDIRECT_URIS = 10
 MAX_LENGTH = 2000  # characters
@@ -15,6 +15,8 @@ _PRIVATE_SCHEME = re.compile(r"[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+", re.IGNORECASE)
 # What an address is made of (RFC 3986), without a wildcard.
 _CHARACTERS = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@!$&'()+,;=%]+")
 _DOT = re.compile("%2e", re.IGNORECASE)
+RESERVED = ("code", "state", "iss", "error", "scope")
+"""Parameters of what is sent there (RFC 6749, RFC 9207): an address with one of its own would have two."""
 
 
 def check_redirect_uri(value: str) -> str:
@@ -46,7 +48,15 @@ def check_redirect_uri(value: str) -> str:
         raise ValueError("names no user")
     if any(segment in {".", ".."} for segment in _DOT.sub(".", parts.path).split("/")):
         raise ValueError("has no segment . or ..")
+    if reserved_in(value):
+        raise ValueError(f"has none of {', '.join(RESERVED)} in its query: the answer says them")
     return value
+
+
+def reserved_in(uri: str) -> list[str]:
+    """Name the parameters of RESERVED that an address has in its own query, however they are written."""
+    names = {name for name, _ in parse_qsl(urlsplit(uri).query, keep_blank_values=True)}
+    return [name for name in RESERVED if name in names]
 
 
 def origin_of(uri: str) -> str | None:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Select, bindparam, func, null, or_, select
 
-from tenants.registry.schools import client_schools, clients, schools
+from tenants.registry.schools import SHORT_NAME, client_schools, clients, schools
 
 MOST_CHOICES = 12
 """Schools of a client among which a person chooses by name."""
@@ -62,11 +62,8 @@ class PeoplesClient:
 
 
 def find_peoples_client(connection: Connection, client_id: str, school: str | None) -> PeoplesClient | None:
-    """Find a client that is not revoked, and its school of this id or short name; None where there is no such client.
-
-    A short name is found in whatever case.
-    """
-    column, name = (None, None) if school is None else _named_by(school)
+    """Find a client that is not revoked, and its school of this name (`name_of_school`); None where there is none."""
+    column, name = _named_by(school) if school else (None, None)
     row = connection.execute(_client_query(column), {"client": client_id, "school": name}).one_or_none()
     if row is None:
         return None
@@ -102,7 +99,7 @@ def find_names(connection: Connection, client_ids: Collection[str]) -> dict[str,
 
 
 def find_named_school(connection: Connection, school: str) -> SchoolOfClient | None:
-    """Find the school of an id or a short name, whoever asks; None where there is none."""
+    """Find the school of a name (`name_of_school`), whoever asks; None where there is none."""
     columns = (schools.c[name] for name in _OF_SCHOOL)
     column, name = _named_by(school)
     query = select(*columns).where(schools.c.deletion.is_(None), schools.c[column] == name)
@@ -142,10 +139,15 @@ def _client_query(school_by: str | None) -> Select[Any]:
     ).where(clients.c.id == bindparam("client"), clients.c.revoked_at.is_(None))
 
 
+def name_of_school(text: str) -> str:
+    """Write a school's id or short name as it is stored, whatever its case; empty for all that can be neither."""
+    name = text.strip().lower()
+    return name if _UUID.fullmatch(name) or SHORT_NAME.fullmatch(name) else ""
+
+
 def _named_by(school: str) -> tuple[str, UUID | str]:
     """Tell by which column a school is named, and its value."""
-    name = school.strip().lower()
-    return ("id", UUID(name)) if _UUID.fullmatch(name) else ("short_name", name)
+    return ("id", UUID(school)) if _UUID.fullmatch(school) else ("short_name", school)
 
 
 def _school(told: dict[str, Any]) -> SchoolOfClient:

@@ -139,7 +139,7 @@ class TestAskingByForm:
             ({"client_secret": ""}, {}, (401, "invalid_client")),
             ({"client_id": "nobody"}, {}, (401, "invalid_client")),
             ({"client_id": ""}, {}, (401, "invalid_client")),
-            ({"client_id": "a\0b"}, {}, (400, "invalid_request")),
+            ({"client_id": "a\0b"}, {}, (401, "invalid_client")),
             ({"client_id": "x" * 200}, {}, (400, "invalid_request")),
             ({"client_secret": "x" * 501}, {}, (400, "invalid_request")),
             ({}, basic("nobody", "wrong"), (400, "invalid_request")),

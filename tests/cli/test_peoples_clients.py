@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from uuid import uuid4
 
+import psycopg2
 import pytest
 
 BACK = "https://app.example.com/back"
@@ -113,6 +114,57 @@ def test_what_is_refused(cli, name, options):
 def test_a_client_that_is_not_there_is_not_edited(cli, name):
     assert cli("clients", "edit", name, "--name", "x").exit_code == 1
     assert cli("clients", "edit", name).exit_code == 2
+
+
+def test_the_verb_says_what_becomes_of_sessions(cli, name):
+    cli("clients", "create", name, "--public", "--all-schools", "--user-permission", "read:classrooms")
+    for options, words, absent in (
+        (("--user-permission", "read:classrooms", "--user-permission", "write:classrooms"), (), ("session",)),
+        (("--user-permission", "write:classrooms"), ("next refresh", "--end-sessions"), ("are ended",)),
+        (("--user-permission", "write:classrooms"), (), ("session",)),
+        (("--user-permission", ""), (), ("session",)),
+        (("--sign-in-only",), ("next refresh", "--end-sessions"), ("are ended",)),
+        (("--end-sessions",), ("sessions are ended",), ("next refresh",)),
+        (("--user-permission", "", "--end-sessions"), ("sessions are ended",), ("next refresh",)),
+    ):
+        done = cli("clients", "edit", name, *options, "--json")
+        assert done.exit_code == 0, done.stderr
+        assert all(one in done.stderr for one in words), (options, done.stderr)
+        assert not any(one in done.stderr for one in absent), (options, done.stderr)
+        assert (json.loads(done.stdout).get("sessions") == "ended") == ("--end-sessions" in options)
+    assert cli("clients", "edit", "nobody", "--end-sessions").exit_code == 1
+
+
+RESERVED = (
+    f"{BACK}?code=1",
+    f"{BACK}?a=1&state",
+    f"{BACK}?%69ss=x",
+    "org.example.app:/back?error=",
+)
+
+
+@pytest.mark.parametrize("uri", RESERVED)
+def test_a_redirect_uri_with_a_parameter_of_the_answer_is_refused_and_one_that_is_there_goes_on(
+    cli, name, uri, installed
+):
+    refused = cli("clients", "create", name, "--redirect-uri", uri)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "code, state, iss, error, scope" in refused.stderr
+    assert cli("clients", "create", name, "--public", "--all-schools", "--redirect-uri", BACK).exit_code == 0
+    assert cli("clients", "edit", name, "--redirect-uri", uri).exit_code == 2
+    with psycopg2.connect(installed["ADMIN_DATABASE_URL"]) as connection, connection.cursor() as cursor:
+        cursor.execute("UPDATE registry.clients SET redirect_uris = %s WHERE id = %s", ([BACK, uri], name))
+    connection.close()
+
+    for options in ((), ("--json",)):
+        done = cli("clients", "list", *options)
+        assert done.exit_code == 0
+        assert f"{name}: {uri} has a parameter of our answer" in done.stderr
+        assert f"{name}: {BACK} has" not in done.stderr
+    assert listed(cli, name)["redirect_uris"] == [BACK, uri]
+    assert cli("clients", "edit", name, "--name", "still edited").exit_code == 0
+    assert cli("clients", "revoke", name).exit_code == 0
+    assert uri not in cli("clients", "list").stderr
 
 
 def test_schools_have_short_names_each_its_own(cli):

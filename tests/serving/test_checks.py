@@ -17,6 +17,7 @@ from school_service.serving import ServingError
 from school_service.serving.checks import check_database
 from tenants.migrations.migration_sql import head, revisions
 from tenants.provisioning.create import create_school
+from tenants.registry.clients import PeoplesOptions, change_client, create_client, revoke_client
 from tests.conftest import dispose
 from tests.postgres import addresses, on_citus, on_postgresql_alone
 from tests.tenants.installations import ADMINISTRATOR, execute, installation
@@ -133,6 +134,25 @@ def test_schools_at_a_revision_that_is_still_served_are_not_warned_of(warnings, 
     finally:
         with tenancy.admin.begin() as connection:
             connection.execute(text("UPDATE registry.schools SET revision = :head"), {"head": head()})
+
+
+def test_a_redirect_uri_with_a_parameter_of_the_answer_is_warned_of(warnings, tenancy, caplog):
+    said = "redirect URIs have a parameter of our answer in their own query"
+    made = PeoplesOptions(is_public=True, redirect_uris=("https://app.example.com/back",))
+    with tenancy.admin.begin() as connection:
+        create_client(connection, client_id="led astray", all_schools=True, of_people=made)
+    try:
+        assert not any(warning.startswith(said) for warning in warnings())
+        uri = "https://app.example.com/back?%63ode=1"
+        with tenancy.admin.begin() as connection:
+            change_client(connection, "led astray", of_people={"redirect_uris": (uri,)})
+        assert sum(warning.startswith(said) for warning in warnings()) == 1
+        (record,) = [one for one in caplog.records if one.getMessage().startswith(said)]
+        assert record.redirect_uris == [f"led astray: {uri}"]
+    finally:
+        with tenancy.admin.begin() as connection:
+            revoke_client(connection, "led astray")
+    assert not any(warning.startswith(said) for warning in warnings())
 
 
 @pytest.mark.parametrize(

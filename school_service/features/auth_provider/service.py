@@ -16,7 +16,7 @@ TOKEN_CLIENTS = "token clients"  # noqa: S105 -- it names them
 """Where an application has its TokenClients."""
 REMEMBERED = 1_000  # public clients
 SECONDS = 5.0
-_WRONG = "The client or its secret is wrong."
+WRONG = "The client or its secret is wrong."
 
 
 def issue_token(
@@ -37,7 +37,7 @@ def issue_token(
         session_number, schools = token_claims(connection, client_id)
         if not check_secret(connection, client_id, client_secret):
             throttle.record_failure(client_id)
-            raise WrongPassword(_WRONG)
+            raise WrongPassword(WRONG)
         throttle.record_success(client_id)
         if audience != expected_audience:
             raise Forbidden("The client may not have tokens for this audience.")
@@ -47,8 +47,8 @@ def issue_token(
 class TokenClients:
     """The clients that ask for people's tokens, remembered for SECONDS: public ones say who they are, and no more.
 
-    What a grant is decided by, whether the client stands and its session number, is read anew with the binding to the
-    school.
+    What a grant is decided by, whether the client stands, its session number and its ceiling, is read anew with the
+    binding to the school.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class TokenClients:
                 return client
         if client_secret is not None:
             throttle.record_failure(client_id)
-        raise WrongPassword(_WRONG)
+        raise WrongPassword(WRONG)
 
 
 def is_public_client(client_id: str) -> bool:

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import base64
 import re
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_plus
 
 from flask import Request, Response, request
 
-from school_service.auth.login_throttle import TOKEN_ENDPOINT
-from school_service.core.errors import Invalid, WrongPassword
+from school_service.auth.login_throttle import TOKEN_ENDPOINT, check_grants, count_refused_grant
+from school_service.core.errors import Invalid, TooManyAttempts, WrongPassword
 from school_service.features.auth_provider import service
 from school_service.web.body_parser import BodyParser
+from school_service.web.client_address import client_address
 from school_service.web.error_responses import handle
 from school_service.web.rendering import object_response
 from school_service.web.request_scope import app_state
 from tenants.exceptions import SchoolSuspended
+from tenants.names import is_storable
 
 FORM = "application/x-www-form-urlencoded"
 FORM_LIMIT = 64 * 1024  # bytes
@@ -36,6 +37,8 @@ _OF_PEOPLE = {
     "revocation": ("token", "token_type_hint"),
 }
 _NEEDED = ("code", "code_verifier", "refresh_token", "token")
+# RFC 7636, section 4.1.
+_VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")
 REALM = TOKEN_ENDPOINT
 
 # What the service answers elsewhere, as status and error of section 5.2; statuses that are not here stay, and are an
@@ -53,20 +56,16 @@ _UNSAID = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")
 
 
 class TokenFormRefused(Invalid):
-    """A form asks for what can't be answered, or is none; `error` is the code of RFC 6749, section 5.2."""
+    """A form asks for what can't be answered, or is none; `error` is the code of RFC 6749, section 5.2.
+
+    `counts`: whether it does among the refusals of its address.
+    """
+
+    counts = True
 
     def __init__(self, error: str, message: str) -> None:
         super().__init__(message)
         self.error = error
-
-
-@dataclass(frozen=True, slots=True)
-class PeoplesForm:
-    """A form about a person's tokens: the client, with its secret where it gave one, and the parameters."""
-
-    client_id: str
-    client_secret: str | None
-    given: dict[str, str]
 
 
 class TokenRequestParser(BodyParser):
@@ -74,17 +73,34 @@ class TokenRequestParser(BodyParser):
 
     def load_json(self, req: Request, schema: Any) -> Any:
         """Read the members; raises TokenFormRefused and WrongPassword of a form."""
-        return _read_form(req) if _is_form(req) else super().load_json(req, schema)
+        if _is_form(req):
+            return _read_form(req)
+        members = super().load_json(req, schema)
+        grant = members.get("grant_type") if isinstance(members, dict) else None
+        if grant in PEOPLES_GRANTS and app_state().settings.issuer is not None:
+            raise TokenFormRefused("invalid_request", f"The grant {grant} is sent as a form.")
+        return members
 
 
 def answer_error(error: Exception) -> Response:
     """Answer an error; that of a form has the members and the status of RFC 6749 beside the members of every error.
 
-    So has that of a request which should have been one.
+    So has that of a request which should have been one. Each refusal of a form counts for its address, whatever made it
+    so, and beyond the limit it is 429: here all of them pass.
     """
-    response = handle(error)
     if not (_is_form(request) or isinstance(error, TokenFormRefused)):
-        return response
+        return handle(error)
+    answer = _answer_as_oauth(error)
+    if 400 <= answer.status_code < 429 and getattr(error, "counts", True):
+        try:
+            count_refused_grant(client_address())
+        except TooManyAttempts as too_many:
+            return _answer_as_oauth(too_many)
+    return answer
+
+
+def _answer_as_oauth(error: Exception) -> Response:
+    response = handle(error)
     body = response.get_json()
     status, name = OAUTH_ERRORS.get(response.status_code, (response.status_code, "invalid_request"))
     fields = body.pop("errors", {}).get("json", {})
@@ -123,17 +139,33 @@ def peoples_grant() -> str | None:
     return named[0] if len(named) == 1 and named[0] in PEOPLES_GRANTS else None
 
 
-def read_peoples_form(kind: str) -> PeoplesForm:
-    """Read the form of one of PEOPLES_GRANTS, or of a `revocation`; raises TokenFormRefused and WrongPassword."""
+def read_client() -> tuple[str, str | None]:
+    """Read which client a form about a person's tokens is of, and its secret where it gave one.
+
+    Raises TokenFormRefused and WrongPassword.
+    """
     if not _is_form(request):
         raise TokenFormRefused("invalid_request", f"The request must be a form, {FORM}.")
     request.max_content_length = FORM_LIMIT
-    given = _given(request, ("client_id", "client_secret", *_OF_PEOPLE[kind]))
-    for name in _OF_PEOPLE[kind]:
-        if name in _NEEDED and name not in given:
-            raise TokenFormRefused("invalid_request", f"The parameter {name} is missing.")
-    client_id, client_secret = _client_of(request, given, secret_needed=False)
-    return PeoplesForm(client_id, client_secret, given)
+    return _client_of(request, _given(request, ("client_id", "client_secret")), secret_needed=False)
+
+
+def read_parameters(kind: str, *, counts: bool) -> dict[str, str]:
+    """Read the parameters of one of PEOPLES_GRANTS, or of a `revocation`.
+
+    Raises TokenFormRefused; `counts`: whether that does among the refusals of its address.
+    """
+    try:
+        given = _given(request, _OF_PEOPLE[kind])
+        for name in _OF_PEOPLE[kind]:
+            if name in _NEEDED and name not in given:
+                raise TokenFormRefused("invalid_request", f"The parameter {name} is missing.")
+        if kind == CODE_GRANT and not _VERIFIER.fullmatch(given["code_verifier"]):
+            raise TokenFormRefused("invalid_request", "The parameter code_verifier is none of RFC 7636.")
+    except TokenFormRefused as refused:
+        refused.counts = counts
+        raise
+    return given
 
 
 def _given(req: Request, parameters: tuple[str, ...]) -> dict[str, str]:
@@ -168,6 +200,7 @@ def _read_form(req: Request) -> dict[str, str | None]:
         client_id, client_secret = _client_of(req, given)
     except WrongPassword:
         named, secret = _client_of(req, given, secret_needed=False)
+        check_grants(client_address())
         if secret is None and service.is_public_client(named):
             raise TokenFormRefused(
                 "unauthorized_client", "A public client has no tokens of its own."
@@ -185,8 +218,15 @@ def _read_form(req: Request) -> dict[str, str | None]:
 def _client_of(req: Request, given: dict[str, str], *, secret_needed: bool = True) -> tuple[str, str | None]:
     """Find the client's id and secret, by HTTP Basic or in the form (section 2.3.1); None where it gave no secret.
 
-    Raises WrongPassword where it has to give one, TokenFormRefused.
+    Raises WrongPassword where it has to give one, and for an id that can be none; TokenFormRefused.
     """
+    client_id, secret = _credentials(req, given, secret_needed=secret_needed)
+    if not is_storable(client_id):
+        raise WrongPassword(service.WRONG)
+    return client_id, secret
+
+
+def _credentials(req: Request, given: dict[str, str], *, secret_needed: bool) -> tuple[str, str | None]:
     scheme, _, credentials = req.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "basic":
         if "client_id" in given and ("client_secret" in given or not secret_needed):

@@ -14,7 +14,7 @@ from flask import Response, current_app, request
 from flask.views import MethodView
 from marshmallow import fields, validate
 
-from school_service.auth.login_throttle import LoginThrottle, check_grants, count_refused_grant
+from school_service.auth.login_throttle import LoginThrottle, check_grants
 from school_service.config import ISSUER_PATH
 from school_service.core.errors import NotAuthenticated, WrongPassword
 from school_service.features.auth_provider import service
@@ -22,12 +22,12 @@ from school_service.features.auth_provider.token_form import (
     CODE_GRANT,
     PEOPLES_GRANTS,
     REALM,
-    PeoplesForm,
     TokenFormRefused,
     TokenRequestParser,
     answer_error,
     peoples_grant,
-    read_peoples_form,
+    read_client,
+    read_parameters,
 )
 from school_service.features.sign_in import grants
 from school_service.features.sign_in.secrets import read_refresh_token, school_of_code
@@ -176,13 +176,14 @@ people_blp = Blueprint("people", __name__, description="Signing in by a browser 
 people_blp.register_error_handler(Exception, answer_error)
 
 Done = TypeVar("Done")
-_NO_CLIENT = "The client or its secret is wrong."
 _INVALID_GRANT = "The code or token is not valid, or not any more."
 
 
-def _exchange(form: PeoplesForm, grant: str) -> dict[str, Any] | None:
-    """Exchange what a form has for tokens; None where it is refused."""
-    given, client = form.given, _authenticated(form)
+def _exchange(grant: str) -> dict[str, Any] | None:
+    """Exchange what the form of a request has for tokens; None where it is refused."""
+    client = _authenticated()
+    # Whoever has shown a secret is no stranger.
+    given = read_parameters(grant, counts=client.is_public)
     state = app_state()
     if state.settings.issuer is None:
         raise RuntimeError("Without an issuer nobody's tokens are asked for.")
@@ -219,21 +220,17 @@ def _exchange(form: PeoplesForm, grant: str) -> dict[str, Any] | None:
         ) from None
 
 
-def _authenticated(form: PeoplesForm) -> TokenClient:
+def _authenticated() -> TokenClient:
+    """Find the client of a form, which is who it says; raises WrongPassword, TokenFormRefused, TooManyAttempts."""
     address = client_address()
     check_grants(address)
-    if form.client_secret is not None:
-        attempted_username(REALM, form.client_id)
-    try:
-        known: service.TokenClients = current_app.extensions[service.TOKEN_CLIENTS]
-        client = known.authenticate(
-            client_id=form.client_id,
-            client_secret=form.client_secret,
-            throttle=LoginThrottle(REALM, address),
-        )
-    except WrongPassword:
-        count_refused_grant(address)
-        raise
+    client_id, secret = read_client()
+    if secret is not None:
+        attempted_username(REALM, client_id)
+    known: service.TokenClients = current_app.extensions[service.TOKEN_CLIENTS]
+    client = known.authenticate(
+        client_id=client_id, client_secret=secret, throttle=LoginThrottle(REALM, address)
+    )
     log_of_request(client=client.id)
     return client
 
@@ -243,13 +240,13 @@ def _in_school(client: TokenClient, school_id: UUID, work: Callable[[TokenClient
     try:
         with acting_as_client(client.id, school_id) as grant:
             if grant["is_public"] == client.is_public:
-                return work(client._replace(session_number=grant["session_number"]))
+                of_now = {name: grant[name] for name in ("session_number", "user_permissions")}
+                return work(client._replace(**of_now))
     except (SchoolForbidden, UnknownSchool):
         return None
     except ClientUnknown:
         pass  # It was revoked since it was looked for.
-    count_refused_grant(client_address())
-    raise WrongPassword(_NO_CLIENT)
+    raise WrongPassword(service.WRONG)
 
 
 def exchanges_forms(view: Callable[..., Any]) -> Callable[..., Any]:
@@ -261,9 +258,8 @@ def exchanges_forms(view: Callable[..., Any]) -> Callable[..., Any]:
         grant = peoples_grant()
         if grant is None:
             return view(*arguments, **parameters)
-        answer = _exchange(read_peoples_form(grant), grant)
+        answer = _exchange(grant)
         if answer is None:
-            count_refused_grant(client_address())
             raise TokenFormRefused("invalid_grant", _INVALID_GRANT)
         return object_response(dumper.dump(answer))
 
@@ -336,8 +332,8 @@ class Revocation(MethodView):
         A form with `token`, and the client's id and secret as for the token endpoint. Any other token is answered
         likewise, and nothing happens.
         """
-        form = read_peoples_form("revocation")
-        client, token = _authenticated(form), form.given["token"]
+        client = _authenticated()
+        token = read_parameters("revocation", counts=client.is_public)["token"]
         of_refresh = read_refresh_token(token)
         if of_refresh is not None:
             _in_school(client, of_refresh.school_id, partial(grants.revoke_refresh_token, of_refresh))

@@ -19,8 +19,7 @@ from school_service.core.records import get, not_found
 from school_service.core.statements import execute, in_one_round_trip, new_row
 from school_service.features.audit.service import audit_change
 from school_service.features.identities import reads
-from school_service.features.invitations.codes import code_hashes
-from school_service.features.invitations.taking import use_up_code, use_up_email
+from school_service.features.invitations.taking import read_code, use_up_code, use_up_email
 from school_service.features.people.models import (
     BY_ADMINISTRATOR,
     BY_EMAIL,
@@ -80,8 +79,8 @@ def link_own(
         if user_id is None:
             raise NotLinked
     else:
-        wrong_codes.check()
-        user_id, way = use_up_code(code_hashes(code, keys), wrong_codes), BY_INVITATION
+        user_id = use_up_code(read_code(code, keys=keys, wrong_codes=wrong_codes), wrong_codes)
+        way = BY_INVITATION
     user = get(User, user_id, judged=True)
     person = _Person(str(user.id), f"{user.first_name} {user.last_name}")
     request_context().principal = person

@@ -240,9 +240,13 @@ def delete_invitation(invitation_id: UUID) -> Any:
 
 @read_model(judged=True)
 def found_by_code(hashes: list[str]) -> Query:
-    """Select the open invitation whose code has one of these hashes, and the names of its account."""
+    """Select the account of the open invitation whose code has one of these hashes."""
     found = select(
-        Invitation.id, Invitation.user_id, User.username, _full_name.label("name"), Invitation.expires_at
+        Invitation.user_id,
+        User.username,
+        _full_name.label("name"),
+        User.session_number,
+        Invitation.code_hash,
     )
     return found.join(User, User.id == Invitation.user_id).where(
         *_is_open(Invitation.code_hash == any_(cast(hashes, ARRAY(Text))))

@@ -38,7 +38,9 @@ class InvitationSchema(RecordSchema):
     name = fields.String(metadata={"description": "First and last name."})
     email = fields.String(
         allow_none=True,
-        metadata={"description": "By whose outside sign-in, verified, the account is linked; in lower case."},
+        metadata={
+            "description": "By whose outside sign-in, verified, the account is linked; A to Z in lower case."
+        },
     )
     created_at = fields.AwareDateTime()
     created_by_name = fields.String()
@@ -62,8 +64,9 @@ class NewInvitationsSchema(Schema):
         load_default=14,
         metadata={"description": "For how long the codes are valid."},
     )
+    # To the letter: what differs in form alone is another mailbox.
     emails = ListOf(
-        Email(),
+        Email(composed=False),
         required=False,
         validate=validate.Length(min=1, max=MOST_AT_ONCE),
         metadata={"description": "One for each of the users, in their order."},

@@ -18,6 +18,7 @@ from school_service.core.permissions import Permission
 from school_service.core.read_models import fetch_row
 from school_service.core.records import get_referenced, not_found, unknown_reference
 from school_service.core.statements import execute
+from school_service.core.texts import mailbox
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.invitations import reads
 from school_service.features.invitations.codes import code_hasher, new_code
@@ -132,7 +133,7 @@ def _invite(
         return [], found["time_zone"]
     moment = now()
     until = moment + timedelta(days=days)
-    by_user = {str(user): email.casefold() for user, email in zip(users or (), emails or (), strict=False)}
+    by_user = {str(user): mailbox(email) for user, email in zip(users or (), emails or (), strict=False)}
     at = None if issuer is None else f"{issuer}/{request_context().school_id}/invitation"
     made = [
         {
@@ -181,7 +182,7 @@ def _check(
         raise Invalid.field("emails", "outside sign-ins are not linked here (AUTH_LINKED_USERS)")
     if len(emails) != len(users or ()):
         raise Invalid.field("emails", "one for each of the users is needed")
-    _refuse_each("emails", [email.casefold() for email in emails], partial(_repeated, seen))
+    _refuse_each("emails", [mailbox(email) for email in emails], partial(_repeated, seen))
 
 
 def _repeated(seen: set[Any], value: Any) -> str | None:

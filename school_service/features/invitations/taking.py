@@ -20,6 +20,7 @@ from school_service.core.database import db, outside_transaction
 from school_service.core.errors import WrongPassword
 from school_service.core.read_models import fetch_row
 from school_service.core.statements import execute
+from school_service.core.texts import mailbox
 from school_service.features.audit.service import audit_change
 from school_service.features.invitations import reads
 from school_service.features.invitations.codes import code_hashes
@@ -33,54 +34,78 @@ NOT_VALID = "The code is not valid."
 
 @dataclass(frozen=True, slots=True)
 class Invitee:
-    """Whose account a code is for."""
+    """Whose account a code is for; `code_hash` is the one of its hashes that is stored."""
 
     user_id: UUID
     username: str
     name: str
+    session_number: int
+    code_hash: str
 
 
-def find_invitee(*, code: str, keys: SigningKeys, wrong_codes: WrongCodes) -> Invitee:
-    """Find whose account a code is for; it is not used up. Raises WrongPassword and TooManyAttempts."""
-    wrong_codes.check()
-    found = _find(code_hashes(code, keys), wrong_codes)
-    return Invitee(found["user_id"], found["username"], found["name"])
+def read_code(code: str, *, keys: SigningKeys, wrong_codes: WrongCodes | None) -> list[str]:
+    """Hash a code by each of the installation's keys, as the functions here take it.
+
+    Raises WrongPassword and TooManyAttempts for what can be no code: nothing is asked of the database then.
+    """
+    hashes = code_hashes(code, keys)
+    if not hashes:
+        raise _refusal(wrong_codes)
+    return hashes
 
 
-def take_invitation(*, code: str, password: str, keys: SigningKeys, wrong_codes: WrongCodes) -> User:
+def find_invitee(
+    hashes: Sequence[str], *, wrong_codes: WrongCodes | None, session_number: int | None = None
+) -> Invitee:
+    """Find whose account a code is for; it is not used up.
+
+    Raises WrongPassword for a code that is not valid, also where the account has another `session_number` than the one
+    that is given; TooManyAttempts beyond the limit of wrong ones. Without `wrong_codes` none is counted.
+    """
+    return _find(hashes, wrong_codes, session_number)
+
+
+def take_invitation(
+    hashes: Sequence[str],
+    *,
+    password: str,
+    wrong_codes: WrongCodes | None,
+    session_number: int | None = None,
+) -> User:
     """Set the password of the account that a code is for, which is used up; all sessions of the account end.
 
     Nothing may have been written in the transaction before. Returns the user, with the session number that holds from
-    now on. Raises WrongPassword for a code that is not valid, TooManyAttempts, Invalid for a password that the policy
-    refuses, which uses nothing up, and Busy.
+    now on. Raises as `find_invitee`, Invalid for a password that the policy refuses, which uses nothing up, and Busy.
     """
-    wrong_codes.check()
-    hashes = code_hashes(code, keys)
-    username = _find(hashes, wrong_codes)["username"]
+    username = _find(hashes, wrong_codes, session_number).username
     password_hash = outside_transaction(partial(hash_new_password, password, username=username))
-    # It is sought again: somebody else may have taken it meanwhile.
-    taking = (
-        update(User)
-        .where(User.id == use_up_code(hashes, wrong_codes))
-        .values(password_hash=password_hash, password_given_at=None, session_number=User.session_number + 1)
-        .returning(User)
-    )
-    user = db.session.scalars(taking, execution_options={"synchronize_session": False}).one()
+    # It is sought again, behind the lock of the account: somebody else may have taken it meanwhile.
+    taking = update(User).where(User.id == use_up_code(hashes, wrong_codes))
+    if session_number is not None:
+        taking = taking.where(User.session_number == session_number)
+    new = taking.values(
+        password_hash=password_hash, password_given_at=None, session_number=User.session_number + 1
+    ).returning(User)
+    user = db.session.scalars(new, execution_options={"synchronize_session": False}).one_or_none()
+    if user is None:
+        raise _refusal(wrong_codes)
     audit_change(USER, user.id, old={}, new={"password": "set"})
     return user
 
 
 def sign_in_by_invitation(*, code: str, password: str, keys: SigningKeys, wrong_codes: WrongCodes) -> User:
     """Take an invitation, and sign its user in; returns the user. Raises as `take_invitation`."""
-    user = take_invitation(code=code, password=password, keys=keys, wrong_codes=wrong_codes)
+    hashes = read_code(code, keys=keys, wrong_codes=wrong_codes)
+    user = take_invitation(hashes, password=password, wrong_codes=wrong_codes)
     audit_sign_in(user)
     return user
 
 
-def use_up_code(hashes: Sequence[str], wrong_codes: WrongCodes) -> UUID:
+def use_up_code(hashes: Sequence[str], wrong_codes: WrongCodes | None) -> UUID:
     """Use the invitation up whose code has one of these hashes, and lock its account; returns the account's id.
 
-    Raises WrongPassword, TooManyAttempts.
+    The invitation is found without a lock; then the account is locked, as everybody does who changes it, and only then
+    the invitation, which is judged anew. Raises WrongPassword, TooManyAttempts.
     """
     used = execute(reads.lock_by_code(list(hashes)), reads.use_by_code(list(hashes)))
     if used is None:
@@ -93,7 +118,7 @@ def use_up_email(email: str) -> UUID | None:
 
     Returns the account's id, None where there is no such invitation, or more than one.
     """
-    address = email.casefold()
+    address = mailbox(email)
     used = execute(reads.lock_by_email(address), reads.use_by_email(address))
     return None if used is None else _used(used)
 
@@ -104,13 +129,14 @@ def _used(used: dict[str, Any]) -> UUID:
     return user_id
 
 
-def _find(hashes: Sequence[str], wrong_codes: WrongCodes) -> dict[str, Any]:
+def _find(hashes: Sequence[str], wrong_codes: WrongCodes | None, session_number: int | None) -> Invitee:
     found = fetch_row(reads.found_by_code(list(hashes)))
-    if found is None:
+    if found is None or session_number not in (None, found["session_number"]):
         raise _refusal(wrong_codes)
-    return found
+    return Invitee(**found)
 
 
-def _refusal(wrong_codes: WrongCodes) -> WrongPassword:
-    wrong_codes.record()
+def _refusal(wrong_codes: WrongCodes | None) -> WrongPassword:
+    if wrong_codes is not None:
+        wrong_codes.record()
     return WrongPassword(NOT_VALID)

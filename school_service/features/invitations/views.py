@@ -99,8 +99,8 @@ class LoginByInvitation(MethodView):
     def post(self, invitation: dict[str, Any]) -> Any:
         """Set the password of the account that a code is for, and sign in; needs a token that may enter the school.
 
-        The code is used up, and all other sessions of the account end. Thirty wrong codes from one address within a
-        minute, and that is refused for a while.
+        The code is used up, and all other sessions of the account end. Beyond thirty wrong codes from one address
+        within a minute a wrong one is 429; a right one is taken all the same.
         """
         user = taking.sign_in_by_invitation(
             **invitation,

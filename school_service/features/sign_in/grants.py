@@ -15,6 +15,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import orjson
+
 from school_service.auth.id_tokens import issue_id_token
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_session_token
@@ -78,6 +80,10 @@ UPDATE {user_sessions} SET previous_hash = token_hash, token_hash = %(session_to
     rotated_at = %(session_at)s, last_used_at = %(session_at)s, idle_until = %(session_idle_until)s
 WHERE id = %(session_id)s
 """
+_LOWER = """
+UPDATE {user_sessions} SET permissions = %(session_permissions)s::jsonb, scope = %(session_scope)s
+WHERE id = %(session_id)s
+"""
 
 
 class InvalidScope(Exception):
@@ -112,6 +118,8 @@ def exchange_code(
         or not _is_alive(session, client, moment)
     ):
         return None
+    if not _lower(session, client):
+        return None
     expires_at = session["created_at"] + timedelta(days=client.session_days)
     token = new_refresh_token(request_context().school_id, session["handle"])
     values = {
@@ -134,7 +142,8 @@ def refresh(
     """Exchange a refresh token for its successor and an access token, with less `scope` where that is given.
 
     The same token gets the same successor for REPEATABLE. Returns None where it is refused: a token that was used
-    before, or is of another client, ends its session. Raises InvalidScope.
+    before, or is of another client, ends its session, and so does a ceiling that leaves nothing of it. Raises
+    InvalidScope.
     """
     session = _find("handle", token.handle)
     moment = now()
@@ -149,7 +158,11 @@ def refresh(
         return None
     if not _is_alive(session, client, moment):
         return None
+    if not _lower(session, client):
+        return None
     granted = _narrowed(session, scope)
+    # It is no answer to an authorization request (OpenID Connect Core, section 12.2).
+    session["nonce"] = None
     if not is_newest:
         return _answer(session, token.successor(session["salt"]), issuer, granted, moment)
     salt = new_salt()
@@ -201,6 +214,26 @@ def _is_alive(session: dict[str, Any], client: TokenClient, moment: datetime) ->
 def _may_repeat(session: dict[str, Any], token: RefreshToken, moment: datetime) -> bool:
     rotated_at = session["rotated_at"]
     return is_of_hash(str(token), session["previous_hash"]) and moment <= rotated_at + REPEATABLE
+
+
+def _lower(session: dict[str, Any], client: TokenClient) -> bool:
+    """Take from a session what the client's ceiling of now has not, for good; returns whether the session goes on.
+
+    One that nothing is left of ends, unless the client is for signing in alone.
+    """
+    had, ceiling = session["permissions"], client.user_permissions
+    left = had
+    if ceiling is not None:
+        left = sorted(ceiling) if had is None else [name for name in had if name in ceiling]
+    if left == [] and ceiling != []:
+        _end(session, ENDED)
+        return False
+    if left != had:
+        names = [name for name in session["scope"].split() if name in SCOPES]
+        session["permissions"], session["scope"] = left, " ".join([*names, *left])
+        stored = {"permissions": orjson.dumps(left).decode(), "scope": session["scope"]}
+        _with_commit(_LOWER, session, stored)
+    return True
 
 
 def _narrowed(session: dict[str, Any], scope: Collection[str] | None) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from uuid import uuid4
 
 import pytest
@@ -316,6 +317,33 @@ class TestInvitations:
         assert ada.ok(ada.get("/me"))["user"] == student
         assert api.ok(api.get("/invitations"))["total"] == 0
         assert is_not_linked(outside(api, provider, "eve", **verified).post("/me/identities", {}))
+
+    @pytest.mark.parametrize(
+        ("invited", "other", "also"),
+        [
+            ("groß@example.com", "gross@example.com", "GROß@EXAMPLE.COM"),
+            ("gross@example.com", "groß@example.com", "Gross@example.com"),
+            ("kunle@example.com", "\u212aunle@example.com", "KUNLE@example.com"),
+            ("ọlá@example.com", "ỌLÁ@example.com", "ọlá@Example.com"),
+        ],
+    )
+    def test_two_mailboxes_that_fold_alike_are_two(self, api, make, provider, invited, other, also):
+        student, second = (an_account(api, make) for _ in range(2))
+        api.ok(invite(api, student, second, emails=[invited, other]))
+        api.ok(invite(api, second, emails=["somebody@example.com"]))
+
+        wrong = outside(api, provider, email=other, email_verified=True)
+        assert is_not_linked(wrong.post("/me/identities", {}))
+        half = outside(api, provider, email="\ud800" + invited, email_verified=True)
+        assert is_not_linked(half.post("/me/identities", {}))
+        # Nor is one that is written with combining marks another that is not.
+        for address in (unicodedata.normalize("NFD", invited), unicodedata.normalize("NFD", other)):
+            if address.lower() not in (invited, other):
+                apart = outside(api, provider, email=address, email_verified=True)
+                assert is_not_linked(apart.post("/me/identities", {}))
+        right = outside(api, provider, email=also, email_verified=True)
+        right.ok(right.post("/me/identities", {}))
+        assert right.ok(right.get("/me"))["user"] == student
 
     def test_a_contacts_address_and_an_address_of_two_link_nothing(self, api, make, provider):
         contact = make.contact()

@@ -122,12 +122,16 @@ def test_without_openid_there_is_no_id_token_and_without_profile_no_name(entranc
 
 
 def test_a_refresh_gives_another_token_and_ends_the_one_before(entrance, person, client):
-    first = client.sign_in(person, scope="openid")
+    first = client.sign_in(person, scope="openid", nonce="n-1")
     second = client.refresh(first["refresh_token"]).json
     third = client.refresh(second["refresh_token"]).json
 
     assert len({each["refresh_token"] for each in (first, second, third)}) == 3
     assert claims_of(third["id_token"])["auth_time"] == claims_of(first["id_token"])["auth_time"]
+    # The nonce is of the one request that it came with.
+    assert claims_of(first["id_token"])["nonce"] == "n-1"
+    again = client.refresh(second["refresh_token"]).json
+    assert not any("nonce" in claims_of(each["id_token"]) for each in (second, third, again))
     assert all(works(entrance, each["access_token"]) for each in (first, second, third))
     # The second is not the last one any more: whoever has it ends the session, the third's too.
     assert is_refused(client.refresh(first["refresh_token"]))
@@ -211,15 +215,24 @@ def later(entrance: Entrance, got: dict, column: str, by: timedelta) -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "verifier", "error"),
+    ("verifier", "error"),
     [
-        ("own", "x" * 43, "invalid_grant"),
-        ("own", "x", "invalid_grant"),
-        ("own", None, "invalid_request"),
-        ("own", "ọ" * 43, "invalid_grant"),
+        ("x" * 43, "invalid_grant"),
+        ("x" * 128, "invalid_grant"),
+        ("-._~" * 11, "invalid_grant"),
+        ("x" * 42, "invalid_request"),
+        ("x" * 129, "invalid_request"),
+        ("x" * 43 + "\n", "invalid_request"),
+        ("x" * 42 + "+", "invalid_request"),
+        ("x" * 42 + "\0", "invalid_request"),
+        ("x", "invalid_request"),
+        ("", "invalid_request"),
+        (None, "invalid_request"),
+        ("ọ" * 43, "invalid_request"),
+        ("\uff11" * 43, "invalid_request"),
     ],
 )
-def test_a_wrong_verifier_is_refused_and_uses_nothing_up(entrance, person, client, of, verifier, error):
+def test_a_wrong_verifier_is_refused_and_uses_nothing_up(person, client, verifier, error):
     code, right = client.begin(person)
 
     assert is_refused(client.exchange(code, verifier), error)
@@ -312,12 +325,16 @@ def test_who_a_client_is(entrance, person):
     )
 
 
-def test_the_other_grants_are_no_json(entrance, client):
-    answer = entrance.with_token(None).post(
-        "/auth/oauth/token", {"grant_type": "refresh_token", "refresh_token": "a", "client_id": client.id}
-    )
-
-    assert answer.status_code == 422
+@pytest.mark.parametrize("grant", ["authorization_code", "refresh_token"])
+def test_a_grant_of_people_is_no_json(entrance, client, grant):
+    caller = entrance.with_token(None)
+    for sent in ({"grant_type": grant}, {"grant_type": grant, "refresh_token": "a", "client_id": client.id}):
+        answer = caller.post("/auth/oauth/token", sent)
+        assert is_refused(answer, "invalid_request")
+        assert answer.json["error_description"] == f"The grant {grant} is sent as a form."
+    for other in ("client_credentials", "password", None, [grant]):
+        assert caller.post("/auth/oauth/token", {"grant_type": other}).status_code == 422
+    assert is_refused(caller.post("/auth/oauth/revoke", {"token": "a"}), "invalid_request")
 
 
 def test_an_address_with_too_many_refused_ones_waits(entrance, client, monkeypatch):

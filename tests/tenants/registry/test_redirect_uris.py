@@ -7,6 +7,7 @@ from tenants.registry.redirect_uris import check_redirect_uri, origin_of
 GOOD = (
     "https://app.example.com/back",
     "https://app.example.com:8443/back?kept=yes&b=1",
+    "https://app.example.com/code/state?scopes=1&Code=2&x=code&error_description=1",
     "https://app.example.com",
     "http://127.0.0.1/back",
     "http://127.0.0.1:49152/back",
@@ -51,6 +52,12 @@ BAD = (
     "data:text/html,x",
     "org.example.app://user@host/callback",
     ".app:/callback",
+    "https://app.example.com/back?code=1",
+    "https://app.example.com/back?x=1&state",
+    "https://app.example.com/back?%73tate=1",
+    "https://app.example.com/back?iss=",
+    "http://127.0.0.1/back?error=a&error=b",
+    "org.example.app:/callback?s%63ope=x",
     f"https://app.example.com/{'a' * 2000}",
 )
 

@@ -6,6 +6,8 @@ goes on afterwards.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Blueprint, Response, request
@@ -29,11 +31,12 @@ from school_service.features.sign_in.pages.answers import (
     too_many,
 )
 from school_service.features.sign_in.pages.requests import Query
+from school_service.features.sign_in.pages.steps import CodeStep, read_step, sign_step
 from school_service.web.client_address import client_address
 from school_service.web.pages import read_own_form
 from school_service.web.request_log import log_of_request
 from school_service.web.request_scope import acting_as_client, app_state
-from tenants.registry.sign_in import SchoolOfClient, find_named_school
+from tenants.registry.sign_in import SchoolOfClient, find_named_school, name_of_school
 
 ACTOR = "invitation page"
 """Who acts, in the audit log, where no client led there."""
@@ -84,13 +87,12 @@ def linked(school: str, code: str) -> Response:
 
 def _find_school(errand: Errand | None, named: str | None) -> SchoolOfClient | None:
     """Find the school of an invitation: that of the client's request, or the one that is named."""
+    found = None
     if errand is not None:
         found = errand.client.only_school if named is None else errand.client.named
-    elif named is None:
-        found = None
-    else:
+    elif named is not None and (name := name_of_school(named)):
         with registry_connection() as connection:
-            found = find_named_school(connection, named)
+            found = find_named_school(connection, name)
     if found is None and named is not None:
         count_unknown_school()
     return found
@@ -113,52 +115,79 @@ class _Page:
         self._client_id = errand.client.id if errand else None
 
     def answer(self, code: str, *, hidden_code: str | None, wrong: int) -> Response:
-        """Show whom the code is for or, with a new password, take it; `wrong` is the status for a wrong one."""
-        school, form = self._school, self._form
+        """Show whom the code is for or, with a new password, take it; `wrong` is the status for a wrong one.
+
+        A code that was right a moment ago, as the form's own value says, and is gone, is no wrong one.
+        """
+        school = self._school
         assert school is not None  # noqa: S101 it was found before
         log_of_request(school=str(school.id))
-        wrong_codes = WrongCodes(str(school.id), client_address())
-        keys = app_state().verifier.keys
-        errors = new_password_errors(form) if "new_password" in form else {}
+        wrong_codes, step = WrongCodes(str(school.id), client_address()), None
         try:
-            if "new_password" in form and not errors:
-                try:
-                    return self._take(school, code, form["new_password"], wrong_codes)
-                except Invalid as error:
-                    errors = faults_of(error)
-            with acting_as_client(self._client_id, school.id, page=ACTOR):
-                invitee = taking.find_invitee(code=code, keys=keys, wrong_codes=wrong_codes)
+            hashes = taking.read_code(code, keys=app_state().verifier.keys, wrong_codes=wrong_codes)
+            step = self._read_step(school, hashes)
+            right = {
+                "wrong_codes": None if step else wrong_codes,
+                "session_number": step.session_number if step else None,
+            }
+            return self._answer(school, hashes, right, hidden_code)
         except WrongPassword:
-            return self.ask_for_code(error=True, status=wrong)
+            return self._show_set_already() if step else self.ask_for_code(error=True, status=wrong)
         except TooManyAttempts as error:
             page = self.ask_for_code(words=too_many(error, "wrong codes"), status=429)
             page.headers["Retry-After"] = str(error.retry_after)
             return page
+
+    def _read_step(self, school: SchoolOfClient, hashes: Sequence[str]) -> CodeStep | None:
+        """Read the value by which the form knows that this code, at this school, was right a moment ago."""
+        value = self._form.get("step", "")
+        step = read_step(app_state().verifier.keys, value, CodeStep, at=time.time())
+        is_of_code = step is not None and step.school_id == school.id and step.code_hash in hashes
+        return step if is_of_code else None
+
+    def _answer(
+        self, school: SchoolOfClient, hashes: Sequence[str], right: dict[str, Any], hidden_code: str | None
+    ) -> Response:
+        form = self._form
+        errors = new_password_errors(form) if "new_password" in form else {}
+        if "new_password" in form and not errors:
+            try:
+                return self._take(school, hashes, password=form["new_password"], **right)
+            except Invalid as error:
+                errors = faults_of(error)
+        with acting_as_client(self._client_id, school.id, page=ACTOR):
+            invitee = taking.find_invitee(hashes, **right)
+        step = CodeStep(invitee.user_id, school.id, invitee.session_number, invitee.code_hash)
         return self._show(
             "invitation_password.html",
             status=422 if errors else 200,
             errors=errors,
             code=hidden_code,
+            step=sign_step(app_state().verifier.keys, step, at=time.time()),
             name=invitee.name,
             username=invitee.username,
             hint=password_hint(),
         )
 
-    def _take(self, school: SchoolOfClient, code: str, password: str, wrong_codes: WrongCodes) -> Response:
-        taken: dict[str, Any] = {
-            "code": code,
-            "password": password,
-            "keys": app_state().verifier.keys,
-            "wrong_codes": wrong_codes,
-        }
-        with acting_as_client(self._client_id, school.id, page=ACTOR):
-            if self._errand is not None:
-                signed_in = service.take_invitation(**taken, **self._errand.of_session())
-            else:
-                username = taking.take_invitation(**taken).username
+    def _take(self, school: SchoolOfClient, hashes: Sequence[str], **given: Any) -> Response:
+        try:
+            with acting_as_client(self._client_id, school.id, page=ACTOR):
+                if self._errand is not None:
+                    signed_in = service.take_invitation(hashes, **given, **self._errand.of_session())
+                else:
+                    username = taking.take_invitation(hashes, **given).username
+        except service.AnotherPerson:
+            assert self._errand is not None  # noqa: S101 it names the person
+            return self._errand.refuse_another()
         if self._errand is not None:
             return self._errand.lead_back(("code", signed_in))
         return self._show("invitation_done.html", username=username)
+
+    def _show_set_already(self) -> Response:
+        """Say that the password may be set already: the form was sent twice, or somebody else has set it."""
+        return self._show(
+            "invitation_gone.html", status=409, back=self._back(), another=self._address_of_form()
+        )
 
     def ask_for_code(
         self, *, error: bool = False, words: str | None = None, status: int | None = None
@@ -169,9 +198,6 @@ class _Page:
         if error and self._school and not self._form.get("code") and status is None:
             fault = "Enter your code."
         wrong = 422 if self._school else 404
-        back = None
-        if self._errand is not None:
-            back = f"authorize{self._errand.query.address(self._school.known_as if self._school else None)}"
         return self._show(
             "invitation.html",
             status=status or (wrong if error else 200),
@@ -179,12 +205,21 @@ class _Page:
             asks_school=self._school is None,
             short_name=given,
             code=self._form.get("code", ""),
-            back=back,
-            action=self._action if not self._beside else f"{self._beside}invitation{self._query()}",
+            back=self._back(),
+            action=self._address_of_form(),
         )
 
-    def _query(self) -> str:
-        return f"?school={self._school.known_as}" if self._school else ""
+    def _back(self) -> str | None:
+        """The address of the sign-in page, where one led here."""
+        if self._errand is None:
+            return None
+        return f"authorize{self._errand.query.address(self._school.known_as if self._school else None)}"
+
+    def _address_of_form(self) -> str:
+        """The address at which a code is typed."""
+        if not self._beside:
+            return self._action
+        return f"{self._beside}invitation" + (f"?school={self._school.known_as}" if self._school else "")
 
     def _show(self, template: str, **values: Any) -> Response:
         given = {"action": self._action, "beside": self._beside, **values}

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from flask import Response, current_app, request
 from limits import RateLimitItemPerMinute
 from marshmallow import ValidationError
 
+from school_service.auth.id_tokens import read_hint
 from school_service.auth.login_throttle import count_try
 from school_service.auth.passwords import MIN_LENGTH, is_strict
 from school_service.core.errors import Invalid, TooManyAttempts
@@ -24,7 +26,7 @@ from school_service.features.sign_in.pages.requests import (
 )
 from school_service.web.client_address import client_address
 from school_service.web.error_responses import handle
-from school_service.web.pages import ForeignForm, show_form
+from school_service.web.pages import FORM, FORM_LIMIT, ForeignForm, show_form
 from school_service.web.request_log import log_of_request
 from school_service.web.request_scope import app_state
 from tenants.exceptions import ClientUnknown, SchoolForbidden, SchoolSuspended, SchoolUpgrading
@@ -40,25 +42,31 @@ KNOWN_CLIENTS = "sign-in clients"
 
 _UNKNOWN_CLIENT = "The app or website that led here is not known to this service, or is known no longer."
 _UNKNOWN_ADDRESS = "The app or website that led here gave an address to return to that is not one of its own."
+_OPEN_AGAIN = "Open the app again, or the website from which you came."
+_TELL_SCHOOL = f"{_OPEN_AGAIN} If it happens again, tell your school."
+# Heading, words, and what a person does next where the page has no link.
 _NOT_OPEN = {
     SchoolSuspended: (
         "Your school is closed here for a time",
-        "Nobody can sign in to it until the operator of this service opens it again. Ask your school.",
+        "Nobody can sign in to it until the operator of this service opens it again.",
+        "Ask your school when that will be.",
     ),
-    SchoolUpgrading: ("Your school is being brought up to date", "That takes a few minutes."),
+    SchoolUpgrading: ("Your school is being brought up to date", "That takes a few minutes.", None),
     ForeignForm: (
         "This form can't be taken",
         "It came from another website, or your browser does not say from where. Nothing was sent on.",
+        None,
     ),
 }
 _BY_STATUS = {
-    404: ("There is nothing at this address", "Open the app or website again from which you came."),
-    413: ("That is too much", "What was sent is larger than any form of this page."),
-    429: ("Too many tries", "Too many tries have come from your network."),
-    500: ("Something went wrong", "It is on record here. If it happens again, tell your school."),
+    404: ("There is nothing at this address", "It may be misspelt, or cut short.", _OPEN_AGAIN),
+    413: ("That is too much", "What was sent is larger than any form of this page.", _OPEN_AGAIN),
+    429: ("Too many tries", "Too many tries have come from your network.", None),
+    500: ("Something went wrong", "It is on record here.", _TELL_SCHOOL),
     503: (
         "Signing in is not possible just now",
         "The service is overloaded, or its database does not answer.",
+        None,
     ),
 }
 
@@ -92,6 +100,11 @@ class Errand:
         """Lead the person back to the client."""
         return _lead_back(self.redirect_uri, self.query, *parameters)
 
+    def refuse_another(self) -> Response:
+        """Lead a person back who is not the one that the client has named."""
+        words = "Another person has signed in than the one of the id_token_hint."
+        return self.lead_back(("error", "login_required"), ("error_description", words))
+
 
 def read_errand(query: Query, school: str | None, *, anew: bool) -> Errand | Response:
     """Judge the request of a client; where it is not right, the answer is a redirect that tells the client.
@@ -108,12 +121,41 @@ def read_errand(query: Query, school: str | None, *, anew: bool) -> Errand | Res
         raise NotRedirected(_UNKNOWN_ADDRESS)
     log_of_request(client=client.id)
     try:
-        asked = judge(query, ceiling=client.user_permissions)
+        asked = judge(query, ceiling=client.user_permissions, person=_hinted(query, client))
     except RequestRefused as refused:
         log_of_request(refused=str(refused))
         told = (("error", refused.error), ("error_description", refused.description))
         return _lead_back(redirect_uri, query, *told)
     return Errand(query, client, redirect_uri, asked)
+
+
+def read_posted_request() -> Query | None:
+    """Read an authorization request that was posted (OpenID Connect, section 3.1.2.1); None for every other form.
+
+    The page's own forms have a query. Raises RequestEntityTooLarge.
+    """
+    if request.query_string or request.mimetype != FORM:
+        return None
+    request.max_content_length = FORM_LIMIT
+    found = Query(request.get_data())
+    return found.of_request() if found.has("client_id") else None
+
+
+def lead_to_page(query: Query) -> Response:
+    """Answer a request that was posted: the browser asks for the page of the same one, where the client may be told."""
+    errand = read_errand(query, query.only("school"), anew=False)
+    if not isinstance(errand, Errand):
+        return errand
+    return Response(status=303, headers={"Location": f"{public_url()}/auth/authorize?{query.as_sent}"})
+
+
+def _hinted(query: Query, client: PeoplesClient) -> tuple[UUID, UUID] | None:
+    """Tell whom an ID token names that the client was given, expired or not: school and user; None for all else."""
+    state, token = app_state(), query.only("id_token_hint")
+    if token is None:
+        return None
+    hint = read_hint(state.verifier.keys, token, issuer=f"{public_url()}/auth")
+    return (hint.school_id, hint.user_id) if hint is not None and hint.client_id == client.id else None
 
 
 def _lead_back(redirect_uri: str, query: Query, *parameters: tuple[str, str]) -> Response:
@@ -140,22 +182,35 @@ def show_problem(error: Exception) -> Response:
     if isinstance(error, NotRedirected):
         log_of_request(refused=str(error))
         heading, words = "You can't sign in from there", f"{error} Nobody was led back to it."
-        return show_form("sign_in_problem.html", status=400, errors={}, heading=heading, words=words)
+        return say(heading, words, _TELL_SCHOOL, status=400)
     answer = handle(error)
     status, retry_after = answer.status_code, answer.headers.get("Retry-After")
-    heading, words = next(
+    heading, words, advice = next(
         (said for kind, said in _NOT_OPEN.items() if isinstance(error, kind)),
         _BY_STATUS.get(status, _BY_STATUS[500]),
     )
     if retry_after is not None:
         words = f"{words} Try again in {in_seconds(int(retry_after))}."
     again = Query(request.query_string).address() if isinstance(error, ForeignForm) or retry_after else None
-    page = show_form(
-        "sign_in_problem.html", status=status, errors={}, heading=heading, words=words, again=again
-    )
+    page = say(heading, words, advice, status=status, again=again)
     if retry_after is not None:
         page.headers["Retry-After"] = retry_after
     return page
+
+
+def say(
+    heading: str, words: str | None, advice: str | None, *, status: int = 200, again: str | None = None
+) -> Response:
+    """Answer a page without a form; `advice` says what a person does next, unless `again` is a link there."""
+    return show_form(
+        "sign_in_problem.html",
+        status=status,
+        errors={},
+        heading=heading,
+        words=words,
+        advice=advice,
+        again=again,
+    )
 
 
 def in_seconds(seconds: int) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from school_service.core.database import registry_connection
 from school_service.core.remembered import Remembered
-from tenants.registry.sign_in import PeoplesClient, find_peoples_client
+from tenants.names import is_storable
+from tenants.registry.sign_in import PeoplesClient, find_peoples_client, name_of_school
 
 REMEMBERED = 1_000  # clients with the school that was asked for
 SECONDS = 5.0
-_LONGEST = 120  # characters of an id, and of what a school is named by
+_LONGEST = 120  # characters of an id
 
 
 class KnownClients:
@@ -22,10 +23,9 @@ class KnownClients:
 
         `anew` reads what something is decided by. Raises RegistrySilent.
         """
-        if not client_id.isprintable() or len(client_id) > _LONGEST:
+        if len(client_id) > _LONGEST or not is_storable(client_id):
             return None
-        if school is not None and (not school.isprintable() or len(school) > _LONGEST):
-            school = ""
+        school = None if school is None else name_of_school(school)
         key = client_id, school
         found = None if anew else self._found.find(key)
         if found is None:

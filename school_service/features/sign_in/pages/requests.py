@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote
+from uuid import UUID
 
 from school_service.core.permissions import Permission
 
@@ -34,6 +35,7 @@ PARAMETERS = (
     "response_mode",
     "request",
     "request_uri",
+    "id_token_hint",
 )
 """Those that have a meaning; each may be given once."""
 SCOPES = ("openid", "profile", "offline_access")
@@ -61,7 +63,8 @@ class AuthorizationRequest:
     """What a client asks for.
 
     `scopes` are those of SCOPES that it named, in their order. `permissions` are what its tokens are narrowed to: those
-    that it named within its ceiling, else the ceiling; None where there is neither.
+    that it named within its ceiling, else the ceiling; None where there is neither. `person` is the only one who may
+    sign in, in which school: None where anybody may.
     """
 
     scopes: tuple[str, ...]
@@ -69,6 +72,7 @@ class AuthorizationRequest:
     code_challenge: str
     nonce: str | None
     login_hint: str
+    person: tuple[UUID, UUID] | None = None
 
 
 class Query:
@@ -84,6 +88,16 @@ class Query:
         given = [value for one, value in self._pairs if one == name]
         return given[0] or None if len(given) == 1 else None
 
+    def has(self, name: str) -> bool:
+        """Tell whether a parameter is there, be it once, several times or without a value."""
+        return any(one == name for one, _ in self._pairs)
+
+    def of_request(self) -> Query:
+        """Keep the parameters that have a meaning, as they were sent: nothing else of a form belongs in an address."""
+        parts = (part for part in self._raw.split(b"&") if part)
+        named = zip(parts, self._pairs, strict=True)
+        return Query(b"&".join(part for part, (name, _) in named if name in PARAMETERS))
+
     def repeated(self) -> str | None:
         """Name a parameter that has a meaning and is there several times; None where there is none."""
         names = [name for name, _ in self._pairs]
@@ -94,13 +108,17 @@ class Query:
         """Whether it has more than MOST_BYTES."""
         return len(self._raw) > MOST_BYTES
 
+    @property
+    def as_sent(self) -> str:
+        """The query as it may stand in an address."""
+        return quote(self._raw, safe="%&=+;/?:@!$'()*,~")
+
     def address(self, school: str | None = None) -> str:
         """Write the query as an address beside the page's own, with another school, or with none.
 
         All else stays as it was sent.
         """
-        text = quote(self._raw, safe="%&=+;/?:@!$'()*,~")
-        kept = [part for part in text.split("&") if part and _name_of(part) != "school"]
+        kept = [part for part in self.as_sent.split("&") if part and _name_of(part) != "school"]
         if school is not None:
             kept.append(f"school={quote(school, safe='')}")
         return f"?{'&'.join(kept)}"
@@ -110,10 +128,13 @@ def _name_of(part: str) -> str:
     return parse_qsl(part, keep_blank_values=True)[0][0]
 
 
-def judge(query: Query, *, ceiling: Collection[str] | None) -> AuthorizationRequest:
+def judge(
+    query: Query, *, ceiling: Collection[str] | None, person: tuple[UUID, UUID] | None = None
+) -> AuthorizationRequest:
     """Read a request whose client and redirect URI are right. Raises RequestRefused.
 
     `ceiling`: the permissions that the client's tokens have at most; None where the roles of the person alone decide.
+    `person` is the one whom its `id_token_hint` names: school and user.
     """
     if query.is_too_long:
         raise RequestRefused("invalid_request", f"The query is longer than {MOST_BYTES} bytes.")
@@ -145,6 +166,7 @@ def judge(query: Query, *, ceiling: Collection[str] | None) -> AuthorizationRequ
         code_challenge=challenge,
         nonce=nonce,
         login_hint=_as_text(query.only("login_hint") or ""),
+        person=person,
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from uuid import UUID
+
 from school_service.auth.login_throttle import LoginThrottle, WrongCodes
-from school_service.auth.signing_key import SigningKeys
 from school_service.core.database import request_context
 from school_service.features.invitations import taking
 from school_service.features.people.models import User
@@ -12,6 +14,10 @@ from school_service.features.sign_in.pages.requests import AuthorizationRequest
 from school_service.features.sign_in.pages.steps import Step
 from school_service.features.sign_in.service import open_session
 from tenants.registry.sign_in import PeoplesClient
+
+
+class AnotherPerson(Exception):
+    """The one who would be signed in is not the one whom the client has named."""
 
 
 def sign_in(
@@ -27,11 +33,12 @@ def sign_in(
 ) -> str | Step:
     """Sign a person in; returns the code for the client or, where the password has to be changed first, the step.
 
-    Raises WrongPassword, TooManyAttempts, Busy.
+    Raises WrongPassword, TooManyAttempts, Busy, and AnotherPerson where the password was right.
     """
     user = users.sign_in(
         username=username, password=password, throttle=throttle, username_hash=username_hash, audited=False
     )
+    _require_person(asked, user.id)
     if user.must_change_password:
         users.audit_sign_in(user, client=client.id)
         return Step(user.id, request_context().school_id, user.session_number, client.id)
@@ -49,7 +56,8 @@ def change_password(
 ) -> str:
     """Set the new password of a person whose old one was right, and sign them in; returns the code for the client.
 
-    Raises WrongPassword where the account was changed since, Invalid for a password that is not taken, Busy.
+    Raises WrongPassword where the account was changed since, Invalid for a password that is not taken, Busy, and
+    AnotherPerson.
     """
     user = users.replace_given_password(
         user_id=step.user_id, session_number=step.session_number, password=password
@@ -58,11 +66,11 @@ def change_password(
 
 
 def take_invitation(
+    hashes: Sequence[str],
     *,
-    code: str,
     password: str,
-    keys: SigningKeys,
-    wrong_codes: WrongCodes,
+    wrong_codes: WrongCodes | None,
+    session_number: int | None,
     client: PeoplesClient,
     asked: AuthorizationRequest,
     redirect_uri: str,
@@ -70,10 +78,11 @@ def take_invitation(
 ) -> str:
     """Set the password of whom an invitation is for, and sign them in; returns the code for the client.
 
-    Raises WrongPassword for an invitation's code that is not valid, TooManyAttempts, Invalid for a password that is not
-    taken, Busy.
+    The first arguments are those of `taking.take_invitation`, which says what is raised; and AnotherPerson.
     """
-    user = taking.take_invitation(code=code, password=password, keys=keys, wrong_codes=wrong_codes)
+    user = taking.take_invitation(
+        hashes, password=password, wrong_codes=wrong_codes, session_number=session_number
+    )
     return _open_session(user, client, asked, redirect_uri, user_agent)
 
 
@@ -84,6 +93,7 @@ def _open_session(
     redirect_uri: str,
     user_agent: str,
 ) -> str:
+    _require_person(asked, user.id)
     return open_session(
         user,
         client_id=client.id,
@@ -95,3 +105,9 @@ def _open_session(
         redirect_uri=redirect_uri,
         user_agent=user_agent,
     )
+
+
+def _require_person(asked: AuthorizationRequest, user_id: UUID) -> None:
+    """Raise AnotherPerson where the client has named another: then nothing is stored, a new password neither."""
+    if asked.person not in (None, (request_context().school_id, user_id)):
+        raise AnotherPerson

@@ -1,4 +1,4 @@
-"""The hidden value by which the page of the new password knows that the old one was right, a moment ago."""
+"""The hidden value by which a page of the new password knows that the old one, or a code, was right a moment ago."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import hmac
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import asdict, dataclass
+from typing import ClassVar, TypeVar
 from uuid import UUID
 
 from school_service.auth.signing_key import SigningKey, SigningKeys
 
 LIFETIME = 600
 """Seconds that a person has for choosing a password."""
-_PURPOSE = "step of signing in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,36 +23,51 @@ class Step:
     The user's `session_number` rises with the new password: so a value is good for one.
     """
 
+    PURPOSE: ClassVar[str] = "step of signing in"
+
     user_id: UUID
     school_id: UUID
     session_number: int
     client_id: str
 
 
-def sign_step(keys: SigningKeys, step: Step, *, at: float) -> str:
+@dataclass(frozen=True, slots=True)
+class CodeStep:
+    """Who has given the right code of an invitation, where, and its hash; likewise good for one new password."""
+
+    PURPOSE: ClassVar[str] = "step of taking an invitation"
+
+    user_id: UUID
+    school_id: UUID
+    session_number: int
+    code_hash: str
+
+
+Kind = TypeVar("Kind", Step, CodeStep)
+
+
+def sign_step(keys: SigningKeys, step: Step | CodeStep, *, at: float) -> str:
     """Write the value; `at`: seconds since 1970."""
     members = {**asdict(step), "until": at + LIFETIME}
     content = urlsafe_b64encode(json.dumps(members, default=str).encode()).rstrip(b"=")
-    return f"{content.decode()}.{_signature(keys.signing, content)}"
+    return f"{content.decode()}.{_signature(keys.signing, content, step.PURPOSE)}"
 
 
-def read_step(keys: SigningKeys, value: str, *, at: float) -> Step | None:
-    """Read a value; None where it was not signed here, with any of the keys, or is too old."""
+def read_step(keys: SigningKeys, value: str, kind: type[Kind], *, at: float) -> Kind | None:
+    """Read a value of a kind; None where it was not signed here as such, with any of the keys, or is too old."""
     text, _, signature = value.partition(".")
     content = text.encode(errors="replace")
     given = signature.encode(errors="replace")
-    if not any(hmac.compare_digest(_signature(key, content).encode(), given) for key in keys.keys):
+    if not any(
+        hmac.compare_digest(_signature(key, content, kind.PURPOSE).encode(), given) for key in keys.keys
+    ):
         return None
     members = json.loads(urlsafe_b64decode(content + b"=" * (-len(content) % 4)))
-    if at > members["until"]:
+    if at > members.pop("until"):
         return None
-    return Step(
-        UUID(members["user_id"]),
-        UUID(members["school_id"]),
-        members["session_number"],
-        members["client_id"],
-    )
+    ids = {name: UUID(members[name]) for name in ("user_id", "school_id")}
+    return kind(**{**members, **ids})
 
 
-def _signature(key: SigningKey, content: bytes) -> str:
-    return hmac.new(key.derive(_PURPOSE), content, hashlib.sha256).hexdigest()
+def _signature(key: SigningKey, content: bytes, purpose: str) -> str:
+    return hmac.new(key.derive(purpose), content, hashlib.sha256).hexdigest()

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from flask import Blueprint, Response, request
 from marshmallow import ValidationError
+from werkzeug.exceptions import NotFound as NotFoundHere
 
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.principal import CANONICAL_UUID
@@ -25,10 +26,12 @@ from school_service.features.sign_in.pages.answers import (
     Errand,
     count_unknown_school,
     faults_of,
+    lead_to_page,
     new_password_errors,
     password_hint,
     public_url,
     read_errand,
+    read_posted_request,
     require_open,
     show,
     show_problem,
@@ -37,7 +40,8 @@ from school_service.features.sign_in.pages.answers import (
 from school_service.features.sign_in.pages.requests import Query
 from school_service.features.sign_in.pages.steps import LIFETIME, Step, read_step, sign_step
 from school_service.web.client_address import client_address
-from school_service.web.pages import read_own_form
+from school_service.web.error_responses import http_response
+from school_service.web.pages import prefers_page, read_own_form
 from school_service.web.request_log import log_of_request
 from school_service.web.request_scope import acting_as_client, app_state, attempted_username, in_transaction
 from tenants.connections.binding import SchoolBinding
@@ -60,6 +64,9 @@ blp.register_error_handler(Exception, show_problem)
 def authorize() -> Response:
     """Sign a person in for a client: OAuth's authorization endpoint."""
     query, posted = Query(request.query_string), request.method == "POST"
+    asked = read_posted_request() if posted else None
+    if asked is not None:
+        return lead_to_page(asked)
     form = read_own_form(public_url()) if posted else {}
     named = query.only("school") or form.get("short_name") or None
     errand = read_errand(query, named, anew=posted)
@@ -73,7 +80,10 @@ def authorize() -> Response:
     log_of_request(school=str(school.id))
     if not posted or "short_name" in form:
         return _show_sign_in(errand, school, username=errand.asked.login_hint)
-    return (_change_password if "step" in form else _sign_in)(errand, school, form)
+    try:
+        return (_change_password if "step" in form else _sign_in)(errand, school, form)
+    except service.AnotherPerson:
+        return errand.refuse_another()
 
 
 def _show_schools(errand: Errand, named: str | None) -> Response:
@@ -143,7 +153,7 @@ def _sign_in(errand: Errand, school: SchoolOfClient, form: dict[str, str]) -> Re
 
 
 def _change_password(errand: Errand, school: SchoolOfClient, form: dict[str, str]) -> Response:
-    step = read_step(app_state().verifier.keys, form["step"], at=time.time())
+    step = read_step(app_state().verifier.keys, form["step"], Step, at=time.time())
     username = form.get("username", "")
     begin_anew = partial(_show_sign_in, errand, school, status=422, username=username)
     if step is None or (step.school_id, step.client_id) != (school.id, errand.client.id):
@@ -177,6 +187,14 @@ def _show_new_password(
         hint=password_hint(),
         **values,
     )
+
+
+@blp.app_errorhandler(404)
+def answer_unknown(error: NotFoundHere) -> Response:
+    """Answer an address that there is not: below /auth by a page, to whoever prefers one."""
+    if request.path.startswith(f"{blp.url_prefix}/") and prefers_page():
+        return show_problem(error)
+    return http_response(error)
 
 
 @blp.get("/<school>/logo")

@@ -7,9 +7,9 @@ from flask import Blueprint, Response, request
 from school_service.auth.id_tokens import Hint, read_hint
 from school_service.core.database import registry_connection
 from school_service.features.sign_in.grants import revoke_session
-from school_service.features.sign_in.pages.answers import show_problem
+from school_service.features.sign_in.pages.answers import say, show_problem
 from school_service.features.sign_in.pages.redirects import with_parameters
-from school_service.web.pages import FORM_LIMIT, show_form
+from school_service.web.pages import FORM_LIMIT
 from school_service.web.request_log import log_of_request
 from school_service.web.request_scope import acting_as_client, app_state
 from tenants.exceptions import ClientUnknown, SchoolForbidden, UnknownSchool
@@ -27,7 +27,10 @@ def logout() -> Response:
     hint = _read_hint()
     named = _only("client_id")
     if hint is None or named not in (None, hint.client_id):
-        return _show("This app or website can't sign you out", "It did not say who you are. Sign out there.")
+        heading = "This app or website can't sign you out"
+        return say(
+            heading, "It did not say who you are.", "Open the app again, or the website, and sign out there."
+        )
     log_of_request(client=hint.client_id)
     with registry_connection() as connection:
         client = find_token_client(connection, hint.client_id)
@@ -40,7 +43,7 @@ def logout() -> Response:
             client = None
     address, state = _only("post_logout_redirect_uri"), _only("state")
     if client is None or address not in client.post_logout_uris:
-        return _show("You are signed out", "You can close this page.")
+        return say("You are signed out", None, "You can close this page.")
     kept = [("state", state)] if state is not None and len(state) <= MOST_STATE else []
     location = with_parameters(address, kept) if kept else address
     return Response(status=303, headers={"Location": location})
@@ -57,7 +60,3 @@ def _only(name: str) -> str | None:
     request.max_content_length = FORM_LIMIT
     given = (request.args if request.method == "GET" else request.form).getlist(name)
     return given[0] or None if len(given) == 1 else None
-
-
-def _show(heading: str, words: str) -> Response:
-    return show_form("sign_in_problem.html", errors={}, heading=heading, words=words)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import html
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import text, update
 
 from school_service.features.sign_in.pages.answers import KNOWN_CLIENTS
 from school_service.features.sign_in.pages.clients import KnownClients
-from tenants.registry.schools import schools
+from tenants.registry.schools import schema_name, schools
+from tests.cli.program import wait_for
 from tests.conftest import make_place
+from tests.features.scores.scoresheets.test_killed_server import seen, watching_schools
 from tests.features.sign_in.pages.test_sign_in_page import (
     NEW,
     action_of,
@@ -51,9 +57,18 @@ def invite(entrance, person):
     return invitation
 
 
-def choose(browser, address, code=None, new=NEW, again=None):
-    given = {"new_password": new, "again": new if again is None else again}
-    return send(browser, address, **given, **({"code": code} if code else {}))
+def choose(browser, address, code=None, new=NEW, again=None, step=None):
+    given = {"new_password": new, "again": new if again is None else again, "code": code, "step": step}
+    return send(browser, address, **{name: value for name, value in given.items() if value is not None})
+
+
+def check_username(page, person):
+    """A password manager reads the username from a field that shows it, and that nobody changes."""
+    [field] = re.findall(r'<input id="username"[^>]*>', page.get_data(as_text=True))
+    assert 'type="text"' in field
+    assert 'autocomplete="username"' in field
+    assert " readonly" in field
+    assert fields_of(page)["username"] == person.username
 
 
 def test_opening_the_address_uses_nothing_up_and_the_form_sets_the_password(entrance, browser, person):
@@ -65,7 +80,8 @@ def test_opening_the_address_uses_nothing_up_and_the_form_sets_the_password(entr
         check_page(page)
         assert person.username in text_of(page)
         assert "Adé Ọláwálé" in text_of(page)
-        assert set(fields_of(page)) == {"username", "new_password", "again"}
+        assert set(fields_of(page)) == {"step", "username", "new_password", "again"}
+        check_username(page, person)
     # What the password lacks uses nothing up either.
     check_page(choose(browser, address, again="another"), 422)
     check_page(choose(browser, address, new=""), 422)
@@ -167,16 +183,137 @@ def test_every_code_that_is_not_valid_is_refused_alike(entrance, browser, person
     check_page(browser.get(f"{at}/{second['code']}"))
 
 
-def test_thirty_wrong_codes_a_minute_and_no_more_are_looked_at(entrance, browser, person):
+def test_thirty_wrong_codes_a_minute_and_no_more_are_answered(entrance, browser, person):
     right = urlsplit(invite(entrance, person)["url"]).path
     for _ in range(30):
         assert browser.get(f"/auth/{SHORT}/invitation/AAAA-AAAA-AAAA").status_code == 404
-    for address in (right, f"/auth/{SHORT}/invitation/AAAA-AAAA-AAAA"):
-        page = browser.get(address)
+    for code in ("AAAA-AAAA-AAAA", "none"):
+        page = browser.get(f"/auth/{SHORT}/invitation/{code}")
         check_page(page, 429)
         assert 0 < int(page.headers["Retry-After"]) <= 60
-    elsewhere = browser.get(right, environ_base={"REMOTE_ADDR": "192.0.2.7"})
-    check_page(elsewhere)
+    # A right one is let in all the same.
+    check_page(browser.get(right))
+    check_page(choose(browser, right))
+
+
+SET_ALREADY = "It may be set already: try to sign in"
+
+
+def wrong_codes(browser):
+    """Count how many wrong codes are left of the thirty."""
+    left = 0
+    while browser.get(f"/auth/{SHORT}/invitation/AAAA-AAAA-AAAA").status_code == 404:
+        left += 1
+    return left
+
+
+def test_a_form_that_is_sent_twice_is_no_wrong_code(entrance, browser, person):
+    address = urlsplit(invite(entrance, person)["url"]).path
+    step = fields_of(browser.get(address))["step"]
+    answers = run_concurrently(4, lambda _: choose(entrance.app.test_client(), address, step=step))
+
+    assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
+    for page in (*(one for one in answers if one.status_code == 409), choose(browser, address, step=step)):
+        check_page(page, 409)
+        assert SET_ALREADY in text_of(page)
+        assert "ask your school" in text_of(page)
+        assert f'href="../../invitation?school={SHORT}"' in page.get_data(as_text=True)
+    # Whatever the form says beside it.
+    assert SET_ALREADY in text_of(choose(browser, address, step=step, again="another"))
+    assert SET_ALREADY in text_of(choose(browser, address, step=step, new="another password"))
+    login = {"username": person.username, "password": NEW}
+    assert entrance.admin.post("/users/login", login).status_code == 200
+    assert wrong_codes(browser) == 30
+
+
+@pytest.mark.parametrize("why", ["set by another", "ended", "replaced", "taken back", "deleted"])
+def test_whatever_has_become_of_the_invitation_the_form_changes_nothing(entrance, browser, person, why):
+    made = invite(entrance, person)
+    address = urlsplit(made["url"]).path
+    step = fields_of(browser.get(address))["step"]
+    admin, user = entrance.admin, f"/users/{person.id}"
+    admin.ok(
+        {
+            "set by another": lambda: admin.put(f"{user}/password", {"password": "chosen by another"}),
+            "ended": lambda: admin.delete(f"{user}/sessions"),
+            "replaced": lambda: admin.post("/invitations", {"users": [person.id], "everybody": True}),
+            "taken back": lambda: admin.delete(f"/invitations/{made['id']}"),
+            "deleted": lambda: admin.delete(f"{user}/delete"),
+        }[why]()
+    )
+    before = entrance.sql("SELECT password_hash, session_number FROM users WHERE id = %s", person.id)
+
+    page = choose(browser, address, step=step)
+
+    check_page(page, 409)
+    assert SET_ALREADY in text_of(page)
+    assert entrance.sql("SELECT password_hash, session_number FROM users WHERE id = %s", person.id) == before
+    # Without the value it is a code like any other.
+    if why == "ended":
+        check_page(choose(browser, address))
+    else:
+        check_page(choose(browser, address), 422)
+
+
+def test_without_a_good_value_it_is_a_wrong_code(entrance, browser, person, monkeypatch):
+    other = entrance.person()
+    address = urlsplit(invite(entrance, person)["url"]).path
+    others = fields_of(browser.get(urlsplit(invite(entrance, other)["url"]).path))["step"]
+    step = fields_of(browser.get(address))["step"]
+    signed = entrance.client()
+    entrance.admin.ok(entrance.admin.patch("/settings", {"must_change_password": True}))
+    try:
+        of_sign_in = fields_of(signed_in(browser, signed.ask()[0], entrance.person()))["step"]
+    finally:
+        entrance.admin.ok(entrance.admin.patch("/settings", {"must_change_password": False}))
+    # While the code is right, the value does not matter; nor is a value of the code one of signing in.
+    begun = send(browser, signed.ask()[0], step=step, username="x", new_password=NEW, again=NEW)
+    assert "Sign in once more" in text_of(begun)
+    check_page(choose(browser, address, step=others))
+
+    for bad in ("", "x", others, of_sign_in, f"{step}0"):
+        page = choose(browser, address, step=bad)
+        check_page(page, 422)
+        assert "not valid" in text_of(page)
+    later = time.time() + 601
+    monkeypatch.setattr("time.time", lambda: later)
+    check_page(choose(browser, address, step=step), 422)
+
+
+def test_the_way_back_to_signing_in_is_there_where_a_client_led_there(entrance, browser, person):
+    made, client = invite(entrance, person), entrance.client()
+    asked = client.ask(state="s")[0].replace("/authorize", "/invitation")
+    page = send(browser, asked, code=made["code"])
+    step = fields_of(page)["step"]
+    check_username(page, person)
+    assert choose(browser, asked, made["code"], step=step).status_code == 303
+
+    page = choose(browser, asked, made["code"], step=step)
+
+    check_page(page, 409)
+    assert SET_ALREADY in text_of(page)
+    back = html.unescape(re.search(r'<a href="(authorize[^"]+)"', page.get_data(as_text=True))[1])
+    assert signed_in(browser, f"/auth/{back}", person, NEW).status_code == 303
+
+
+def test_a_code_that_is_taken_waits_for_the_account_and_is_judged_anew(entrance, browser, person):
+    """The account is locked before the invitation, as by everybody: no deadlock, and what was decided first holds."""
+    address = urlsplit(invite(entrance, person)["url"]).path
+    schema = schema_name(entrance.place.id)
+    waiting = text(
+        "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+        " AND query LIKE '%invitations%'"
+    )
+    with ThreadPoolExecutor() as threads, entrance.tenancy.admin.connect() as other:
+        other.execute(text(f"SELECT FROM {schema}.users WHERE id = '{person.id}' FOR NO KEY UPDATE"))
+        taking = threads.submit(choose, entrance.app.test_client(), address)
+        with watching_schools(entrance.tenancy) as watching:
+            wait_for(lambda: seen(watching, waiting), "who takes the invitation")
+        # Whoever has the account has the invitation, too.
+        other.execute(text("SET LOCAL lock_timeout TO '2s'"))
+        other.execute(text(f"DELETE FROM {schema}.invitations WHERE user_id = '{person.id}'"))
+        other.commit()
+        assert taking.result().status_code == 422
 
 
 def test_a_form_of_another_site_is_refused(browser):

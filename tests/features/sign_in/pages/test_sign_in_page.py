@@ -7,17 +7,21 @@ import io
 import json
 import logging
 import re
+import time
 from contextlib import contextmanager
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import jwt
 import psycopg2
 import pytest
 from sqlalchemy import event, update
 
+from school_service.auth.id_tokens import issue_id_token
 from school_service.core.database import db
 from school_service.features.sign_in.pages.answers import KNOWN_CLIENTS
 from school_service.features.sign_in.pages.clients import KnownClients
 from school_service.features.sign_in.pages.requests import MOST_BYTES
+from school_service.web.pages import FORM
 from school_service.web.request_log import JsonFormatter
 from tenants.registry.clients import revoke_client
 from tenants.registry.schools import schools
@@ -109,6 +113,8 @@ def check_page(page, status=200):
         if given["type"] == "password":
             assert "value" not in given
     assert text.count(" autofocus") <= 1
+    # There is a way on, or a sentence of its own says what to do.
+    assert "<form " in text or "<a " in text or re.search(r'<p class="advice">[A-Z][^<]+\.</p>', text)
     return text
 
 
@@ -200,6 +206,156 @@ def test_what_else_is_wrong_is_told_to_the_client(browser, app_of_people):
     # Of two states none is the one that was sent.
     twice = browser.get(f"{address}&state=2").location
     assert "state" not in parse_qs(urlsplit(twice).query)
+
+
+def posted(browser, address, query="", **headers):
+    """Send the query of an address as a form in its place."""
+    path, _, asked = address.partition("?")
+    return browser.post(f"{path}{query}", data=asked, content_type=FORM, headers=headers)
+
+
+@pytest.mark.parametrize("headers", [{}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}, OWN])
+def test_a_request_that_is_posted_is_asked_for_as_a_page(entrance, browser, app_of_people, person, headers):
+    state = "Ọlá é&=+%20\r\n\0 '\"<>#?/\\"
+    address, verifier = app_of_people.ask(state=state, nonce="n", scope="openid")
+    own = (
+        "&username=ada&password=secret&step=x&new_password=a&again=a&short_name=b&code=c&client_secret=d&x=y"
+    )
+
+    answer = posted(browser, f"{address}{own}", **headers)
+
+    assert answer.status_code == 303
+    there = urlsplit(answer.location)
+    assert f"{there.scheme}://{there.netloc}{there.path}" == f"{ISSUER}/authorize"
+    # The same request, and nothing of the page's own fields.
+    assert parse_qs(there.query) == parse_qs(urlsplit(address).query)
+    page = browser.get(answer.location)
+    check_page(page)
+    assert fields_of(page) == {"username": "", "password": ""}
+    led_back = signed_in(browser, f"/auth/authorize{action_of(page)}", person)
+    given = parse_qs(urlsplit(led_back.location).query)
+    assert given["state"] == [state]
+    assert app_of_people.exchange(given["code"][0], verifier).status_code == 200
+
+
+def test_a_request_that_is_posted_is_judged_as_one_that_is_asked_for(browser, app_of_people, person):
+    address, _ = app_of_people.ask(state="x y")
+    for wrong in (
+        address.replace("client_id=", "client_id=x"),
+        address.replace("client_id=", "client_id=%00"),
+        address.replace("redirect_uri=", "redirect_uri=x"),
+        f"{address}&client_id={app_of_people.id}",
+        "/auth/authorize?client_id=",
+    ):
+        check_page(posted(browser, wrong), 400)
+    for wrong, error in (
+        (address.replace("=S256", "=plain"), "invalid_request"),
+        (f"{address}&prompt=none", "login_required"),
+        (f"{address}&nonce=1&nonce=2", "invalid_request"),
+        (f"{address}&nonce={'n' * 501}", "invalid_request"),
+    ):
+        answer = posted(browser, wrong)
+        assert answer.status_code == 303
+        assert answer.location.startswith(f"{REDIRECT}?error={error}&")
+        assert answer.location == browser.get(wrong).location
+    # Bytes that are no UTF-8 come as they are, and what can't stand in an address is written so that it can.
+    plain, _ = app_of_people.ask()
+    odd = posted(browser, f"{plain.replace('school=', 'school=%FF')}&state=\r\nX: y\xff'\"<>").location
+    assert odd.endswith("&state=%0D%0AX:%20y%C3%BF'%22%3C%3E")
+    assert "school=%FF" in odd
+    check_page(browser.get(odd), 404)
+    check_page(posted(browser, f"{address}&y={'z' * 65 * 1024}"), 413)
+    # With a query it is the page's own form, and another's is refused.
+    both = f"{address}&username={person.username}&password={person.password}"
+    check_page(posted(browser, both, query="?school=x"), 403)
+    check_page(posted(browser, both, query="?school=x", **OWN), 400)
+    # Without a client in it, it is no request.
+    check_page(posted(browser, "/auth/authorize?username=a&password=b"), 403)
+    check_page(browser.post("/auth/authorize", json={"client_id": app_of_people.id}), 403)
+
+
+class TestHints:
+    @pytest.fixture
+    def hint(self, app_of_people, person):
+        """The ID token that the client was given of the person."""
+        return app_of_people.sign_in(person, scope="openid")["id_token"]
+
+    @staticmethod
+    def refused(answer):
+        assert answer.status_code == 303
+        given = parse_qs(urlsplit(answer.location).query)
+        assert (given["error"], given["iss"], "code" in given) == (["login_required"], [ISSUER], False)
+        assert given["state"] == ["s"]
+        return True
+
+    def test_it_names_who_signs_in(self, entrance, browser, app_of_people, person, hint):
+        other = entrance.person()
+        address, verifier = app_of_people.ask(state="s", id_token_hint=hint)
+        check_page(browser.get(address))
+
+        answer = signed_in(browser, address, person)
+        code = parse_qs(urlsplit(answer.location).query)["code"][0]
+        assert app_of_people.exchange(code, verifier).status_code == 200
+        # Another is told of a wrong password, and led back after the right one.
+        check_page(signed_in(browser, address, other, "wrong"), 422)
+        assert self.refused(signed_in(browser, address, other))
+        assert entrance.sql("SELECT count(*) FROM user_sessions WHERE user_id = %s", other.id) == [(0,)]
+        signed = "SELECT count(*) FROM audit_entries WHERE entity = 'sign-in' AND entity_id = %s"
+        assert entrance.sql(f"{signed} AND action <> 'refused'", other.id) == [(0,)]
+
+    def test_an_expired_one_does_too(self, entrance, browser, app_of_people, person, hint):
+        claims = jwt.decode(hint, options={"verify_signature": False})
+        key = entrance.app.extensions["school-service"].verifier.key
+        old = issue_id_token(key, claims, issuer=ISSUER, at=int(time.time()) - 86_400)
+        address, _ = app_of_people.ask(state="s", id_token_hint=old)
+
+        assert self.refused(signed_in(browser, address, entrance.person()))
+        assert "code=" in signed_in(browser, address, person).location
+
+    def test_any_other_hint_is_not_looked_at(self, entrance, browser, app_of_people, person, hint):
+        other = entrance.person()
+        access = app_of_people.sign_in(person)["access_token"]
+        of_another_client = entrance.client().sign_in(person, scope="openid")["id_token"]
+        unsigned = jwt.encode(jwt.decode(hint, options={"verify_signature": False}), "a" * 32)
+        changed = hint[:-2] + ("AA" if hint[-2:] != "AA" else "BB")
+        for bad in ("x", access, of_another_client, unsigned, changed, "\0", "a.b.c", "é", "x" * 5000):
+            address, _ = app_of_people.ask(state="s", id_token_hint=bad)
+            assert "code=" in signed_in(browser, address, other).location, bad
+
+    def test_it_is_given_once(self, browser, app_of_people, hint):
+        address, _ = app_of_people.ask(state="s", id_token_hint=hint)
+        answer = browser.get(f"{address}&id_token_hint={hint}")
+        assert answer.location.startswith(f"{REDIRECT}?error=invalid_request")
+
+    def test_it_holds_for_a_password_that_has_to_be_changed(self, entrance, browser, app_of_people, hint):
+        entrance.admin.ok(entrance.admin.patch("/settings", {"must_change_password": True}))
+        try:
+            other = entrance.person()
+            plain, _ = app_of_people.ask(state="s")
+            hinted, _ = app_of_people.ask(state="s", id_token_hint=hint)
+            assert self.refused(signed_in(browser, hinted, other))
+            step = fields_of(signed_in(browser, plain, other))["step"]
+            chosen = {"step": step, "new_password": NEW, "again": NEW}
+            assert self.refused(send(browser, hinted, **chosen))
+            # Nothing was changed by it.
+            assert "code=" in send(browser, plain, **chosen).location
+        finally:
+            entrance.admin.ok(entrance.admin.patch("/settings", {"must_change_password": False}))
+
+    def test_it_holds_for_an_invitation(self, entrance, browser, app_of_people, hint):
+        other = entrance.person()
+        [made] = entrance.admin.ok(
+            entrance.admin.post("/invitations", {"users": [other.id], "everybody": True})
+        )
+        plain, hinted = (
+            app_of_people.ask(state="s", **more)[0].replace("/authorize", "/invitation")
+            for more in ({}, {"id_token_hint": hint})
+        )
+        chosen = {"code": made["code"], "new_password": NEW, "again": NEW}
+        assert self.refused(send(browser, hinted, **chosen))
+        assert entrance.sql("SELECT count(*) FROM user_sessions WHERE user_id = %s", other.id) == [(0,)]
+        # The code is not used up.
+        assert "code=" in send(browser, plain, **chosen).location
 
 
 def test_a_wrong_password_is_told_beside_the_fields(browser, app_of_people, person):
@@ -350,6 +506,9 @@ def test_a_password_that_was_given_is_changed_on_the_way(entrance, browser, app_
         check_page(page)
         fields = fields_of(page)
         assert set(fields) == {"step", "username", "new_password", "again"}
+        assert fields["username"] == person.username
+        [shown] = re.findall(r'<input id="username"[^>]*>', page.get_data(as_text=True))
+        assert all(part in shown for part in ('type="text"', 'autocomplete="username"', " readonly"))
         step = {"step": fields["step"], "username": person.username}
 
         def choose(new, again=None, **others):
@@ -537,6 +696,28 @@ def test_without_public_url_there_are_no_pages(enter):
     for path in ("/auth/authorize", "/auth/invitation", "/auth/x/invitation/y", "/auth/x/logo"):
         answer = closed.get(path)
         assert (answer.status_code, answer.mimetype) == (404, "application/json"), path
+
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize(
+    "path", ["/auth/", "/auth/authorise", "/auth/x/invitation/", "/auth/a/b/c", "/auth/%00"]
+)
+def test_an_unknown_address_below_auth_is_a_page_to_who_prefers_one(entrance, browser, enter, path):
+    page = browser.get(path, headers=BROWSER)
+    check_page(page, 404)
+    assert "There is nothing at this address" in text_of(page)
+    assert "Open the app again" in text_of(page)
+    check_page(browser.post(path, headers=BROWSER), 404)
+    for accept in ({}, {"Accept": "*/*"}, {"Accept": "application/json"}):
+        answer = browser.get(path, headers=accept)
+        assert (answer.status_code, answer.mimetype) == (404, "application/json")
+    for elsewhere in ("/authorise", "/nothing", "/users/x"):
+        assert browser.get(elsewhere, headers=BROWSER).mimetype == "application/json"
+    closed = enter(public_url=None).app.test_client()
+    assert closed.get(path, headers=BROWSER).mimetype == "application/json"
+    assert browser.get("/auth/oauth/token", headers=BROWSER).status_code == 405
 
 
 def test_the_logo_is_public_and_everything_else_is_one_404(entrance, browser):
