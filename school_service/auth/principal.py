@@ -36,6 +36,13 @@ class LinkGone(NotLinked):
     """The link by which the user of a token was found is not there any more."""
 
 
+def given_password(user_id: UUID | None) -> Forbidden:
+    """Make the refusal of a user whose password was given by somebody else and has to be changed first."""
+    return Forbidden(
+        f"Your password was given to you and must be changed first: PUT /users/{user_id}/password."
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class VerifiedToken:
     """What a verified token says of its bearer.
@@ -306,9 +313,7 @@ class Principal:
     def require_own_password(self) -> None:
         """Refuse a user whose password was given by somebody else and has to be changed; raises Forbidden."""
         if self.must_change_password:
-            raise Forbidden(
-                f"Your password was given to you and must be changed first: PUT /users/{self.user_id}/password."
-            )
+            raise given_password(self.user_id)
 
     def require(self, permissions: Iterable[str], purpose: str = "This") -> None:
         """Refuse a principal that lacks one of the permissions for the whole school; raises Forbidden naming those."""

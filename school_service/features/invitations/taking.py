@@ -25,7 +25,11 @@ from school_service.features.invitations import reads
 from school_service.features.invitations.codes import code_hashes
 from school_service.features.people.models import User
 from school_service.features.people.users.service import ENTITY as USER
-from school_service.features.people.users.service import audit_sign_in
+from school_service.features.people.users.service import (
+    audit_ended_links,
+    audit_sign_in,
+    links_by_password_ended,
+)
 
 ENTITY = "invitation"
 NOT_VALID = "The code is not valid."
@@ -50,22 +54,25 @@ def find_invitee(*, code: str, keys: SigningKeys, wrong_codes: WrongCodes) -> In
 def take_invitation(*, code: str, password: str, keys: SigningKeys, wrong_codes: WrongCodes) -> User:
     """Set the password of the account that a code is for, which is used up; all sessions of the account end.
 
-    Nothing may have been written in the transaction before. Returns the user, with the session number that holds from
-    now on. Raises WrongPassword for a code that is not valid, TooManyAttempts, Invalid for a password that the policy
-    refuses, which uses nothing up, and Busy.
+    So do links that were made by the password before. Nothing may have been written in the transaction before. Returns
+    the user, with the session number that holds from now on. Raises WrongPassword for a code that is not valid,
+    TooManyAttempts, Invalid for a password that the policy refuses, which uses nothing up, and Busy.
     """
     wrong_codes.check()
     hashes = code_hashes(code, keys)
     username = _find(hashes, wrong_codes)["username"]
     password_hash = outside_transaction(partial(hash_new_password, password, username=username))
     # It is sought again: somebody else may have taken it meanwhile.
+    user_id = use_up_code(hashes, wrong_codes)
     taking = (
         update(User)
-        .where(User.id == use_up_code(hashes, wrong_codes))
+        .where(User.id == user_id)
         .values(password_hash=password_hash, password_given_at=None, session_number=User.session_number + 1)
-        .returning(User)
+        .returning(User, links_by_password_ended(user_id))
     )
-    user = db.session.scalars(taking, execution_options={"synchronize_session": False}).one()
+    user: User
+    user, ended = db.session.execute(taking, execution_options={"synchronize_session": False}).one()
+    audit_ended_links(user_id, ended)
     audit_change(USER, user.id, old={}, new={"password": "set"})
     return user
 
