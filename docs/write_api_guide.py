@@ -599,6 +599,7 @@ def _invite(page: Page, year: dict[str, Any]) -> None:
         first or a forgotten one, by the page at `url` or, without the service's pages, by an application of the
         school's. Invited are the users named, or the students of a batch; those who have a password already only with
         `everybody`. The code is answered once, and known to nobody afterwards; another invitation takes its place.
+        Nobody invites themselves: of a batch they are left out.
         """
     )
     [made, *_] = page.show("POST", "/invitations", {"batch": year["cohort"]["id"], "days": 14})
@@ -647,9 +648,11 @@ def _invite(page: Page, year: dict[str, Any]) -> None:
         Where the operator has set `AUTH_LINKED_USERS=on`, somebody who signs in at the outside provider is the user
         whose account is linked to the token's `iss` and `sub`. An administrator links them
         (`POST /users/{id}/identities`), or people do so themselves: an application that is told 403 with
-        `errors.token` `["not linked"]` asks for the code of an invitation, and sends it with the same token to
-        `POST /me/identities`. Without a code, an invitation counts that was made with the e-mail address which the
-        provider has verified (`emails` of `POST /invitations`); an address of the records never does.
+        `errors.token` `["not linked"]` asks for the code of an invitation, or for username and password, and sends it
+        with the same token to `POST /me/identities`. With neither, an invitation counts that was made with the e-mail
+        address which the provider has verified (`emails` of `POST /invitations`); an address of the records never does.
+        Nobody links their own account as an administrator does. A link that was made by a password ends when somebody
+        else sets another.
         """
     )
 

@@ -38,6 +38,13 @@ class LinkGone(NotLinked):
     """The link by which the user of a token was found is not there any more."""
 
 
+def given_password(user_id: UUID | None) -> Forbidden:
+    """Make the refusal of a user whose password was given by somebody else and has to be changed first."""
+    return Forbidden(
+        f"Your password was given to you and must be changed first: PUT /users/{user_id}/password."
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class VerifiedToken:
     """What a verified token says of its bearer.
@@ -84,6 +91,13 @@ class VerifiedToken:
     def is_for_signing_in(self) -> bool:
         """Tell whether the token says who its user is, and does nothing else."""
         return self.ceiling is not None and not self.ceiling
+
+    def unnamed(self, permissions: Iterable[str]) -> set[str]:
+        """Find which of these permissions the ceiling, where there is one, does not name.
+
+        All that narrows a token stands here: the SQL condition and the judgement in Python ask it alike.
+        """
+        return set() if self.ceiling is None else {str(each) for each in permissions} - self.ceiling
 
     def of_linked(self, user_id: UUID) -> VerifiedToken:
         """Make the token of the user who is linked to its identity: their roles decide, whatever the token says."""
@@ -142,6 +156,7 @@ class VerifiedToken:
         self,
         permissions: Iterable[str],
         *,
+        named: Iterable[str],
         with_given_password: bool,
         own_student: UUID | None = None,
         by_own: bool = False,
@@ -153,19 +168,18 @@ class VerifiedToken:
 
         Returns an expression over the columns of the state, `caller`, and its parameters. It is true where a principal
         can be made of the state and has the permissions for the whole school or, `by_own`, has them and not all of them
-        so; with `mine`, has them at all. A principal whose password must be changed is let in only
+        so; with `mine`, has them at all. It is false where the token is narrowed and lacks one that is `named`,
+        whether or not its bearer needs them. A principal whose password must be changed is let in only
         `with_given_password`; the user who, by the state, is the student `own_student`, or a guardian of theirs, needs
         no permission, and is let in as for the whole school where they lack one. A token that is for signing in alone
         is let in where the view is `for_signing_in`. With `for_every_user` it is true `by_own` for whoever does not
         have all of them for the whole school.
         """
         needed = tuple(map(str, permissions))
-        if self.is_for_signing_in and not for_signing_in:
+        if (self.is_for_signing_in and not for_signing_in) or self.unnamed(named):
             return "false", ()
         if for_every_user and by_own:
             return self._condition_for_every_user(needed, with_given_password)
-        if not (self.ceiling is None or self.ceiling.issuperset(needed)):
-            return self._condition_beyond_ceiling(with_given_password, own_student, by_own)
         sql = _condition(self.own, len(needed), with_given_password, own_student is not None, by_own, mine)
         own = (self.session_number,) if self.own else ()
         if own_student is not None and not by_own:
@@ -177,24 +191,10 @@ class VerifiedToken:
         self, needed: tuple[str, ...], with_given_password: bool
     ) -> tuple[str, tuple[Any, ...]]:
         """Write the condition for who does not have all of the permissions for the whole school."""
-        if self.is_for_signing_in:
-            return "false", ()
         sql = _condition(self.own, 0, with_given_password, False, False, False)
         own = (self.session_number,) if self.own else ()
-        if not (self.ceiling is None or self.ceiling.issuperset(needed)):
-            return sql, own
         has_all = " AND ".join(["%s = ANY (caller.permissions)"] * len(needed))
         return f"{sql} AND NOT ({has_all})", (*own, *needed)
-
-    def _condition_beyond_ceiling(
-        self, with_given_password: bool, own_student: UUID | None, by_own: bool
-    ) -> tuple[str, tuple[Any, ...]]:
-        """Write the condition where the token lacks one of the permissions: who needs none of them alone is let in."""
-        if own_student is None or by_own:
-            return "false", ()
-        sql = _condition(self.own, 0, with_given_password, False, False, False)
-        own = (self.session_number,) if self.own else ()
-        return f"{sql} AND {_IS_KIN}", (*own, *(str(own_student),) * 2)
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
         """Make the principal of the token and its state in the school, the row that was read with its binding.
@@ -308,9 +308,16 @@ class Principal:
     def require_own_password(self) -> None:
         """Refuse a user whose password was given by somebody else and has to be changed; raises Forbidden."""
         if self.must_change_password:
-            raise Forbidden(
-                f"Your password was given to you and must be changed first: PUT /users/{self.user_id}/password."
-            )
+            raise given_password(self.user_id)
+
+    def require_named(self, permissions: Iterable[str]) -> None:
+        """Refuse a token that is narrowed and does not name one of the permissions; raises Forbidden naming those.
+
+        The bearer's roles need not have them.
+        """
+        missing = self.token.unnamed(permissions)
+        if missing:
+            self._refuse(missing, "This")
 
     def require(self, permissions: Iterable[str], purpose: str = "This") -> None:
         """Refuse a principal that lacks one of the permissions for the whole school; raises Forbidden naming those."""

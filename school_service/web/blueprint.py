@@ -109,13 +109,14 @@ class Blueprint(flask_smorest.Blueprint):
         is stored nowhere: so it takes no Idempotency-Key. `reads`: a POST that writes nothing. `for_signing_in`: a
         token that is for signing in alone will do. `for_every_user`: a user who has not the permissions for the whole
         school needs none of them, and gets what `own` means. `unlinked`: it is for a token whose outside identity is
-        linked to nobody.
+        linked to nobody. A token that is narrowed has to name the permissions also where its user needs none.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
         access = Access(
             needed,
-            with_given_password,
+            named=needed,
+            with_given_password=with_given_password,
             own=own,
             mine=mine,
             for_signing_in=for_signing_in,

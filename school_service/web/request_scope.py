@@ -244,8 +244,9 @@ def _bearer(authorization: str) -> str | None:
 class Access(NamedTuple):
     """What a view demands of its principal: all of the permissions.
 
-    A user whose own id is in the path needs no permission and, `with_given_password`, is let in although they must
-    change their password first. The user who, by their state, is the student `own_student`, or a guardian of theirs,
+    A token that is narrowed has to name the permissions in `named`, also where its bearer needs none of them. A user
+    whose own id is in the path needs no permission and, `with_given_password`, is let in although they must change
+    their password first. The user who, by their state, is the student `own_student`, or a guardian of theirs,
     needs none. `own` says what the view means for who has the permissions, and not all of them for the whole school;
     with `mine` it means that for every user. `for_signing_in`: a token that is for signing in alone will do.
     `for_every_user`: a user who has not the permissions for the whole school needs none of them, and gets what `own`
@@ -253,6 +254,7 @@ class Access(NamedTuple):
     """
 
     permissions: tuple[Permission, ...]
+    named: tuple[Permission, ...]
     with_given_password: bool = False
     own_student: UUID | None = None
     own: Own = REFUSED
@@ -380,7 +382,7 @@ def _run_as(
     if scope.snapshot:
         binding = binding._replace(snapshot=True)
     if own_user is not None and own_user == token.user_id:
-        access = Access((), access.with_given_password, for_signing_in=access.for_signing_in)
+        access = Access((), access.named, access.with_given_password, for_signing_in=access.for_signing_in)
     elif own_user is not None and access.with_given_password:
         access = access._replace(with_given_password=False)
     if own_student is not None and token.user_id is not None:
@@ -489,10 +491,22 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
         raise Forbidden("The token says who has signed in, and is for nothing else.")
     if not access.with_given_password:
         principal.require_own_password()
-    if state is None or token.user_id is None:
+    by_own = _judge(principal, access, state)
+    # Last, so that who lacks a permission is told of the same ones with a narrowed token and without.
+    principal.require_named(access.named)
+    return by_own
+
+
+def _judge(principal: Principal, access: Access, state: Mapping[str, Any] | None) -> bool:
+    """Judge the request's principal by their permissions; raises Forbidden.
+
+    Returns whether they are let in by permissions that are OWN.
+    """
+    context, user_id = request_context(), principal.user_id
+    if state is None or user_id is None:
         principal.require(access.permissions)
         return False
-    app_state().remember(token.user_id, principal, state)
+    app_state().remember(user_id, principal, state)
     if access.own_student is not None:
         lacks_some = not all(map(principal.may, access.permissions))
         if lacks_some and _is_kin(access, state):
@@ -501,7 +515,7 @@ def _admit(token: VerifiedToken, access: Access, state: Mapping[str, Any] | None
         if all(map(principal.has, access.permissions)):
             return False
         if access.for_every_user:
-            app_state().remember(token.user_id, principal, state, in_any_case=True)
+            app_state().remember(user_id, principal, state, in_any_case=True)
         elif access.own.refused:
             principal.require(access.permissions)
         known.by_own = True
@@ -629,6 +643,7 @@ class _Reading:
         sql, parameters = text(reach)
         condition, its_parameters = token.condition(
             access.permissions,
+            named=access.named,
             with_given_password=access.with_given_password,
             own_student=access.own_student,
             by_own=by_own,

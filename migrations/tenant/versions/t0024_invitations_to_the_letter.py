@@ -9,7 +9,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "t0024"
-down_revision = "t0022"
+down_revision = "t0023"
 branch_labels = None
 depends_on = None
 

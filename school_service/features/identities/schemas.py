@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from marshmallow import fields, validate
+from typing import Any
+
+from marshmallow import ValidationError, fields, validate, validates_schema
 
 from school_service.features.invitations.schemas import code_text
 from school_service.features.people.models import ISSUER_LENGTH, SUBJECT_LENGTH, WAYS
-from school_service.web.fields import Text
+from school_service.features.people.users.schemas import password_text
+from school_service.web.fields import Text, sought_text
 from school_service.web.schemas import RecordSchema, Schema
 
 
@@ -30,11 +33,21 @@ class NewIdentitySchema(Schema):
 
 
 class OwnIdentitySchema(Schema):
-    """The invitation by which the bearer of an outside token takes an account."""
+    """By what the bearer of an outside token shows that an account is theirs: a code, or username and password."""
 
     code = code_text(
         required=False,
         metadata={
-            "description": "Without it, an open invitation that was made with the token's verified e-mail address."
+            "description": "Of an invitation. Without it and a username, an open invitation that was made with the "
+            "token's verified e-mail address."
         },
     )
+    username = sought_text(composed=False, required=False)
+    password = password_text(required=False)
+
+    @validates_schema
+    def check_ways(self, given: dict[str, Any], **_options: Any) -> None:
+        """Refuse a username without a password, and the reverse."""
+        for name, other in (("password", "username"), ("username", "password")):
+            if other in given and name not in given:
+                raise ValidationError("Missing data for required field.", name)

@@ -1,19 +1,21 @@
-"""Links of accounts to outside identities: by an administrator, by an invitation's code, or by its e-mail address.
+"""Links of accounts to outside identities: by an administrator, by an invitation's code or address, or by the password.
 
-Never by an address of the records: whoever may write contacts could become the principal.
+Never by an address of the records: whoever may write contacts could become the principal. Nor does anybody link their
+own account as an administrator does: a token for that alone would be a way to all that its user may do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from school_service.auth.login_throttle import WrongCodes
-from school_service.auth.principal import NotLinked, Principal, VerifiedToken
+from school_service.auth.principal import NotLinked, Principal, VerifiedToken, given_password
 from school_service.auth.signing_key import SigningKeys
 from school_service.core.database import db, request_context
-from school_service.core.errors import Conflict, Forbidden, Invalid, NotFound
+from school_service.core.errors import Conflict, Forbidden, Invalid, NotFound, WrongPassword
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import get, not_found
 from school_service.core.statements import execute, in_one_round_trip, new_row
@@ -24,13 +26,19 @@ from school_service.features.people.models import (
     BY_ADMINISTRATOR,
     BY_EMAIL,
     BY_INVITATION,
+    BY_PASSWORD,
     CREATED,
     User,
     UserIdentity,
 )
-from school_service.features.people.users.service import require_to_take_over
+from school_service.features.people.users.service import (
+    IDENTITY,
+    WRONG_PASSWORD,
+    audited_link,
+    require_to_take_over,
+    sign_in,
+)
 
-ENTITY = "identity"
 MOST = 5
 """How many identities an account is linked to at most."""
 
@@ -54,9 +62,14 @@ def link_identity(
 ) -> BoundQuery:
     """Link an account to an identity of one of the `issuers`; returns the read model of the link.
 
-    Raises NotFound, Invalid for another issuer, Forbidden where the principal may not do what the user may, and
-    Conflict where the identity has an account, or the account MOST.
+    Raises NotFound, Invalid for another issuer, Forbidden for one's own account and where the principal may not do what
+    the user may, and Conflict where the identity has an account, or the account MOST.
     """
+    if principal.user_id == user_id:
+        raise Forbidden(
+            "Nobody links an identity to their own account in this way: POST /me/identities does so, with the "
+            "password or an invitation."
+        )
     if issuer not in issuers:
         raise Invalid.field("issuer", "is none whose tokens are accepted here")
     user = require_to_take_over(user_id, principal, "Linking this user")
@@ -64,31 +77,61 @@ def link_identity(
 
 
 def link_own(
-    *, token: VerifiedToken, code: str | None, keys: SigningKeys, wrong_codes: WrongCodes
+    *,
+    token: VerifiedToken,
+    code: str | None,
+    credentials: Mapping[str, Any] | None,
+    keys: SigningKeys,
+    wrong_codes: WrongCodes,
 ) -> BoundQuery:
-    """Link the identity of an outside token to the account of an invitation, which is used up; returns the read model.
+    """Link the identity of an outside token to the account of an invitation or a password; returns the read model.
 
-    It is the invitation with this code or, without one, the only one that was made with the token's verified e-mail
-    address. Raises Forbidden for a token without such an identity, NotLinked, WrongPassword for a code that is not
-    valid, TooManyAttempts, and Conflict as `link_identity` does.
+    The `credentials` are what `sign_in` takes. Without them it is the invitation with this code or, without one, the
+    only one that was made with the token's verified e-mail address; it is used up. Raises Forbidden for a token without
+    such an identity, NotLinked, Invalid for both a code and a password, WrongPassword for one that is not valid,
+    TooManyAttempts, Busy, and Conflict as `link_identity` does.
     """
     if token.identity is None:
         raise Forbidden("This needs a token of an outside provider, by which people are linked here.")
-    if code is None:
-        user_id, way = None if token.email is None else use_up_email(token.email), BY_EMAIL
+    if credentials is not None and code is not None:
+        raise Invalid.field("code", "is given beside username and password")
+    if credentials is not None:
+        way, user = BY_PASSWORD, _of_password(credentials)
+    elif code is not None:
+        hashes = read_code(code, keys=keys, wrong_codes=wrong_codes)
+        way, user = BY_INVITATION, _invited(use_up_code(hashes, wrong_codes))
+    else:
+        user_id = None if token.email is None else use_up_email(token.email)
         if user_id is None:
             raise NotLinked
-    else:
-        user_id = use_up_code(read_code(code, keys=keys, wrong_codes=wrong_codes), wrong_codes)
-        way = BY_INVITATION
-    user = get(User, user_id, judged=True)
+        way, user = BY_EMAIL, _invited(user_id)
     person = _Person(str(user.id), f"{user.first_name} {user.last_name}")
     request_context().principal = person
+    return _link(user, token.identity, way, by=person)
+
+
+def _invited(user_id: UUID) -> User:
+    """Find the user whose invitation was used up: the token that the account's creator was given ends."""
+    user = get(User, user_id, judged=True)
     if user.session_number == CREATED:
-        # The account has its user now: the token that its creator was given ends.
         user.session_number += 1
         db.session.flush()
-    return _link(user, token.identity, way, by=person)
+    return user
+
+
+def _of_password(credentials: Mapping[str, Any]) -> User:
+    """Find and lock the user whose name and password these are.
+
+    Raises as `sign_in`, and Forbidden where somebody else gave the password and it must be changed first.
+    """
+    found = sign_in(**credentials, audited=False)
+    user = get(User, found.id, for_update=True, judged=True)
+    if user.session_number != found.session_number:
+        # Another password was set meanwhile: what is linked by this one would not have ended with it.
+        raise WrongPassword(WRONG_PASSWORD)
+    if found.must_change_password:
+        raise given_password(user.id)
+    return user
 
 
 def unlink(*, user_id: UUID, identity_id: UUID, principal: Principal) -> UUID:
@@ -103,7 +146,7 @@ def unlink(*, user_id: UUID, identity_id: UUID, principal: Principal) -> UUID:
     if principal.user_id == user_id and not found["has_password"] and found["links"] == 1:
         raise Conflict("You would have no way in any more: you have no password, and no other identity.")
     execute(reads.delete_identity(identity_id))
-    audit_change(ENTITY, identity_id, old=_audited(found["issuer"], found["way"], user_id))
+    audit_change(IDENTITY, identity_id, old=audited_link(found["issuer"], found["way"], user_id))
     return identity_id
 
 
@@ -122,9 +165,5 @@ def _link(user: User, identity: tuple[str, str], way: str, *, by: Principal | _P
         created_by=by.actor,
         created_by_name=by.actor_name,
     )
-    audit_change(ENTITY, link.id, new=_audited(issuer, way, user.id))
+    audit_change(IDENTITY, link.id, new=audited_link(issuer, way, user.id))
     return in_one_round_trip(link, read=reads.identity(link.id))
-
-
-def _audited(issuer: str, way: str, user_id: UUID) -> dict[str, str]:
-    return {"issuer": issuer, "way": way, "user": str(user_id)}

@@ -7,15 +7,16 @@ from uuid import UUID
 
 from flask.views import MethodView
 
-from school_service.auth.login_throttle import WrongCodes
+from school_service.auth.login_throttle import LoginThrottle, WrongCodes
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
 from school_service.features.identities import reads, service
 from school_service.features.identities.schemas import IdentitySchema, NewIdentitySchema, OwnIdentitySchema
 from school_service.web.blueprint import Blueprint
-from school_service.web.client_address import client_address
+from school_service.web.client_address import address_is_told, client_address
 from school_service.web.request_scope import (
     app_state,
+    attempted_username,
     current_principal,
     current_school_id,
     current_token,
@@ -42,7 +43,8 @@ class Identities(MethodView):
     def post(self, identity: dict[str, Any], id: UUID) -> Any:
         """Link a user's account to an outside identity: whoever signs in by it is that user.
 
-        Needs every permission that the user has, and for a guardian read:results. An account has at most five.
+        Needs every permission that the user has, and for a guardian read:results. An account has at most five. Nobody
+        links their own account in this way.
         """
         issuers = app_state().settings.auth_issuers
         return service.link_identity(user_id=id, **identity, issuers=issuers, principal=current_principal())
@@ -70,15 +72,25 @@ class OwnIdentities(MethodView):
     @blp.answers(409, 429)
     @blp.arguments(OwnIdentitySchema)
     @blp.returns(IdentitySchema)
-    def post(self, invitation: dict[str, Any]) -> Any:
-        """Link the outside identity of the token, which is nobody's yet, to the account of an invitation.
+    def post(self, shown: dict[str, Any]) -> Any:
+        """Link the outside identity of the token, which is nobody's yet, to one's own account.
 
-        It is the one with the code or, without a code, the one that was made with the e-mail address of the token,
-        which the provider has verified. The invitation is used up.
+        By the code of an invitation, or by username and password, which count as those of POST /users/login do. With
+        neither it is the open invitation that was made with the e-mail address of the token, which the provider has
+        verified. The invitation is used up.
         """
+        school, address = str(current_school_id()), client_address()
+        credentials = None
+        if "username" in shown:
+            credentials = {
+                **shown,
+                "throttle": LoginThrottle(school, address, address_is_told()),
+                "username_hash": attempted_username(school, shown["username"]),
+            }
         return service.link_own(
             token=current_token(),
-            code=invitation.get("code"),
+            code=shown.get("code"),
+            credentials=credentials,
             keys=app_state().verifier.keys,
-            wrong_codes=WrongCodes(str(current_school_id()), client_address()),
+            wrong_codes=WrongCodes(school, address),
         )

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.statements import statement
 from school_service.features.people.models import (
@@ -38,6 +39,7 @@ from school_service.features.people.models import (
     User,
     UserRole,
 )
+from school_service.features.reach import scopes
 from school_service.features.school.cohorts.reads import class_name
 from school_service.features.school.models import Batch, Classroom, Cohort, Enrollment
 from school_service.features.school.settings.service import time_zone
@@ -223,9 +225,10 @@ def sweep_expired(moment: datetime) -> Any:
 
 
 @read_model
-def invitee(invitation_id: UUID) -> Query:
+def invitee(invitation_id: UUID, reach: Reach | None = None) -> Query:
     """Select whom an invitation is for; no row where there is none."""
-    return select(Invitation.user_id).where(Invitation.id == invitation_id)
+    found = select(Invitation.user_id).where(Invitation.id == invitation_id)
+    return found if reach is None else found.where(scopes.accounts_in_reach(reach, Invitation.user_id))
 
 
 @statement

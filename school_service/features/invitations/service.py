@@ -13,7 +13,7 @@ import orjson
 from school_service.auth.principal import Principal
 from school_service.auth.signing_key import SigningKeys
 from school_service.core.database import current_school, request_context
-from school_service.core.errors import Invalid
+from school_service.core.errors import Forbidden, Invalid
 from school_service.core.permissions import Permission
 from school_service.core.read_models import fetch_row
 from school_service.core.records import get_referenced, not_found, unknown_reference
@@ -39,8 +39,8 @@ _PURPOSE = "Inviting this user"
 def invite(*, users: Sequence[UUID] | None = None, **inviting: Any) -> list[dict[str, Any]]:
     """Invite users, or the students who are now in a batch; the arguments are those of `make_slips`.
 
-    Returns the invitations with their codes, which are known to nobody afterwards, in the order of `users` or of the
-    class list. Raises Invalid and Forbidden.
+    Nobody invites themselves: of a batch the principal is left out. Returns the invitations with their codes, which are
+    known to nobody afterwards, in the order of `users` or of the class list. Raises Invalid and Forbidden.
     """
     made, _ = _invite(users=users, **inviting)
     if users is not None:
@@ -85,12 +85,17 @@ def _address(issuer: str) -> str:
 
 
 def delete_invitation(*, invitation_id: UUID, principal: Principal) -> UUID:
-    """Delete an open invitation: its code is valid no more. Raises NotFound, Forbidden as inviting the user does."""
+    """Delete an open invitation: its code is valid no more.
+
+    One's own asks for nothing. Raises NotFound, and Forbidden as inviting the user does.
+    """
     invitee = fetch_row(reads.invitee(invitation_id))
     if invitee is None:
+        # Who may invite nobody is not told which invitations there are.
+        principal.require([Permission.USERS_WRITE])
         raise not_found(Invitation)
-    found = _lock([UUID(str(invitee["user_id"]))], None)
-    _require(principal, found)
+    if str(invitee["user_id"]) != str(principal.user_id):
+        _require(principal, _lock([UUID(str(invitee["user_id"]))], None))
     deleted = execute(reads.delete_invitation(invitation_id))
     if deleted is None:
         raise not_found(Invitation)
@@ -120,7 +125,10 @@ def _invite(
 ) -> tuple[list[dict[str, Any]], str]:
     """Invite, and return the invitations in the order of the class list, and the school's time zone."""
     _check(users, batch, emails, takes_emails=takes_emails)
+    if principal.user_id in (users or ()):
+        raise Forbidden("Nobody invites themselves: ask somebody else who may invite you.")
     found = _lock(users, batch)
+    found["users"] = [user for user in found["users"] if user["id"] != str(principal.user_id)]
     there = {user["id"] for user in found["users"]}
     _refuse_each("users", users or (), lambda user: "no such user" if str(user) not in there else None)
     if batch is not None and not found["batch"]:
@@ -221,8 +229,7 @@ def _require(principal: Principal, found: Mapping[str, Any]) -> None:
     roles = {role["id"]: role["permissions"] for role in found["roles"]}
     needed: set[str] = set()
     for user in found["users"]:
-        if str(principal.user_id) != user["id"]:
-            needed.update(*(roles.get(role, ()) for role in user["roles"]))
-            if user["is_guardian"]:
-                needed.add(Permission.RESULTS_READ)
+        needed.update(*(roles.get(role, ()) for role in user["roles"]))
+        if user["is_guardian"]:
+            needed.add(Permission.RESULTS_READ)
     principal.require(needed, _PURPOSE)

@@ -26,7 +26,11 @@ from school_service.features.invitations import reads
 from school_service.features.invitations.codes import code_hashes
 from school_service.features.people.models import User
 from school_service.features.people.users.service import ENTITY as USER
-from school_service.features.people.users.service import audit_sign_in
+from school_service.features.people.users.service import (
+    audit_ended_links,
+    audit_sign_in,
+    links_by_password_ended,
+)
 
 ENTITY = "invitation"
 NOT_VALID = "The code is not valid."
@@ -74,21 +78,26 @@ def take_invitation(
 ) -> User:
     """Set the password of the account that a code is for, which is used up; all sessions of the account end.
 
-    Nothing may have been written in the transaction before. Returns the user, with the session number that holds from
-    now on. Raises as `find_invitee`, Invalid for a password that the policy refuses, which uses nothing up, and Busy.
+    So do links that were made by the password before. Nothing may have been written in the transaction before. Returns
+    the user, with the session number that holds from now on. Raises as `find_invitee`, Invalid for a password that the
+    policy refuses, which uses nothing up, and Busy.
     """
     username = _find(hashes, wrong_codes, session_number).username
     password_hash = outside_transaction(partial(hash_new_password, password, username=username))
     # It is sought again, behind the lock of the account: somebody else may have taken it meanwhile.
-    taking = update(User).where(User.id == use_up_code(hashes, wrong_codes))
+    user_id = use_up_code(hashes, wrong_codes)
+    taking = update(User).where(User.id == user_id)
     if session_number is not None:
         taking = taking.where(User.session_number == session_number)
     new = taking.values(
         password_hash=password_hash, password_given_at=None, session_number=User.session_number + 1
-    ).returning(User)
-    user = db.session.scalars(new, execution_options={"synchronize_session": False}).one_or_none()
-    if user is None:
+    ).returning(User, links_by_password_ended(user_id))
+    taken = db.session.execute(new, execution_options={"synchronize_session": False}).one_or_none()
+    if taken is None:
         raise _refusal(wrong_codes)
+    user: User
+    user, ended = taken
+    audit_ended_links(user_id, ended)
     audit_change(USER, user.id, old={}, new={"password": "set"})
     return user
 

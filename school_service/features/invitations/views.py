@@ -10,6 +10,7 @@ from flask.views import MethodView
 from school_service.auth.login_throttle import WrongCodes
 from school_service.auth.tokens import issue_user_token
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.features.invitations import reads, service, taking
 from school_service.features.invitations.schemas import (
     InvitationCodeSchema,
@@ -58,8 +59,9 @@ class Invitations(MethodView):
     def post(self, invitations: dict[str, Any]) -> Any:
         """Invite users, or the students of a batch: whoever has a code sets the password of its account.
 
-        Needs every permission that each of them has, and for a guardian read:results. Codes are answered once; another
-        invitation of the same user takes the place of an open one.
+        Nobody invites themselves: of a batch the caller is left out. Needs every permission that each of them has, and
+        for a guardian read:results. Codes are answered once; another invitation of the same user takes the place of an
+        open one.
         """
         return service.invite(**invitations, **_inviting())
 
@@ -81,10 +83,13 @@ class Slips(MethodView):
 class OneInvitation(MethodView):
     """An open invitation."""
 
-    @blp.requires(Permission.USERS_WRITE)
+    @blp.requires(Permission.USERS_WRITE, own=related("M"), for_every_user=True)
     @blp.returns_deleted()
     def delete(self, id: UUID) -> Any:
-        """Delete an open invitation: its code is valid no more. Needs what inviting the user needs."""
+        """Delete an open invitation: its code is valid no more.
+
+        One's own without a permission; that of another needs what inviting them needs.
+        """
         return service.delete_invitation(invitation_id=id, principal=current_principal())
 
 

@@ -446,8 +446,8 @@ class UserSession(db.Model):
     user_agent: Mapped[str | None] = mapped_column(String(USER_AGENT_LENGTH))
 
 
-BY_ADMINISTRATOR, BY_INVITATION, BY_EMAIL = WAYS = Enumeration(
-    "IdentityWay", "ADMINISTRATOR", "INVITATION", "EMAIL"
+BY_ADMINISTRATOR, BY_INVITATION, BY_EMAIL, BY_PASSWORD = WAYS = Enumeration(
+    "IdentityWay", "ADMINISTRATOR", "INVITATION", "EMAIL", "PASSWORD"
 )
 """The ways in which an identity is linked to an account."""
 
@@ -457,7 +457,7 @@ class UserIdentity(db.Model):
 
     __tablename__ = "user_identities"
     __table_args__ = (
-        CheckConstraint("way IN ('ADMINISTRATOR', 'INVITATION', 'EMAIL')", name="way"),
+        CheckConstraint("way IN ('ADMINISTRATOR', 'INVITATION', 'EMAIL', 'PASSWORD')", name="way"),
         UniqueConstraint(
             "issuer",
             "subject",

@@ -25,7 +25,6 @@ from school_service.core.read_models import Query, read_model
 from school_service.features.attendance.models import Mark, Register
 from school_service.features.audit.models import AuditEntry
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment, SubjectTeacher
-from school_service.features.identities.service import ENTITY as IDENTITY
 from school_service.features.invitations.taking import ENTITY as INVITATION
 from school_service.features.people.guardians.service import LINK
 from school_service.features.people.models import (
@@ -45,6 +44,7 @@ from school_service.features.people.models import (
     UserRole,
     UserSession,
 )
+from school_service.features.people.users.service import IDENTITY
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
 from school_service.features.results.models import (
     Graduate,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.features.identities.test_identities import listed, outside
+from tests.features.identities.test_identities import by_password, listed, outside
 from tests.features.invitations.test_invitations import an_account, code_of, invite
 from tests.threads import run_concurrently
 
@@ -33,3 +33,24 @@ def test_of_twenty_at_once_one_is_linked(committing, provider, link_users):
     )
     assert sorted(answers) == [200] + [403] * 7
     assert len(listed(api, other)) == 1
+
+
+def test_no_link_by_the_password_of_before_is_left_beside_one_that_somebody_else_sets(
+    committing, provider, link_users
+):
+    api = committing.api
+    link_users(api)
+    for number in range(5):
+        user = committing.user()["user"]
+
+        def doing(turn, user=user, number=number):
+            if turn == 0:
+                return api.using().put(f"/users/{user['id']}/password", {"password": "another"}).status_code
+            client = outside(api.using(), provider, f"{number} {turn}")
+            return by_password(client, user, "a password").status_code
+
+        answers = run_concurrently(4, doing)
+
+        assert answers[0] == 200
+        assert set(answers[1:]) <= {200, 401}
+        assert listed(api, user) == []

@@ -8,7 +8,16 @@ from uuid import uuid4
 import pytest
 
 from tests.factories import UNKNOWN_ID
-from tests.features.invitations.test_invitations import an_account, code_of, expire, invite, is_refused
+from tests.features.invitations.test_invitations import (
+    PASSWORD,
+    an_account,
+    code_of,
+    expire,
+    invite,
+    is_refused,
+    sign_in,
+    take,
+)
 
 NOT_LINKED = "This sign-in is linked to no account of the school."
 pytestmark = pytest.mark.usefixtures("state")
@@ -265,6 +274,16 @@ class TestWhoLinks:
         api.ok(api.put(f"/users/{student['id']}/password", {"password": "correct horse battery"}))
         again.ok(again.delete(last))
 
+    def test_nobody_links_their_own_account_in_the_administrators_way(self, api, make, provider):
+        me, lesser = api.ok(api.get("/me"))["user"], make.caller("write:users")
+
+        for client, own in ((api, me), (lesser, lesser.user)):
+            for body in ({}, {"issuer": "https://unknown.example.org"}):
+                answer = link(client, own, provider, **body)
+                assert (answer.status_code, "own account" in answer.get_json()["message"]) == (403, True)
+            assert client.post(f"/users/{own['id']}/identities", {}).status_code == 422
+        assert listed(api, me) == listed(api, lesser.user) == []
+
 
 class TestInvitations:
     def test_a_code_links_the_account_and_is_used_up(self, api, make, provider):
@@ -379,3 +398,132 @@ class TestInvitations:
             assert is_refused(ada.post("/me/identities", {"code": "K7QM-4TZ9-XDR2"}))
         answer = ada.post("/me/identities", {"code": "K7QM-4TZ9-XDR2"})
         assert (answer.status_code, "Retry-After" in answer.headers) == (429, True)
+
+
+def by_password(client, user, password=PASSWORD):
+    return client.post("/me/identities", {"username": user["username"], "password": password})
+
+
+def with_own_password(api, make, user):
+    """Let a user set a password themselves, by an invitation; answers a client with their token."""
+    api.ok(take(api, code_of(api, user, everybody=True)))
+    return make.signed_in(user, PASSWORD)
+
+
+class TestPassword:
+    def test_who_knows_the_password_links_their_account(self, api, make, user, provider):
+        with_own_password(api, make, user)
+        ada = outside(api, provider)
+
+        made = ada.ok(by_password(ada, {"username": user["username"].upper()}))
+
+        assert (made["way"], made["subject"]) == ("PASSWORD", "ada")
+        assert made["linked_by_name"] == f"{user['first_name']} {user['last_name']}"
+        assert ada.ok(ada.get("/me"))["user"] == user
+        entry = api.ok(api.get("/audit?entity=identity"))["data"][0]
+        assert (entry["actor"], entry["new"]["way"]) == (user["id"], "PASSWORD")
+        assert by_password(outside(api, provider, "another"), user).status_code == 200
+        assert by_password(ada, user).status_code == 409
+        for client in (api, api.using(token=provider.token(azp="ada", sub="ada", school_id=str(api.school)))):
+            assert by_password(client, user).status_code == 403
+
+    def test_wrong_ones_count_with_those_of_sign_ins_and_are_on_record(self, api, make, user, provider):
+        ada = outside(api, provider)
+        wrong = {"code": 401, "message": "The username or the password is wrong."}
+        for _ in range(5):
+            for answer in (by_password(ada, user, "wrong"), sign_in(api, user, "wrong")):
+                assert answer.get_json().items() >= wrong.items()
+        for answer in (by_password(ada, user, "a password"), sign_in(api, user, "a password")):
+            assert (answer.status_code, "Retry-After" in answer.headers) == (429, True)
+        unknown = by_password(ada, {"username": "nobody of the school"})
+        assert unknown.get_json().items() >= wrong.items()
+
+        refused = api.ok(api.get("/audit?entity=refused-sign-in"))["data"]
+        assert len(refused) == 11
+        assert {one["entity_id"] for one in refused} == {user["id"], None}
+        assert user["username"] not in str(refused)
+        assert listed(api, user) == []
+
+    def test_what_is_refused(self, api, make, make_other, user, provider):
+        ada, deleted = outside(api, provider), make.user()["user"]
+        for body, field in (
+            ({"username": "a"}, "password"),
+            ({"password": "a"}, "username"),
+            ({"username": "a", "password": "b", "code": "K7QM-4TZ9-XDR2"}, "code"),
+            ({"username": "a", "code": "K7QM-4TZ9-XDR2"}, "password"),
+            ({"username": "", "password": "b"}, "username"),
+            ({"username": "a", "password": ""}, "password"),
+            ({"username": "a", "password": None}, "password"),
+            ({"username": ["a"], "password": "b"}, "username"),
+            ({"username": "a", "password": "b" * 2000}, "password"),
+            ({"username": "a\0", "password": "b"}, "username"),
+        ):
+            answer = ada.post("/me/identities", body)
+            assert (answer.status_code, field in answer.get_json()["errors"]["json"]) == (422, True), body
+        api.ok(api.delete(f"/users/{deleted['id']}/delete"))
+        for unknown in (deleted, make_other.user()["user"], an_account(api, make)):
+            assert by_password(ada, unknown, "a password").status_code == 401
+        for number in range(5):
+            api.ok(link(api, user, provider, f"ada {number}"))
+        assert by_password(ada, user, "a password").status_code == 409
+
+    def test_it_stays_with_ones_own_passwords_and_ends_with_one_set_by_somebody_else(
+        self, api, make, user, provider
+    ):
+        own = with_own_password(api, make, user)
+        kept = api.ok(link(api, user, provider, "by the administrator"))
+        ada = outside(api, provider)
+        made = ada.ok(by_password(ada, user))
+        another = {"password": "yet another of them", "current_password": PASSWORD}
+        own.ok(own.put(f"/users/{user['id']}/password", another))
+        assert ada.ok(ada.get("/me"))["user"] == user
+
+        api.ok(api.put(f"/users/{user['id']}/password", {"password": "set by somebody else"}))
+
+        assert is_not_linked(ada.get("/me"))
+        assert listed(api, user) == [kept]
+        entry = api.ok(api.get("/audit?entity=identity"))["data"][0]
+        assert (entry["action"], entry["entity_id"], entry["old"]["way"]) == (
+            "delete",
+            made["id"],
+            "PASSWORD",
+        )
+
+    def test_one_that_a_given_password_made_ends_with_that_password(self, api, make, provider):
+        """Whoever gave it may have linked themselves."""
+        for change in ("own", "invitation"):
+            user = make.user()["user"]
+            ada = outside(api, provider, change)
+            ada.ok(by_password(ada, user, "a password"))
+            assert ada.ok(ada.get("/me"))["user"] == user
+
+            if change == "own":
+                own = make.signed_in(user)
+                changed = {"password": PASSWORD, "current_password": "a password"}
+                own.ok(own.put(f"/users/{user['id']}/password", changed))
+            else:
+                with_own_password(api, make, user)
+
+            assert is_not_linked(ada.get("/me"))
+            assert listed(api, user) == []
+
+    def test_one_that_must_be_changed_links_nothing(self, api, make, provider):
+        api.ok(api.patch("/settings", {"must_change_password": True}))
+        user = make.user()["user"]
+        ada = outside(api, provider)
+
+        answer = by_password(ada, user, "a password")
+
+        assert answer.status_code == 403
+        assert answer.get_json()["message"].startswith("Your password was given to you and must be changed")
+        assert listed(api, user) == []
+
+    def test_the_creators_token_ends(self, api, make, provider):
+        made = make.user()
+        creator = api.using(token=made["access_token"]["access_token"])
+        assert creator.get("/me").status_code == 200
+
+        ada = outside(api, provider)
+        ada.ok(by_password(ada, made["user"], "a password"))
+
+        assert creator.get("/me").status_code == 401

@@ -16,6 +16,7 @@ from school_service.web.request_scope import in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 from tests.factories import UNKNOWN_ID
+from tests.features.reach.conftest import Own
 from tests.features.sign_in.rows import store_ways_in
 from tests.threads import run_concurrently
 
@@ -237,6 +238,82 @@ class TestWhoMayInvite:
         assert (answer.status_code, "read:results" in answer.get_json()["message"]) == (403, True)
         [invited] = api.ok(invite(make.caller("write:users", "read:results"), user))
         assert make.caller("write:users").delete(f"/invitations/{invited['id']}").status_code == 403
+
+
+class TestOneself:
+    def test_nobody_invites_themselves_whatever_they_may_do(self, api, make):
+        student, me = an_account(api, make), api.ok(api.get("/me"))["user"]
+        lesser = make.caller("write:users")
+
+        for client, own in ((api, me), (lesser, lesser.user)):
+            for users in ([own], [student, own]):
+                body = {"users": [user["id"] for user in users], "everybody": True}
+                for answer in (
+                    client.post("/invitations", body),
+                    client.post("/invitations/slips?format=xlsx", body),
+                ):
+                    assert (answer.status_code, "themselves" in answer.get_json()["message"]) == (403, True)
+        assert api.ok(api.get("/invitations"))["total"] == 0
+
+    def test_the_creators_token_of_an_account_does_not_invite_it(self, api, make):
+        made = make.user()
+        creator = api.using(token=made["access_token"]["access_token"])
+        api.ok(api.put(f"/users/{made['user']['id']}/roles", {"role": make.role("write:users")["id"]}))
+        assert creator.get("/me").status_code == 401
+        # Of the account that its creator's token is of, as long as nobody has entered it.
+        other = make.user()
+        role = in_school(api, "SELECT id FROM roles WHERE name = 'Administrator'")[0].id
+        in_school(
+            api,
+            "INSERT INTO user_roles (user_id, role_id, created_at) VALUES (:user, :role, :moment)",
+            user=UUID(other["user"]["id"]),
+            role=role,
+            moment=now(),
+        )
+        creator = api.using(token=other["access_token"]["access_token"])
+
+        assert invite(creator, other["user"], everybody=True).status_code == 403
+
+    def test_of_a_batch_oneself_is_left_out(self, api, make):
+        cohort = make.cohort()
+        students = [make.student() for _ in range(2)]
+        make.enrolled(cohort, *students)
+        own, other = ({"id": one["user"]} for one in students)
+        api.ok(api.put(f"/users/{own['id']}/roles", {"role": make.role("write:users", "read:metrics")["id"]}))
+        api.ok(api.put(f"/users/{own['id']}/password", {"password": PASSWORD}))
+        caller = make.signed_in(api.ok(api.get(f"/users/{own['id']}")), PASSWORD)
+        body = {"batch": cohort["id"], "everybody": True}
+
+        assert [one["user"] for one in caller.ok(caller.post("/invitations", body))] == [other["id"]]
+        assert caller.post("/invitations/slips?format=xlsx", body).status_code == 200
+        assert [one["user"] for one in api.ok(api.get("/invitations"))["data"]] == [other["id"]]
+        api.ok(api.patch(f"/cohorts/{cohort['id']}/remove_students", {"student_ids": [students[1]["id"]]}))
+        assert caller.ok(caller.post("/invitations", body)) == []
+
+    def test_ones_own_invitation_is_taken_away_without_a_permission(self, api, make, other_api, make_other):
+        caller = make.caller()
+        own = caller.user
+        for client in (caller, Own(make).caller(make.user()["user"], "write:users")):
+            own = client.user
+            [mine] = api.ok(invite(api, own, everybody=True))
+            [other] = api.ok(invite(api, an_account(api, make)))
+            [foreign] = api.ok(invite(other_api, an_account(other_api, make_other)))
+            told = {
+                (answer.status_code, answer.get_json()["message"])
+                for answer in (
+                    client.delete(f"/invitations/{unreached}")
+                    for unreached in (other["id"], foreign["id"], UNKNOWN_ID)
+                )
+            }
+            assert [status for status, _ in told] == [403]
+
+            assert client.ok(client.delete(f"/invitations/{mine['id']}")) == {
+                "id": mine["id"],
+                "deleted": True,
+            }
+            assert is_refused(take(api, mine["code"]))
+            assert client.delete(f"/invitations/{mine['id']}").status_code == 403
+        assert entries(api, "invitation")[0]["old"] == {"user": own["id"]}
 
 
 class TestWhom:

@@ -21,12 +21,11 @@ from school_service.seed.defaults import TRAITS
 from tests.client import ApiClient
 from tests.factories import UNKNOWN_ID, Factory
 from tests.features.reach.conftest import OF_TEACHERS, Own, this_session
-from tests.features.sign_in.rows import store_identity, store_session, store_ways_in
+from tests.features.sign_in.rows import store_identity, store_invitation, store_session, store_ways_in
 from tests.features.test_access_matrix import documented_operations
 from tests.savepoint_engine import uncommitted
 
 REFUSED = {
-    "DELETE /invitations/{id}",
     "DELETE /users/{id}/photo",
     "GET /invitations",
     "POST /invitations",
@@ -215,6 +214,11 @@ def session_of(account: str) -> str:
 def identity_of(account: str) -> str:
     """Link an account to another identity; answers the id of the link."""
     return UNKNOWN_ID if account == UNKNOWN_ID else store_identity(_school[-1], account)
+
+
+def invitation_of(account: str) -> str:
+    """Store an open invitation of an account; answers its id."""
+    return UNKNOWN_ID if account == UNKNOWN_ID else store_invitation(_school[-1], account)
 
 
 UNKNOWN = Place(*[UNKNOWN_ID for _ in fields(Place)])
@@ -742,6 +746,9 @@ CASES: dict[str, list[Case]] = {
             at="deleted",
             by="S",
         )
+    ],
+    "DELETE /invitations/{id}": [
+        Case("M", lambda place: f"/invitations/{invitation_of(place.account)}", at="deleted", by="S")
     ],
     "GET /employees": [Case("M", lambda _: "/employees", listed=True, at="employee", by="")],
     "GET /employees/{id}": [Case("M", lambda place: f"/employees/{place.employee}", at="employee", by="")],

@@ -8,6 +8,7 @@ import jwt
 import pytest
 
 from school_service.auth.signing_key import SigningKey
+from school_service.core.permissions import Permission
 from tenants.registry.clients import change_client, revoke_client, rotate_secret
 from tests.auth.outside_provider import OutsideProvider
 from tests.client import Document
@@ -180,6 +181,26 @@ def test_a_scope_narrows_further_and_gives_nothing_beyond(entrance, person):
     assert (fewer["scope"], "id_token" in fewer) == ("read:classrooms", False)
     # Of this access token alone.
     assert client.refresh(fewer["refresh_token"]).json["scope"] == "openid read:classrooms"
+
+
+def test_by_ceiling_or_scope_alike_a_token_to_change_users_is_no_way_to_its_whole_account(entrance):
+    person, parent = entrance.person(*map(str, Permission)), entrance.person()
+    by_ceiling = entrance.client(user_permissions=("write:users",)).sign_in(person)
+    by_scope = entrance.client().sign_in(person, scope="openid write:users")
+    for got in (by_ceiling, by_scope):
+        thief = entrance.with_token(got["access_token"])
+        invited = thief.post("/invitations", {"users": [person.id], "everybody": True})
+        assert (invited.status_code, "themselves" in invited.json["message"]) == (403, True)
+        for path in (f"/users/{person.id}/photo", f"/users/{person.id}/identities"):
+            assert thief.get(path).json["message"] == "This needs the permission read:users."
+    # What the roles do not have is named for one's own.
+    names = entrance.client(user_permissions=("read:users",)).sign_in(parent)
+    own = entrance.with_token(names["access_token"])
+    assert own.get(f"/users/{parent.id}/identities").json == []
+    assert own.get(f"/users/{person.id}/identities").status_code == 403
+    assert (
+        own.delete(f"/users/{parent.id}/sessions").json["message"] == "This needs the permission write:users."
+    )
 
 
 def test_without_a_ceiling_a_refresh_may_name_any_permission(entrance, person, client):

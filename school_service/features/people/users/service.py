@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -30,12 +30,14 @@ from school_service.features.audit.service import (
 )
 from school_service.features.people.access import require_to_change
 from school_service.features.people.models import (
+    BY_PASSWORD,
     CREATED,
     SCHOOL,
     Guardian,
     Invitation,
     Role,
     User,
+    UserIdentity,
     UserRole,
     must_change_password,
 )
@@ -45,12 +47,14 @@ from school_service.features.people.usernames import first_free, stem_of, userna
 from tenants.clock import now
 
 ENTITY = "user"
+IDENTITY = "identity"
+"""The entity of links in the audit log."""
 KNOWN_FOR = timedelta(days=90)
 """For how long an address is known from which a user has signed in."""
 AUDITED = ("username", "first_name", "last_name", "gender")
 """What the audit log says of an account."""
 
-_WRONG_PASSWORD = "The username or the password is wrong."  # noqa: S105
+WRONG_PASSWORD = "The username or the password is wrong."  # noqa: S105
 
 
 def create_user(
@@ -190,7 +194,7 @@ def sign_in(
     if unchanged is None:
         audit_refusal(REFUSED_SIGN_IN, user_id, {"username_hash": username_hash})
         throttle.record_failure(account)
-        raise WrongPassword(_WRONG_PASSWORD)
+        raise WrongPassword(WRONG_PASSWORD)
     throttle.record_success(account)
     if unchanged["session_number"] == CREATED:
         unchanged["session_number"] = _begin_sessions(user_id, stored)
@@ -312,8 +316,9 @@ def set_password(
 ) -> UUID:
     """Set a password: one's own with the current one, another's by having all that they have, for the whole school.
 
-    Where the school demands it, one that another sets has to be changed by its user. Raises NotFound, Invalid for a
-    password that the policy refuses and for a wrong or missing current password, Forbidden, TooManyAttempts, Busy.
+    Where the school demands it, one that another sets has to be changed by its user. Links that were made by a password
+    which somebody else gave or now replaces end. Raises NotFound, Invalid for a password that the policy refuses and
+    for a wrong or missing current password, Forbidden, TooManyAttempts, Busy.
     """
     user = _settable(user_id, principal)
     is_own = principal.user_id == user_id
@@ -337,11 +342,14 @@ def set_password(
         audit_refusal(REFUSED_SIGN_IN, user.id, {"current_password": "wrong"})
         throttle.record_failure(username_key(username))
         raise Invalid.field("current_password", "is wrong")
+    keeps_links = is_own and user.password_given_at is None
     user.password_hash = hashed
     user.password_given_at = None if is_own else now()
     user.session_number += 1
     db.session.flush()
     _end_invitation(user.id)
+    if not keeps_links:
+        end_links_by_password(user.id)
     # The audit log says that it was set, never what it was.
     audit_change(ENTITY, user.id, old={}, new={"password": "set"})
     return user.id
@@ -358,12 +366,13 @@ def replace_given_password(*, user_id: UUID, session_number: int, password: str)
     # Everything is read again: it may have been changed meanwhile.
     user = find(User, user_id, for_update=True)
     if user is None or user.deleted_at is not None or user.session_number != session_number:
-        raise WrongPassword(_WRONG_PASSWORD)
+        raise WrongPassword(WRONG_PASSWORD)
     user.password_hash = hashed
     user.password_given_at = None
     user.session_number += 1
     db.session.flush()
     _end_invitation(user.id)
+    end_links_by_password(user.id)
     audit_change(ENTITY, user.id, old={}, new={"password": "set"})
     return user
 
@@ -375,7 +384,7 @@ def _given_password(user_id: UUID, session_number: int) -> tuple[str, str | None
     )
     found = db.session.execute(query).one_or_none()
     if found is None:
-        raise WrongPassword(_WRONG_PASSWORD)
+        raise WrongPassword(WRONG_PASSWORD)
     return found.username, found.password_hash
 
 
@@ -406,6 +415,32 @@ def _end_invitation(user_id: UUID) -> None:
     request_context().with_commit.append((ending, {"not_invited": str(user_id)}))
 
 
+def end_links_by_password(user_id: UUID) -> None:
+    """End the links that were made by the password of an account, which the caller has locked.
+
+    Whoever knew that password may have made them, and is not to stay where its user gets another.
+    """
+    audit_ended_links(user_id, db.session.scalar(select(links_by_password_ended(user_id))))
+
+
+def links_by_password_ended(user_id: UUID) -> Any:
+    """Write the value, for a statement, that ends those links and tells `audit_ended_links` which there were."""
+    ending = delete(UserIdentity).where(UserIdentity.user_id == user_id, UserIdentity.way == BY_PASSWORD)
+    ended = ending.returning(UserIdentity.id, UserIdentity.issuer).cte("ended")
+    return select(func.json_agg(func.json_build_array(ended.c.id, ended.c.issuer))).scalar_subquery()
+
+
+def audit_ended_links(user_id: UUID, ended: Sequence[tuple[str, str]] | None) -> None:
+    """Write to the audit log which links of an account have ended with its password, if any have."""
+    for link_id, issuer in ended or ():
+        audit_change(IDENTITY, UUID(link_id), old=audited_link(issuer, BY_PASSWORD, user_id))
+
+
+def audited_link(issuer: str, way: str, user_id: UUID) -> dict[str, str]:
+    """Say what the audit log has of the link of an account: never the subject."""
+    return {"issuer": issuer, "way": way, "user": str(user_id)}
+
+
 def _audited(user: User) -> dict[str, str]:
     return {name: getattr(user, name) for name in AUDITED}
 
@@ -418,7 +453,7 @@ def _begin_sessions(user_id: UUID, stored: str) -> int:
     """
     begun = execute(_count_first_sign_in(user_id, stored))
     if begun is None:
-        raise WrongPassword(_WRONG_PASSWORD)
+        raise WrongPassword(WRONG_PASSWORD)
     number: int = begun["session_number"]
     return number
 
