@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import literal, select, update
+from sqlalchemy import delete, literal, null, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -16,10 +16,12 @@ from school_service.features.audit.models import CREATE, UPDATE, AuditEntry
 from school_service.features.people.models import (
     ADMINISTRATOR,
     CREATED,
+    Invitation,
     Role,
     RolePermission,
     StoredPermission,
     User,
+    UserIdentity,
     UserRole,
 )
 from school_service.features.people.users.service import named
@@ -51,8 +53,9 @@ def end_sessions(tenancy: Tenancy, school_id: UUID, username: str | None = None)
 def reset_administrator(tenancy: Tenancy, school_id: UUID, administrator: Administrator) -> None:
     """Make sure that a school has an administrator of this name and password, who has every permission.
 
-    The account is made where there is none, and brought back where it is deleted; its sessions end. The role
-    Administrator is made, or completed. Raises UnknownSchool, SchoolDeleting, SchoolUpgrading.
+    The account is made where there is none, and brought back where it is deleted; its sessions end, and so do its links
+    to outside identities and its invitation. The role Administrator is made, or completed. Raises UnknownSchool,
+    SchoolDeleting, SchoolUpgrading.
     """
     with _session(tenancy, school_id) as session:
         role = _complete_role(session)
@@ -70,11 +73,15 @@ def reset_administrator(tenancy: Tenancy, school_id: UUID, administrator: Admini
             session.add(user)
         user.password_hash = hash_password(administrator.password)
         user.password_given_at = now()
+        # For a plain None of a new row the column's default would be asked who acts in a request.
+        user.password_given_by, user.password_given_by_name = null(), operator_name()
         user.deleted_at = None
         user.session_number += 1
         session.flush()
         given = insert(UserRole).values(user_id=user.id, role_id=role.id, created_at=now())
         session.execute(given.on_conflict_do_nothing())
+        for model in (UserIdentity, Invitation):
+            session.execute(delete(model).where(model.user_id == user.id))
         became = {"username": user.username, "password": "set", "role": role.name, "deleted": False}
         session.add(_entry(user.id, action, None if action == CREATE else {}, became))
 

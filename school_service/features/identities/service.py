@@ -21,6 +21,7 @@ from school_service.features.audit.service import audit_change
 from school_service.features.identities import reads
 from school_service.features.invitations.codes import code_hashes
 from school_service.features.invitations.taking import use_up_code, use_up_email
+from school_service.features.people.gains.service import IDENTITY_ENTITY
 from school_service.features.people.models import (
     BY_ADMINISTRATOR,
     BY_EMAIL,
@@ -31,7 +32,7 @@ from school_service.features.people.models import (
 )
 from school_service.features.people.users.service import require_to_take_over
 
-ENTITY = "identity"
+ENTITY = IDENTITY_ENTITY
 MOST = 5
 """How many identities an account is linked to at most."""
 

@@ -23,11 +23,12 @@ from school_service.core.statements import execute
 from school_service.features.audit.service import audit_change
 from school_service.features.invitations import reads
 from school_service.features.invitations.codes import code_hashes
+from school_service.features.people.gains.service import INVITATION_ENTITY
 from school_service.features.people.models import User
 from school_service.features.people.users.service import ENTITY as USER
 from school_service.features.people.users.service import audit_sign_in
 
-ENTITY = "invitation"
+ENTITY = INVITATION_ENTITY
 NOT_VALID = "The code is not valid."
 
 
@@ -62,7 +63,13 @@ def take_invitation(*, code: str, password: str, keys: SigningKeys, wrong_codes:
     taking = (
         update(User)
         .where(User.id == use_up_code(hashes, wrong_codes))
-        .values(password_hash=password_hash, password_given_at=None, session_number=User.session_number + 1)
+        .values(
+            password_hash=password_hash,
+            password_given_at=None,
+            password_given_by=None,
+            password_given_by_name=None,
+            session_number=User.session_number + 1,
+        )
         .returning(User)
     )
     user = db.session.scalars(taking, execution_options={"synchronize_session": False}).one()

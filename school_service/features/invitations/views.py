@@ -58,8 +58,8 @@ class Invitations(MethodView):
     def post(self, invitations: dict[str, Any]) -> Any:
         """Invite users, or the students of a batch: whoever has a code sets the password of its account.
 
-        Needs every permission that each of them has, and for a guardian read:results. Codes are answered once; another
-        invitation of the same user takes the place of an open one.
+        Needs every permission that each of them has, and for a student or guardian read:results. Codes are answered
+        once; another invitation of the same user takes the place of an open one.
         """
         return service.invite(**invitations, **_inviting())
 

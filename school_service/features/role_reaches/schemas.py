@@ -6,6 +6,7 @@ from typing import Any
 
 from marshmallow import fields, validate
 
+from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import REACHES
 from school_service.web.fields import Choice, Id, ListOf, Nested, QueryBoolean, StrictBoolean, sought_text
 from school_service.web.schemas import RecordSchema, Schema
@@ -111,7 +112,7 @@ class UncoveredSchema(RecordSchema):
     batches_total = fields.Integer(metadata={"description": _ALL})
 
 
-class SwitchedRolesSchema(RecordSchema):
+class SwitchedRolesSchema(PlantedSchema):
     """What switching roles changes, or would."""
 
     fingerprint = fields.String(metadata={"description": "Of what was looked at: a commit names it."})
