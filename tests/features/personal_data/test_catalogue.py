@@ -266,7 +266,8 @@ STAYS = {
 }
 CHANGES = {
     "users": {"username", "username_key", "password_hash", "first_name", "last_name", "gender", "photo"}
-    | {"session_number", "deleted_at", "erased_at", "name_sort_key", "username_sort_key"},
+    | {"session_number", "deleted_at", "erased_at", "name_sort_key", "username_sort_key"}
+    | {"password_given_by", "password_given_by_name"},
     "contacts": {"email_address", "phone_number", "physical_address"},
     "students": {"admission_number", "middle_name", "dob", "status"},
     "guardians": {"user_id", "full_name", "phone_number", "email_address", "physical_address", "erased_at"},

@@ -39,9 +39,9 @@ class CredentialSchema(RecordSchema):
 class CredentialNumbersSchema(RecordSchema):
     """How many of each kind."""
 
-    PASSWORD = fields.Integer()
-    INVITATION = fields.Integer()
-    LINK = fields.Integer()
+    PASSWORD = fields.Integer(metadata={"description": "Passwords that were given."})
+    INVITATION = fields.Integer(metadata={"description": "Open invitations."})
+    LINK = fields.Integer(metadata={"description": "Links to outside identities, by an administrator."})
 
 
 class PlantedSchema(RecordSchema):
@@ -58,7 +58,10 @@ class PlantedSchema(RecordSchema):
             f"remain first, {MOST_SHOWN} at most; none for who may not read users."
         },
     )
-    credentials_total = fields.Integer(metadata={"description": "How many there are."})
+    credentials_total = fields.Integer(
+        metadata={"description": "Where an account has gained: how many of these there are."}
+    )
     credentials_of_kind = fields.Nested(
-        CredentialNumbersSchema, metadata={"description": "How many there are of each kind."}
+        CredentialNumbersSchema,
+        metadata={"description": "Where an account has gained: how many there are of each kind."},
     )
