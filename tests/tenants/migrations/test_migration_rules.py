@@ -9,7 +9,6 @@ from tenants.migrations.migration_sql import head, revisions, write_baseline
 from tests.cli.program import run
 from tests.tenants.migrations.histories import add_revisions, later_history
 
-
 pytestmark = pytest.mark.usefixtures("of_no_expansion")
 NOTES = "CREATE TABLE notes (id uuid NOT NULL, CONSTRAINT pk_notes PRIMARY KEY (id)"
 
