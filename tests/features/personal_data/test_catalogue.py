@@ -301,7 +301,8 @@ def test_erasing_changes_these_columns_and_no_other(committing, catalogue, kind,
     else:
         removed = {"student_ids": [person["id"]]}
         api.ok(api.patch(f"/cohorts/{person['cohort_id']}/remove_students", removed))
-    catalogue.execute(text(f"UPDATE users SET photo = 'https://example.com/x' WHERE id = '{person['user']}'"))
+    known = "photo = 'https://example.com/x', password_given_by = 'somebody'"
+    catalogue.execute(text(f"UPDATE users SET {known} WHERE id = '{person['user']}'"))
     catalogue.commit()
     before = rows_of_person(catalogue, kind, person["id"])
     catalogue.rollback()

@@ -28,10 +28,12 @@ def fill(connection: Connection) -> Callable[[Callable[[], object]], Catalogue]:
     return filled
 
 
-@pytest.fixture
-def of_no_expansion(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def of_no_expansion() -> Iterator[None]:
     """Judge revisions that are added as those of a release that does not expand, whatever this one does."""
-    monkeypatch.setattr("migrations.tenant.SERVED_BY_EARLIER", ())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("migrations.tenant.SERVED_BY_EARLIER", ())
+        yield
 
 
 @pytest.fixture(scope="package", autouse=True)

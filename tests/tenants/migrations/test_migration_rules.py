@@ -174,7 +174,7 @@ def test_the_programs_own_migrations_keep_the_rules():
 
 
 @pytest.fixture(scope="module")
-def rules_broken(tmp_path_factory):
+def rules_broken(tmp_path_factory, of_no_expansion):
     """Each SQL text as a revision of one history, and the rules that it was found to break."""
     folder = later_history(tmp_path_factory.mktemp("history") / "history")
     judged = [*(sql for _, sql in OFFENCES), *FINE]
