@@ -38,7 +38,8 @@ def reset_admin(
 ) -> None:
     """Give a school an administrator who has every permission; prints the password where it made one.
 
-    The account is made where there is none and brought back where it was deleted. Its tokens end.
+    The account is made where there is none and brought back where it was deleted. Its tokens, its links to outside
+    sign-ins and its invitation end.
     """
     from school_service.seed.accounts import reset_administrator
     from school_service.tenancy import import_models

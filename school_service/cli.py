@@ -26,7 +26,7 @@ from school_service.release import log_release, this_release
 from school_service.serving import ServingError
 from school_service.serving.listening import DEFAULT_HOST, DEFAULT_PORT, listen
 from school_service.serving.parts import DEFAULT_THREADS, THREADS
-from tenants.commands import LOADER, as_json, clients_group, show, tenants_group, with_tenancy
+from tenants.commands import CONCERNED, LOADER, as_json, clients_group, show, tenants_group, with_tenancy
 from tenants.exceptions import TenancyError
 from tenants.registry.installation import install
 
@@ -133,6 +133,23 @@ def _tenancy() -> Tenancy:
     return tenancy_of(_settings(environment, create=ctx.info_name in {"init", "revision"})[0])
 
 
+def _givers_without_results() -> list[dict[str, Any]]:
+    """List the roles and clients that can't give pupils or parents passwords; none where no database is named."""
+    from sqlalchemy.exc import DBAPIError
+
+    from school_service.seed.accounts import givers_without_results
+
+    named = with_secrets_of_files(os.environ).get("DATABASE_URL", "").strip()
+    if not (named or _CHOSEN_FOLDER in click.get_current_context().meta or DEFAULT_FOLDER.exists()):
+        return []
+    try:
+        return givers_without_results(_tenancy())
+    except (ConfigError, DataFolderError, TenancyError, DBAPIError) as error:
+        reason = str(error.orig if isinstance(error, DBAPIError) else error).partition("\n")[0]
+        click.echo(f"Note: no roles and clients were looked at: {reason}", err=True)
+        return []
+
+
 def _choose_temporary_folder(ctx: click.Context) -> None:
     """Name a data folder for this command alone, unless one is named; it is removed when the command ends."""
     if _CHOSEN_FOLDER not in ctx.meta:
@@ -173,6 +190,7 @@ def program(ctx: click.Context) -> None:
     PostgreSQL of the data folder, which `demo`, `serve` and `tenants init` make where there is none.
     """
     ctx.meta[LOADER] = _tenancy
+    ctx.meta[CONCERNED] = _givers_without_results
 
 
 # Flask's group brings options for choosing an application and debugging it; here the application is given.

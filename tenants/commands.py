@@ -1,7 +1,8 @@
 """The operator's verbs: `tenants …` and `clients …`.
 
 The command line that mounts these groups puts a function into the context's `meta` under LOADER; it returns
-the Tenancy to work on.
+the Tenancy to work on. One under CONCERNED tells what of the schools a rule of this release concerns, in records with a
+`text`; there are none where no database is named.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from tenants.migrations.new_revision import NewRevision
 
 LOADER = "tenants.loader"
+CONCERNED = "tenants.concerned"
 _PERMISSION = re.compile(r"[a-z][a-z0-9-]*:[a-z][a-z0-9-]*")
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -572,12 +574,19 @@ def edit(
 @history_option("Judge the migrations of this folder.")
 @as_json
 def check_(folder: Path, as_json: bool) -> None:
-    """Judge the migrations: what a school's schema can't take; needs no database."""
+    """Judge the migrations: what a school's schema can't take; needs no database.
+
+    Where one is named, lists roles and clients, too, that write users or students and do not read results: by them
+    nobody gives a student or guardian a password. That is no fault.
+    """
     findings = check_migrations(folder)
+    concerned = click.get_current_context().meta.get(CONCERNED, list)()
     if as_json:
-        click.echo(json.dumps([finding.as_record() for finding in findings], ensure_ascii=False))
+        click.echo(json.dumps([*(each.as_record() for each in findings), *concerned], ensure_ascii=False))
     for finding in [] if as_json else findings:
         click.echo(f"{finding.revision}  {finding.rule}: {finding.why}\n    {finding.statement}")
+    for one in [] if as_json else concerned:
+        click.echo(one["text"])
     if findings:
         click.get_current_context().exit(1)
     if not as_json:

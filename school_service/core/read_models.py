@@ -224,11 +224,13 @@ class BoundQuery:
     """A read model with the values of its filters, ready to be rendered.
 
     `before` are what goes out before it in the same round trip; nothing of that is written until it is read.
+    `besides` are members that are answered beside those of its row, and are no part of the record.
     """
 
     template: QueryTemplate
     values: Mapping[str, Any]
     before: tuple[Executable, ...] = ()
+    besides: Mapping[str, Any] | None = None
 
     def batch(self, wrap: Wrapper = unwrapped, **page: int) -> tuple[str, tuple[Any, ...]]:
         """Give the text of what `wrap` makes of it, and the values of its filters and of what `wrap` adds to them.

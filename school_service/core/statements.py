@@ -11,7 +11,7 @@ Objects that the session has loaded do not change with it: load those that are n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ParamSpec, cast
 from uuid import UUID
@@ -139,7 +139,12 @@ def in_one_round_trip(*before: Executable, read: BoundQuery) -> BoundQuery:
     A service returns this at its end to the view, which reads it to answer: so writing and answering are one round
     trip. The violation of a constraint is raised when it is read.
     """
-    return BoundQuery(read.template, read.values, (*before, *read.before))
+    return BoundQuery(read.template, read.values, (*before, *read.before), read.besides)
+
+
+def answered_beside(read: BoundQuery, members: Mapping[str, Any] | None) -> BoundQuery:
+    """Answer members beside those of the row of a read model; they are no part of the record, nor of its ETag."""
+    return replace(read, besides=members)
 
 
 @dataclass(frozen=True, slots=True)

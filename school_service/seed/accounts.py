@@ -1,32 +1,42 @@
-"""What the operator does to accounts of a school: end their sessions, make sure of an administrator."""
+"""What the operator does to accounts of a school: end their sessions, make sure of an administrator.
+
+And who can't give pupils and parents their passwords, for lack of read:results.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import literal, select, update
+from sqlalchemy import delete, func, literal, null, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from school_service.auth.passwords import hash_password
+from school_service.core.permissions import Permission
 from school_service.features.audit.models import CREATE, UPDATE, AuditEntry
 from school_service.features.people.models import (
     ADMINISTRATOR,
     CREATED,
+    SCHOOL,
+    Invitation,
     Role,
     RolePermission,
     StoredPermission,
     User,
+    UserIdentity,
     UserRole,
 )
 from school_service.features.people.users.service import named
 from tenants.clock import now
+from tenants.connections.engines import execute_script
 from tenants.exceptions import UnknownAccount
 from tenants.operator_connection import connected_to_school
 from tenants.operator_log import operator_name
+from tenants.registry.clients import list_clients
+from tenants.registry.schools import list_schools
 from tenants.tenancy import Administrator, Tenancy
 
 
@@ -51,8 +61,9 @@ def end_sessions(tenancy: Tenancy, school_id: UUID, username: str | None = None)
 def reset_administrator(tenancy: Tenancy, school_id: UUID, administrator: Administrator) -> None:
     """Make sure that a school has an administrator of this name and password, who has every permission.
 
-    The account is made where there is none, and brought back where it is deleted; its sessions end. The role
-    Administrator is made, or completed. Raises UnknownSchool, SchoolDeleting, SchoolUpgrading.
+    The account is made where there is none, and brought back where it is deleted; its sessions end, and so do its links
+    to outside identities and its invitation. The role Administrator is made, or completed. Raises UnknownSchool,
+    SchoolDeleting, SchoolUpgrading.
     """
     with _session(tenancy, school_id) as session:
         role = _complete_role(session)
@@ -70,13 +81,65 @@ def reset_administrator(tenancy: Tenancy, school_id: UUID, administrator: Admini
             session.add(user)
         user.password_hash = hash_password(administrator.password)
         user.password_given_at = now()
+        # For a plain None of a new row the column's default would be asked who acts in a request.
+        user.password_given_by, user.password_given_by_name = null(), operator_name()
         user.deleted_at = None
         user.session_number += 1
         session.flush()
         given = insert(UserRole).values(user_id=user.id, role_id=role.id, created_at=now())
         session.execute(given.on_conflict_do_nothing())
+        for model in (UserIdentity, Invitation):
+            session.execute(delete(model).where(model.user_id == user.id))
         became = {"username": user.username, "password": "set", "role": role.name, "deleted": False}
         session.add(_entry(user.id, action, None if action == CREATE else {}, became))
+
+
+def givers_without_results(tenancy: Tenancy) -> list[dict[str, Any]]:
+    """List the roles and clients that write users or students for whole schools, and do not read results.
+
+    By them alone nobody gives a student or guardian a password, slip or invitation. Each is a record with the school
+    (None of a client), `role` or `client`, and a `text`. A school whose roles have no reach yet is named in one, too.
+    """
+    found: list[dict[str, Any]] = []
+    with tenancy.admin.connect() as connection:
+        schools = [school for school in list_schools(connection) if school.deletion != "begun"]
+        for client in list_clients(connection):
+            if not (client.revoked or client.all_permissions) and _gives(client.permissions):
+                about = f"the client {client.id} {_LACKS}"
+                found.append({"school": None, "client": client.id, "text": about})
+    for school in schools:
+        about = f"{school.name} ({school.id})"
+        if school.revision < _ROLES_HAVE_REACH:
+            text = f"{about}: is at revision {school.revision}; look again once it is migrated"
+            found.append({"school": str(school.id), "role": None, "text": text})
+            continue
+        with tenancy.admin.begin() as connection:
+            execute_script(connection, f'SET LOCAL search_path TO "{school.schema}", pg_temp')
+            if tenancy.becomes_roles:
+                execute_script(connection, f'SET LOCAL ROLE "{school.schema}"')
+            for name, permissions in connection.execute(_PERMISSIONS_OF_ROLES):
+                if _gives(permissions):
+                    text = f"{about}: the role {name} {_LACKS}"
+                    found.append({"school": str(school.id), "role": name, "text": text})
+    return found
+
+
+_ROLES_HAVE_REACH = "t0015"
+_LACKS = "writes users or students and lacks read:results: it gives no student or guardian a password"
+_PERMISSIONS_OF_ROLES = (
+    select(Role.name, func.array_agg(StoredPermission.access + ":" + StoredPermission.section))
+    .join(RolePermission, RolePermission.role_id == Role.id)
+    .join(StoredPermission, StoredPermission.id == RolePermission.permission_id)
+    .where(Role.reach == SCHOOL)
+    .group_by(Role.id, Role.name)
+    .order_by(Role.name)
+)
+
+
+def _gives(permissions: Collection[str]) -> bool:
+    """Tell whether somebody with these permissions would give passwords, and reads no results."""
+    giving = {Permission.USERS_WRITE, Permission.STUDENTS_WRITE}
+    return not giving.isdisjoint(permissions) and Permission.RESULTS_READ not in permissions
 
 
 def _complete_role(session: Session) -> Role:

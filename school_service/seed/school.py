@@ -16,6 +16,7 @@ from school_service.features.people.usernames import username_key
 from school_service.features.school.models import TIME_ZONE
 from school_service.seed.defaults import DEPARTMENTS, EMPLOYEE_CATEGORIES, GRADE_BANDS, POSITIONS, TRAITS
 from tenants.clock import now
+from tenants.operator_log import operator_name
 from tenants.tenancy import Administrator, SeedRows
 
 
@@ -53,6 +54,7 @@ def seed_school(administrator: Administrator) -> Iterator[SeedRows]:
                 "username_key": username_key(administrator.username),
                 "password_hash": hash_password(administrator.password),
                 "password_given_at": moment,
+                "password_given_by_name": operator_name(),
                 "first_name": "School",
                 "last_name": "Administrator",
                 "gender": "",

@@ -43,6 +43,7 @@ from school_service.web.rendering import (
     render_list,
     render_one,
     render_page,
+    with_members,
 )
 from school_service.web.request_scope import (
     Access,
@@ -316,7 +317,8 @@ class Blueprint(flask_smorest.Blueprint):
                 if body is None:
                     check()
                     raise NotFound(f"No such {_record_name(schema)}.")
-                return tagged_response(body) if tag else JsonAnswer(body)
+                besides = result.besides if isinstance(result, BoundQuery) else None
+                return tagged_response(body, besides) if tag else JsonAnswer(with_members(body, besides))
 
             if tag:
                 note(view, tagged=True)

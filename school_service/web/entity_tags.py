@@ -6,26 +6,30 @@ A tag is strong: the hash of the bytes that answer the record.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from flask import Response, request
 
 from school_service.core.errors import PreconditionFailed
 from school_service.core.read_models import BoundQuery
 from school_service.core.statements import Executable, in_one_round_trip
-from school_service.web.rendering import json_response, render_one
+from school_service.web.rendering import json_response, render_one, with_members
 
 IF_MATCH = "HTTP_IF_MATCH"
 DIGITS = 32  # hex digits of a tag
 
 
-def tagged_response(body: bytes) -> Response:
-    """Answer a record with its ETag; 304 and no body where a GET has the tag in If-None-Match."""
+def tagged_response(body: bytes, besides: Mapping[str, Any] | None = None) -> Response:
+    """Answer a record with its ETag; 304 and no body where a GET has the tag in If-None-Match.
+
+    `besides` are members that are no part of the record: the tag is without them.
+    """
     tag = _tag(body)
     if request.method in {"GET", "HEAD"} and request.if_none_match.contains_weak(tag):
         response = Response(status=304)
     else:
-        response = json_response(body)
+        response = json_response(with_members(body, besides))
     response.set_etag(tag)
     return response
 

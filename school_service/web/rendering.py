@@ -7,9 +7,11 @@ with `read_model` is compiled once.
 from __future__ import annotations
 
 from binascii import a2b_base64
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any, NamedTuple
 
+import orjson
 from flask import Response
 from sqlalchemy import (
     Alias,
@@ -234,6 +236,13 @@ def render_one(read: Query | BoundQuery, *, without_null: str | None = None) -> 
     """
     found = _render(read, _one if without_null is None else _one_without_null(without_null))
     return None if found.empty else found.portions[0]
+
+
+def with_members(body: bytes, members: Mapping[str, Any] | None) -> bytes:
+    """Write members behind those of a JSON object."""
+    if not members:
+        return body
+    return body.rstrip()[:-1] + b"," + orjson.dumps(members)[1:]
 
 
 def render_bytes(read: Query | BoundQuery) -> bytes | None:

@@ -518,7 +518,7 @@ def _judge(principal: Principal, access: Access, state: Mapping[str, Any] | None
             app_state().remember(user_id, principal, state, in_any_case=True)
         elif access.own.refused:
             principal.require(access.permissions)
-        known.by_own = True
+        context_globals().by_own = True
     if not access.for_every_user:
         principal.require_own(access.permissions)
     context.relations = CallersRelations.of(state)

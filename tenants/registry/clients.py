@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Boolean, Connection, Row, delete, func, select, update
+from sqlalchemy import Boolean, Connection, Row, delete, func, or_, select, update
 from sqlalchemy import insert as plain_insert
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
@@ -226,6 +226,24 @@ def check_secret(connection: Connection, client_id: str, secret: str) -> bool:
     """
     matches = func.registry.client_secret_matches(client_id, _hashed(secret), type_=Boolean)
     return connection.execute(select(matches)).scalar_one()
+
+
+def granted_in(
+    connection: Connection, client_ids: Collection[str], school_id: UUID
+) -> dict[str, list[str] | None]:
+    """Read what clients may do in a school, by id: permissions, None where it is all of them.
+
+    Those that are revoked, unknown, or not granted the school are left out.
+    """
+    entered = select(client_schools.c.client_id).where(client_schools.c.school_id == school_id)
+    query = select(clients.c.id, clients.c.permissions, clients.c.all_permissions).where(
+        clients.c.id.in_(client_ids),
+        clients.c.revoked_at.is_(None),
+        or_(clients.c.all_schools, clients.c.id.in_(entered)),
+    )
+    return {
+        row.id: None if row.all_permissions else list(row.permissions) for row in connection.execute(query)
+    }
 
 
 class TokenClient(NamedTuple):

@@ -54,6 +54,8 @@ WORDS = {
         "gender": "gender",
         "photo": "photo",
         "password_hash": "hash of the password",
+        "password_given_by": "who gave it",
+        "password_given_by_name": "who gave it",
         "created_at": "created",
         "deleted_at": "deleted",
         "erased_at": "erased",

@@ -16,6 +16,7 @@ from openapi_schema_validator import OAS30Validator
 from school_service import features
 from school_service.core.read_models import ReadModel
 from school_service.features.people.employees import service as employee_service
+from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.school.classrooms import service as classroom_service
 from school_service.features.school.classrooms.views import ClassroomSchema
 from school_service.web import schemas as shared_schemas
@@ -150,9 +151,15 @@ def record_schema(document, schema):
     return f"{name}Schema"
 
 
+def without_planted(name):
+    """Name the schema of the record itself where members are answered beside it."""
+    bases = SCHEMAS[name].__bases__ if name in SCHEMAS else ()
+    return bases[1].__name__ if bases[:1] == (PlantedSchema,) and len(bases) > 1 else name
+
+
 def test_all_that_is_answered_has_a_read_model_or_is_on_the_list(document):
     answered = {
-        record_schema(document, content["application/json"]["schema"])
+        without_planted(record_schema(document, content["application/json"]["schema"]))
         for operation in document.operations().values()
         if "application/json" in (content := operation["responses"]["200"]["content"])
     }

@@ -22,6 +22,7 @@ from school_service.core.statements import execute, in_one_round_trip, new_row
 from school_service.features.audit.service import audit_change
 from school_service.features.identities import reads
 from school_service.features.invitations.taking import read_code, use_up_code, use_up_email
+from school_service.features.people.gains.service import IDENTITY_ENTITY
 from school_service.features.people.models import (
     BY_ADMINISTRATOR,
     BY_EMAIL,
@@ -32,7 +33,6 @@ from school_service.features.people.models import (
     UserIdentity,
 )
 from school_service.features.people.users.service import (
-    IDENTITY,
     WRONG_PASSWORD,
     audited_link,
     require_to_take_over,
@@ -146,7 +146,7 @@ def unlink(*, user_id: UUID, identity_id: UUID, principal: Principal) -> UUID:
     if principal.user_id == user_id and not found["has_password"] and found["links"] == 1:
         raise Conflict("You would have no way in any more: you have no password, and no other identity.")
     execute(reads.delete_identity(identity_id))
-    audit_change(IDENTITY, identity_id, old=audited_link(found["issuer"], found["way"], user_id))
+    audit_change(IDENTITY_ENTITY, identity_id, old=audited_link(found["issuer"], found["way"], user_id))
     return identity_id
 
 
@@ -165,5 +165,5 @@ def _link(user: User, identity: tuple[str, str], way: str, *, by: Principal | _P
         created_by=by.actor,
         created_by_name=by.actor_name,
     )
-    audit_change(IDENTITY, link.id, new=audited_link(issuer, way, user.id))
+    audit_change(IDENTITY_ENTITY, link.id, new=audited_link(issuer, way, user.id))
     return in_one_round_trip(link, read=reads.identity(link.id))

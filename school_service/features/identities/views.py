@@ -43,8 +43,8 @@ class Identities(MethodView):
     def post(self, identity: dict[str, Any], id: UUID) -> Any:
         """Link a user's account to an outside identity: whoever signs in by it is that user.
 
-        Needs every permission that the user has, and for a guardian read:results. An account has at most five. Nobody
-        links their own account in this way.
+        Needs every permission that the user has, and for a student or guardian read:results. An account has at most
+        five. Nobody links their own account in this way.
         """
         issuers = app_state().settings.auth_issuers
         return service.link_identity(user_id=id, **identity, issuers=issuers, principal=current_principal())

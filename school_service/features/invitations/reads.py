@@ -22,6 +22,7 @@ from sqlalchemy import (
     func,
     insert,
     literal_column,
+    or_,
     select,
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
@@ -121,7 +122,10 @@ def seen(user_ids: list[UUID] | None = None, batch_id: UUID | None = None) -> Qu
     roles_of = (
         select(func.json_agg(UserRole.role_id)).where(UserRole.user_id == User.id).correlate(User)
     ).scalar_subquery()
-    is_guardian = select(Guardian.id).where(Guardian.user_id == User.id).correlate(User).exists()
+    is_kin = or_(
+        select(Guardian.id).where(Guardian.user_id == User.id).correlate(User).exists(),
+        select(Student.id).where(Student.user_id == User.id).correlate(User).exists(),
+    )
     class_of = (
         select(class_name(Classroom.name, Batch.name, Batch.cohort_id))
         .select_from(Student)
@@ -141,7 +145,7 @@ def seen(user_ids: list[UUID] | None = None, batch_id: UUID | None = None) -> Qu
         "name", _full_name,
         "class", class_of,
         "has_password", User.password_hash.is_not(None),
-        "is_guardian", is_guardian,
+        "is_kin", is_kin,
         "roles", func.coalesce(roles_of, _NONE),
     )  # fmt: skip
     # As students are listed by name.

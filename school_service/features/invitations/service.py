@@ -224,12 +224,13 @@ def _require(principal: Principal, found: Mapping[str, Any]) -> None:
     """Check that the principal may do all that each of the accounts may, for the whole school. Raises Forbidden.
 
     Whoever has the code signs in as somebody, and reaches the records of that person: so what is OWN to them is needed
-    for the whole school, and of a guardian, who reads the results of the children, `read:results`.
+    for the whole school, and of a student or guardian, who reads their own results or those of the children,
+    `read:results`.
     """
     roles = {role["id"]: role["permissions"] for role in found["roles"]}
     needed: set[str] = set()
     for user in found["users"]:
         needed.update(*(roles.get(role, ()) for role in user["roles"]))
-        if user["is_guardian"]:
+        if user["is_kin"]:
             needed.add(Permission.RESULTS_READ)
     principal.require(needed, _PURPOSE)

@@ -24,6 +24,7 @@ from school_service.core.texts import mailbox
 from school_service.features.audit.service import audit_change
 from school_service.features.invitations import reads
 from school_service.features.invitations.codes import code_hashes
+from school_service.features.people.gains.service import INVITATION_ENTITY
 from school_service.features.people.models import User
 from school_service.features.people.users.service import ENTITY as USER
 from school_service.features.people.users.service import (
@@ -32,7 +33,7 @@ from school_service.features.people.users.service import (
     links_by_password_ended,
 )
 
-ENTITY = "invitation"
+ENTITY = INVITATION_ENTITY
 NOT_VALID = "The code is not valid."
 
 
@@ -90,7 +91,11 @@ def take_invitation(
     if session_number is not None:
         taking = taking.where(User.session_number == session_number)
     new = taking.values(
-        password_hash=password_hash, password_given_at=None, session_number=User.session_number + 1
+        password_hash=password_hash,
+        password_given_at=None,
+        password_given_by=None,
+        password_given_by_name=None,
+        session_number=User.session_number + 1,
     ).returning(User, links_by_password_ended(user_id))
     taken = db.session.execute(new, execution_options={"synchronize_session": False}).one_or_none()
     if taken is None:

@@ -60,8 +60,8 @@ class Invitations(MethodView):
         """Invite users, or the students of a batch: whoever has a code sets the password of its account.
 
         Nobody invites themselves: of a batch the caller is left out. Needs every permission that each of them has, and
-        for a guardian read:results. Codes are answered once; another invitation of the same user takes the place of an
-        open one.
+        for a student or guardian read:results. Codes are answered once; another invitation of the same user takes the
+        place of an open one.
         """
         return service.invite(**invitations, **_inviting())
 

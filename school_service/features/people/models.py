@@ -40,12 +40,13 @@ from school_service.core.columns import (
     created_at,
     primary_key,
 )
-from school_service.core.database import db
+from school_service.core.database import Actor, db, request_context
 from school_service.core.deletion import goes_with
 from school_service.core.reach import OWN_REACH, SCHOOL_REACH
 from school_service.core.search import folded, search_index
 from school_service.core.sort_keys import sort_key
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
+from school_service.features.audit.service import OPERATOR
 from school_service.features.people.usernames import username_key
 from school_service.features.school.models import SchoolSettings
 from tenants.clock import now
@@ -112,6 +113,16 @@ def _key_of_username(context: Any) -> str:
     return username_key(context.get_current_parameters()["username"])
 
 
+def _giver() -> str | None:
+    principal = request_context().principal
+    return None if principal is None else principal.actor
+
+
+def _givers_name() -> str:
+    principal = request_context().principal
+    return OPERATOR if principal is None else principal.actor_name
+
+
 def _sorted_by(*names: str) -> Mapped[str]:
     """Make the column that holds the key of names by which accounts are sorted; PostgreSQL computes it."""
     key = sort_key(*(column(name, String) for name in names))
@@ -125,7 +136,8 @@ class User(db.Model):
     `username_key` makes usernames unique without regard to case; it is made whenever the username is set.
     `name_sort_key` and `username_sort_key` are what people and accounts are listed by.
     `password_given_at` is the moment at which somebody else made the account or set its password; null since its user
-    set one.
+    set one. `password_given_by` is the id of the user or client who did, null for the operator; where the name is null,
+    too, nobody knows: the password is older than these columns.
     """
 
     __tablename__ = "users"
@@ -139,6 +151,10 @@ class User(db.Model):
     username_key: Mapped[str] = mapped_column(Text, default=_key_of_username)
     password_hash: Mapped[str | None] = mapped_column(Text)
     password_given_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True), default=now)
+    password_given_by: Mapped[str | None] = mapped_column(String(ACTOR_LENGTH), default=_giver)
+    password_given_by_name: Mapped[str | None] = mapped_column(
+        String(ACTOR_NAME_LENGTH), default=_givers_name
+    )
     first_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
     last_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
     gender: Mapped[str] = mapped_column(String(NAME_LENGTH))
@@ -149,6 +165,12 @@ class User(db.Model):
     erased_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
     name_sort_key: Mapped[str] = _sorted_by("last_name", "first_name")
     username_sort_key: Mapped[str] = _sorted_by("username")
+
+    def given_by(self, giver: Actor | None) -> None:
+        """Say who gave the password, now; None is the user, who set one."""
+        self.password_given_at = None if giver is None else now()
+        self.password_given_by = None if giver is None else giver.actor
+        self.password_given_by_name = None if giver is None else giver.actor_name
 
     @validates("username")
     def _set_key(self, _name: str, username: str) -> str:

@@ -26,6 +26,7 @@ from school_service.features.attendance.models import Mark, Register
 from school_service.features.audit.models import AuditEntry
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment, SubjectTeacher
 from school_service.features.invitations.taking import ENTITY as INVITATION
+from school_service.features.people.gains.service import IDENTITY_ENTITY
 from school_service.features.people.guardians.service import LINK
 from school_service.features.people.models import (
     BankAccount,
@@ -44,7 +45,6 @@ from school_service.features.people.models import (
     UserRole,
     UserSession,
 )
-from school_service.features.people.users.service import IDENTITY
 from school_service.features.personal_data.stored import OF_THE_ACTOR, told_columns
 from school_service.features.results.models import (
     Graduate,
@@ -187,7 +187,7 @@ def _account_entries(user_id: Any) -> Any:
     """Find what the log says of invitations and identities of an account, also of those that are gone."""
     whose = func.coalesce(AuditEntry.new["user"].astext, AuditEntry.old["user"].astext)
     return and_(
-        or_(AuditEntry.entity == INVITATION, AuditEntry.entity == IDENTITY), whose == cast(user_id, Text)
+        or_(AuditEntry.entity == INVITATION, AuditEntry.entity == IDENTITY_ENTITY), whose == cast(user_id, Text)
     )
 
 

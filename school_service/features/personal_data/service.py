@@ -143,7 +143,7 @@ def erase_guardian(*, guardian_id: UUID, principal: Principal) -> UUID:
     principal lacks a permission that the user has, and Conflict where a child is enrolled, or nobody would be left who
     has every permission.
     """
-    person = lock_guardian(guardian_id, before=lock_account_of(guardian_id))
+    person = lock_guardian(guardian_id, then=lock_account_of(guardian_id))
     if person.row["erased_at"] is not None:
         return guardian_id
     enrolled = select(Enrollment.id).join(
@@ -292,6 +292,7 @@ def _erase_account(user: User, pseudonym: str, principal: Principal, *together: 
     user.username = f"erased-{pseudonym}"
     user.first_name, user.last_name, user.gender = FIRST_NAME, pseudonym[:8].upper(), ""
     user.photo = user.password_hash = None
+    user.password_given_by = user.password_given_by_name = None
     user.session_number += 1
     user.deleted_at = user.deleted_at or moment
     user.erased_at = moment
@@ -304,6 +305,7 @@ def _erase_account(user: User, pseudonym: str, principal: Principal, *together: 
         *without_name(actor, name),
         _rename_linker(actor, name),
         _rename_inviter(actor, name),
+        _rename_giver(actor, name),
         _take_roles(user.id),
         _delete_sessions(user.id),
         _delete_identities(user.id),
@@ -335,6 +337,13 @@ def _renaming_maker(model: type[Any]) -> Any:
         return update(model).where(model.created_by == actor).values(created_by_name=name)
 
     return renaming
+
+
+@statement
+def _rename_giver(actor: str, name: str) -> Any:
+    """Replace the name of whoever gave passwords, by their id, by another."""
+    given = update(User).where(User.password_given_by == actor)
+    return given.values(password_given_by_name=name)
 
 
 _take_roles, _delete_sessions, _delete_identities, _delete_invitation = map(

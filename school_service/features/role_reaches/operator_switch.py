@@ -14,12 +14,14 @@ from school_service.core.read_models import batch_of
 from school_service.core.statements import Executable
 from school_service.features.audit.models import AuditEntry
 from school_service.features.audit.service import Change
+from school_service.features.people.gains.service import Means
 from school_service.features.people.models import Role
 from school_service.features.role_reaches.service import switch
 from tenants.connections.statements import write
 from tenants.exceptions import TenancyError
 from tenants.operator_connection import connected_to_school
 from tenants.operator_log import operator_name
+from tenants.registry.clients import granted_in
 from tenants.tenancy import Tenancy
 
 
@@ -53,8 +55,13 @@ def switch_roles(
             add_seeded=add_seeded,
             served=served,
             principal=None,
-            send=partial(_send, connection),
-            audit=partial(_audit, connection),
+            means=Means(
+                send=partial(_send, connection),
+                end=partial(_send, connection),
+                audit=partial(_audit, connection),
+                grants=partial(_grants, tenancy, school_id),
+                may_read_users=lambda: True,
+            ),
         )
         try:
             seen = judge(dry_run=True)
@@ -65,6 +72,13 @@ def switch_roles(
 
 def _send(connection: Connection, *executables: Executable) -> dict[str, Any] | None:
     return write(connection, *batch_of(executables))
+
+
+def _grants(
+    tenancy: Tenancy, school_id: UUID, client_ids: Collection[str]
+) -> Mapping[str, Collection[str] | None]:
+    with tenancy.admin.connect() as connection:
+        return granted_in(connection, client_ids, school_id)
 
 
 def _audit(connection: Connection, entity: str, changes: Iterable[Change]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from marshmallow import fields, validate
 
+from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import REACHES
 from school_service.web.fields import Choice, Id, ListOf, Nested, QueryBoolean, StrictBoolean, sought_text
 from school_service.web.schemas import RecordSchema, Schema
@@ -123,7 +124,7 @@ class DifferingRoleSchema(RecordSchema):
     less = _permissions("What it lacks of those of a new school.")
 
 
-class SwitchedRolesSchema(RecordSchema):
+class SwitchedRolesSchema(PlantedSchema):
     """What switching roles changes, or would."""
 
     fingerprint = fields.String(metadata={"description": "Of what was looked at: a commit names it."})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any
@@ -17,17 +17,16 @@ from school_service.auth.principal import Principal
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.permissions import Permission
 from school_service.core.records import unnest_rows
-from school_service.core.statements import Executable, execute, new_row, statement
-from school_service.features.audit.service import Change, audit_changes
+from school_service.core.statements import Executable, new_row, statement
+from school_service.features.audit.service import Change
+from school_service.features.people.gains.service import OF_THE_REQUEST, Gain, Means, gain_of_widened
 from school_service.features.people.models import (
     ADMINISTRATOR,
-    CREATED,
     OWN,
     SCHOOL,
     Role,
     RolePermission,
     StoredPermission,
-    User,
     UserRole,
 )
 from school_service.features.people.roles.administrators import lock_administrators
@@ -35,8 +34,6 @@ from school_service.features.people.roles.seeded import ROLES_OF_NEW_SCHOOL, SEE
 from school_service.features.people.roles.service import ENTITY
 from school_service.features.role_reaches import reads
 from tenants.clock import now
-
-Send = Callable[..., dict[str, Any] | None]
 
 
 def switch(
@@ -47,21 +44,22 @@ def switch(
     dry_run: bool = False,
     served: Collection[str],
     principal: Principal | None,
-    send: Send = execute,
-    audit: Callable[[str, Iterable[Change]], None] = audit_changes,
+    means: Means = OF_THE_REQUEST,
 ) -> dict[str, Any]:
     """Give roles another reach, each `{role, reach}`, and tell what that changes, or would with `dry_run`.
 
     `add_seeded` makes the seeded roles that the school has none of the name of, and gives those that are given to
     students and to guardians to their accounts. `served` are the permissions that serve OWN at all. A commit needs the
     fingerprint of the dry run that was seen, unless all is so already. `principal` None is the operator; who may not
-    read subjects of cohorts, or cohorts, is told how many nobody looks after, and not which. `send` sends statements.
+    read subjects of cohorts, or cohorts, is told how many nobody looks after, and not which. Where roles come to reach
+    the whole school, what others have made of accounts that gain is told, and ends, by `means` as all is written.
 
     Raises Invalid for an unknown role, one that is named twice and a missing fingerprint, Forbidden where the principal
     lacks a permission of the roles for the whole school, and Conflict for a role that can not have the reach, where
     nobody would be left with every permission for the whole school, and where something has changed since the dry run.
     """
     ids = [each["role"] for each in roles]
+    send = means.send
     # The roles first, as whoever changes the permissions of one does.
     found = send(reads.locked(ids), lock_administrators(), reads.roles())
     known = {each["id"]: each for each in orjson.loads((found or {})["roles"])}
@@ -101,13 +99,16 @@ def switch(
 
     changing = {role: reach for role, reach in targets.items() if known[role]["reach"] != reach}
     users = orjson.loads(seen["users"])
+    gain = _gain(changing)
     is_so = not (changing or added or (given and _gives(users)))
     if not (dry_run or is_so):
         if fingerprint is None:
             raise Invalid.field("fingerprint", "is needed: it is that of the dry run that was seen")
         if fingerprint != judged:
             raise Conflict("Something has changed since that dry run: look at a new one, and commit that.")
-        _commit(changing, known, added, given, send, audit)
+        told = _commit(changing, known, added, given, gain, means)
+    else:
+        told = None if gain is None else gain.foresee(means=means)
     return {
         "fingerprint": judged,
         "roles": [
@@ -125,6 +126,7 @@ def switch(
             "batches": orjson.loads(seen["batches"]) if may_read(Permission.COHORTS_READ) else [],
             "batches_total": seen["batches_total"],
         },
+        **(told or {}),
     }
 
 
@@ -184,13 +186,14 @@ def _commit(
     known: Mapping[str, Any],
     added: Sequence[SeededRole],
     given: Collection[tuple[str, str]],
-    send: Send,
-    audit: Callable[[str, Iterable[Change]], None],
-) -> None:
+    gain: Gain | None,
+    means: Means,
+) -> dict[str, Any] | None:
+    """Write all of it; returns what others have made of accounts that gain."""
     statements: list[Executable] = []
     changes: list[Change] = []
     if changing:
-        statements += [_switch([*changing], [*changing.values()]), _end_creation_tokens([*changing])]
+        statements += [_switch([*changing], [*changing.values()])]
         changes += [
             Change(UUID(role), {"reach": known[role]["reach"]}, {"reach": reach})
             for role, reach in changing.items()
@@ -204,27 +207,25 @@ def _commit(
         changes.append(Change(made.id, None, {"name": role.name, "reach": role.reach, "permissions": names}))
     if given:
         statements.append(give_to_all_of_a_kind(now()))
-    send(*statements)
-    audit(ENTITY, changes)
+    means.audit(ENTITY, changes)
+    if gain is not None:
+        return gain.write(*statements, means=means)
+    means.send(*statements)
+    return None
+
+
+def _gain(changing: Mapping[str, str]) -> Gain | None:
+    """Make the gain of who has roles that come to reach the whole school; None where none does."""
+    widened, narrowed = (
+        [UUID(role) for role, reach in changing.items() if reach == target] for target in (SCHOOL, OWN)
+    )
+    return gain_of_widened(widened, narrowed) if widened else None
 
 
 @statement
 def _switch(role_ids: list[str], reaches: list[str]) -> Any:
     target = unnest_rows("target", role_id=(Role.id.type, role_ids), reach=(String(), reaches))
     return update(Role).where(Role.id == target.c.role_id).values(reach=target.c.reach)
-
-
-@statement
-def _end_creation_tokens(role_ids: list[str]) -> Any:
-    """End the tokens that were returned when users of the roles were created: their creators must not act as them."""
-    created = (
-        select(User.id)
-        .join(UserRole, UserRole.user_id == User.id)
-        .where(UserRole.role_id == any_(cast(role_ids, ARRAY(Role.id.type))), User.session_number == CREATED)
-        .order_by(User.id)
-        .with_for_update(key_share=True, of=User)
-    )
-    return update(User).where(User.id.in_(created)).values(session_number=CREATED + 1)
 
 
 @statement

@@ -195,9 +195,9 @@ def test_whatever_ends_an_invitation_the_refusal_is_one(api, make, other_api, ma
         assert is_refused(take(api, code)), why
 
 
-def test_whose_account_becomes_a_guardians_is_not_entered_by_an_older_code(api, make):
+def test_whose_account_becomes_a_guardians_is_not_entered_by_the_code_of_who_may_not_read_results(api, make):
     user, guardian = make.user()["user"], make.guardian(make.student())
-    code = code_of(api, user, everybody=True)
+    code = code_of(make.caller("write:users"), user, everybody=True)
 
     api.ok(api.put(f"/guardians/{guardian['id']}/account", {"user": user["id"]}))
 
@@ -208,7 +208,7 @@ class TestWhoMayInvite:
     def test_nobody_invites_who_may_do_more(self, api, make):
         user = an_account(api, make)
         api.ok(api.put(f"/users/{user['id']}/roles", {"role": make.role("read:metrics")["id"]}))
-        caller = make.caller("write:users", "read:users")
+        caller = make.caller("write:users", "read:users", "read:results")
 
         for answer in (
             invite(caller, user),
@@ -220,14 +220,28 @@ class TestWhoMayInvite:
         [made] = api.ok(invite(api, user))
         assert caller.delete(f"/invitations/{made['id']}").status_code == 403
         assert len(api.ok(api.get(f"/invitations?user={user['id']}"))["data"]) == 1
-        api.ok(invite(make.caller("write:users", "read:metrics"), user))
+        api.ok(invite(make.caller("write:users", "read:metrics", "read:results"), user))
 
     def test_what_is_own_to_them_is_needed_for_the_whole_school(self, api, make):
         user = an_account(api, make)
         api.ok(api.put(f"/users/{user['id']}/roles", {"role": make.role("read:metrics", reach="OWN")["id"]}))
 
-        assert invite(make.caller("write:users"), user).status_code == 403
-        api.ok(invite(make.caller("write:users", "read:metrics"), user))
+        assert invite(make.caller("write:users", "read:results"), user).status_code == 403
+        api.ok(invite(make.caller("write:users", "read:metrics", "read:results"), user))
+
+    @pytest.mark.parametrize("status", ["ACTIVE", "WITHDRAWN"])
+    def test_a_students_account_needs_read_results(self, api, make, status):
+        user = an_account(api, make)
+        student = api.ok(api.get(f"/users/{user['id']}"))["student"]["id"]
+        api.ok(api.patch(f"/students/{student}", {"status": status}))
+
+        for answer in (
+            invite(make.caller("write:users"), user),
+            make.caller("write:users").post("/invitations/slips?format=xlsx", {"users": [user["id"]]}),
+        ):
+            assert (answer.status_code, "read:results" in answer.get_json()["message"]) == (403, True)
+        [invited] = api.ok(invite(make.caller("write:users", "read:results"), user))
+        assert make.caller("write:users").delete(f"/invitations/{invited['id']}").status_code == 403
 
     def test_a_guardians_account_needs_read_results(self, api, make):
         guardian = make.guardian(make.student())

@@ -266,7 +266,8 @@ STAYS = {
 }
 CHANGES = {
     "users": {"username", "username_key", "password_hash", "first_name", "last_name", "gender", "photo"}
-    | {"session_number", "deleted_at", "erased_at", "name_sort_key", "username_sort_key"},
+    | {"session_number", "deleted_at", "erased_at", "name_sort_key", "username_sort_key"}
+    | {"password_given_by", "password_given_by_name"},
     "contacts": {"email_address", "phone_number", "physical_address"},
     "students": {"admission_number", "middle_name", "dob", "status"},
     "guardians": {"user_id", "full_name", "phone_number", "email_address", "physical_address", "erased_at"},
@@ -300,7 +301,8 @@ def test_erasing_changes_these_columns_and_no_other(committing, catalogue, kind,
     else:
         removed = {"student_ids": [person["id"]]}
         api.ok(api.patch(f"/cohorts/{person['cohort_id']}/remove_students", removed))
-    catalogue.execute(text(f"UPDATE users SET photo = 'https://example.com/x' WHERE id = '{person['user']}'"))
+    known = "photo = 'https://example.com/x', password_given_by = 'somebody'"
+    catalogue.execute(text(f"UPDATE users SET {known} WHERE id = '{person['user']}'"))
     catalogue.commit()
     before = rows_of_person(catalogue, kind, person["id"])
     catalogue.rollback()

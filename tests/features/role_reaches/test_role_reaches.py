@@ -328,7 +328,7 @@ class TestSeededRoles:
     def test_they_count_for_nobody_who_changes_the_account(self, api, make, arms):
         committed(api, add_seeded=True)
         user = api.ok(api.get(f"/students/{arms.in_a[0]}"))["user"]
-        changer = make.caller("write:users")
+        changer = make.caller("write:users", "read:results")
 
         assert changer.put(f"/users/{user}/password", {"password": "another password"}).status_code == 200
 

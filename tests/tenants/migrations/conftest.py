@@ -28,6 +28,14 @@ def fill(connection: Connection) -> Callable[[Callable[[], object]], Catalogue]:
     return filled
 
 
+@pytest.fixture(scope="module")
+def of_no_expansion() -> Iterator[None]:
+    """Judge revisions that are added as those of a release that does not expand, whatever this one does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("migrations.tenant.SERVED_BY_EARLIER", ())
+        yield
+
+
 @pytest.fixture(scope="package", autouse=True)
 def _statements_written_once() -> Iterator[None]:
     """Write the statements of a migration once for all tests: copies of a history have the same migrations."""

@@ -9,6 +9,7 @@ from tenants.migrations.migration_sql import head, revisions, write_baseline
 from tests.cli.program import run
 from tests.tenants.migrations.histories import add_revisions, later_history
 
+pytestmark = pytest.mark.usefixtures("of_no_expansion")
 NOTES = "CREATE TABLE notes (id uuid NOT NULL, CONSTRAINT pk_notes PRIMARY KEY (id)"
 
 OFFENCES = [
@@ -173,7 +174,7 @@ def test_the_programs_own_migrations_keep_the_rules():
 
 
 @pytest.fixture(scope="module")
-def rules_broken(tmp_path_factory):
+def rules_broken(tmp_path_factory, of_no_expansion):
     """Each SQL text as a revision of one history, and the rules that it was found to break."""
     folder = later_history(tmp_path_factory.mktemp("history") / "history")
     judged = [*(sql for _, sql in OFFENCES), *FINE]

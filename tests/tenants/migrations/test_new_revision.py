@@ -122,6 +122,7 @@ def formatted(path):
     return [one.stdout.decode() + one.stderr.decode() for one in done if one.returncode] == []
 
 
+@pytest.mark.usefixtures("of_no_expansion")
 @pytest.mark.parametrize("changes", [[add_chairs], [change_classrooms], [add_chairs, change_classrooms]])
 def test_a_drafted_migration_leads_where_the_models_do(connection, fill, draft, models, history, changes):
     for change in changes:

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from marshmallow import fields
 
+from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.sheets.days import DAY_ORDERS
 from school_service.web.fields import Choice, QueryBoolean
 from school_service.web.schemas import RecordSchema, RowErrorSchema, Schema, warnings_field
@@ -36,15 +37,13 @@ class ReplacedValueSchema(RecordSchema):
     rows = fields.Integer(metadata={"description": "In how many rows."})
 
 
-class ImportedSchema(RecordSchema):
+class ImportedSchema(PlantedSchema):
     """What an import did."""
 
-    SOMETIMES: ClassVar[frozenset[str]] = frozenset(
-        {
-            *("enrolled", "replaced_values", "ignored_columns", "warnings"),
-            *("guardians_created", "guardians_found"),
-        }
-    )
+    SOMETIMES: ClassVar[frozenset[str]] = PlantedSchema.SOMETIMES | {
+        *("enrolled", "replaced_values", "ignored_columns", "warnings"),
+        *("guardians_created", "guardians_found"),
+    }
 
     rows = fields.Integer(metadata={"description": "Rows of the sheet that are not empty."})
     created = fields.Integer(metadata={"description": "Students made of them."})

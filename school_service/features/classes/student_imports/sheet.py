@@ -27,7 +27,9 @@ from school_service.core.texts import composed
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.enrollments.service import lock_cohorts, start_enrollments
 from school_service.features.classes.student_imports.phone_numbers import country_of, read_numbers
+from school_service.features.people.gains.service import gain_of_accounts
 from school_service.features.people.guardians.of_students import Finding
+from school_service.features.people.guardians.people import require_results
 from school_service.features.people.models import ACTIVE, Student, User
 from school_service.features.people.models import STUDENTS as GIVEN_TO_STUDENTS
 from school_service.features.people.roles.service import give_to_new
@@ -63,6 +65,7 @@ FILE_NAME = "students.xlsx"
 
 # Rows with passwords that one import may have: hashing them takes some 15 seconds.
 PASSWORDS_AT_ONCE = 300
+_GIVING_PASSWORDS = "Giving students passwords"
 
 CLASS = "class"
 ARM = "arm"
@@ -189,7 +192,8 @@ def upload(
     without it the sheet itself has to show that. Each password costs some 40 ms of computing, for which
     the transaction is ended and another begun: so `principal` is asked for whoever acts in the present one. Raises
     Invalid where the file can't be read, TooLarge, Busy, InvalidRows with the errors of the bad rows, and Forbidden
-    where the sheet names classes and the principal may enroll nobody.
+    where the sheet names classes and the principal may enroll nobody, and where it has passwords, or guardians with an
+    account, and the principal may not read results.
     """
     importing = _StudentUpload(validate, principal, dry_run, dates)
     counts = importing.run(file)
@@ -223,6 +227,8 @@ class _StudentUpload(SheetUpload[_Records]):
                 f"has {passwords:,} rows with passwords, and {PASSWORDS_AT_ONCE:,} may have one: "
                 "divide it into several sheets, or leave the column blank",
             )
+        if passwords:
+            require_results(_GIVING_PASSWORDS)
         errors = [*content.errors, *self._read_texts(content.rows)]
         for row in content.rows:
             errors.extend(self._replace_gender(row))
@@ -254,14 +260,17 @@ class _StudentUpload(SheetUpload[_Records]):
             self.answer["enrolled"] = sum(found is not None for found in classes)
         if self.dry_run:
             finding = _find_guardians(students, range(len(students)), lock=False)
+            accounts = finding.accounts if finding else []
+            told = gain_of_accounts(*accounts).foresee() if accounts else None
         else:
             hashes = self._hashes(students, names)
             if any(classes):
                 # Asked again, since hashing may have begun another transaction.
                 self._require_enrolling()
-            finding = _store(students, names, classes, hashes)
+            finding, told = _store(students, names, classes, hashes)
         if finding is not None:
             self.answer |= {"guardians_created": finding.made, "guardians_found": finding.found}
+        self.answer |= told or {}
         return RowCounts(created=len(students))
 
     def _read_texts(self, rows: Sequence[Row]) -> list[RowError]:
@@ -281,7 +290,9 @@ class _StudentUpload(SheetUpload[_Records]):
         """Hash the passwords before anything is locked: that takes long, so no connection is held meanwhile."""
         if not any("password" in student for student in students):
             return [None] * len(students)
-        return outside_transaction(partial(_hash_passwords, students, names))
+        hashes = outside_transaction(partial(_hash_passwords, students, names))
+        require_results(_GIVING_PASSWORDS)
+        return hashes
 
     def _require_enrolling(self) -> None:
         self.principal().require([Permission.COHORTS_WRITE], "Enrolling students")
@@ -491,7 +502,8 @@ def _store(
     names: Sequence[_UniqueNames],
     classes: Sequence[Any],
     hashes: Sequence[str | None],
-) -> Finding | None:
+) -> tuple[Finding | None, dict[str, Any] | None]:
+    """Store the students; returns their guardians, and what others have made of the accounts of these."""
     # Cohorts come before the counter: whoever has locked one never waits for the number of a student.
     cohort_ids = {batch.cohort_id for batch in classes if batch is not None}
     if cohort_ids:
@@ -546,12 +558,15 @@ def _store(
         student_id: batch for student_id, batch in zip(ids, classes, strict=True) if batch is not None
     }
     enrolled = [(uuid4(), student_id, batch) for student_id, batch in batches.items()]
-    execute(
+    writes = (
         give_to_new([account["id"] for account in accounts], GIVEN_TO_STUDENTS, moment),
         *(start_enrollments(enrolled) if enrolled else ()),
         *(finding.store() if finding else ()),
     )
-    return finding
+    if finding and finding.accounts:
+        return finding, gain_of_accounts(*finding.accounts).write(*writes)
+    execute(*writes)
+    return finding, None
 
 
 def _find_guardians(

@@ -5,23 +5,33 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, exists, func, select, update
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db
-from school_service.core.errors import Conflict, Invalid, NotFound
+from school_service.core.errors import Conflict, Forbidden, Invalid, NotFound
 from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.records import unknown_reference
-from school_service.core.statements import Executable, execute, in_one_round_trip, new_row, statement
+from school_service.core.statements import (
+    Executable,
+    answered_beside,
+    in_one_round_trip,
+    new_row,
+    row_lock,
+    statement,
+)
 from school_service.features.audit.service import audit_change
 from school_service.features.people.access import require_to_change
+from school_service.features.people.gains.service import NOTHING, gain_of_accounts
 from school_service.features.people.guardians import reads
-from school_service.features.people.guardians.people import require_results
+from school_service.features.people.guardians.people import is_caller, require_results
 from school_service.features.people.guardians.service import ENTITY, lock_and_see, lock_guardian
 from school_service.features.people.guardians.storing import storing
-from school_service.features.people.models import CREATED, GUARDIANS, Invitation, Role, User, UserRole
+from school_service.features.people.models import GUARDIANS, Role, User, UserRole
 from school_service.features.people.users.service import ENTITY as USER
 from school_service.features.people.users.service import hash_first, new_user
+
+_lock_account = row_lock(User)
 
 
 def give_account(
@@ -30,28 +40,29 @@ def give_account(
     """Give a guardian an account: a user who is there, with their roles, or a new one with the role of guardians.
 
     A new one has the guardian's names, divided at the last space; the same account again changes nothing. Returns the
-    read model of the guardian, which is stored with it. Raises NotFound, Invalid for user and username both or neither,
-    an unknown or deleted user, and a password that the policy refuses, Forbidden where children or a password come with
-    it and the caller may not read results, Conflict where the guardian has another account, the user or the username is
-    another's, or the guardian's data were erased, and Busy.
+    read model of the guardian, with what others have made of the account. Raises NotFound, Invalid for user and
+    username both or neither, an unknown or deleted user, and a password that the policy refuses, Forbidden where the
+    caller may not read results, or the account is their own, Conflict where the guardian has another account, the user
+    or the username is another's, or the guardian's data were erased, and Busy.
     """
+    require_results("Giving a guardian an account")
+    if user is not None and is_caller(user):
+        raise Forbidden("Nobody gives their own account to a guardian's record.")
     if (user is None) == (username is None):
         raise Invalid.field("username", "either user or username is needed")
     if user is not None and password is not None:
         raise Invalid.field("password", "is of a new user alone")
-    if password is not None:
-        require_results("Setting a guardian's password")
     password_hash = hash_first(password, username=username or "")
-    account = None if user is None else execute(_lock_account(user))
-    person, seen = lock_and_see(guardian_id, _seen_with_role(guardian_id))
+    # Asked again, since hashing may have begun another transaction.
+    require_results("Giving a guardian an account")
+    then = None if user is None else _lock_account(user)
+    person, seen = lock_and_see(guardian_id, _seen_with_account(guardian_id, user), then=then)
     person.refuse_erased()
     if user is not None and str(person.row["user_id"]) == str(user):
         return reads.guardian(guardian_id)
-    if person.children:
-        require_results("Giving this guardian an account")
     if person.has_account:
         raise Conflict("The guardian has an account already.")
-    writes: list[Executable] = []
+    read = reads.guardian(guardian_id)
     if user is None:
         first_name, last_name = divided(person.row["full_name"])
         made = new_user(
@@ -62,33 +73,37 @@ def give_account(
             password_hash=password_hash,
         )
         user = made.id
-        writes = [made]
+        writes: list[Executable] = [made]
         if seen["role"] is not None:
             writes.append(new_row(UserRole, user_id=user, role_id=seen["role"]["id"]))
             audit_change(USER, user, old={"role": None}, new={"role": seen["role"]["name"]})
-    elif account is None or account["deleted_at"] is not None:
+        person.row["user_id"] = str(user)
+        audit_change(ENTITY, guardian_id, old={"user": None}, new={"user": user})
+        writes += storing(changed=[person.row])
+        # Nobody has made anything of it before.
+        return in_one_round_trip(*writes, read=answered_beside(read, NOTHING))
+    if not seen["is_user"]:
         raise unknown_reference(User, "user")
-    else:
-        # Whoever invited the user may know the code, which must not lead to the children.
-        writes = [_end_invitation(user)]
-        if account["session_number"] == CREATED:
-            # Nor must the token that whoever made the account was given of it.
-            writes.append(_end_sessions(user))
     person.row["user_id"] = str(user)
     audit_change(ENTITY, guardian_id, old={"user": None}, new={"user": user})
-    return in_one_round_trip(*writes, *storing(changed=[person.row]), read=reads.guardian(guardian_id))
+    return answered_beside(read, gain_of_accounts(user).write(*storing(changed=[person.row])))
 
 
 def take_account(*, guardian_id: UUID, principal: Principal) -> BoundQuery:
     """Take a guardian's account away: the role of guardians goes with it, and its sessions end. The user stays.
 
     Returns the read model of the guardian, which is stored with it. Raises NotFound, also where there is no account,
-    and Forbidden where the principal lacks a permission that the user has.
+    and Forbidden where the principal lacks a permission that the user has, and for one's own account while there is a
+    stop: it would be given back without.
     """
-    person = lock_guardian(guardian_id, before=reads.lock_account_of(guardian_id))
-    if not person.has_account:
+    person = lock_guardian(guardian_id, then=reads.lock_account_of(guardian_id))
+    user_id = person.account
+    if user_id is None:
         raise NotFound("The guardian has no account.")
-    user_id = UUID(person.row["user_id"])
+    if person.stops and is_caller(user_id):
+        raise Forbidden(
+            "Nobody takes their own account from a guardian whose access to a student is stopped."
+        )
     require_to_change(principal, user_id, "Taking this guardian's account away")
     person.row["user_id"] = None
     audit_change(ENTITY, guardian_id, old={"user": user_id}, new={"user": None})
@@ -120,24 +135,16 @@ def divided(full_name: str) -> tuple[str, str]:
 
 
 @read_model
-def _seen_with_role(guardian_id: UUID) -> Query:
-    """Select what decides of a guardian, and the role that a new account gets: null where the school has none."""
+def _seen_with_account(guardian_id: UUID, user_id: UUID | None = None) -> Query:
+    """Select what decides of a guardian, and of the account that is to be theirs.
+
+    `role` is what a new account gets, null where the school has none; `is_user` tells whether there is such a user.
+    """
     role = select(func.json_build_object("id", Role.id, "name", Role.name)).where(Role.given_to == GUARDIANS)
-    return reads.seen.query(guardian_id=guardian_id).add_columns(role.scalar_subquery().label("role"))
-
-
-@statement
-def _lock_account(user_id: UUID) -> Any:
-    return (
-        select(User.id, User.deleted_at, User.session_number)
-        .where(User.id == user_id)
-        .with_for_update(key_share=True)
+    is_user = exists().where(User.id == user_id, User.deleted_at.is_(None))
+    return reads.seen.query(guardian_id=guardian_id).add_columns(
+        role.scalar_subquery().label("role"), is_user.label("is_user")
     )
-
-
-@statement
-def _end_invitation(user_id: UUID) -> Any:
-    return delete(Invitation).where(Invitation.user_id == user_id)
 
 
 @statement

@@ -16,6 +16,7 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.statements import Executable, execute, statement, table_lock
 from school_service.features.audit.service import Change, audit_changes
+from school_service.features.people.gains.service import gain_of_accounts
 from school_service.features.people.guardians import reads
 from school_service.features.people.guardians.people import (
     MOST_CHILDREN,
@@ -105,6 +106,13 @@ class Finding:
         if any(person.children > MOST_CHILDREN for person in theirs):
             refuse_too_many_children()
 
+    @property
+    def accounts(self) -> list[UUID]:
+        """The accounts that get a child."""
+        linked = {link["guardian_id"] for link in self.links}
+        theirs = (person.account for one, person in self.people.all.items() if one in linked)
+        return [account for account in theirs if account is not None]
+
     def store(self) -> list[Executable]:
         """Give the statements that store the persons and whose guardians they are, and enter both in the audit log."""
         everybody = self.people.all.values()
@@ -117,8 +125,10 @@ class Finding:
         )
 
 
-def write_primary(student_id: UUID, given: Given | None) -> None:
+def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | None:
     """Write the guardian whom the record of a student shows, who is locked already; None takes the guardian away.
+
+    Returns what others have made of an account that gets a child, None where none does.
 
     The primary's own name, without regard to case and accents, changes that person. Another name finds, or makes,
     another person. The former primary stays a guardian where they have an account or another child, and else goes.
@@ -140,7 +150,7 @@ def write_primary(student_id: UUID, given: Given | None) -> None:
         if former is not None:
             audit_changes(LINK, [removed(former)])
             execute(*storing(removed_links=[former], removed=_gone([people.all[former["guardian_id"]]])))
-        return
+        return None
     key = _by_place(seen["given"])[0]
     own = [people.all[one] for one in links if people.all[one].name == key["name"]]
     if any(is_stopped(links[person.id]) for person in own):
@@ -177,8 +187,12 @@ def write_primary(student_id: UUID, given: Given | None) -> None:
         writes["added"] = [person.row]
     elif person.changed:
         writes["changed"] = [person.row]
-    if statements := storing(**writes):
+    statements = storing(**writes)
+    if person.account is not None and not own:
+        return gain_of_accounts(person.account).write(*statements)
+    if statements:
         execute(*statements)
+    return None
 
 
 def remove_guardians(student_id: UUID) -> None:

@@ -42,6 +42,11 @@ class Person:
         return str(self.row["id"])
 
     @property
+    def account(self) -> UUID | None:
+        """The id of the account by which they read of their children."""
+        return None if self.row["user_id"] is None else UUID(str(self.row["user_id"]))
+
+    @property
     def has_account(self) -> bool:
         """Tell whether they have an account by which they read of their children."""
         return self.row["user_id"] is not None
@@ -147,6 +152,12 @@ def require_results(purpose: str) -> None:
     principal = request_context().principal
     if isinstance(principal, Principal):
         principal.require([Permission.RESULTS_READ], purpose)
+
+
+def is_caller(user_id: object) -> bool:
+    """Tell whether an account is that of who acts."""
+    principal = request_context().principal
+    return isinstance(principal, Principal) and str(principal.user_id) == str(user_id)
 
 
 def refuse_stopped() -> None:

@@ -30,6 +30,7 @@ from school_service.core.counters import STUDENTS, Counter
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.search import folded, matches, may_match
+from school_service.features.people.gains.service import NOTHING
 from school_service.features.people.models import (
     SEARCHED_OF_GUARDIAN,
     Guardian,
@@ -114,8 +115,12 @@ def guardian(guardian_id: UUID, reach: Reach | None = None) -> Query:
 
 
 @read_model
-def guardians_of_student(student_id: UUID, reach: Reach | None = None) -> Query:
-    """Read model of StudentGuardianSchema, of a student: the primary first, then by name."""
+def guardians_of_student(student_id: UUID, told: str | None = None, reach: Reach | None = None) -> Query:
+    """Read model of StudentGuardianSchema, of a student: the primary first, then by name.
+
+    `told` is of LinkedGuardianSchema besides, of those who have gained: an object in JSON, by the account's id, and
+    what is told of all others by an empty name.
+    """
     found = (
         select(
             Guardian.id.label("guardian"),
@@ -134,6 +139,10 @@ def guardians_of_student(student_id: UUID, reach: Reach | None = None) -> Query:
         .where(StudentGuardian.student_id == student_id)
         .order_by(StudentGuardian.is_primary.desc(), *BY_NAME)
     )
+    if told is not None:
+        members = cast(cast(told, Text), JSON)
+        theirs = func.coalesce(members.op("->")(cast(Guardian.user_id, Text)), members.op("->")(""))
+        found = found.add_columns(*(theirs.op("->")(name).label(name) for name in NOTHING))
     return found if reach is None else found.where(_in_reach(reach))
 
 
@@ -317,6 +326,6 @@ def lock_students(student_ids: list[UUID]) -> Query:
 
 @read_model
 def lock_account_of(guardian_id: UUID) -> Query:
-    """Lock the account of a guardian FOR NO KEY UPDATE, before the guardian's own row."""
+    """Lock the account of a guardian, who is locked, FOR NO KEY UPDATE."""
     account = select(Guardian.user_id).where(Guardian.id == guardian_id).scalar_subquery()
     return select(User.id).where(User.id == account).with_for_update(key_share=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields, validate
 
+from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import STOP_REASON_LENGTH
 from school_service.features.people.users.schemas import password_text
 from school_service.web.fields import (
@@ -67,6 +68,14 @@ class StudentGuardianSchema(RecordSchema):
     receives_reports = fields.Boolean(metadata={"description": _RECEIVES})
     stopped_at = fields.AwareDateTime(allow_none=True, metadata={"description": _STOPPED})
     stop_reason = fields.String(allow_none=True)
+
+
+class GuardianWithAccountSchema(PlantedSchema, GuardianSchema):
+    """A guardian who has been given an account."""
+
+
+class LinkedGuardianSchema(PlantedSchema, StudentGuardianSchema):
+    """A guardian of a student, who may read of the student now."""
 
 
 class GuardianChangesSchema(Schema):

@@ -1,7 +1,7 @@
 """Guardians, whose guardians they are, and stops: what cuts a guardian off from a child at once.
 
-Whoever changes who a student's guardians are locks the student, then guardians by id; who changes a guardian, or takes
-one away, locks the guardian.
+Whoever changes who a student's guardians are locks the student, then guardians by id, then the accounts of these; who
+changes a guardian, or takes one away, locks the guardian.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from uuid import UUID
 from sqlalchemy import delete, update
 
 from school_service.core.database import db
-from school_service.core.errors import Conflict, Invalid, NotFound
+from school_service.core.errors import Conflict, Forbidden, Invalid, NotFound
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import get, get_referenced, not_found
 from school_service.core.statements import Executable, execute, in_one_round_trip, row_lock, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes
+from school_service.features.people.gains.service import NOTHING, gain_of_accounts
 from school_service.features.people.guardians import reads
 from school_service.features.people.guardians.people import (
     MOST_CHILDREN,
@@ -26,6 +27,7 @@ from school_service.features.people.guardians.people import (
     People,
     Person,
     author,
+    is_caller,
     is_stopped,
     new_link,
     new_person,
@@ -37,6 +39,7 @@ from school_service.features.people.guardians.people import (
 from school_service.features.people.guardians.storing import storing
 from school_service.features.people.models import Guardian, Student, StudentGuardian
 from tenants.clock import now
+from tenants.connections.engines import json_text
 
 ENTITY = "guardian"
 LINK = "student-guardian"
@@ -132,9 +135,10 @@ def put_link(
 ) -> BoundQuery:
     """Make somebody a guardian of a student, or change how they are; what is None stays, and so does a stop.
 
-    Returns the read model of the student's guardians, which are stored with it. Raises NotFound, Forbidden where an
-    account gets a child and the caller may not read results, and Conflict where a guardian who is stopped would be the
-    primary, another of the same name is stopped, one of them was erased, or there are as many as may be.
+    Returns the read model of the student's guardians, which are stored with it; where an account gets a child, with
+    what others have made of that. Raises NotFound, Forbidden where an account gets a child and the caller may not read
+    results, and Conflict where a guardian who is stopped would be the primary, another of the same name is stopped, one
+    of them was erased, or there are as many as may be.
     """
     family = _lock_family(student_id, guardian_id)
     person, link = family.people[str(guardian_id)], family.links.get(str(guardian_id))
@@ -147,8 +151,9 @@ def put_link(
             require_results("Giving this guardian a child")
         family.refuse_another(person)
         link = new_link(student_id, guardian_id, **columns)
-        changes = [added(link)]
+        changes, gains = [added(link)], True
     else:
+        gains = False
         if is_stopped(link) and columns.get("is_primary"):
             refuse_stopped()
         old = dict(link)
@@ -164,7 +169,7 @@ def put_link(
     demoted = former if link["is_primary"] else []
     audit_changes(LINK, [*changes, *map(_demoted, demoted)])
     writes = [*demoting(demoted), *storing(links=[link])]
-    return in_one_round_trip(*writes, read=reads.guardians_of_student(student_id))
+    return _answer(writes, student_id, person.account if gains else None)
 
 
 def take_link(*, student_id: UUID, guardian_id: UUID) -> BoundQuery:
@@ -191,33 +196,39 @@ def stop(*, student_id: UUID, guardian_id: UUID, reason: str) -> BoundQuery:
         actor, name = author()
         link |= {"stopped_at": now(), "stopped_by": actor, "stopped_by_name": name, "is_primary": False}
     link["stop_reason"] = reason
-    return _store(old, link)
+    changes = changed(old, link)
+    audit_changes(LINK, changes)
+    return _answer(storing(links=[link] if changes else []), student_id)
 
 
 def lift_stop(*, student_id: UUID, guardian_id: UUID) -> BoundQuery:
     """Lift a stop: the guardian reads of the student again, and is not the primary.
 
-    Returns the read model of the student's guardians, which are stored with it. Raises NotFound where there is no stop,
-    and Forbidden where an account gets the child back and the caller may not read results.
+    Returns the read model of the student's guardians, with what others have made of the account. Raises NotFound where
+    there is no stop, and Forbidden where an account gets the child back that is the caller's own, or the caller may not
+    read results.
     """
     family = _lock_family(student_id, guardian_id)
     link = family.link(guardian_id)
     if not is_stopped(link):
         raise NotFound("The guardian is not stopped.")
-    if family.people[str(guardian_id)].has_account:
+    account = family.people[str(guardian_id)].account
+    if account is not None:
+        if is_caller(account):
+            raise Forbidden("Nobody lifts a stop on themselves.")
         require_results("Giving this guardian a child back")
     old = dict(link)
     link |= dict.fromkeys(("stopped_at", "stopped_by", "stopped_by_name", "stop_reason"))
-    return _store(old, link)
+    audit_changes(LINK, changed(old, link))
+    return _answer(storing(links=[link]), student_id, account)
 
 
-def _store(old: Mapping[str, Any], link: Mapping[str, Any]) -> BoundQuery:
-    read = reads.guardians_of_student(UUID(link["student_id"]))
-    changes = changed(old, link)
-    if not changes:
-        return read
-    audit_changes(LINK, changes)
-    return in_one_round_trip(*storing(links=[link]), read=read)
+def _answer(writes: Sequence[Executable], student_id: UUID, account: UUID | None = None) -> BoundQuery:
+    """Store what is written, by which an account gains a child, if one is named; returns the student's guardians."""
+    if account is None:
+        return in_one_round_trip(*writes, read=reads.guardians_of_student(student_id))
+    told = gain_of_accounts(account).write(*writes)
+    return reads.guardians_of_student(student_id, json_text({"": NOTHING, str(account): told or NOTHING}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,20 +271,20 @@ def _lock_family(student_id: UUID, guardian_id: UUID) -> _Family:
     return _Family(found["erased"], {link["guardian_id"]: link for link in found["links"]}, people)
 
 
-def lock_guardian(guardian_id: UUID, *, before: Executable | None = None) -> Person:
-    """Lock a guardian FOR NO KEY UPDATE, once what comes `before` has been done. Raises NotFound."""
-    return lock_and_see(guardian_id, reads.seen(guardian_id=guardian_id), before=before)[0]
+def lock_guardian(guardian_id: UUID, *, then: Executable | None = None) -> Person:
+    """Lock a guardian FOR NO KEY UPDATE, and what is to be locked `then`. Raises NotFound."""
+    return lock_and_see(guardian_id, reads.seen(guardian_id=guardian_id), then=then)[0]
 
 
 def lock_and_see(
-    guardian_id: UUID, seen: BoundQuery, *, before: Executable | None = None
+    guardian_id: UUID, seen: BoundQuery, *, then: Executable | None = None
 ) -> tuple[Person, dict[str, Any]]:
     """Lock a guardian, and read more of them than `reads.seen` has; returns the person and all that was read.
 
     Raises NotFound.
     """
-    ahead = () if before is None else (before,)
-    found = execute(*ahead, _lock_guardian(guardian_id), seen)
+    behind = () if then is None else (then,)
+    found = execute(_lock_guardian(guardian_id), *behind, seen)
     if found is None or not found["people"]:
         raise not_found(Guardian)
     return Person(**found["people"][0]), found

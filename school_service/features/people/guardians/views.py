@@ -17,6 +17,8 @@ from school_service.features.people.guardians.schemas import (
     GuardianFilterSchema,
     GuardianSchema,
     GuardianToAddSchema,
+    GuardianWithAccountSchema,
+    LinkedGuardianSchema,
     LinkSchema,
     StopSchema,
     StudentGuardianSchema,
@@ -83,11 +85,12 @@ class AccountOfGuardian(MethodView):
 
     @blp.requires(Permission.STUDENTS_WRITE, Permission.USERS_WRITE)
     @blp.arguments(AccountOfGuardianSchema)
-    @blp.returns(GuardianSchema)
+    @blp.returns(GuardianWithAccountSchema)
     def put(self, account: dict[str, Any], id: UUID) -> Any:
         """Give a guardian an account: a user who is there, or a new one with the role that guardians get.
 
-        With children, or a password, it needs `read:results` too.
+        It needs `read:results` too, with or without children; nobody gives their own account. What others had made of
+        the account ends, unless they may do all that it may, and read results; the answer names it.
         """
         return accounts.give_account(guardian_id=id, **account)
 
@@ -96,7 +99,7 @@ class AccountOfGuardian(MethodView):
     def delete(self, id: UUID) -> Any:
         """Take a guardian's account away: the role of guardians goes, its sessions end; the user stays.
 
-        Needs every permission that the user has, too.
+        Needs every permission that the user has, too; nobody takes their own while there is a stop.
         """
         return accounts.take_account(guardian_id=id, principal=current_principal())
 
@@ -118,11 +121,12 @@ class GuardianOfStudent(MethodView):
 
     @blp.requires(Permission.STUDENTS_WRITE)
     @blp.arguments(LinkSchema)
-    @blp.returns_list(StudentGuardianSchema)
+    @blp.returns_list(LinkedGuardianSchema)
     def put(self, link: dict[str, Any], id: UUID, guardian_id: UUID) -> Any:
         """Make somebody a guardian of a student, or change how they are; a stop stays.
 
-        What gives an account a child needs `read:results` too.
+        What gives an account a child needs `read:results` too. What others had made of the account ends then, unless
+        they may do all that it may, and read results; the rows name it.
         """
         return service.put_link(student_id=id, guardian_id=guardian_id, **link)
 
@@ -145,7 +149,10 @@ class StopOfGuardian(MethodView):
         return service.stop(student_id=id, guardian_id=guardian_id, **body)
 
     @blp.requires(Permission.STUDENTS_WRITE)
-    @blp.returns_list(StudentGuardianSchema)
+    @blp.returns_list(LinkedGuardianSchema)
     def delete(self, id: UUID, guardian_id: UUID) -> Any:
-        """Lift a stop. Where the guardian has an account it needs read:results too."""
+        """Lift a stop, of somebody else. Where the guardian has an account it needs read:results too.
+
+        The account gets a child then, and the rows name what others have made of it.
+        """
         return service.lift_stop(student_id=id, guardian_id=guardian_id)

@@ -9,7 +9,13 @@ from sqlalchemy import exists, func, literal_column, select
 
 from school_service.core.read_models import Query, read_model
 from school_service.features.audit.models import AuditEntry
-from school_service.features.people.models import Role, RolePermission, StoredPermission
+from school_service.features.people.models import (
+    ADMINISTRATOR,
+    Role,
+    RolePermission,
+    StoredPermission,
+    UserRole,
+)
 
 ENTITY = "role"
 """What the audit log calls a role."""
@@ -54,6 +60,21 @@ def names_of_permissions() -> Any:
         .correlate(Role)
     )
     return func.array(named.scalar_subquery())
+
+
+@read_model
+def lock_administrator() -> Query:
+    """Lock the role Administrator FOR NO KEY UPDATE, where there is one; answers its id."""
+    return select(Role.id).where(Role.name == ADMINISTRATOR).with_for_update(key_share=True)
+
+
+@read_model
+def role_for_user(role_id: UUID, user_id: UUID) -> Query:
+    """Select of a role what decides whether a user may be given it: the names of its permissions, `has_it` already."""
+    has_it = exists().where(UserRole.user_id == user_id, UserRole.role_id == Role.id).correlate(Role)
+    return select(names_of_permissions().label("permissions"), has_it.label("has_it")).where(
+        Role.id == role_id
+    )
 
 
 @read_model

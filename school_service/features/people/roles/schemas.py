@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields, validate
 
+from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import GIVEN_TO, REACHES, SCHOOL
 from school_service.web.fields import Choice, ListOf, StrictInteger, Text
 from school_service.web.schemas import RecordSchema, Schema
@@ -22,6 +23,10 @@ class PermissionSchema(RecordSchema):
     id = fields.UUID()
     section = fields.String()
     access = fields.String()
+
+
+class GrownPermissionSchema(PlantedSchema, PermissionSchema):
+    """A permission that the school has added, which administrators have at once."""
 
 
 class NewPermissionSchema(Schema):
@@ -47,6 +52,10 @@ class RoleSchema(RecordSchema):
         metadata={"description": "Whose accounts have it from their making; null: those that are given it."},
     )
     permissions = fields.List(fields.Nested(PermissionSchema))
+
+
+class GrownRoleSchema(PlantedSchema, RoleSchema):
+    """A role with its permissions, which may be more."""
 
 
 class NewRoleSchema(Schema):

@@ -7,25 +7,32 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Uuid, cast, delete, insert, select, update
+from sqlalchemy import Uuid, cast, delete, insert, select
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.deletion import Deletion
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.read_models import fetch_row
+from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import change, get, unnest_rows
-from school_service.core.statements import NewRow, execute, insert_row, new_row, statement
+from school_service.core.statements import (
+    NewRow,
+    answered_beside,
+    execute,
+    in_one_round_trip,
+    insert_row,
+    new_row,
+    statement,
+)
 from school_service.core.texts import casefolded
 from school_service.features.audit.service import audit_change
+from school_service.features.people.gains.service import gain_of_bearers
 from school_service.features.people.models import (
     ADMINISTRATOR,
-    CREATED,
     SCHOOL,
     Role,
     RolePermission,
     StoredPermission,
-    User,
     UserRole,
 )
 from school_service.features.people.roles import reads
@@ -46,17 +53,23 @@ _SEEDED = {casefolded(name): name for name in ROLES_OF_NEW_SCHOOL}
 _TAKEN = {"name": ["already taken"]}
 
 
-def create_permission(*, section: str, access: str) -> NewRow:
+def create_permission(*, section: str, access: str) -> BoundQuery:
     """Add a permission of the school's own, which the role Administrator has at once.
 
-    One that exists is a conflict.
+    Returns its read model, with what others have made of administrators, who gain. One that exists is a conflict.
     """
     permission = new_row(StoredPermission, section=section, access=access)
     audit_change("permission", permission.id, new={"section": section, "access": access})
-    given = execute(permission, _end_tokens_of_administrators(), _give_to_administrator(permission.id))
-    if given is not None:
-        audit_change(ENTITY, given["role_id"], old={}, new={"given": f"{access}:{section}"})
-    return permission
+    read = reads.permission(permission.id)
+    # Locked, so that nobody becomes an administrator meanwhile.
+    administrator = execute(reads.lock_administrator())
+    if administrator is None:
+        return in_one_round_trip(permission, read=read)
+    role_id = UUID(str(administrator["id"]))
+    given = new_row(RolePermission, role_id=role_id, permission_id=permission.id)
+    told = gain_of_bearers(role_id, permission_ids=[permission.id]).write(permission, given)
+    audit_change(ENTITY, role_id, old={}, new={"given": f"{access}:{section}"})
+    return answered_beside(read, told)
 
 
 def create_role(*, name: str, avatar: int, reach: str = SCHOOL) -> NewRow:
@@ -133,8 +146,8 @@ def require_permissions(principal: Principal, names: Iterable[str], reach: str, 
         principal.require_own(names, purpose)
 
 
-def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: Principal) -> UUID:
-    """Set a role's permissions to exactly these; returns the role's id.
+def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: Principal) -> BoundQuery:
+    """Set a role's permissions to exactly these; returns its read model, with what others have made of who gains.
 
     Whoever adds to a role must have every permission that it has then; whoever takes from it, every one that it had;
     with reach SCHOOL, where that is the role's.
@@ -151,11 +164,7 @@ def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: 
     if added:
         purpose = f"Giving permissions to the role {role.name}"
         require_permissions(principal, new.values(), role.reach, purpose)
-        db.session.execute(
-            insert(RolePermission),
-            [{"role_id": role.id, "permission_id": permission} for permission in added],
-        )
-        end_creation_tokens(role.id)
+        execute(_fill(role.id, list(added)))
     if removed:
         had_administrator = has_administrator()
         db.session.execute(
@@ -168,44 +177,18 @@ def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: 
     if old.keys() != new.keys():
         before, after = ({"permissions": sorted(names.values())} for names in (old, new))
         audit_change(ENTITY, role.id, old=before, new=after)
-    return role.id
-
-
-def end_creation_tokens(role_id: UUID) -> None:
-    """End the tokens that were returned when the role's users were created: their creators must not act as them."""
-    db.session.execute(_ending_tokens(UserRole.role_id == role_id))
-
-
-def _ending_tokens(condition: Any) -> Any:
-    created = (
-        select(User.id)
-        .join(UserRole, UserRole.user_id == User.id)
-        .where(condition, User.session_number == CREATED)
-        .order_by(User.id)
-        .with_for_update(key_share=True, of=User)
-    )
-    return (
-        update(User)
-        .where(User.id.in_(created))
-        .values(session_number=CREATED + 1)
-        .execution_options(synchronize_session=False)
-    )
-
-
-_administrator = select(Role.id).where(Role.name == ADMINISTRATOR)
+    # What is given to all of a kind opens nothing but oneself: by that no account gains.
+    gains = added and role.given_to is None
+    told = gain_of_bearers(role.id, permission_ids=added).write() if gains else None
+    return answered_beside(reads.role(role.id), told)
 
 
 @statement
-def _end_tokens_of_administrators() -> Any:
-    return _ending_tokens(UserRole.role_id == _administrator.scalar_subquery())
-
-
-@statement
-def _give_to_administrator(permission_id: UUID) -> Any:
-    """Give the role Administrator, where there is one, a permission; answers the role's id."""
-    given = _administrator.add_columns(cast(permission_id, Uuid))
-    columns = ["role_id", "permission_id"]
-    return insert(RolePermission).from_select(columns, given).returning(RolePermission.role_id)
+def _fill(role_id: UUID, permission_ids: list[UUID]) -> Any:
+    """Give a role permissions."""
+    permissions = unnest_rows(permission_id=(Uuid, permission_ids))
+    giving = select(cast(role_id, Uuid), permissions.c.permission_id)
+    return insert(RolePermission).from_select(["role_id", "permission_id"], giving)
 
 
 @statement
@@ -215,11 +198,6 @@ def give_to_new(user_ids: list[UUID], given_to: str, moment: datetime) -> Any:
     rows: Any = (accounts.c.user_id, Role.id, moment)
     giving = select(*rows).join(Role, Role.given_to == given_to)
     return insert(UserRole).from_select(["user_id", "role_id", "created_at"], giving)
-
-
-def permissions_of_role(role_id: UUID) -> set[str]:
-    """Name the permissions of a role, as `access:section`."""
-    return set(_permissions_of(role_id).values())
 
 
 def _permissions_of(role_id: UUID) -> dict[UUID, str]:

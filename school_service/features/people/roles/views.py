@@ -12,6 +12,8 @@ from school_service.core.statements import row_lock
 from school_service.features.people.models import Role
 from school_service.features.people.roles import reads, service
 from school_service.features.people.roles.schemas import (
+    GrownPermissionSchema,
+    GrownRoleSchema,
     NewPermissionSchema,
     NewRoleSchema,
     PermissionSchema,
@@ -39,10 +41,10 @@ class Permissions(MethodView):
 
     @blp.requires(Permission.ROLES_WRITE)
     @blp.arguments(NewPermissionSchema)
-    @blp.returns(PermissionSchema)
+    @blp.returns(GrownPermissionSchema)
     def post(self, permission: dict[str, Any]) -> Any:
         """Create a permission of the school's own; administrators have it at once."""
-        return reads.permission(service.create_permission(**permission).id)
+        return service.create_permission(**permission)
 
 
 @blp.route("/roles")
@@ -95,11 +97,12 @@ class RolePermissions(MethodView):
 
     @blp.requires(Permission.ROLES_WRITE)
     @blp.arguments(RolePermissionsSchema)
-    @blp.returns(RoleSchema)
+    @blp.returns(GrownRoleSchema)
     @blp.if_match(reads.role, row_lock(Role))
     def patch(self, body: dict[str, Any], id: UUID) -> Any:
         """Set the role's permissions to exactly those named.
 
-        Adding to a role needs every permission that the role then holds.
+        Adding to a role needs every permission that the role then holds. Where a user gains by it, what others had made
+        of the account ends, unless they may do as much; the answer names it.
         """
-        return reads.role(service.set_permissions(role_id=id, **body, principal=current_principal()))
+        return service.set_permissions(role_id=id, **body, principal=current_principal())

@@ -11,6 +11,7 @@ from marshmallow import fields, validate
 
 from school_service.core.errors import Invalid
 from school_service.core.genders import listed_gender
+from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import ACTIVE, STUDENT_STATUSES, WITHDRAWN
 from school_service.features.people.users.schemas import password_text
 from school_service.web.fields import Choice, Email, Id, IsoDate, Nested, Text, sought_text
@@ -46,6 +47,10 @@ class StudentSchema(RecordSchema):
     user = fields.UUID(metadata={"description": "The student's user account."})
     guardian = fields.Nested(PrimaryGuardianSchema, allow_none=True)
     created_at = fields.AwareDateTime(data_key="createdAt")
+
+
+class WrittenStudentSchema(PlantedSchema, StudentSchema):
+    """A student, whose guardian may read of another child now."""
 
 
 class WholeRecord(Nested):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
 from typing import Any
 from uuid import UUID
@@ -17,10 +18,12 @@ from school_service.core.database import db
 from school_service.core.deletion import Deletion, deleting
 from school_service.core.errors import Conflict
 from school_service.core.records import get, get_referenced
-from school_service.core.statements import Executable, NewRow, execute, new_row
+from school_service.core.statements import Executable, execute, new_row
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.people.access import require_to_change
+from school_service.features.people.gains.service import gain_of_accounts
 from school_service.features.people.guardians.of_students import Finding, remove_guardians, write_primary
+from school_service.features.people.guardians.people import require_results
 from school_service.features.people.models import (
     GRADUATED,
     STUDENTS,
@@ -44,6 +47,14 @@ AUDITED = frozenset({"admission_number", "status", *AUDITED_OF_USER})
 """What the audit log says of a student and their account. Of other members, that they changed."""
 
 
+@dataclass(frozen=True, slots=True)
+class CreatedStudent:
+    """The id of a new student, and what others have made of the guardian's account, where there is one."""
+
+    id: UUID
+    told: dict[str, Any] | None
+
+
 def create_student(
     *,
     first_name: str,
@@ -55,14 +66,20 @@ def create_student(
     guardian: Mapping[str, str | None] | None = None,
     username: str | None = None,
     password: str | None = None,
-) -> NewRow:
+) -> CreatedStudent:
     """Add a student and a user account, whose name is the admission number unless one is given.
 
     The guardian may be a person who is there, who looks after a brother or sister. A taken admission number or username
     is a conflict, and so is a guardian with as many children as may be. Raises Invalid for a password that the policy
-    refuses, Forbidden where the guardian has an account and the caller may not read results, Busy.
+    refuses, Forbidden where there is a password, or the guardian has an account, and the caller may not read results,
+    Busy.
     """
+    if password is not None:
+        require_results("Giving a student a password")
     password_hash = hash_first(password, username=username or admission_number)
+    if password is not None:
+        # Asked again, since hashing has begun another transaction.
+        require_results("Giving a student a password")
     # The number is the first to be stored, here and in imports: it locks the counter, the others wait for it, and none
     # deadlock.
     finding = Finding.of([guardian], numbers_taken(STUDENT_NUMBERS, 1)) if guardian else None
@@ -87,18 +104,24 @@ def create_student(
         finding.add(student.id, 0)
         finding.refuse()
         guardians = finding.store()
-    execute(user, student, *guardians, give_to_new([user.id], STUDENTS, now()))
+    told = None
+    writes = user, student, *guardians, give_to_new([user.id], STUDENTS, now())
+    if finding and finding.accounts:
+        told = gain_of_accounts(*finding.accounts).write(*writes)
+    else:
+        execute(*writes)
     audit_change(ENTITY, student.id, new={"user": user.id, "admission_number": admission_number})
-    return student
+    return CreatedStudent(student.id, told)
 
 
-def change_student(*, student_id: UUID, principal: Principal, **changes: Any) -> UUID:
+def change_student(*, student_id: UUID, principal: Principal, **changes: Any) -> dict[str, Any] | None:
     """Change any of a student's members but username and password; first name, last name and gender are the account's.
 
     Who changes these needs every permission that the user has; the username stays as it is. The primary guardian is
-    replaced as a whole, None takes them away. A taken admission number is a conflict. Raises NotFound, Forbidden, also
-    where an account would get a child, and Conflict where the status of a graduate is to change, where the student's
-    data were erased, and for a guardian who is stopped here or has as many children as may be.
+    replaced as a whole, None takes them away; where an account gets a child, what others have made of that is returned.
+    A taken admission number is a conflict. Raises NotFound, Forbidden, also where an account would get a child, and
+    Conflict where the status of a graduate is to change, where the student's data were erased, and for a guardian who
+    is stopped here or has as many children as may be.
     """
     student = get(Student, student_id, for_update=True)
     if "status" in changes and student.status == GRADUATED:
@@ -106,8 +129,7 @@ def change_student(*, student_id: UUID, principal: Principal, **changes: Any) ->
     user = get(User, student.user_id, for_update=True)
     if user.erased_at is not None:
         raise Conflict("The student's data were erased: nothing of them can be changed.")
-    if "guardian" in changes:
-        write_primary(student.id, changes.pop("guardian"))
+    told = write_primary(student.id, changes.pop("guardian")) if "guardian" in changes else None
     if "gender" in changes:
         changes["gender"] = changes["gender"] or ""
     if "middle_name" in changes:
@@ -118,7 +140,7 @@ def change_student(*, student_id: UUID, principal: Principal, **changes: Any) ->
     _change(user, of_user, USER)
     _change(student, changes, ENTITY)
     db.session.flush()
-    return student.id
+    return told
 
 
 def _change(record: Student | User, changes: Mapping[str, Any], entity: str) -> None:

@@ -9,7 +9,7 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
-from school_service.core.statements import row_lock, table_lock
+from school_service.core.statements import answered_beside, row_lock, table_lock
 from school_service.features.people.guardians.reads import lock as lock_guardians
 from school_service.features.people.models import Guardian, Student
 from school_service.features.people.students import reads, service
@@ -18,6 +18,7 @@ from school_service.features.people.students.schemas import (
     StudentChangesSchema,
     StudentFilterSchema,
     StudentSchema,
+    WrittenStudentSchema,
 )
 from school_service.web.blueprint import Blueprint
 from school_service.web.request_scope import current_principal
@@ -38,10 +39,14 @@ class Students(MethodView):
 
     @blp.requires(Permission.STUDENTS_WRITE)
     @blp.arguments(NewStudentSchema)
-    @blp.returns(StudentSchema)
+    @blp.returns(WrittenStudentSchema)
     def post(self, student: dict[str, Any]) -> Any:
-        """Create a student, with a user account."""
-        return reads.student(service.create_student(**student).id)
+        """Create a student, with a user account.
+
+        With a password it needs `read:results` too, and with a guardian who has an account.
+        """
+        created = service.create_student(**student)
+        return answered_beside(reads.student(created.id), created.told)
 
 
 @blp.route("/students/<uuid:id>")
@@ -56,14 +61,15 @@ class OneStudent(MethodView):
 
     @blp.requires(Permission.STUDENTS_WRITE)
     @blp.arguments(StudentChangesSchema(partial=True))
-    @blp.returns(StudentSchema)
+    @blp.returns(WrittenStudentSchema)
     @blp.if_match(reads.student, row_lock(Student), reads.account_lock, table_lock(Guardian), lock_guardians)
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of a student; the status of a graduate stays.
 
         Names and gender are those of the user account: who changes them needs every permission that the user has.
         """
-        return reads.student(service.change_student(student_id=id, principal=current_principal(), **changes))
+        told = service.change_student(student_id=id, principal=current_principal(), **changes)
+        return answered_beside(reads.student(id), told)
 
     @blp.requires(Permission.STUDENTS_DELETE)
     @blp.returns_deleted()

@@ -6,6 +6,7 @@ from typing import Any
 
 from marshmallow import fields, validate
 
+from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.roles.schemas import PermissionSchema
 from school_service.web.fields import Id, Text, sought_text
 from school_service.web.schemas import TOKEN_TYPES, RecordSchema, Schema
@@ -52,6 +53,10 @@ class UserSchema(RecordSchema):
     roles = fields.List(fields.Nested(UserRoleSchema))
     school = fields.Nested(SchoolSchema)
     student = fields.Nested(UserStudentSchema, allow_none=True)
+
+
+class GainingUserSchema(PlantedSchema, UserSchema):
+    """A user account, which may do more now."""
 
 
 class AccessTokenSchema(RecordSchema):

@@ -29,6 +29,12 @@ from school_service.features.audit.service import (
     audit_refusal,
 )
 from school_service.features.people.access import require_to_change
+from school_service.features.people.gains.service import (
+    IDENTITY_ENTITY,
+    USER_ENTITY,
+    gain_of_restored,
+    gain_of_role,
+)
 from school_service.features.people.models import (
     BY_PASSWORD,
     CREATED,
@@ -36,19 +42,19 @@ from school_service.features.people.models import (
     Guardian,
     Invitation,
     Role,
+    Student,
     User,
     UserIdentity,
     UserRole,
     must_change_password,
 )
 from school_service.features.people.roles.administrators import require_administrator
-from school_service.features.people.roles.service import permissions_of_role, require_permissions
+from school_service.features.people.roles.reads import role_for_user
+from school_service.features.people.roles.service import require_permissions
 from school_service.features.people.usernames import first_free, stem_of, username_key
 from tenants.clock import now
 
-ENTITY = "user"
-IDENTITY = "identity"
-"""The entity of links in the audit log."""
+ENTITY = USER_ENTITY
 KNOWN_FOR = timedelta(days=90)
 """For how long an address is known from which a user has signed in."""
 AUDITED = ("username", "first_name", "last_name", "gender")
@@ -132,6 +138,9 @@ def _name_user(
         last_name=last_name,
         gender=gender,
         password_given_at=moment,
+        # It has no password: whoever sets one is named then.
+        password_given_by=None,
+        password_given_by_name=None,
         session_number=CREATED,
         created_at=moment,
     )
@@ -245,28 +254,30 @@ def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
     return user.id
 
 
-def restore_user(*, user_id: UUID, principal: Principal) -> UUID:
+def restore_user(*, user_id: UUID, principal: Principal) -> dict[str, Any] | None:
     """Bring a deleted account back, without its tokens; one that is not deleted stays as it is.
 
-    Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict for an account
-    whose data were erased.
+    Returns what others have made of it, where it may do something again. Raises NotFound, Forbidden where the principal
+    lacks a permission that the user has, and Conflict for an account whose data were erased.
     """
     user = get(User, user_id, for_update=True)
     if user.erased_at is not None:
         raise Conflict("The user's data were erased: the account does not come back.")
     require_to_change(principal, user.id, "Restoring this user")
-    if user.deleted_at is not None:
-        user.deleted_at = None
-        user.session_number += 1
-        db.session.flush()
-        audit_change(ENTITY, user.id, old={"deleted": True}, new={"deleted": False})
-    return user.id
+    if user.deleted_at is None:
+        return None
+    user.deleted_at = None
+    user.session_number += 1
+    db.session.flush()
+    audit_change(ENTITY, user.id, old={"deleted": True}, new={"deleted": False})
+    return gain_of_restored(user.id).write()
 
 
-def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> UUID:
+def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> dict[str, Any] | None:
     """Give a user a role, of which the principal must have every permission; a role that they have changes nothing.
 
-    Raises NotFound, Invalid for an unknown role, Forbidden.
+    Returns what others have made of the account, where it gains. Raises NotFound, Invalid for an unknown role, and
+    Forbidden.
     """
     # Locked, so that no permission is added to the role between this check and the insert; and before the user, as
     # whoever adds to a role locks users of it.
@@ -274,15 +285,13 @@ def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> UUID:
     user = _get_user(user_id)
     if found is None:
         raise unknown_reference(Role, "role")
-    permissions = permissions_of_role(role)
-    require_permissions(principal, permissions, found.reach, f"Giving the role {found.name}")
-    row = insert(UserRole).values(user_id=user.id, role_id=role, created_at=now()).on_conflict_do_nothing()
-    if db.session.execute(row.returning(UserRole.role_id)).one_or_none():
-        if user.session_number == CREATED:
-            user.session_number += 1
-            db.session.flush()
-        audit_change(ENTITY, user.id, old={"role": None}, new={"role": found.name})
-    return user.id
+    seen = fetch_row(role_for_user(role, user.id)) or {}
+    require_permissions(principal, seen["permissions"], found.reach, f"Giving the role {found.name}")
+    if seen["has_it"]:
+        return None
+    audit_change(ENTITY, user.id, old={"role": None}, new={"role": found.name})
+    given = new_row(UserRole, user_id=user.id, role_id=role)
+    return gain_of_role(role, user.id).write(given)
 
 
 def take_role(*, user_id: UUID, role_id: UUID, principal: Principal) -> UUID:
@@ -344,7 +353,7 @@ def set_password(
         raise Invalid.field("current_password", "is wrong")
     keeps_links = is_own and user.password_given_at is None
     user.password_hash = hashed
-    user.password_given_at = None if is_own else now()
+    user.given_by(None if is_own else principal)
     user.session_number += 1
     db.session.flush()
     _end_invitation(user.id)
@@ -368,7 +377,7 @@ def replace_given_password(*, user_id: UUID, session_number: int, password: str)
     if user is None or user.deleted_at is not None or user.session_number != session_number:
         raise WrongPassword(WRONG_PASSWORD)
     user.password_hash = hashed
-    user.password_given_at = None
+    user.given_by(None)
     user.session_number += 1
     db.session.flush()
     _end_invitation(user.id)
@@ -433,7 +442,7 @@ def links_by_password_ended(user_id: UUID) -> Any:
 def audit_ended_links(user_id: UUID, ended: Sequence[tuple[str, str]] | None) -> None:
     """Write to the audit log which links of an account have ended with its password, if any have."""
     for link_id, issuer in ended or ():
-        audit_change(IDENTITY, UUID(link_id), old=audited_link(issuer, BY_PASSWORD, user_id))
+        audit_change(IDENTITY_ENTITY, UUID(link_id), old=audited_link(issuer, BY_PASSWORD, user_id))
 
 
 def audited_link(issuer: str, way: str, user_id: UUID) -> dict[str, str]:
@@ -495,10 +504,11 @@ def require_to_take_over(user_id: UUID, principal: Principal, purpose: str) -> U
     if principal.user_id != user.id:
         # Whoever signs in as somebody reaches the records of that person, which are not their own.
         require_permissions(principal, held.for_own, SCHOOL, purpose)
-    # Whoever knows a guardian's password reads the results of the children.
-    of_guardian = select(Guardian.id).where(Guardian.user_id == user.id)
-    if principal.user_id != user.id and db.session.scalar(of_guardian) is not None:
-        principal.require([Permission.RESULTS_READ], purpose)
+        # Whoever knows the password of a student or guardian reads their results, or those of the children.
+        of_student = select(Student.id).where(Student.user_id == user.id)
+        of_guardian = select(Guardian.id).where(Guardian.user_id == user.id)
+        if db.session.scalars(of_student.union_all(of_guardian).limit(1)).first() is not None:
+            principal.require([Permission.RESULTS_READ], purpose)
     return user
 
 

@@ -11,11 +11,12 @@ from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.tokens import issue_user_token
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
-from school_service.core.statements import row_lock
+from school_service.core.statements import answered_beside, row_lock
 from school_service.features.people.models import CREATED, User
 from school_service.features.people.users import reads, service
 from school_service.features.people.users.schemas import (
     AuthUserSchema,
+    GainingUserSchema,
     LoginSchema,
     NewUserSchema,
     PasswordSchema,
@@ -120,10 +121,14 @@ class RestoredUser(MethodView):
     """Restoring a user."""
 
     @blp.requires(Permission.USERS_WRITE)
-    @blp.returns(UserSchema)
+    @blp.returns(GainingUserSchema)
     def put(self, id: UUID) -> Any:
-        """Bring a deleted user back."""
-        return reads.user(service.restore_user(user_id=id, principal=current_principal()))
+        """Bring a deleted user back.
+
+        What others had made of the account ends, unless they may do all that it may; the answer names it.
+        """
+        told = service.restore_user(user_id=id, principal=current_principal())
+        return answered_beside(reads.user(id), told)
 
 
 @blp.route("/users/<uuid:id>/roles")
@@ -132,10 +137,15 @@ class RolesOfUser(MethodView):
 
     @blp.requires(Permission.USERS_WRITE)
     @blp.arguments(RoleOfUserSchema)
-    @blp.returns(UserSchema)
+    @blp.returns(GainingUserSchema)
     def put(self, body: dict[str, Any], id: UUID) -> Any:
-        """Give a user a role; needs every permission in it."""
-        return reads.user(service.give_role(user_id=id, **body, principal=current_principal()))
+        """Give a user a role; needs every permission in it.
+
+        Where they gain by it, what others had made of the account (a password, an open invitation, links) ends, unless
+        they may do as much; the answer names it. So give roles first, then hand out passwords and slips.
+        """
+        told = service.give_role(user_id=id, **body, principal=current_principal())
+        return answered_beside(reads.user(id), told)
 
 
 @blp.route("/users/<uuid:id>/roles/<uuid:roleId>")

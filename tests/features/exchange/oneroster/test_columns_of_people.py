@@ -13,6 +13,7 @@ from school_service.features.people.models import Contact, Employee, Student, Us
 
 LEFT_OUT = {
     User: {"username_key", "password_hash", "password_given_at", "photo", "session_number"}
+    | {"password_given_by", "password_given_by_name"}
     | {"created_at", "erased_at", "name_sort_key", "username_sort_key"},
     Student: {"number", "created_at"}
     | {f"guardian_{name}" for name in ("full_name", "relationship", "phone_number", "email_address")},

@@ -331,11 +331,20 @@ class TestPermissions:
         made = api.ok(api.post("/permissions", {"section": "canteen", "access": "serve"}))
 
         assert UUID(made["id"])
-        assert made == {"id": made["id"], "section": "canteen", "access": "serve"}
-        assert made in api.ok(api.get("/permissions"))
+        shown = {"id": made["id"], "section": "canteen", "access": "serve"}
+        # Administrators have gained, of whom the operator has made one.
+        [credential] = made["credentials"]
+        assert (credential["username"], credential["kind"], credential["ended"]) == (
+            "admin",
+            "PASSWORD",
+            False,
+        )
+        assert made.items() >= shown.items()
+        assert shown in api.ok(api.get("/permissions"))
 
     def test_administrators_have_it_at_once(self, api):
-        made = api.ok(api.post("/permissions", {"section": "canteen", "access": "read"}))
+        answer = api.ok(api.post("/permissions", {"section": "canteen", "access": "read"}))
+        made = {name: answer[name] for name in ("id", "section", "access")}
 
         roles = {role["name"]: role["permissions"] for role in api.ok(api.get("/roles"))}
         assert [name for name, granted in roles.items() if made in granted] == ["Administrator"]

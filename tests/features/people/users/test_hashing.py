@@ -146,7 +146,7 @@ def test_who_may_enroll_nobody_any_more_imports_nobody_into_a_class(school, duri
     _, api = school
     make = Factory(api)
     make.cohort(make.classroom(name="JSS 1"), make.session(current=True))
-    clerk = make.caller("write:students")
+    clerk = make.caller("write:students", "read:results")
     role = make.role("write:cohorts")["id"]
     api.ok(api.put(f"/users/{clerk.user['id']}/roles", {"role": role}))
     other = api.using()

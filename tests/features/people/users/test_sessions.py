@@ -92,7 +92,11 @@ class TestTheCreatorsToken:
         stolen = clerk.using(token=made["access_token"]["access_token"])
 
         assert stolen.get("/users").status_code == 401
-        assert make.signed_in(made["user"]).get("/users").status_code == 200
+        # The clerk knows the password, which ended too.
+        credentials = {"username": "head", "password": PASSWORD}
+        assert clerk.post("/users/login", credentials).status_code == 401
+        api.ok(api.put(f"/users/{made['user']['id']}/password", {"password": "another password"}))
+        assert make.signed_in(made["user"], "another password").get("/users").status_code == 200
 
     def test_of_first_sign_ins_at_once_all_work(self, app, tenancy, document):
         place = make_place(app, tenancy, "St. Gregory's College, Lagos")

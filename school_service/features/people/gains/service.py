@@ -1,0 +1,199 @@
+"""What others have made of an account ends when it gains, unless they may do all that it then may.
+
+An account gains where its set of permissions, each with its reach, grows, or that of the children whose results it
+reads. Whoever writes what an account gains by sends that through a `Gain`, which locks the account, looks at what was
+made of it and ends what has to end, all in the same transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import orjson
+
+from school_service.auth.principal import Principal
+from school_service.core.database import registry_connection, request_context
+from school_service.core.permissions import Permission
+from school_service.core.statements import Executable, execute, execute_with_commit
+from school_service.features.audit.service import Change, audit_changes
+from school_service.features.people.gains import reads
+from school_service.features.people.gains.reads import INVITATION, KINDS, LINK, PASSWORD
+from school_service.features.people.models import BY_ADMINISTRATOR
+from tenants.registry.clients import granted_in
+
+USER_ENTITY, INVITATION_ENTITY, IDENTITY_ENTITY = "user", "invitation", "identity"
+"""What the audit log calls an account, an invitation and a link."""
+
+Send = Callable[..., dict[str, Any] | None]
+Grants = Callable[[Collection[str]], Mapping[str, Collection[str] | None]]
+
+NOTHING: dict[str, Any] = {
+    "credentials": [],
+    "credentials_total": 0,
+    "credentials_of_kind": dict.fromkeys(KINDS, 0),
+}
+"""What is told of accounts of which nobody else has made anything."""
+
+
+def grants_of_clients(client_ids: Collection[str]) -> Mapping[str, Collection[str] | None]:
+    """Read what clients may do in the school of the request, None being all."""
+    with registry_connection() as connection:
+        return granted_in(connection, client_ids, request_context().school_id)
+
+
+def _caller_may_read_users() -> bool:
+    principal = request_context().principal
+    return not isinstance(principal, Principal) or principal.has(Permission.USERS_READ)
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """How a gain is written, looked at and audited: by default in the transaction of the request.
+
+    `end` sends what ends what has to end. `may_read_users` tells whether the caller is told more than numbers.
+    """
+
+    send: Send = execute
+    end: Callable[..., object] = execute_with_commit
+    audit: Callable[[str, Iterable[Change]], None] = audit_changes
+    grants: Grants = grants_of_clients
+    may_read_users: Callable[[], bool] = _caller_may_read_users
+
+
+OF_THE_REQUEST = Means()
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What makes accounts gain: how they are locked, and how is looked at what others have made of them."""
+
+    locks: tuple[Executable, ...]
+    look: Callable[[str], Executable]
+
+    def write(self, *writes: Executable, means: Means = OF_THE_REQUEST) -> dict[str, Any] | None:
+        """Send what makes the accounts gain, and end what has to end with it; one message, and no more.
+
+        A client that has made something costs two more. Returns `credentials`, `credentials_total` and
+        `credentials_of_kind`, of what somebody else has made of the accounts, as the caller may read it; None where no
+        account gains.
+        """
+        found = self._look(means, *writes, *self.locks)
+        if found["gained"]:
+            _end(orjson.loads(found["ends"]), means)
+        return _told(found, means)
+
+    def foresee(self, *, means: Means = OF_THE_REQUEST) -> dict[str, Any] | None:
+        """Tell what `write` would tell, and write nothing."""
+        return _told(self._look(means), means)
+
+    def _look(self, means: Means, *before: Executable) -> dict[str, Any]:
+        found = means.send(*before, self.look("[]")) or {}
+        clients = orjson.loads(found["clients"])
+        if clients:
+            granted = means.grants(clients)
+            rows = [
+                {"client": client, "permission": permission}
+                for client, permissions in granted.items()
+                for permission in ([None] if permissions is None else permissions)
+            ]
+            found = means.send(self.look(orjson.dumps(rows).decode())) or {}
+        return found
+
+
+def _told(found: Mapping[str, Any], means: Means) -> dict[str, Any] | None:
+    """Tell what somebody else has made of accounts that gain: who may not read users, how much of it alone."""
+    if not found["gained"]:
+        return None
+    numbers = orjson.loads(found["numbers"])
+    return {
+        "credentials": orjson.loads(found["shown"]) if means.may_read_users() else [],
+        "credentials_total": sum(numbers.values()),
+        "credentials_of_kind": numbers,
+    }
+
+
+def gain_of_accounts(*user_ids: UUID) -> Gain:
+    """Make the gain of accounts that are given to a guardian, or whose guardians get a child."""
+    accounts = list(user_ids)
+    return Gain(_locks_of(accounts), lambda grants: reads.planted(accounts, grants))
+
+
+def gain_of_restored(user_id: UUID) -> Gain:
+    """Make the gain of an account that is brought back: it may again do all that it could."""
+    return Gain(_locks_of([user_id]), lambda grants: reads.planted_in_restored(user_id, grants))
+
+
+def gain_of_bearers(*role_ids: UUID, permission_ids: Collection[UUID] | None = None) -> Gain:
+    """Make the gain of all who have roles, by what the roles hold, or by some of that alone.
+
+    The caller has locked the roles: nobody gets one meanwhile. The tokens end, too, that were returned when these
+    accounts were created: their creators must not act as them.
+    """
+    roles = list(role_ids)
+    permissions = None if permission_ids is None else list(permission_ids)
+    return Gain(
+        (reads.lock_bearers(roles), reads.end_creation_tokens_of_bearers(roles)),
+        lambda grants: reads.planted_in_bearers(roles, grants, permissions),
+    )
+
+
+def gain_of_widened(widened: Collection[UUID], narrowed: Collection[UUID]) -> Gain:
+    """Make the gain of all who have roles that come to reach the whole school, while others cease to.
+
+    The caller has locked them; it is the same before and after that is written.
+    """
+    roles = list(widened)
+    return Gain(
+        (reads.lock_bearers(roles), reads.end_creation_tokens_of_bearers(roles)),
+        lambda grants: reads.planted_in_bearers(roles, grants, widened=roles, narrowed=list(narrowed)),
+    )
+
+
+def gain_of_role(role_id: UUID, user_id: UUID) -> Gain:
+    """Make the gain of an account that gets a role, which the caller has locked, as `gain_of_bearers` does."""
+    return Gain(
+        _locks_of([user_id]), lambda grants: reads.planted_in_bearers([role_id], grants, user_id=user_id)
+    )
+
+
+def _locks_of(accounts: list[UUID]) -> tuple[Executable, ...]:
+    return reads.lock_accounts(accounts), reads.end_creation_tokens(accounts)
+
+
+def _end(ends: Iterable[Mapping[str, Any]], means: Means) -> None:
+    """End invitations, links and passwords, with the sessions of their accounts, and audit that."""
+    ids: dict[str, list[UUID]] = {kind: [] for kind in KINDS}
+    entries: dict[str, list[Change]] = {kind: [] for kind in KINDS}
+    accounts = set()
+    for one in ends:
+        record_id, account = UUID(one["id"]), UUID(one["user_id"])
+        values = {"user": account} if one["issuer"] is None else _link(one["issuer"], account)
+        ids[one["kind"]].append(record_id)
+        entries[one["kind"]].append(Change(record_id, values, None))
+        accounts.add(account)
+    if not accounts:
+        return
+    makes: tuple[tuple[str, Callable[[list[UUID]], Executable]], ...] = (
+        (INVITATION, reads.end_invitations),
+        (LINK, reads.end_links),
+        (PASSWORD, reads.end_passwords),
+        (PASSWORD, reads.end_links_by_password),
+    )
+    statements = [make(ids[kind]) for kind, make in makes if ids[kind]]
+    means.end(*statements, reads.end_sessions(sorted(accounts)))
+    means.audit(INVITATION_ENTITY, entries[INVITATION])
+    means.audit(IDENTITY_ENTITY, entries[LINK])
+    means.audit(USER_ENTITY, [_of_account(one, one in ids[PASSWORD]) for one in sorted(accounts)])
+
+
+def _link(issuer: str, account: UUID) -> dict[str, Any]:
+    return {"issuer": issuer, "way": BY_ADMINISTRATOR, "user": account}
+
+
+def _of_account(account: UUID, has_lost_password: bool) -> Change:
+    """Make the entry of what ended of an account itself: the log says so, never what it was."""
+    password = {"password": "ended"} if has_lost_password else {}
+    return Change(account, {}, {**password, "sessions": "ended"})
