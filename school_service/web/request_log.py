@@ -43,6 +43,9 @@ AUTHENTICATION_ERROR = "school_service.authentication_error"
 QUEUE_FULL = "queue_full"
 """The cause of a 503 that the server answers without the application; the others are in web.error_responses."""
 
+LONGEST_TEXT = 300
+"""Characters of what a request says of itself that its line in the log has."""
+
 ACCESS_LOG = logging.getLogger("school_service.access")
 # An id is no secret. Asking the system for randomness would let another thread take the interpreter.
 _random = random.Random()  # noqa: S311
@@ -145,14 +148,14 @@ def end(request: Request, status: int, observe: Observe | None) -> None:
     # A request that was refused before it had a principal has at least a verified token.
     actor = known.get("principal") or known.get("token")
     members = {
-        "method": environ["REQUEST_METHOD"],
-        "path": logged_path(request.path),
+        "method": environ["REQUEST_METHOD"][:LONGEST_TEXT],
+        "path": logged_path(request.path)[:LONGEST_TEXT],
         "route": route,
         "status": status,
         "ms": round(took * 1000, 2),
         "queue_ms": round(waited * 1000, 2),
         "address": client_address(),
-        "school": environ.get("HTTP_X_SCHOOL_ID"),
+        "school": environ.get("HTTP_X_SCHOOL_ID", "")[:LONGEST_TEXT] or None,
         "actor": actor.actor if actor else None,
         "reach": ("OWN" if known.get("by_own") else "SCHOOL") if "principal" in known else None,
     }
@@ -176,7 +179,8 @@ def write_access_line(members: dict[str, Any]) -> None:
 
 def log_of_request(**members: Any) -> None:
     """Add members to the log's line of the current request, such as why it was refused."""
-    context_globals().__dict__.setdefault("log_members", {}).update(members)
+    cut = {name: value[:LONGEST_TEXT] if isinstance(value, str) else value for name, value in members.items()}
+    context_globals().__dict__.setdefault("log_members", {}).update(cut)
 
 
 _PARAMETER = re.compile(r"<(?:[^:<>]*:)?([^<>]+)>")
