@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+ANSWER_LIMIT = 64 * 1024
+"""Bytes that the answer of an error has at most."""
+
+SAID_BACK = 60
+"""Characters of a name or value that nobody knows, as errors say it back: the first."""
 
 
 class DomainError(Exception):
@@ -40,45 +47,46 @@ class Invalid(DomainError):
         return cls(words, {name: [reason] for name, reason in reasons.items()})
 
 
-class InvalidRows(DomainError):
-    """Rows of an uploaded sheet are bad; `rows` lists row, column, code and message of each.
+class RowsRefused(DomainError):
+    """Rows of an uploaded sheet are refused; `rows` lists row, column, code and message of each.
 
-    Or records of a list in the body: then `member` is its name, and `errors` has the place of each, too, as it has for
-    what a schema refuses.
+    Or records of a list in the body: then `member` is its name, and an answer has the place of each, too, as it has for
+    what a schema refuses. There may be more bad rows than are listed: `bad_rows` counts them all.
     """
 
-    def __init__(
-        self, rows: Sequence[Mapping[str, object]], summary: str | None = None, *, member: str | None = None
-    ) -> None:
-        what = "sheet has rows" if member is None else "list has records"
-        message = f"The {what} that can't be accepted; nothing was stored."
-        super().__init__(f"{message} {summary}" if summary else message, _row_errors(rows, member))
-
-
-class RowsChanged(Conflict):
-    """What somebody changed since it was read would be lost; the arguments are those of InvalidRows."""
+    OF_SHEET: ClassVar[str]
+    OF_LIST: ClassVar[str]
 
     def __init__(
-        self, rows: Sequence[Mapping[str, object]], summary: str | None = None, *, member: str | None = None
+        self,
+        rows: Sequence[Mapping[str, object]],
+        bad_rows: int,
+        summary: str | None = None,
+        *,
+        member: str | None = None,
     ) -> None:
-        message = (
-            "Values have changed since the sheet was downloaded; nothing was stored. Download it again, or send it "
-            "with force=true to replace them."
-            if member is None
-            else "Values are not as expected; nothing was stored. Read them again, or leave out what is expected."
-        )
-        super().__init__(f"{message} {summary}" if summary else message, _row_errors(rows, member))
+        message = self.OF_SHEET if member is None else self.OF_LIST
+        super().__init__(f"{message} {summary}" if summary else message, {"rows": list(rows)})
+        self.rows, self.bad_rows, self.member = rows, bad_rows, member
 
 
-def _row_errors(rows: Sequence[Mapping[str, object]], member: str | None) -> dict[str, object]:
-    """List the errors of rows; those of a list in the body by their place, too: member, number, field."""
-    if member is None:
-        return {"rows": list(rows)}
-    places: dict[str, dict[str, list[object]]] = {}
-    for row in rows:
-        fields = places.setdefault(str(row["row"]), {})
-        fields.setdefault(str(row["column"]), []).append(row["message"])
-    return {"json": {member: places}, "rows": list(rows)}
+class InvalidRows(RowsRefused):
+    """Rows of a sheet, or records of a list, are bad."""
+
+    OF_SHEET = "The sheet has rows that can't be accepted; nothing was stored."
+    OF_LIST = "The list has records that can't be accepted; nothing was stored."
+
+
+class RowsChanged(RowsRefused, Conflict):
+    """What somebody changed since it was read would be lost."""
+
+    OF_SHEET = (
+        "Values have changed since the sheet was downloaded; nothing was stored. Download it again, or send it with "
+        "force=true to replace them."
+    )
+    OF_LIST = (
+        "Values are not as expected; nothing was stored. Read them again, or leave out what is expected."
+    )
 
 
 class Busy(DomainError):

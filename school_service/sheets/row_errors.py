@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from school_service.core.errors import InvalidRows, RowsChanged
+from school_service.core.errors import ANSWER_LIMIT, InvalidRows, RowsChanged
 
 MAX_BAD_ROWS = 200
 MAX_ERRORS_OF_ROW = 200
@@ -81,7 +81,7 @@ def raise_row_errors(
     """
     reported = _reported(errors, letters or {}, people or {}, member)
     if reported.rows:
-        raise InvalidRows(reported.rows, reported.summary, member=member)
+        raise InvalidRows(reported.rows, reported.bad_rows, reported.summary, member=member)
 
 
 def raise_changed_rows(
@@ -94,7 +94,7 @@ def raise_changed_rows(
     """Raise RowsChanged where there are errors: values that somebody changed since they were read; else as above."""
     reported = _reported(errors, letters or {}, people, member)
     if reported.rows:
-        raise RowsChanged(reported.rows, reported.summary, member=member)
+        raise RowsChanged(reported.rows, reported.bad_rows, reported.summary, member=member)
 
 
 def _reported(
@@ -102,16 +102,18 @@ def _reported(
 ) -> Reported:
     by_row: dict[int, list[Mapping[str, object]]] = {}
     rows: set[int] = set()
-    problems = 0
+    problems = length = 0
     for error in sorted(errors, key=lambda error: error.row):
         problems += 1
         rows.add(error.row)
-        if len(by_row) == MAX_BAD_ROWS and error.row not in by_row:
+        if length > ANSWER_LIMIT or (len(by_row) == MAX_BAD_ROWS and error.row not in by_row):
+            # An answer has no room for more.
             continue
         of_row = by_row.setdefault(error.row, [])
         if len(of_row) < MAX_ERRORS_OF_ROW:
             message = error.message(letters.get(error.column), people.get(error.row), member)
             of_row.append({"row": error.row, "column": error.column, "code": error.code, "message": message})
+            length += len(message)
     return Reported([error for of_row in by_row.values() for error in of_row], problems, len(rows))
 
 

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from openpyxl.utils import column_index_from_string, get_column_letter
 
-from school_service.core.errors import Invalid
+from school_service.core.errors import SAID_BACK, Invalid
 from school_service.sheets.columns import (
     MAX_ROWS,
     CellType,
@@ -29,7 +29,6 @@ from school_service.sheets.csv_reader import CsvTable
 from school_service.sheets.row_errors import (
     DUPLICATE,
     INVALID,
-    MAX_SHOWN,
     REQUIRED,
     UNKNOWN,
     RowError,
@@ -42,7 +41,6 @@ from school_service.sheets.xml_stream import TOO_MUCH_CONTENT
 DETAILS = "Details"
 ANY_NUMBER = "write a number such as 12.5, or leave the cell blank"
 """What to do about a text in a column of numbers."""
-MAX_HEADER_LENGTH = 120  # characters of a header that an error names
 MAX_TITLE_ROWS = 10  # rows that are not empty, among which the header is looked for
 MAX_EMPTY_ROWS = 100_000  # among the rows of a sheet, and behind them
 MAX_IGNORED = 50  # unknown columns that an answer names
@@ -216,7 +214,7 @@ def sheet_of_another(details: Mapping[str, str], record: str, named: str) -> Inv
 
     Its subject, class, session and term are named too, where Details have them.
     """
-    name = details.get(normalized_name(record), named)
+    name = details.get(normalized_name(record), named)[:SAID_BACK]
     term = details.get("term name") or details.get("term", "")
     words = [details.get(label, "") for label in ("subject", "class", "session")] + [term]
     about = ", ".join(dict.fromkeys(word for word in words if word and word not in name))
@@ -315,7 +313,7 @@ def _find_columns(
             by_position[position] = found
             letters[found.name] = get_column_letter(position)
         elif name:
-            unknown.append(name[:MAX_HEADER_LENGTH])
+            unknown.append(name[:SAID_BACK])
             if unknown_column:
                 letters[unknown[-1]] = get_column_letter(position)
                 errors.append(RowError(row, unknown[-1], UNKNOWN, unknown_column(name)))
@@ -356,7 +354,7 @@ def _named(header: Mapping[int, Cell], columns: Sequence[Column]) -> dict[int, C
 
 def _headings(header: Mapping[int, Cell], columns: Sequence[Column]) -> str:
     """Say which headings a sheet has, and which it needs and may have."""
-    there = [_as_text(header[position])[:MAX_SHOWN] for position in sorted(header)]
+    there = [_as_text(header[position])[:SAID_BACK] for position in sorted(header)]
     shown = [name for name in there if name][:MAX_HEADINGS]
     needed, further = (
         [column.name for column in columns if column.required is required][:MAX_HEADINGS]

@@ -1,4 +1,7 @@
-"""The steps of an upload, in the one order that all sheets have: open, details, lock, match, store, count."""
+"""The steps of an upload, in the one order that all sheets have.
+
+These are: find the record, open, details, judge the caller by the rows, lock, match, store, count.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from functools import cached_property, partial
 from typing import IO, Any, Generic, TypeVar
 
 from school_service.core.database import request_context
-from school_service.core.errors import DomainError, Invalid
+from school_service.core.errors import Invalid
 from school_service.core.priority import give_way
 from school_service.core.shares import Shares
 from school_service.sheets.sheet_files import SheetFile, open_sheets
@@ -64,14 +67,12 @@ class SheetUpload(ABC, Generic[Matched]):
         The answer names the columns that are not known, where there are any, and warns that nothing was read of them.
         """
         school_id = request_context().school_id
-        try:
-            with _computing.of(school_id):
-                content = give_way(partial(self._read, file))
-            if not content.rows:
-                raise Invalid(NO_ROWS)
-        except DomainError:
-            self.find_record()
-            raise
+        self.find_record()
+        with _computing.of(school_id):
+            content = give_way(partial(self._read, file))
+        if not content.rows:
+            raise Invalid(NO_ROWS)
+        self.judge(content)
         # Nothing is locked before the file has proved to be such a sheet: reading it takes long. And nobody waits for
         # a lock while others wait for their turn to compute.
         self.lock()
@@ -89,10 +90,7 @@ class SheetUpload(ABC, Generic[Matched]):
         return self.read_rows(workbook)
 
     def find_record(self) -> None:
-        """Raise NotFound where there is no record that the sheet is of: that is said before what is wrong with a file.
-
-        `lock` raises it for a file that could be read, which needs no round trip more.
-        """
+        """Raise NotFound where the caller reaches no record that the sheet is of: no file is read for it then."""
 
     def read_details(self, workbook: SheetFile) -> None:
         """See which record the sheet is of. Raises Invalid for the sheet of another."""
@@ -100,6 +98,9 @@ class SheetUpload(ABC, Generic[Matched]):
     @abstractmethod
     def read_rows(self, workbook: SheetFile) -> SheetContent:
         """Read the rows by column. Raises Invalid, and InvalidRows for a bad header."""
+
+    def judge(self, content: SheetContent) -> None:
+        """Raise Forbidden where the caller may not do what the rows say, in a dry run too."""
 
     def lock(self) -> None:
         """Lock what must not change while the rows are compared with it."""

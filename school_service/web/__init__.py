@@ -13,6 +13,7 @@
 `response_headers`  header fields of every answer, and of answers to pages of other origins (CORS)
 `application`       Flask's application: its JSON, its answers, its dispatch
 `error_responses`   one table from exceptions to answers, in one shape
+`error_bounds`      how much an error tells
 `integrity_errors`  violated constraints, as the client reads of them
 `openapi`           the OpenAPI document, and what each status of an error means in it
 `docs_page`         /openapi.json and /docs

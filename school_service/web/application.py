@@ -39,7 +39,8 @@ class OrjsonProvider(JSONProvider):
             return orjson.dumps(obj, default=_plain, option=_OPTIONS).decode()
         except orjson.JSONEncodeError:
             # An error may have to repeat a name with a lone surrogate: what is no character is shown as "?".
-            return json.dumps(obj, default=_plain, ensure_ascii=False).encode(errors="replace").decode()
+            text = json.dumps(obj, default=_plain, ensure_ascii=False, separators=(",", ":"))
+            return text.encode(errors="replace").decode()
 
     def loads(self, s: str | bytes, **_options: Any) -> Any:
         """Read JSON text."""

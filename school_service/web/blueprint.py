@@ -28,7 +28,7 @@ from school_service.web.body_parser import BodyParser
 from school_service.web.current import current_request
 from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_picture, tagged_response
 from school_service.web.error_responses import handle
-from school_service.web.fields import File, ListOf, Nested, QueryBoolean
+from school_service.web.fields import MAX_IDS, File, ListOf, Nested, QueryBoolean, id_list
 from school_service.web.interface_operations import check_query_names
 from school_service.web.openapi import ERRORS, document_operation, note, notes
 from school_service.web.pages import HTML, prefers_page, show_error, show_page
@@ -53,7 +53,7 @@ from school_service.web.request_scope import (
     current_user_id,
     run_in_request_scope,
 )
-from school_service.web.schemas import DeletedSchema, IdArray, Schema
+from school_service.web.schemas import Array, DeletedSchema, Schema
 
 View = TypeVar("View", bound=Callable[..., Any])
 CheckFilters = Callable[..., None]
@@ -223,16 +223,8 @@ class Blueprint(flask_smorest.Blueprint):
 
     def takes_ids(self) -> Callable[[View], View]:
         """Take a body that is a bare array of uuids; it becomes the view's next argument, a list."""
-        documented = self.arguments(IdArray())
-
-        def decorate(view: View) -> View:
-            validated = documented(view)
-            for parameter in validated._apidoc["arguments"]["parameters"]:  # type: ignore[attr-defined]
-                if isinstance(parameter["schema"], IdArray):
-                    parameter["schema"] = IdArray.DOCUMENTED
-            return validated
-
-        return decorate
+        ids = {"type": "string", "format": "uuid"}
+        return self._takes_array(Array(id_list()), {"type": "array", "items": ids, "maxItems": MAX_IDS})
 
     def takes_list(
         self, schema: type[Schema], *, most: int, member: str | None = None
@@ -242,28 +234,11 @@ class Blueprint(flask_smorest.Blueprint):
         With a `member` errors name the places in the array after it, as in `scores.3.score`; the array has one object
         at least, and may also stand in an object, as its member of that name.
         """
-        if member is not None:
-            return self._takes_named_list(schema, most, member)
-        documented = self.arguments(schema(many=True))
-
-        def decorate(view: View) -> View:
-            @wraps(view)
-            def counted(*arguments: Any, **parameters: Any) -> Any:
-                if len(arguments[-1]) > most:
-                    raise Invalid.field("_schema", f"longer than {most}")
-                return view(*arguments, **parameters)
-
-            validated: Any = documented(counted)
-            for parameter in validated._apidoc["arguments"]["parameters"]:
-                if isinstance(parameter["schema"], schema):
-                    parameter["schema"] = {"type": "array", "items": schema, "maxItems": most}
-            return validated  # type: ignore[no-any-return]
-
-        return decorate
-
-    def _takes_named_list(self, schema: type[Schema], most: int, member: str) -> Callable[[View], View]:
-        named = _named_list(schema, most, member)
-        documented = self.arguments(named)
+        documented = {"type": "array", "items": schema, "maxItems": most}
+        if member is None:
+            records = ListOf(Nested(schema), validate=ma.validate.Length(max=most))
+            return self._takes_array(Array(records, whole="_schema"), documented)
+        takes = self._takes_array(_named_list(schema, most, member)(), {**documented, "minItems": 1})
 
         def decorate(view: View) -> View:
             @wraps(view)
@@ -271,11 +246,18 @@ class Blueprint(flask_smorest.Blueprint):
                 *before, body = arguments
                 return view(*before, body[member], **parameters)
 
-            validated: Any = documented(unnamed)
+            return takes(unnamed)  # type: ignore[return-value]
+
+        return decorate
+
+    def _takes_array(self, schema: Schema, documented: dict[str, Any]) -> Callable[[View], View]:
+        takes = self.arguments(schema)
+
+        def decorate(view: View) -> View:
+            validated: Any = takes(view)
             for parameter in validated._apidoc["arguments"]["parameters"]:
-                if isinstance(parameter["schema"], named):
-                    items = {"type": "array", "items": schema, "minItems": 1, "maxItems": most}
-                    parameter["schema"] = items
+                if isinstance(parameter["schema"], type(schema)):
+                    parameter["schema"] = documented
             return validated  # type: ignore[no-any-return]
 
         return decorate

@@ -12,10 +12,10 @@ from flask_smorest import abort
 from webargs.flaskparser import FlaskParser
 
 from school_service.config import JSON_LIMIT
+from school_service.core.errors import SAID_BACK
 
 LONGEST_WHOLE = 20  # characters
 NESTING_LIMIT = 32  # arrays and objects within each other
-SHOWN_NAME = 120  # characters of a member's name that an error repeats
 QUERIES_REMEMBERED = 1000
 LONGEST_QUERY_REMEMBERED = 200  # characters
 
@@ -58,7 +58,7 @@ class BodyParser(FlaskParser):
         """
         if not req.is_json:
             if req.mimetype:
-                abort(415, message=f"The body must be application/json, not {req.mimetype[:100]}.")
+                abort(415, message=f"The body must be application/json, not {req.mimetype[:SAID_BACK]}.")
             if req.content_length:
                 abort(415, message="The body must be application/json; the request names no Content-Type.")
         limit_json(req)
@@ -76,8 +76,8 @@ class BodyParser(FlaskParser):
         except _GivenTwice as twice:
             abort(
                 422,
-                message=f'The body gives the member "{twice.name[:SHOWN_NAME]}" more than once in one object.',
-                errors={"json": {twice.name[:SHOWN_NAME]: ["Given more than once."]}},
+                message=f'The body gives the member "{twice.name[:SAID_BACK]}" more than once in one object.',
+                errors={"json": {twice.name[:SAID_BACK]: ["Given more than once."]}},
             )
         except (ValueError, RecursionError):
             abort(400, message="The body is not JSON.")

@@ -22,6 +22,7 @@ from werkzeug.http import HTTP_STATUS_CODES
 from school_service.auth.jwks import ProviderUnavailable
 from school_service.auth.principal import InvalidSchoolHeader, NotLinked
 from school_service.core import errors
+from school_service.web.error_bounds import bounded, bounded_rows, shortened
 from school_service.web.integrity_errors import violation
 from school_service.web.rendering import object_response
 from school_service.web.request_log import QUEUE_FULL, log_of_request, request_id
@@ -151,14 +152,14 @@ def error_response(
     errors: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Write an error in the one shape."""
+    """Write an error in the one shape, within its bounds."""
     body: dict[str, Any] = {
         "code": status,
         "status": HTTP_STATUS_CODES.get(status, "Error"),
-        "message": message,
+        "message": shortened(message),
     }
     if errors:
-        body["errors"] = errors
+        body["errors"] = bounded(errors)
     body["request_id"] = request_id()
     response = object_response(body)
     response.status_code = status
@@ -199,7 +200,9 @@ def handle(error: Exception) -> Response:
     elif known in RETRY_AFTER:
         headers["Retry-After"] = str(RETRY_AFTER[known])
     fields = getattr(error, "errors", None)
-    if fields and not isinstance(error, errors.InvalidRows | errors.RowsChanged | NotLinked):
+    if isinstance(error, errors.RowsRefused):
+        fields = bounded_rows(error.rows, error.bad_rows, error.member)
+    elif fields and not isinstance(error, NotLinked):
         # A form has a file and nothing else: the fields that a service names are of the query. Beside a JSON body
         # they are where the query has them.
         of_query = (

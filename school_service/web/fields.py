@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from marshmallow import fields, validate
+from marshmallow import ValidationError, fields, validate
 
 from school_service.auth.principal import CANONICAL_UUID
 from school_service.core.columns import (
@@ -19,7 +19,9 @@ from school_service.core.columns import (
     TEXT_LENGTH,
     more_than_two_places,
 )
+from school_service.core.errors import SAID_BACK
 from school_service.core.texts import plain_file_name
+from school_service.web.error_bounds import LEFT_OUT_HERE, MOST_MESSAGES, count_messages
 from tenants.names import is_visible
 
 MAX_IDS = 1000  # of one list in a request
@@ -233,7 +235,64 @@ class File(Input, fields.Raw):
 
 
 class ListOf(Input, fields.List[Any]):
-    """An array."""
+    """An array, of at most so many members as its validator Length says, without which there is no such field.
+
+    They are counted before any is read: too many are refused by that alone. Errors end after the member with which
+    MOST_MESSAGES are reached, and no further one is read.
+    """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._count = next(one for one in self.validators if isinstance(one, validate.Length) and one.max)
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
+        if not isinstance(value, list):
+            raise self.make_error("invalid")
+        self._count(value)
+        members: list[Any] = []
+        errors: dict[Any, Any] = {}
+        messages = 0
+        for place, member in enumerate(value):
+            try:
+                members.append(self.inner.deserialize(member, **options))
+            except ValidationError as error:
+                errors[place] = error.messages
+                messages += count_messages(error.messages)
+            left_out = len(value) - place - 1
+            if left_out and messages >= MOST_MESSAGES:
+                errors[LEFT_OUT_HERE] = left_out
+                break
+        if errors:
+            raise ValidationError(errors, valid_data=members)
+        return members
+
+
+class ObjectOf(Input, fields.Dict):
+    """An object of at most `most` members, which are named by whoever sends it, and counted before any is read.
+
+    Errors say back the first SAID_BACK characters of a name.
+    """
+
+    default_error_messages = {"many": "Has more than {most} members."}
+
+    def __init__(self, *, most: int, **options: Any) -> None:
+        metadata = {"maxProperties": most, **options.pop("metadata", {})}
+        super().__init__(metadata=metadata, **options)
+        self._most = most
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
+    ) -> Any:
+        if isinstance(value, dict) and len(value) > self._most:
+            raise self.make_error("many", most=self._most)
+        try:
+            return super()._deserialize(value, attr, data, **options)  # type: ignore[no-untyped-call]
+        except ValidationError as error:
+            if isinstance(error.messages, dict):
+                error.messages = {name[:SAID_BACK]: told for name, told in error.messages.items()}
+            raise
 
 
 class Nested(Input, fields.Nested):

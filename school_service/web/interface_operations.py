@@ -9,6 +9,8 @@ from functools import cache
 from flask import g, request
 from flask_smorest import abort
 
+from school_service.core.errors import SAID_BACK
+
 INTERFACE = frozenset(
     {
         "GET /assessments",
@@ -82,21 +84,20 @@ INTERFACE = frozenset(
 """Method and path of each, with `{}` for an id."""
 
 
-MOST_NAMES = 10
-LONGEST_NAME = 40  # characters of a name that is repeated
+MOST_NAMES = 10  # in the log
+LONGEST_NAME = 40  # characters of a name there
 
 
 def check_query_names(known: Set[str]) -> None:
     """Refuse the request's unknown parameters with 422, or note their names for the log."""
-    names = list(dict.fromkeys(name for name in request.args if name not in known))[:MOST_NAMES]
+    names = [name for name in request.args if name not in known]
     if not names:
         return
-    shown = [name[:LONGEST_NAME] for name in names]
     rule = request.url_rule.rule if request.url_rule else ""
     if is_extension("GET" if request.method == "HEAD" else request.method, rule):
-        errors = {name: ["Unknown parameter."] for name in shown}
+        errors = {name[:SAID_BACK]: ["Unknown parameter."] for name in names}
         abort(422, message="The query has parameters that are not known here.", errors={"query": errors})
-    g.unknown_parameters = shown
+    g.unknown_parameters = [name[:LONGEST_NAME] for name in names[:MOST_NAMES]]
 
 
 @cache

@@ -50,6 +50,8 @@ QUEUE_FULL = "queue_full"
 
 FAILURES_EVERY = 60.0
 """Seconds for which failures of an observer, after one that is logged, are counted alone."""
+LONGEST_TEXT = 300
+"""Characters of what a request says of itself that its line in the log has."""
 
 ACCESS_LOG = logging.getLogger("school_service.access")
 _log = logging.getLogger(__name__)
@@ -215,14 +217,14 @@ def _write_line(request: Request, answered: Answered, known: dict[str, Any]) -> 
     # A request that was refused before it had a principal has at least a verified token.
     actor = known.get("principal") or known.get("acting_client") or known.get("token")
     members = {
-        "method": answered.method,
-        "path": logged_path(request.path),
+        "method": answered.method[:LONGEST_TEXT],
+        "path": logged_path(request.path)[:LONGEST_TEXT],
         "route": answered.route,
         "status": answered.status,
         "ms": round(answered.took * 1000, 2),
         "queue_ms": round(answered.waited * 1000, 2),
         "address": client_address(),
-        "school": request.environ.get("HTTP_X_SCHOOL_ID"),
+        "school": request.environ.get("HTTP_X_SCHOOL_ID", "")[:LONGEST_TEXT] or None,
         "actor": actor.actor if actor else None,
         "reach": ("OWN" if known.get("by_own") else "SCHOOL") if "principal" in known else None,
     }
@@ -246,7 +248,8 @@ def write_access_line(members: dict[str, Any]) -> None:
 
 def log_of_request(**members: Any) -> None:
     """Add members to the log's line of the current request, such as why it was refused."""
-    context_globals().__dict__.setdefault("log_members", {}).update(members)
+    cut = {name: value[:LONGEST_TEXT] if isinstance(value, str) else value for name, value in members.items()}
+    context_globals().__dict__.setdefault("log_members", {}).update(cut)
 
 
 _PARAMETER = re.compile(r"<(?:[^:<>]*:)?([^<>]+)>")

@@ -8,7 +8,9 @@ import marshmallow as ma
 from marshmallow import fields
 
 from school_service.core.columns import Enumeration
-from school_service.web.fields import MAX_IDS, QueryBoolean, id_list
+from school_service.core.errors import SAID_BACK
+from school_service.web.error_bounds import LEFT_OUT_HERE, MOST_MESSAGES
+from school_service.web.fields import ListOf, QueryBoolean
 
 
 class Schema(ma.Schema):
@@ -18,6 +20,26 @@ class Schema(ma.Schema):
         """Members that are no field are an error."""
 
         unknown = ma.RAISE
+
+    def load(self, data: Any, *, unknown: Any = None, **options: Any) -> Any:
+        """Read an object. Of members that it does not know, errors tell MOST_MESSAGES, each by the first of its name.
+
+        The others are counted, and no error of them is made.
+        """
+        if not isinstance(data, dict) or (unknown or self.unknown) != ma.RAISE:
+            return super().load(data, unknown=unknown, **options)
+        fields_by_name = {field.data_key or name for name, field in self.load_fields.items()}
+        strangers = [name for name in data if name not in fields_by_name]
+        if not strangers:
+            return super().load(data, unknown=unknown, **options)
+        told = {name[:SAID_BACK]: None for name in strangers[:MOST_MESSAGES]}
+        known = {name: value for name, value in data.items() if name in fields_by_name}
+        try:
+            return super().load({**known, **told}, unknown=unknown, **options)
+        except ma.ValidationError as error:
+            if isinstance(error.messages, dict) and len(strangers) > len(told):
+                error.messages[LEFT_OUT_HERE] = len(strangers) - len(told)
+            raise
 
 
 class RecordSchema(Schema):
@@ -50,18 +72,22 @@ class MineSchema(Schema):
         return filters
 
 
-class IdArray(Schema):
-    """A body that is a bare array of uuids."""
+class Array(Schema):
+    """A body that is a bare array, and becomes a list. An error of it as a whole is by the name `whole`, or by none."""
 
-    DOCUMENTED: ClassVar[dict[str, Any]] = {
-        "type": "array",
-        "items": {"type": "string", "format": "uuid"},
-        "maxItems": MAX_IDS,
-    }
+    def __init__(self, members: ListOf, *, whole: str | None = None) -> None:
+        super().__init__()
+        self._members = members
+        self._whole = whole
 
     def load(self, data: Any, **_options: Any) -> Any:
-        """Check the array; returns a list of uuids."""
-        return id_list().deserialize(data)
+        """Check the array."""
+        try:
+            return self._members.deserialize(data)
+        except ma.ValidationError as error:
+            if self._whole and isinstance(error.messages, list):
+                raise ma.ValidationError({self._whole: error.messages}) from None
+            raise
 
 
 TOKEN_TYPES = Enumeration("TokenType", "Bearer")
@@ -195,6 +221,11 @@ class ErrorDetailsSchema(Schema):
     files = fields.Dict(keys=fields.String(), metadata={"description": "Files of the form."})
     rows = fields.List(
         fields.Nested(RowErrorSchema), metadata={"description": "Cells of an uploaded sheet, by row."}
+    )
+    left_out = fields.Integer(
+        metadata={
+            "description": "Where not all is told: of how many members of the body, or rows, nothing is."
+        }
     )
 
 

@@ -74,6 +74,15 @@ def test_the_log_is_bounded_and_says_nothing_where_all_are_known(api, lines):
     assert "unknown_parameters" not in lines()
 
 
+def test_an_extension_names_the_first_100_by_60_characters_of_each(api):
+    asked = {f"{number:03}{'n' * 500}": "x" for number in range(120)}
+
+    errors = api.get("/students", query_string=asked).get_json()["errors"]
+
+    assert list(errors["query"]) == [name[:60] for name in asked][:100]
+    assert errors["left_out"] == 20
+
+
 def test_token_school_and_permission_come_first(api, other_api, make):
     path = "/students?serach=Ada"
 

@@ -132,6 +132,18 @@ def test_the_route_of_a_request_is_a_template_and_of_what_is_nowhere_none(api, l
         assert (last_line(logs)["path"], last_line(logs)["route"]) == (path, route)
 
 
+def test_the_line_of_a_refused_request_has_300_characters_of_what_it_says(api, make, logs):
+    api.using(school="x" * 5000).request("GET", "/" + "nowhere" * 1000)
+    api.using(school="x" * 5000).request("GET", "/classrooms")
+    make.caller().request("N" * 5000, "/classrooms")
+
+    lines = [line for line in logs() if line["logger"] == "school_service.access"]
+
+    assert len(lines) == 3
+    for line in lines:
+        assert all(len(text) <= 300 for text in line.values() if isinstance(text, str)), line
+
+
 def test_the_time_in_the_queue_is_what_the_server_says_and_what_the_share_took(api, logs):
     api.get("/classrooms", environ_base={WAITED: 0.25})
     assert last_line(logs)["queue_ms"] == 250

@@ -44,11 +44,12 @@ def put_photo(*, user_id: UUID, content: bytes, principal: Principal) -> BoundQu
     nothing. Raises NotFound, Forbidden where the user may do more, Invalid for another file, and Busy where no printer
     is free in time, or it hangs.
     """
+    _account(user_id, principal)
     read_format(content, LIMITS)
     image = outside_transaction(partial(_make, content, request_context().school_id))
     made = read_format(image, _MADE)
     digest = sha256(image).hexdigest()
-    account = _lock(user_id, principal)
+    account = _account(user_id, principal, for_update=True)
     if not change(account, {"photo": digest[:_DIGITS]})[1]:
         return read_user(user_id)
     audit_change(ENTITY, user_id, old={}, new={"photo": "set"})
@@ -66,7 +67,7 @@ def put_photo(*, user_id: UUID, content: bytes, principal: Principal) -> BoundQu
 
 def delete_photo(*, user_id: UUID, principal: Principal) -> BoundQuery:
     """Take the photo of a user away; returns the read model of the user. Raises NotFound, Forbidden."""
-    account = _lock(user_id, principal)
+    account = _account(user_id, principal, for_update=True)
     if account.photo is None:
         raise NotFound("The user has no photo.")
     change(account, {"photo": None})
@@ -74,8 +75,8 @@ def delete_photo(*, user_id: UUID, principal: Principal) -> BoundQuery:
     return in_one_round_trip(reads.delete_photo(user_id), read=read_user(user_id))
 
 
-def _lock(user_id: UUID, principal: Principal) -> User:
-    account = get(User, user_id, for_update=True)
+def _account(user_id: UUID, principal: Principal, *, for_update: bool = False) -> User:
+    account = get(User, user_id, for_update=for_update)
     if account.deleted_at is not None:
         raise not_found(User)
     require_to_change(principal, user_id, "Changing this user's photo")

@@ -219,6 +219,10 @@ class _StudentUpload(SheetUpload[_Records]):
                 row.values[CLASS] = f"{class_} {arm}".strip()
         return content
 
+    def judge(self, content: SheetContent) -> None:
+        if any(str(row.values.get(CLASS, "")).strip() for row in content.rows):
+            self._require_enrolling()
+
     def match(self, content: SheetContent) -> _Records:
         passwords = sum("password" in row.values for row in content.rows)
         if passwords > PASSWORDS_AT_ONCE:
@@ -314,11 +318,10 @@ class _StudentUpload(SheetUpload[_Records]):
             self.replaced[written, listed] += 1
 
     def _find_classes(self, rows: Sequence[Row]) -> tuple[list[Any], list[RowError]]:
-        """Find the batch of each row that names a class. Raises Forbidden."""
+        """Find the batch of each row that names a class."""
         named = [str(row.values.get(CLASS, "")).strip() for row in rows]
         if not any(named):
             return [None] * len(rows), []
-        self._require_enrolling()
         known = _classes()
         found = [known.get(words_of(name)) for name in named]
         remedy = _classes_remedy(known)

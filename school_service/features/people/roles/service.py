@@ -12,7 +12,7 @@ from sqlalchemy import Uuid, cast, delete, insert, select
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.deletion import Deletion
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import SAID_BACK, Conflict, Invalid
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import change, get, unnest_rows
 from school_service.core.statements import (
@@ -215,7 +215,7 @@ def _find_permissions(texts: Sequence[str]) -> dict[UUID, str]:
         try:
             ids.append(UUID(text))
         except ValueError:
-            raise Invalid.field("permissionIds", f"no such permission: {text}") from None
+            raise Invalid.field("permissionIds", f"no such permission: {text[:SAID_BACK]}") from None
     found = {
         row.id: str(row)
         for row in db.session.scalars(select(StoredPermission).where(StoredPermission.id.in_(ids)))

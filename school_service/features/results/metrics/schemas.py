@@ -13,10 +13,11 @@ from school_service.auth.principal import CANONICAL_UUID
 from school_service.features.results.models import BEST, METRIC_TYPES, POOREST
 from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
-from school_service.web.fields import Choice, Id, Input, QueryInteger, StrictInteger, Text
+from school_service.web.fields import Choice, Id, Input, ObjectOf, QueryInteger, StrictInteger, Text
 from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema
 
 MAX_NUMBER = 2**31 - 1
+MAX_TRAITS = 100  # of one record
 
 
 class NumberOrId(Input, fields.Raw):
@@ -61,13 +62,12 @@ class MetricFilterSchema(Schema):
     batch_id = Id(data_key="batchId")
 
 
-class _ScoresOfTraits(Input, fields.Dict):
+class _ScoresOfTraits(ObjectOf):
     """Scores by the name of the trait; null for none."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(
-            keys=Text(), values=StrictInteger(POOREST, BEST, required=False, allow_none=True), **options
-        )
+        score = StrictInteger(POOREST, BEST, required=False, allow_none=True)
+        super().__init__(most=MAX_TRAITS, keys=Text(), values=score, **options)
 
 
 def _not_empty(scores: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import IO, Any
 from uuid import UUID
 
 from school_service.core.database import current_school, db
-from school_service.core.errors import Invalid
+from school_service.core.errors import SAID_BACK, Invalid
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
@@ -264,7 +264,11 @@ def _judge_details(
 def _unknown_trait(name: str, traits: Iterable[Any]) -> str:
     """Say why a column is not one of the sheet's traits."""
     others = [trait.metric_type for trait in traits if normalized_name(trait.name) == normalized_name(name)]
-    return f"{name} is {others[0]}, and has a sheet of that type" if others else f"there is no trait {name}"
+    return (
+        f"{name} is {others[0]}, and has a sheet of that type"
+        if others
+        else f"there is no trait {name[:SAID_BACK]}"
+    )
 
 
 def _score_errors(row: Row, names: Iterable[str]) -> Iterator[RowError]:

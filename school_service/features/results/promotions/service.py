@@ -42,7 +42,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from school_service.auth.principal import Principal
 from school_service.core.database import request_context
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import SAID_BACK, Conflict, Invalid
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import not_found
@@ -128,7 +128,7 @@ def _rule(given: Mapping[str, Any]) -> Rule:
 def _refuse_rules(rules: Sequence[Mapping[str, Any]], levels: set[str], subjects: set[str]) -> None:
     reasons = []
     for level, times in Counter(rule["level"] for rule in rules).items():
-        name = "all others" if level is None else f'the level "{level}"'
+        name = "all others" if level is None else f'the level "{level[:SAID_BACK]}"'
         if times > 1:
             reasons.append(f"there are {times} for {name}")
         if level is not None and level not in levels:

@@ -143,8 +143,6 @@ def upload(
     scores were changed since the sheet was downloaded, unless `force` replaces them, and Conflict where a row changes
     what is submitted, or the results of all arms are.
     """
-    if batch is not None:
-        _find_arm(batch, _cohort_id(assessment_id))
     sheet_upload = _ScoreUpload(
         assessment_id=assessment_id,
         file_name=file_name,
@@ -172,7 +170,9 @@ class _ScoreUpload(ClassSheetUpload[Taker]):
     scores: ClassScores = field(init=False)
 
     def find_record(self) -> None:
-        _cohort_id(self.assessment_id)
+        cohort_id = _cohort_id(self.assessment_id)
+        if self.batch is not None:
+            _find_arm(self.batch, cohort_id)
 
     def read_details(self, workbook: SheetFile) -> None:
         details = read_details(workbook) or {}

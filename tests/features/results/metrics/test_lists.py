@@ -104,6 +104,35 @@ def test_null_takes_a_score_away_and_the_record_with_the_last(seen):
     assert seen.log()[0] == ("delete", {"score": {SECOND_TRAIT: 3}, **HAND}, None)
 
 
+def test_records_that_are_wrong_are_told_200_times_and_by_place_100_times(seen):
+    nobody = [record(seen, str(uuid4()), {FIRST_TRAIT: 2}) for _ in range(500)]
+
+    errors = put(seen, *nobody).get_json()["errors"]
+
+    assert [row["row"] for row in errors["rows"]] == [*range(200)]
+    assert list(map(int, errors["json"]["metrics"])) == [*range(100)]
+    assert errors["left_out"] == 300
+
+
+@pytest.mark.parametrize("member", ["metric_scores", "expected"])
+def test_a_record_has_100_scores_at_most(seen, member):
+    scores = {f"trait {number}": "x" for number in range(101)}
+
+    answer = put(seen, record(seen, "A/1", {FIRST_TRAIT: 2}, **{member: scores}))
+
+    assert answer.get_json()["errors"]["json"]["metrics"] == {"0": {member: ["Has more than 100 members."]}}
+
+
+def test_a_trait_that_nobody_knows_is_said_back_by_60_characters(seen):
+    long = "n" * 100
+
+    wrong = put(seen, record(seen, "A/1", {long: "x"})).get_json()["errors"]["json"]
+    unknown = put(seen, record(seen, "A/1", {long: 2})).get_json()["errors"]["rows"]
+
+    assert list(wrong["metrics"]["0"]["metric_scores"]) == [long[:60]]
+    assert [long[:59] in row["message"] and long[:61] not in row["message"] for row in unknown] == [True]
+
+
 def test_to_take_away_needs_the_permission_to_delete(seen):
     clerk = seen.make.caller("write:metrics")
     seen.api.ok(put(seen, record(seen, "A/1", {FIRST_TRAIT: 2}), api=clerk))

@@ -276,7 +276,7 @@ def test_an_unknown_metric_type_is_refused(seen):
         (lambda header: [*header, "first_name"], [("first_name", "duplicate")]),
         (lambda header: [*header, "punctuality"], [("punctuality", "unknown")]),
         (lambda header: [*header, "Remarks", 2025], [("Remarks", "unknown"), ("2025", "unknown")]),
-        (lambda header: [*header, "x" * 5000], [("x" * 120, "unknown")]),
+        (lambda header: [*header, "x" * 5000], [("x" * 60, "unknown")]),
         (
             lambda header: [*header[:-1], "Honesty"],
             [("Honesty", "unknown"), ("handling tools", "required")],
@@ -391,6 +391,17 @@ def test_at_most_200_bad_rows_are_reported(seen):
     sent = ((f"X/{number}", None, None, 1) for number in range(300))
 
     assert len(bad_rows(seen.upload(seen.sheet_of(*sent)))) == 200
+
+
+def test_rows_with_many_bad_cells_end_where_the_answer_has_no_room(seen):
+    sent = [(f"X/{number}", None, None, *([9] * len(TRAITS))) for number in range(300)]
+
+    answer = seen.upload(seen.sheet_of(*sent))
+
+    errors = answer.get_json()["errors"]
+    told = {row["row"] for row in errors["rows"]}
+    assert 50_000 < len(answer.get_data()) <= 64 * 1024
+    assert (told, errors["left_out"]) == ({*range(2, 2 + len(told))}, 300 - len(told))
 
 
 def test_who_was_enrolled_meanwhile_is_matched(make, seen):

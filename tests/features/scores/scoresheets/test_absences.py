@@ -245,9 +245,9 @@ def test_absences_cost_as_many_messages_as_scores_and_none_where_a_score_takes_t
     absent = cost(("A/2", None, "ABS"), ("A/3", None, "ABS"))
     taken = cost(("A/2", 2, None), ("A/3", 3, None))
 
-    assert (scores, taken) == (4, 4)
+    assert (scores, taken) == (5, 5)
     # The entries are not written, the absences are.
-    assert absent == 4
+    assert absent == 5
 
 
 def test_the_sheet_of_the_other_schools_assessment_is_404(exam, other_api, make_other):

@@ -41,7 +41,7 @@ def stored(group):
 
 
 def refused(answer, status=422):
-    """The place, code and message of each record that is refused."""
+    """The place, code and message of each record that is refused: by place, too, the first 100."""
     assert answer.status_code == status, answer.get_data(as_text=True)
     body = answer.get_json()["errors"]
     rows = [(row["row"], row["column"], row["code"], row["message"]) for row in body["rows"]]
@@ -51,7 +51,7 @@ def refused(answer, status=422):
         for column, messages in columns.items()
         for message in messages
     }
-    assert places == {(row, column, message) for row, column, _, message in rows}
+    assert places == {(row, column, message) for row, column, _, message in rows[:100]}
     return rows
 
 

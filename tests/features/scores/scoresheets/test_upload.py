@@ -376,8 +376,8 @@ def test_it_costs_a_fixed_number_of_statements(make_other, messages, size):
             counts(exam.upload(content))
         costs.append(len(sent))
 
-    # Begin, the lock with what is compared, what is written with its log, the end.
-    assert costs == [4, 4, 4, 3]
+    # Begin, the record, the lock with what is compared, what is written with its log, the end.
+    assert costs == [5, 5, 5, 4]
 
 
 def test_uploads_at_once_end_as_one_after_the_other(committing):
