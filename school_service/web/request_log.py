@@ -179,7 +179,7 @@ def log_of_request(**members: Any) -> None:
     context_globals().__dict__.setdefault("log_members", {}).update(members)
 
 
-_PARAMETER = re.compile(r"<(?:[^:<>]*:)?([^<>]+)>")
+_PARAMETER = re.compile(r"<(?:[^:<>]*+:)?([^<>]++)>")
 
 
 @lru_cache(1000)
