@@ -31,7 +31,7 @@ from tenants.exceptions import NotInstalled, TenancyError
 from tenants.migrations.migrate import MAX_WORKERS, list_migration_states, migrate_schools, stopped_by_signals
 from tenants.migrations.migration_rules import check_migrations
 from tenants.migrations.migration_sql import TENANT, head, revisions, update_baseline
-from tenants.names import is_visible
+from tenants.names import LONGEST, TYPED_BYTES, composed, is_visible
 from tenants.operator_log import record_operation
 from tenants.progress import no_progress
 from tenants.provisioning.create import create_school
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 LOADER = "tenants.loader"
 CONCERNED = "tenants.concerned"
-_PERMISSION = re.compile(r"[a-z][a-z0-9-]*:[a-z][a-z0-9-]*")
+_PERMISSION = re.compile(r"[a-z][a-z0-9-]*+:[a-z][a-z0-9-]*+")
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -119,9 +119,9 @@ class Name(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Trim the name, or refuse it."""
-        text = unicodedata.normalize("NFC", str(value).strip())
-        if not text or len(text) > 120 or not is_visible(text):
-            self.fail("a name has 1 to 120 characters that can be seen", param, ctx)
+        text = composed(str(value))
+        if not text or len(text) > LONGEST or not is_visible(text):
+            self.fail(f"a name has 1 to {LONGEST} characters that can be seen", param, ctx)
         return text
 
 
@@ -149,7 +149,9 @@ class Access(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Accept a permission of the right form."""
         if not _PERMISSION.fullmatch(str(value)):
-            self.fail(f"{value!r} is not of the form ACCESS:SECTION, such as read:students", param, ctx)
+            self.fail(
+                f"{str(value)[:100]!r} is not of the form ACCESS:SECTION, such as read:students", param, ctx
+            )
         return str(value)
 
 
@@ -357,8 +359,10 @@ def create(
 
 def read_password(tenancy: Tenancy, username: str) -> str:
     """Read a user's new password from standard input, as it is but for the end of its line; raises UsageError."""
+    most = TYPED_BYTES * MAX_PASSWORD_LENGTH
+    content = sys.stdin.buffer.read(most + 1)
     try:
-        password = sys.stdin.buffer.read().decode("utf-8").removesuffix("\n")
+        password = content.decode("utf-8").removesuffix("\n") if len(content) <= most else ""
     except UnicodeDecodeError:
         raise click.UsageError("The password on standard input is no text in UTF-8.") from None
     if not 1 <= len(password) <= MAX_PASSWORD_LENGTH or "\0" in password:

@@ -56,11 +56,11 @@ def constraint_names(error: DBAPIError) -> tuple[str, ...]:
     """
     name = error.orig.diag.constraint_name  # type: ignore[union-attr]
     if not name:
-        found = re.search(r'constraint "([^"]+)"', str(error.orig))
+        found = re.search(r'constraint "([^"]++)"', str(error.orig))
         if found is None:
             return ()
         name = found[1]
-    return name, re.sub(r"_\d+$", "", name)
+    return name, re.sub(r"_\d++$", "", name)
 
 
 def first_line(message: object, default: str = "no message") -> str:

@@ -18,9 +18,9 @@ from typing import IO
 
 from tenants.exceptions import ProgramFailed, ProgramMissing
 
-_VERSION = re.compile(r"\(PostgreSQL\) (\d+)(\S*)")
+_VERSION = re.compile(r"\(PostgreSQL\) (\d++)(\S*+)")
 # What a program may know of our environment: how it is set up, and where it finds its own libraries.
-_PASSED_ON = re.compile(r"PG\w+|PATH|HOME|LD_LIBRARY_PATH|DYLD_LIBRARY_PATH|TMPDIR")
+_PASSED_ON = re.compile(r"PG\w++|PATH|HOME|LD_LIBRARY_PATH|DYLD_LIBRARY_PATH|TMPDIR")
 _STDERR_LINES = 20
 _CHUNK = 1 << 16  # bytes
 
@@ -183,4 +183,4 @@ def _feed(process: subprocess.Popen[bytes], write: Callable[[IO[bytes]], None]) 
 def _reason(lines: deque[str]) -> str:
     errors = [line for line in lines if "error:" in line or "fatal:" in line]
     line = (errors or list(lines) or ["it says nothing"])[0]
-    return re.sub(r"^\S+: (error|fatal): ", "", line)
+    return re.sub(r"^\S{1,1000}: (error|fatal): ", "", line)

@@ -14,7 +14,7 @@ from uuid import UUID, uuid5
 from alembic import op
 
 _NAMESPACE = UUID("7d6f3a2e-5a0b-4f0e-9a39-6c1c5c2d8e41")
-_PERMISSION = re.compile(r"([a-z][a-z0-9-]*):([a-z][a-z0-9-]*)")
+_PERMISSION = re.compile(r"([a-z][a-z0-9-]*+):([a-z][a-z0-9-]*+)")
 _ADMINISTRATOR = "Administrator"
 
 

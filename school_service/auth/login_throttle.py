@@ -31,6 +31,7 @@ from school_service.config import IN_MEMORY, ConfigError
 from school_service.core import machine
 from school_service.core.addresses import TIMES, networks_of
 from school_service.core.errors import TooManyAttempts
+from tenants.names import LONGEST, is_too_long
 
 STORAGE_TIMEOUT = 2.0  # seconds that counting an attempt may take
 
@@ -239,8 +240,9 @@ def hash_username(key: SigningKey, realm: str, username: str) -> str:
 
     What was typed may be a password, so it is never written down itself. The hash is keyed with the signing key: nobody
     who has the logs alone can try usernames on it. `realm` is a school's id or the token endpoint; in the logs of a
-    realm, a name always has the same hash.
+    realm, a name always has the same hash. What is too long for a name is hashed as it was typed.
     """
-    name = unicodedata.normalize("NFKC", username).casefold()
+    is_name = not is_too_long(username, LONGEST)
+    name = unicodedata.normalize("NFKC", username).casefold() if is_name else username
     message = f"{realm}\n{name}".encode("utf-8", "surrogatepass")
     return hmac.new(key.derive(_HASH_PURPOSE), message, hashlib.sha256).hexdigest()[:HASH_LENGTH]

@@ -18,7 +18,9 @@ from school_service.core.errors import Invalid
 from school_service.core.priority import give_way
 from school_service.core.shares import Shares
 from school_service.core.texts import casefolded
+from tenants.names import is_too_long
 from tenants.registry.schools import STRICT_PASSWORDS, password_policy
+from tenants.tenancy import MAX_PASSWORD_LENGTH
 
 MIN_LENGTH = 10
 """The fewest characters of a password under the strict policy."""
@@ -80,9 +82,10 @@ def strict_faults(password: str, *, username: str) -> list[str]:
     nor the username, with digits and signs alone added to it; all of that whatever their case and form.
     """
     faults = []
-    if len(unicodedata.normalize("NFC", password)) < MIN_LENGTH:
+    may_be_short = not is_too_long(password, MIN_LENGTH - 1)
+    if may_be_short and len(unicodedata.normalize("NFC", password)) < MIN_LENGTH:
         faults.append(f"must have at least {MIN_LENGTH} characters")
-    folded = casefolded(password)
+    folded = casefolded(password, MAX_PASSWORD_LENGTH)
     if folded in _common_passwords():
         faults.append("is one of the most common passwords")
     name = casefolded(username)

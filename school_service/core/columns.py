@@ -15,6 +15,7 @@ from sqlalchemy import DateTime, Numeric, Uuid
 from sqlalchemy.orm import Mapped, mapped_column
 
 from tenants.clock import now
+from tenants.names import LONGEST
 
 
 class Enumeration(tuple[str, ...]):
@@ -29,7 +30,7 @@ class Enumeration(tuple[str, ...]):
         return made
 
 
-NAME_LENGTH = 120
+NAME_LENGTH = LONGEST
 TEXT_LENGTH = 2000
 EMAIL_LENGTH = 254
 MIN_POINTS = Decimal(0)

@@ -74,7 +74,7 @@ _TYPES: dict[Any, Any] = {
 }
 # A schema that marks the names of tables in the text of a statement: as SQLAlchemy writes it, before each of them.
 _MARK = "a_table_of_the_school"
-_MARKED = re.compile(rf"{_MARK}\.(\w+)(\.| AS )?")
+_MARKED = re.compile(rf"{_MARK}\.(\w++)(\.| AS )?")
 
 # Positional parameters: a read model is sent together with statements that have parameters of their own.
 _dialect: Any = psycopg2_dialect(paramstyle="format")

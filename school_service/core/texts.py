@@ -8,14 +8,19 @@ from collections.abc import Mapping
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
+from tenants.names import LONGEST, TYPED_LENGTH, is_too_long
+
 # Letters that Unicode does not take apart: the hooked ones of Hausa, and some of other languages.
 _PLAIN = str.maketrans("ɓɗƙƴŋɛɔıłøđ", "bdkyneoilod")
 _APOSTROPHES = frozenset("'’‘ʼʻ`´")  # noqa: RUF001 -- all that people type
 
 
 def folded_words(*names: str | None) -> list[str]:
-    """The words of names without case, diacritics, apostrophes and signs: `Ngọzi O'Neil-Ẹ̀ze` is ngozi, oneil, eze."""
-    text = " ".join(filter(None, names))
+    """The words of names without case, diacritics, apostrophes and signs: `Ngọzi O'Neil-Ẹ̀ze` is ngozi, oneil, eze.
+
+    A text that is too long for a name has none.
+    """
+    text = " ".join(name for name in names if name and not is_too_long(name, LONGEST))
     if text.isascii():
         plain = text.casefold().replace("'", "").replace("`", "")
     else:
@@ -29,11 +34,6 @@ def folded_words(*names: str | None) -> list[str]:
     return "".join(letter if letter.isalnum() else " " for letter in plain).split()
 
 
-def composed(name: str) -> str:
-    """Write a name as it is stored: without space around it, and its letters composed with their marks (NFC)."""
-    return unicodedata.normalize("NFC", name.strip())
-
-
 # Characters that are not shown (Unicode, Default_Ignorable_Code_Point).
 _NOT_SHOWN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
@@ -41,13 +41,15 @@ _NOT_SHOWN = re.compile(
 )
 
 
-def casefolded(text: str) -> str:
+def casefolded(text: str, most: int = LONGEST) -> str:
     """Fold a text by NFKC and case (Unicode, section 3.13, NFKC_Casefold).
 
     What differs in case, in the form of its letters or in characters that are not shown is then the same: `Àda`,
     `ÀDA` written with a combining accent, and both in full-width letters. The result may be empty, or longer than the
-    text.
+    text. A text that is too long for `most` characters stays as it is.
     """
+    if is_too_long(text, most):
+        return text
     letters = unicodedata.normalize("NFKD", text).casefold()
     return unicodedata.normalize("NFKC", _NOT_SHOWN.sub("", letters))
 
@@ -69,10 +71,14 @@ MAX_FILE_NAME_LENGTH = 150  # characters
 def plain_file_name(name: str) -> str:
     """Make of any text the name of a file that every system takes: without path or control characters, and short.
 
-    Where nothing is left but an ending, it is `file` with that: systems tell by it what opens a file.
+    Where nothing is left but an ending, it is `file` with that: systems tell by it what opens a file. Of a name that is
+    too long its end alone is looked at.
     """
+    looked_at = name[-TYPED_LENGTH * MAX_FILE_NAME_LENGTH :]
     safe = "".join(
-        "-" if letter in '\\/:*?"<>|' else letter for letter in name if unicodedata.category(letter)[0] != "C"
+        "-" if letter in '\\/:*?"<>|' else letter
+        for letter in looked_at
+        if unicodedata.category(letter)[0] != "C"
     )
     stem, dot, ending = safe.rpartition(".")
     if dot and not stem.strip(" ."):

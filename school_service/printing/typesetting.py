@@ -55,7 +55,7 @@ def typeset(
 
 def pages_of(pdf: bytes) -> int:
     """Count the pages of a PDF that was typeset, as its metadata tell."""
-    found = re.search(rb"<xmpTPg:NPages>(\d+)</xmpTPg:NPages>", pdf)
+    found = re.search(rb"<xmpTPg:NPages>(\d++)</xmpTPg:NPages>", pdf)
     if found is None:
         raise ValueError("The PDF does not tell how many pages it has.")
     return int(found[1])

@@ -36,7 +36,7 @@ MOST_OF_HEAD = 140  # characters: two lines, of the widest letters
 LONGEST_WORD = 14  # characters; a longer word may be divided
 _PART = 4  # characters between which it may be
 _JOINERS = ("\u200c", "\u200d")
-_WORDS = re.compile(r"\S+|\s+")
+_WORDS = re.compile(r"\S++|\s++")
 
 Words = str | list[str]
 

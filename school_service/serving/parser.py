@@ -28,9 +28,9 @@ LONGEST_CHUNK_LINE = 8 * 1024  # bytes of the line with a chunk's size, or of th
 
 _CONTROL = bytes({*range(32), 127} - {*b"\t\r\n"})
 _SPACE = b" " * LONGEST_SPACE
-_HOST = re.compile(r"[\w.~!$&'()*+;=%:\[\]-]*", re.ASCII)
-_REQUEST_LINE = re.compile(rb"[^ \t]+ [^ \t]+(?: HTTP/[0-9]\.[0-9])?")
-_ORIGIN = re.compile(rb"\r\nOrigin:([^\r\n]*)(?=\r\n)", re.IGNORECASE)
+_HOST = re.compile(r"[\w.~!$&'()*+;=%:\[\]-]*+", re.ASCII)
+_REQUEST_LINE = re.compile(rb"[^ \t]++ [^ \t]++(?: HTTP/[0-9]\.[0-9])?")
+_ORIGIN = re.compile(rb"\r\nOrigin:([^\r\n]*+)(?=\r\n)", re.IGNORECASE)
 
 
 class RequestParser(HTTPRequestParser):

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, auto
 
+from school_service.core.columns import NAME_LENGTH
+
 MAX_ROWS = 20_000
 
 
@@ -37,7 +39,7 @@ def words_of(name: str) -> str:
     return " ".join(composed_name(name).replace("_", " ").split())
 
 
-_ASIDE = re.compile(r"\(.*?\)|[^\w\s]")  # what a heading has beside its words: (M/F), a point, a star
+_ASIDE = re.compile(r"\([^()]*+\)|[^\w\s]")  # what a heading has beside its words: (M/F), a point, a star
 
 
 def heading_of(name: str) -> str:
@@ -67,9 +69,10 @@ class Column:
 
     `required`: a sheet without it is refused, and where it is to be filled in its header is dark. `locked`:
     Excel does not let its cells be changed. `rule`: what Excel lets be typed, or offers; a column of days
-    takes dates alone. `width`: at least so many characters. `heading`: what the header shows in place of the name, of
-    a sheet whose header can't be changed. `also`: other headings that people give it, in small letters without signs;
-    it is found by one of them where no column has its own name.
+    takes dates alone. `most`: characters of a text in a cell; nothing looks at one that is too long for that. `width`:
+    at least so many characters. `heading`: what the header shows in place of the name, of a sheet whose header can't be
+    changed. `also`: other headings that people give it, in small letters without signs; it is found by one of them
+    where no column has its own name.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Column:
     required: bool = False
     locked: bool = False
     rule: NumberRange | SuggestedValues | None = None
+    most: int = NAME_LENGTH
     width: int = 10
     heading: str | None = None
     also: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ _WORDS = {DAY_FIRST: "the day first", MONTH_FIRST: "the month first"}
 _SHOWN = 5  # rows that a warning names
 _MONTHS = 12
 _ISO = re.compile(r"[0-9]{4}-([0-9]{2})-([0-9]{2})")
-_WRITTEN = re.compile(r"([0-9]{1,2})\s*[/.-]\s*([0-9]{1,2})\s*[/.-]\s*([0-9]{4})")
+_WRITTEN = re.compile(r"([0-9]{1,2})\s*+[/.-]\s*+([0-9]{1,2})\s*+[/.-]\s*+([0-9]{4})")
 
 
 @dataclass(frozen=True, slots=True)

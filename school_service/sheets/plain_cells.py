@@ -18,7 +18,7 @@ RawCell = tuple[str | None, str, str, str, bool]
 
 # A part in UTF-8, which one is in that declares no encoding.
 _BEGINNING = re.compile(
-    r"""(?:<\?xml version=["']1\.0["'](?: encoding=["'](?:UTF|utf)-8["'])?(?: standalone=["']yes["'])?\?>\s*)?<\w"""
+    r"""(?:<\?xml version=["']1\.0["'](?: encoding=["'](?:UTF|utf)-8["'])?(?: standalone=["']yes["'])?\?>\s*+)?<\w"""
 )
 # What XML reads as it stands: no entity, no character that XML can't carry, and no end of a line that it would replace.
 _TEXT = r"[^<>&\x00-\x08\x0b-\x1f\ufffe\uffff]*+"

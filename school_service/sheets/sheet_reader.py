@@ -37,10 +37,14 @@ from school_service.sheets.row_errors import (
 from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.xlsx_reader import NOT_COMPUTED, Cell, CellError, Percentage
 from school_service.sheets.xml_stream import TOO_MUCH_CONTENT
+from tenants.names import is_too_long
 
 DETAILS = "Details"
 ANY_NUMBER = "write a number such as 12.5, or leave the cell blank"
 """What to do about a text in a column of numbers."""
+_NO_NUMBER = "is no number"
+_ANY_DAY = "write it as year-month-day, such as 2012-05-31"
+MAX_HEADER_LENGTH = 120  # characters of a heading, which may be a name that a school gave
 MAX_TITLE_ROWS = 10  # rows that are not empty, among which the header is looked for
 MAX_EMPTY_ROWS = 100_000  # among the rows of a sheet, and behind them
 MAX_IGNORED = 50  # unknown columns that an answer names
@@ -149,7 +153,8 @@ def read_sheet(
     by_position, ignored = _find_columns(header_number, header, columns, unknown_column)
     letters = {column.name: get_column_letter(position) for position, column in by_position.items()}
     to_convert = [
-        (position, column.name, _CONVERTERS[column.cell_type]) for position, column in by_position.items()
+        (position, column.name, column.most, _CONVERTERS[column.cell_type])
+        for position, column in by_position.items()
     ]
     content = SheetContent([], [], letters, ignored)
     width = max(header, default=0) if isinstance(workbook, CsvTable) else None
@@ -157,12 +162,12 @@ def read_sheet(
     for number, cells in below:
         values: dict[str, Any] = {}
         bad: frozenset[str] = frozenset()
-        for position, name, convert in to_convert:
+        for position, name, most, convert in to_convert:
             cell = cells.get(position)
             if cell is None or (isinstance(cell, str) and not cell.strip()):
                 continue
             try:
-                values[name] = convert(cell)
+                values[name] = convert(cell, most)
             except CellFault as fault:
                 bad |= {name}
                 shown = _of_formula(cell) or fault
@@ -328,9 +333,10 @@ def _find_columns(
 def _named(header: Mapping[int, Cell], columns: Sequence[Column]) -> dict[int, Column]:
     """Find the columns that a header names, by position: by their names, and those that it does not name by a heading.
 
-    A column may be there twice.
+    A column may be there twice. A text that is too long for a heading is none.
     """
-    names = {position: _as_text(cell) for position, cell in header.items()}
+    texts = {position: _as_text(cell) for position, cell in header.items()}
+    names = {position: text for position, text in texts.items() if not is_too_long(text, MAX_HEADER_LENGTH)}
     by_name = {normalized_name(column.name): column for column in columns}
     by_words: dict[str, Column] = {}
     for column in columns:
@@ -378,8 +384,15 @@ def _of_formula(cell: Cell) -> CellFault | None:
     return None
 
 
-def _text(cell: Any) -> str:
+def too_long(text: str, most: int) -> CellFault:
+    """Say of a text that it has more characters than it may have; the text itself, perhaps a password, is not shown."""
+    return CellFault(f"has {len(text):,} characters", f"shorten it to {most:,}")
+
+
+def _text(cell: Any, most: int) -> str:
     if isinstance(cell, str):
+        if is_too_long(cell, most):
+            raise too_long(cell, most)
         return cell
     if isinstance(cell, bool | int | float | Percentage):
         return _as_text(cell)
@@ -390,9 +403,11 @@ def _text(cell: Any) -> str:
     )
 
 
-def _number(cell: Any) -> Decimal:
+def _number(cell: Any, most: int) -> Decimal:
     if type(cell) in _NUMBERS and isfinite(cell):
         return _to_decimal(cell)
+    if isinstance(cell, str) and is_too_long(cell, most):
+        raise CellFault(_NO_NUMBER, ANY_NUMBER, cell)
     if isinstance(cell, str) and _NUMBER.fullmatch(cell.strip()):
         return Decimal(cell.strip())
     raise _no_number(cell)
@@ -402,24 +417,23 @@ def _no_number(cell: Any) -> CellFault:
     text = str(cell) if isinstance(cell, float) else _as_text(cell)
     if isinstance(cell, Percentage) or _PERCENTAGE.fullmatch(text):
         return CellFault("is a percentage", "write the number itself, without %", text)
-    problem = "is no number"
     if not isinstance(cell, str):
-        return CellFault(problem, "format the cell as a number, and write it again", text)
+        return CellFault(_NO_NUMBER, "format the cell as a number, and write it again", text)
     if _WITH_COMMA.fullmatch(text):
-        return CellFault(problem, f"write {text.replace(',', '.')}", text)
+        return CellFault(_NO_NUMBER, f"write {text.replace(',', '.')}", text)
     if text.casefold().strip(".") in _WITHOUT_A_NUMBER:
-        return CellFault(problem, "leave the cell blank", text)
-    return CellFault(problem, ANY_NUMBER, text)
+        return CellFault(_NO_NUMBER, "leave the cell blank", text)
+    return CellFault(_NO_NUMBER, ANY_NUMBER, text)
 
 
-def _day(cell: Any) -> str:
+def _day(cell: Any, most: int) -> str:
     if isinstance(cell, datetime):
         return cell.date().isoformat()
     if isinstance(cell, date):
         return cell.isoformat()
-    if isinstance(cell, str):
+    if isinstance(cell, str) and not is_too_long(cell, most):
         return cell.strip()
-    raise CellFault("is no date", "write it as year-month-day, such as 2012-05-31", _as_text(cell))
+    raise CellFault("is no date", _ANY_DAY, _as_text(cell))
 
 
 def day_remedy(text: str) -> str:
@@ -431,10 +445,10 @@ def day_remedy(text: str) -> str:
         unambiguous = day > 12 or first == second
         if unambiguous and 1 <= month <= 12 and year > 0 and 1 <= day <= monthrange(year, month)[1]:
             return f"write it as year-month-day: {date(year, month, day).isoformat()}"
-    return "write it as year-month-day, such as 2012-05-31"
+    return _ANY_DAY
 
 
-_CONVERTERS: dict[CellType, Callable[[Any], Any]] = {
+_CONVERTERS: dict[CellType, Callable[[Any, int], Any]] = {
     CellType.TEXT: _text,
     CellType.NUMBER: _number,
     CellType.DAY: _day,

@@ -59,14 +59,14 @@ _BORDERS = {
     "around": Border(left=_LINE, right=_LINE, top=_LINE, bottom=_LINE),
     "closing": Border(left=_LINE, right=_THICK, top=_LINE, bottom=_LINE),
 }
-_MODIFIED = re.compile(rb"(<dcterms:modified[^>]*>)[^<]*")
+_MODIFIED = re.compile(rb"(<dcterms:modified[^>]*+>)[^<]*+")
 # What XML 1.0 does not allow, a carriage return (which it turns into a line feed), and the start of what would look
 # like an escape.
 _TO_ESCAPE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 
 # Texts that are written as they are, one in a line, such as most names and admission numbers: words of letters and
 # digits with one sign between two of them.
-_PLAIN_TEXTS = re.compile(r"[^\W_]+(?:[ ./'\n-][^\W_]+)*")
+_PLAIN_TEXTS = re.compile(r"[^\W_]++(?:[ ./'\n-][^\W_]++)*+")
 
 
 def write_sheets(sheets: Sequence[Sheet]) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -22,7 +21,7 @@ from school_service.core.columns import (
 from school_service.core.errors import SAID_BACK
 from school_service.core.texts import plain_file_name
 from school_service.web.error_bounds import LEFT_OUT_HERE, MOST_MESSAGES, count_messages
-from tenants.names import is_visible
+from tenants.names import composed, is_too_long, is_visible
 
 MAX_IDS = 1000  # of one list in a request
 
@@ -41,7 +40,8 @@ class Text(Input, fields.String):
     """A text: trimmed, not empty unless `least` is 0, of at most `most` characters, free of NUL and lone surrogates.
 
     It has only characters that are visible, as a name must (`tenants.names`), unless `any_characters` is given; and its
-    letters are composed with their marks (NFC), as names are stored, unless `composed` says otherwise.
+    letters are composed with their marks (NFC), as names are stored, unless `composed` says otherwise. It is measured
+    first, and once more when it is composed: nothing looks at one that is too long.
     """
 
     default_error_messages = {
@@ -62,6 +62,7 @@ class Text(Input, fields.String):
     ) -> None:
         checks: list[Any] = [validate.Length(min=least or None, max=most)]
         super().__init__(validate=[*checks, pattern] if pattern else checks, **options)
+        self._most = most
         self._trim = trim
         self._any_characters = any_characters
         self._composed = not any_characters if composed is None else composed
@@ -71,12 +72,15 @@ class Text(Input, fields.String):
     ) -> Any:
         if not isinstance(value, str):
             raise self.make_error("invalid")
+        if is_too_long(value, self._most):
+            # The first validator has the words for that; the others, which would take long, are not asked.
+            self.validators[0](value)
         text = value.strip() if self._trim else value
         if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
             raise self.make_error("characters")
         if not self._any_characters and not is_visible(text):
             raise self.make_error("hidden")
-        return unicodedata.normalize("NFC", text) if self._composed else text
+        return composed(text, self._most, trim=False) if self._composed else text
 
 
 def sought_text(**options: Any) -> Text:

@@ -103,4 +103,4 @@ def check_query_names(known: Set[str]) -> None:
 @cache
 def is_extension(method: str, path: str) -> bool:
     """Tell whether an operation is none of the interface, by its path as Flask or OpenAPI writes it."""
-    return f"{method} {re.sub('<[^<>]*>|{[^{}]*}', '{}', path)}" not in INTERFACE
+    return f"{method} {re.sub('<[^<>]*+>|{[^{}]*+}', '{}', path)}" not in INTERFACE

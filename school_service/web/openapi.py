@@ -359,7 +359,7 @@ def operation_id(method: str, path: str) -> str:
     if method == "post" and not one:
         parts[-1] = singular(parts[-1])
     verb = "list" if method == "get" and not one else _VERBS.get(method, method)
-    words = re.findall(r"[A-Za-z0-9]+", " ".join(parts))
+    words = re.findall(r"[A-Za-z0-9]++", " ".join(parts))
     return verb + "".join(word[0].upper() + word[1:] for word in words)
 
 

@@ -34,7 +34,7 @@ _FORM_FIELDS = (
     ("X-Robots-Tag", "noindex"),
 )
 _DEFAULT_PORTS = {"http": 80, "https": 443}
-_STYLE = re.compile("<style>(.*?)</style>", re.DOTALL)
+_STYLE = re.compile("<style>([^<]*+)</style>")
 
 
 def prefers_page() -> bool:

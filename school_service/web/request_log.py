@@ -224,7 +224,7 @@ def _write_line(request: Request, answered: Answered, known: dict[str, Any]) -> 
         "ms": round(answered.took * 1000, 2),
         "queue_ms": round(answered.waited * 1000, 2),
         "address": client_address(),
-        "school": request.environ.get("HTTP_X_SCHOOL_ID", "")[:LONGEST_TEXT] or None,
+        "school": (request.environ.get("HTTP_X_SCHOOL_ID") or "")[:LONGEST_TEXT] or None,
         "actor": actor.actor if actor else None,
         "reach": ("OWN" if known.get("by_own") else "SCHOOL") if "principal" in known else None,
     }
@@ -252,7 +252,7 @@ def log_of_request(**members: Any) -> None:
     context_globals().__dict__.setdefault("log_members", {}).update(cut)
 
 
-_PARAMETER = re.compile(r"<(?:[^:<>]*:)?([^<>]+)>")
+_PARAMETER = re.compile(r"<(?:[^:<>]*+:)?([^<>]++)>")
 
 
 @lru_cache(1000)

@@ -18,16 +18,16 @@ from tenants.exceptions import BackupRefused
 
 _MAX_LINE = 1 << 16  # bytes: of a line that is no row's, and of a part of a row
 _END_OF_ROWS = b"\\."
-_NAME = r'(?:[a-z_][a-z0-9_$]*|"(?:[^"\r\n]|"")+")'
+_NAME = r'(?:[a-z_][a-z0-9_$]*+|"(?:[^"\r\n]|"")++")'
 _NAMES = re.compile(_NAME)
-_COPY = re.compile(rf"COPY ({_NAME})\.({_NAME}) \(({_NAME}(?:, {_NAME})*)\) FROM stdin;\r?\n")
+_COPY = re.compile(rf"COPY ({_NAME})\.({_NAME}) \(({_NAME}(?:, {_NAME})*+)\) FROM stdin;\r?\n")
 _PASSED_OVER = re.compile(
     r"(?:"
-    r"[ ]*"
-    r"|--[^\r\n]*"
-    r"|\\(?:un)?restrict [0-9A-Za-z]+"
+    r"[ ]*+"
+    r"|--[^\r\n]*+"
+    r"|\\(?:un)?restrict [0-9A-Za-z]++"
     # Rows of another encoding would be read wrongly.
-    r"|SET (?:client_encoding = 'UTF8'|(?!client_encoding )[a-z_]+ = (?:[a-z0-9]+|'[a-z0-9]*'));"
+    r"|SET (?:client_encoding = 'UTF8'|(?!client_encoding )[a-z_]++ = (?:[a-z0-9]++|'[a-z0-9]*+'));"
     r"|SELECT pg_catalog\.set_config\('search_path', '', false\);"
     r")\r?\n"
 )

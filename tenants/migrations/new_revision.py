@@ -125,7 +125,7 @@ def slug_of(message: str) -> str:
     """
     plain = unicodedata.normalize("NFKD", message).encode("ascii", "ignore").decode().lower()
     slug = ""
-    for word in re.findall(r"[a-z0-9]+", plain):
+    for word in re.findall(r"[a-z0-9]++", plain):
         longer = f"{slug}_{word}" if slug else word[:_SLUG_LENGTH]
         if len(longer) > _SLUG_LENGTH:
             break

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from tenants.names import is_visible
+from tenants.names import is_too_long, is_visible
 
 MAX_TEXT, MAX_PHONE, MAX_EMAIL = 2000, 120, 254  # characters
 
-_PHONE = re.compile(r"[0-9+(][0-9 ()+/.,-]*")
-_EMAIL = re.compile(r"[^\s@]{1,64}@[^\s@.]+(\.[^\s@.]+)+")
+_PHONE = re.compile(r"[0-9+(][0-9 ()+/.,-]*+")
+_EMAIL = re.compile(r"[^\s@]{1,64}@[^\s@.]++(\.[^\s@.]++)++")
 
 
 def check_detail(name: str, value: str) -> str | None:
@@ -22,10 +22,10 @@ def check_detail(name: str, value: str) -> str | None:
     `name` is the column of `registry.schools`: address, phone_number, email_address, motto, website, logo_url. Raises
     ValueError, in words that follow the name of the detail.
     """
-    text = value.strip()
+    limit = {"phone_number": MAX_PHONE, "email_address": MAX_EMAIL}.get(name, MAX_TEXT)
+    text = value if is_too_long(value, limit) else value.strip()
     if not text:
         return None
-    limit = {"phone_number": MAX_PHONE, "email_address": MAX_EMAIL}.get(name, MAX_TEXT)
     if len(text) > limit or not is_visible(text):
         raise ValueError(f"has at most {limit:,} characters, all of which can be seen, on one line")
     if name == "phone_number" and not (_PHONE.fullmatch(text) and sum(map(str.isdigit, text)) >= 3):

@@ -12,9 +12,9 @@ from openpyxl.styles import Font
 from openpyxl.utils.datetime import CALENDAR_MAC_1904
 
 from school_service.core.errors import Invalid, InvalidRows
-from school_service.sheets.columns import CellType, Column
+from school_service.sheets.columns import CellType, Column, heading_of
 from school_service.sheets.row_errors import MAX_BAD_ROWS, RowError, raise_row_errors
-from school_service.sheets.sheet_reader import day_remedy, read_details, read_sheet
+from school_service.sheets.sheet_reader import ANY_NUMBER, day_remedy, read_details, read_sheet
 from school_service.sheets.xlsx_reader import open_workbook
 from tests.sheets.workbooks import MAIN, handmade, row_xml, saved, sheet_xml, strings_xml, workbook
 
@@ -53,6 +53,34 @@ def test_rows_are_read_by_column_and_numbered_as_in_excel():
 def test_columns_may_come_in_any_order_case_and_space():
     assert values(workbook([["\t BORN ", None, "Score\n", "nAmE"], ["2012-05-31", "x", 5, "Ada"]])) == [
         {"name": "Ada", "score": Decimal(5), "born": "2012-05-31"}
+    ]
+
+
+def test_a_heading_is_found_without_what_stands_in_its_brackets():
+    assert heading_of("Name (as on (the) letter)*") == "name as on letter"
+    assert heading_of("Name (surname first)") == "name"
+    assert heading_of("Name (") == "name"
+
+
+@pytest.mark.parametrize("letter", ["(", ")", " x", "e\u0301"])
+def test_a_text_that_is_too_long_for_a_heading_names_no_column(letter):
+    found = read(workbook([["name", f"score{letter * 16_000}"], ["Ada", 5]]))
+
+    assert (found.rows[0].values, found.errors) == ({"name": "Ada"}, [])
+    assert [len(name) for name in found.ignored] == [120]
+
+
+def test_a_text_that_is_too_long_for_its_column_is_an_error_that_does_not_show_it():
+    longest = Column("name", required=True, most=500)
+    content = workbook([["name", "score", "born"], ["e\u0301" * 500, "5", ""], *[["x" * 2001] * 3]])
+
+    found = read(content, (longest, SCORE, BORN))
+
+    assert found.rows[0].values == {"name": "e\u0301" * 500, "score": Decimal(5)}
+    assert [(error.column, error.problem, error.remedy, error.value) for error in found.errors] == [
+        ("name", "has 2,001 characters", "shorten it to 500", None),
+        ("score", "is no number", ANY_NUMBER, "x" * 2001),
+        ("born", "is no date", "write it as year-month-day, such as 2012-05-31", "x" * 2001),
     ]
 
 

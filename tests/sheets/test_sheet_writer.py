@@ -21,7 +21,7 @@ from school_service.sheets.xlsx_reader import open_workbook
 from tests.sheets.libreoffice import needs_libreoffice, saved_by_libreoffice
 from tests.sheets.workbooks import parts_of
 
-NAME = Column("name", locked=True, required=True)
+NAME = Column("name", locked=True, required=True, most=32_767)
 SCORE = Column("score", CellType.NUMBER, rule=NumberRange(Decimal(0), Decimal("30.5")))
 BORN = Column("born", CellType.DAY)
 COLUMNS = (NAME, SCORE, BORN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tenants.names import is_visible
+from tenants.names import composed, is_too_long, is_visible
 
 
 @pytest.mark.parametrize(
@@ -70,3 +70,57 @@ def test_what_is_seen_stands(name):
 )
 def test_what_is_not_seen_does_not(name):
     assert not is_visible(name)
+
+
+# Lengths.
+
+ACUTE, BELOW = "\u0301", "\u0316"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "n" * 120,
+        "é" * 120,
+        "e\u0301" * 120,  # as a Mac sends it
+        "\u03b1\u0313\u0300\u0345" * 120,  # no letter has more marks than three
+        "\u1112\u1161\u11ab" * 120,  # Hangul, in its parts
+        " " * 180 + "n" * 120 + " " * 180,
+        "n" + ACUTE * 119,
+    ],
+    ids=ascii,
+)
+def test_a_text_that_may_have_so_many_letters_is_not_too_long(text):
+    assert not is_too_long(text, 120)
+    assert len(composed(text)) <= 120
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "n" * 481,
+        " " * 481,
+        "e" + ACUTE * 124,
+        ("e" + ACUTE * 60) * 3,
+        BELOW * 240 + ACUTE * 240,
+        "n" * 2**20,
+        "\ud800" * 481,
+    ],
+    ids=lambda text: ascii(text)[:20],
+)
+def test_a_text_that_has_more_however_it_is_typed_is_too_long_and_is_left_alone(text):
+    assert is_too_long(text, 120)
+    assert composed(text) is text
+
+
+def test_one_letter_more_is_seen_once_the_text_is_composed():
+    text = "e\u0301" * 121
+
+    assert not is_too_long(text, 120)
+    assert composed(text) == "é" * 121
+
+
+def test_a_text_is_composed_without_the_space_around_it_or_with_it():
+    assert composed(" e\u0301 ") == "é"
+    assert composed(" e\u0301 ", trim=False) == " é "

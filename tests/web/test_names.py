@@ -85,3 +85,53 @@ def test_longer_texts_have_lines_and_searches_any_characters(api, make):
     assert api.ok(api.get("/users", query_string={"search": "A\u200bda"}))["data"] == []
     wrong = api.post("/users/login", {"username": "A\u200bda", "password": "a\u200bb"})
     assert wrong.status_code == 401
+
+
+# How long a name is.
+
+LONGEST = "Length must be between 1 and 120."
+LONGER = "Longer than maximum length 120."
+FROM_A_MAC = "e\u0301" * 120
+
+
+@pytest.mark.parametrize(("path", "field"), FIELDS)
+def test_a_name_of_120_letters_is_taken_as_a_mac_sends_it(api, path, field):
+    body = WRITTEN[path][0]
+
+    made = api.post(path, {**body, field: FROM_A_MAC})
+
+    assert made.status_code == 200
+    assert "\u0301" not in made.get_data(as_text=True)
+    refused = api.post(path, {**body, field: "n" * 121}).get_json()["errors"]
+    assert refused == {"json": {field: [LONGER if field == "middle_name" else LONGEST]}}
+    for name in (f"{FROM_A_MAC}e", "n" * 481, " " * 481, "e" + "\u0301\u0316" * 1000):
+        assert api.post(path, {**body, field: name}).get_json()["errors"] == refused
+
+
+def test_a_user_with_such_a_name_signs_in_from_a_mac(api, make):
+    make.user(username=FROM_A_MAC)
+
+    for username in (FROM_A_MAC, "É" * 120):
+        api.ok(api.post("/users/login", {"username": username, "password": "a password"}))
+    refused = api.post("/users/login", {"username": f"{FROM_A_MAC}e", "password": "a password"})
+    assert refused.get_json()["errors"] == {"json": {"username": [LONGEST]}}
+
+
+@pytest.mark.parametrize(
+    ("path", "field", "words"),
+    [
+        ("/students", "status", "Must be one of: ACTIVE, WITHDRAWN."),
+        ("/users", "password", "Length must be between 1 and 1000."),
+    ],
+)
+def test_what_is_too_long_is_refused_in_the_words_for_what_is_a_little_too_long(
+    api, make, path, field, words
+):
+    of_record = f"/students/{make.student()['id']}"
+    send = (lambda body: api.patch(of_record, body)) if path == "/students" else (lambda b: api.post(path, b))
+    body = {} if path == "/students" else USER
+
+    for length in (1001, 100_000):
+        answer = send({**body, field: "n" * length})
+
+        assert answer.get_json()["errors"] == {"json": {field: [words]}}

@@ -12,7 +12,7 @@ from school_service.auth.signing_key import SigningKeys
 _DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # without I, L, O and U
 _LENGTH, _GROUP = 12, 4
 _READ_AS = str.maketrans("OIL", "011")
-_BETWEEN = re.compile(r"[\s-]+")
+_BETWEEN = re.compile(r"[\s-]++")
 _CODE = re.compile(f"[{_DIGITS}]{{{_LENGTH}}}")
 _PURPOSE = "invitation"
 

@@ -187,7 +187,8 @@ def _account_entries(user_id: Any) -> Any:
     """Find what the log says of invitations and identities of an account, also of those that are gone."""
     whose = func.coalesce(AuditEntry.new["user"].astext, AuditEntry.old["user"].astext)
     return and_(
-        or_(AuditEntry.entity == INVITATION, AuditEntry.entity == IDENTITY_ENTITY), whose == cast(user_id, Text)
+        or_(AuditEntry.entity == INVITATION, AuditEntry.entity == IDENTITY_ENTITY),
+        whose == cast(user_id, Text),
     )
 
 

@@ -34,12 +34,14 @@ from school_service.web.fields import (
     Text,
 )
 from school_service.web.schemas import RecordSchema, Schema
+from tenants.names import is_too_long
 
 _BATCH = "A batch; a cohort's id is its first batch."
 _PART = "Of a register of a day: a part that the school has, DAY or MORNING and AFTERNOON."
 _SUBJECT = "Of a lesson: a subject of the batch's cohort. It has a `period` and no `part`."
 _PERIOD = "Of a lesson: which of the day it is."
 _EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
+_MOMENT_LENGTH = 40  # characters: 2025-10-06T08:05:00.123456+01:00 has 32
 _TIME_OF_DAY = validate.Regexp(r"^([01][0-9]|2[0-3]):[0-5][0-9]$", error="Not a time HH:MM.")
 
 
@@ -142,7 +144,7 @@ class Moment(Input, fields.AwareDateTime):
     def _deserialize(
         self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
     ) -> Any:
-        if not isinstance(value, str):
+        if not isinstance(value, str) or is_too_long(value, _MOMENT_LENGTH):
             raise self.make_error("invalid", input=value, obj_type=self.OBJ_TYPE)
         moment = super()._deserialize(value, attr, data, **options)
         if moment < _EARLIEST:

@@ -15,7 +15,6 @@ from school_service.core.database import current_school
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import fetch_row
 from school_service.core.statements import Executable, execute
-from school_service.core.texts import composed
 from school_service.features.attendance.models import AFTERNOON, MORNING
 from school_service.features.attendance.registers import marking
 from school_service.features.attendance.registers.marking import Person, StoredRegister
@@ -45,6 +44,7 @@ from school_service.sheets.sheet_reader import DETAILS, Row, SheetContent, read_
 from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.uploads import RowCounts
 from tenants.clock import now
+from tenants.names import composed
 
 SHEET = "Register"
 WEEK = "Week"

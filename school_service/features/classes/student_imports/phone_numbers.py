@@ -18,8 +18,8 @@ from school_service.sheets.sheet_reader import Row
 DEFAULT_COUNTRY = "NG"  # whose states and local government areas the reference data has
 
 _DIGITS = re.compile(r"[1-9][0-9 ().-]{2,24}")
-_BETWEEN = re.compile(r"(\s*[,;/]\s*)")
-_ROUNDED = re.compile(r"[0-9][.,]?[0-9]*[eE]\+?[0-9]{1,2}")
+_BETWEEN = re.compile(r"([,;/])")
+_ROUNDED = re.compile(r"[0-9][.,]?[0-9]*+[eE]\+?[0-9]{1,2}")
 _TRUNK = "0"
 _SHOWN = 3  # numbers that a warning gives as examples
 
@@ -91,17 +91,18 @@ def read_numbers(rows: Iterable[Row], column: str, country: str) -> ReadNumbers:
 
 def _restored(part: str, country: str) -> str | None:
     """Write a number with the 0 that it lost, else as it is; None where it is no number of anywhere."""
-    if not _DIGITS.fullmatch(part):
+    written = part.strip()
+    if not _DIGITS.fullmatch(written):
         return part
     try:
-        number = phonenumbers.parse(part, country)
+        number = phonenumbers.parse(written, country)
     except phonenumbers.NumberParseException:
         return None
-    digits = re.sub(r"[^0-9]", "", part)
+    digits = re.sub(r"[^0-9]", "", written)
     has_lost = str(number.national_number) == digits
     if phonenumbers.is_valid_number(number):
         is_with_trunk = phonenumbers.ndd_prefix_for_region(country, True) == _TRUNK
-        return f"{_TRUNK}{part}" if has_lost and is_with_trunk else part
+        return part.replace(written, f"{_TRUNK}{written}", 1) if has_lost and is_with_trunk else part
     # Local numbers, without the code of the town, are taken as they are; and those that name another country.
     return part if _is_local(number) or _is_international(digits) else None
 

@@ -16,6 +16,7 @@ from sqlalchemy import func, insert, select
 
 from school_service.auth.passwords import hash_new_password, password_faults
 from school_service.auth.principal import Principal
+from school_service.core.columns import EMAIL_LENGTH, NAME_LENGTH
 from school_service.core.counters import STUDENTS, next_numbers
 from school_service.core.database import current_school, db, outside_transaction
 from school_service.core.errors import Invalid
@@ -23,7 +24,6 @@ from school_service.core.genders import GENDERS, listed_gender
 from school_service.core.permissions import Permission
 from school_service.core.records import is_one_of
 from school_service.core.statements import execute
-from school_service.core.texts import composed
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.enrollments.service import lock_cohorts, start_enrollments
 from school_service.features.classes.student_imports.phone_numbers import country_of, read_numbers
@@ -55,10 +55,12 @@ from school_service.sheets.row_errors import (
     raise_row_errors,
 )
 from school_service.sheets.sheet_files import SheetFile
-from school_service.sheets.sheet_reader import Row, SheetContent, day_remedy, read_sheet
+from school_service.sheets.sheet_reader import Row, SheetContent, day_remedy, read_sheet, too_long
 from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.uploads import RowCounts, SheetUpload
 from tenants.clock import now
+from tenants.names import composed
+from tenants.tenancy import MAX_PASSWORD_LENGTH
 
 SHEET = "Students"
 FILE_NAME = "students.xlsx"
@@ -121,29 +123,34 @@ _MEANINGS = {
     ): "Such as mother, father or aunt.",
     Column(PHONE_NUMBERS[0], width=20, also=_of_guardian(*_PHONES)): "The guardian's telephone number.",
     Column(
-        "guardian_email_address", width=26, also=_of_guardian("email", "e mail", "email address")
+        "guardian_email_address",
+        most=EMAIL_LENGTH,
+        width=26,
+        also=_of_guardian("email", "e mail", "email address"),
     ): "The guardian's e-mail address.",
     Column("guardian_2_full_name", width=24): (
         "A second parent or guardian. Needed where any other column of theirs is filled in."
     ),
     Column("guardian_2_relationship", width=20): "Such as mother, father or aunt.",
     Column(PHONE_NUMBERS[1], width=20): "Their telephone number.",
-    Column("guardian_2_email_address", width=26): "Their e-mail address.",
+    Column("guardian_2_email_address", most=EMAIL_LENGTH, width=26): "Their e-mail address.",
     Column("username", width=20): (
         "The name of the student's account. Left blank, it is the admission number. "
         "No two accounts of the school have the same."
     ),
-    Column("password", width=16): (
+    Column("password", most=MAX_PASSWORD_LENGTH, width=16): (
         "The password of the account. Left blank, the account has none and nobody can sign in to it. "
         f"Passwords make an import slower, some 25 a second: a sheet may have {PASSWORDS_AT_ONCE:,} of them."
     ),
-    Column(CLASS, width=20): (
+    # A classroom, an arm and a session, each a name.
+    Column(CLASS, most=3 * NAME_LENGTH, width=20): (
         "The class that the student is in: such as JSS 1 A in the current session, or JSS 1 A 2025/2026. "
         "Left blank, the student is in none yet."
     ),
 }
 COLUMNS = tuple(_MEANINGS)
 _READ = (*COLUMNS, Column(ARM))
+_MOST = {column.name: column.most for column in COLUMNS}
 
 # Validates a record as POST /students validates its body; raises Invalid, which names the fields.
 Validate = Callable[[dict[str, Any]], dict[str, Any]]
@@ -362,6 +369,10 @@ def _cell_error(row: Row, column: str, message: str) -> RowError:
         return RowError(row.number, column, REQUIRED, f"{column} is missing")
     if column == "dob" and message not in _IMPOSSIBLE_DAYS:
         return RowError(row.number, column, INVALID, "is no date", str(value), day_remedy(str(value)))
+    most = _MOST.get(column, 0)
+    if isinstance(value, str) and len(composed(value, most)) > most:
+        fault = too_long(value, most)
+        return RowError(row.number, column, INVALID, fault.problem, fault.value, fault.remedy)
     reason = message[:1].lower() + message[1:].rstrip(".")
     shown = None if column == "password" else str(value)
     problem = f"the {column} is not accepted" if shown is None else "is not accepted"

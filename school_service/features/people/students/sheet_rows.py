@@ -13,13 +13,14 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import func, select
 
 from school_service.core.database import db, session_reach
-from school_service.core.texts import composed, folded_words
+from school_service.core.texts import folded_words
 from school_service.features.people.models import Student
 from school_service.features.reach import scopes
 from school_service.sheets.charsets import charset_errors
 from school_service.sheets.columns import Column
 from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, RowError, raise_row_errors
 from school_service.sheets.sheet_reader import Row, SheetContent
+from tenants.names import composed
 
 ADMISSION_NUMBER, FIRST_NAME, LAST_NAME = "admission_number", "first_name", "last_name"
 ALSO_ADMISSION_NUMBER = (

@@ -6,10 +6,12 @@ from typing import Any
 
 from marshmallow import fields, validate
 
+from school_service.core.columns import NAME_LENGTH
 from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.roles.schemas import PermissionSchema
 from school_service.web.fields import Id, Text, sought_text
 from school_service.web.schemas import TOKEN_TYPES, RecordSchema, Schema
+from tenants.names import composed
 from tenants.tenancy import MAX_PASSWORD_LENGTH
 
 
@@ -104,11 +106,27 @@ class UserChangesSchema(PersonalDetailsSchema):
     """What to change of a user: any of these. A password is set with PUT /users/{id}/password."""
 
 
+class _LengthOfName(validate.Length):
+    """How long a name is that is handed on as it was typed: what counts is what is stored of it."""
+
+    def __call__(self, value: Any) -> Any:
+        """Measure the name with its letters composed."""
+        super().__call__(composed(value))
+        return value
+
+
+class TypedUsername(Text):
+    """A username as it was typed: of two accounts that are older than the rule of usernames, each has its own."""
+
+    def __init__(self) -> None:
+        super().__init__(any_characters=True, composed=False)
+        self.validators = [_LengthOfName(min=1, max=NAME_LENGTH)]
+
+
 class LoginSchema(Schema):
     """Who signs in."""
 
-    # As it was typed: of two accounts that are older than the rule of usernames, each has exactly its own.
-    username = sought_text(composed=False)
+    username = TypedUsername()
     password = password_text()
 
 

@@ -12,7 +12,6 @@ from uuid import UUID
 from school_service.auth.principal import Principal
 from school_service.core.database import current_school
 from school_service.core.statements import execute
-from school_service.core.texts import composed
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
@@ -51,9 +50,10 @@ from school_service.sheets.columns import CellType, Column, NumberRange
 from school_service.sheets.downloads import download_details, read_download
 from school_service.sheets.row_errors import INVALID, RowError
 from school_service.sheets.sheet_files import SheetFile
-from school_service.sheets.sheet_reader import Row, SheetContent, read_details, read_sheet
+from school_service.sheets.sheet_reader import Row, SheetContent, read_details, read_sheet, too_long
 from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.uploads import RowCounts
+from tenants.names import composed
 
 SHEET = "Comments"
 
@@ -225,8 +225,8 @@ def _columns(times_opened: int | None) -> list[Column]:
     return [
         *STUDENT_COLUMNS,
         Column(TIMES_PRESENT, CellType.NUMBER, rule=times, width=16, heading="Times present"),
-        Column("form_teacher_comment", width=50, heading="Form teacher's comment"),
-        Column("principal_comment", width=50, heading="Principal's comment"),
+        Column("form_teacher_comment", most=COMMENT_LENGTH, width=50, heading="Form teacher's comment"),
+        Column("principal_comment", most=COMMENT_LENGTH, width=50, heading="Principal's comment"),
     ]
 
 
@@ -246,7 +246,7 @@ def _row_errors(row: Row, times_opened: int | None) -> Iterator[RowError]:
     for name in MEMBERS[1:]:
         text = row.values.get(name, "").strip()
         if len(text) > COMMENT_LENGTH:
-            remedy = f"shorten it to {COMMENT_LENGTH}"
-            yield RowError(row.number, name, INVALID, f"has {len(text):,} characters", text, remedy)
+            fault = too_long(text, COMMENT_LENGTH)
+            yield RowError(row.number, name, INVALID, fault.problem, fault.value, fault.remedy)
         elif "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
             yield RowError(row.number, name, INVALID, "has characters that are no text", None, "remove them")

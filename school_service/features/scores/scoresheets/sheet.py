@@ -21,7 +21,6 @@ from school_service.core.reach import Reach
 from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import not_found
 from school_service.core.statements import execute
-from school_service.core.texts import composed
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.classes.subject_teachers.reads import teachers_of
@@ -84,6 +83,7 @@ from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.sheet_reader import Row, SheetContent, check_details, read_details, read_sheet
 from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.uploads import RowCounts
+from tenants.names import composed
 
 SHEET = "Scores"
 ARM = "arm"

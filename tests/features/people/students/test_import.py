@@ -8,6 +8,7 @@ from io import BytesIO
 from uuid import uuid4
 
 import pytest
+from marshmallow.validate import Length
 from openpyxl import Workbook, load_workbook
 
 from school_service.app import create_app
@@ -69,6 +70,44 @@ def test_a_sheet_has_a_column_for_each_field_of_a_posted_student():
     assert {column.name for column in COLUMNS} == fields | second | {CLASS}, (
         "see _MEANINGS of student_imports/sheet.py"
     )
+
+
+def test_a_column_takes_texts_as_long_as_its_field_does():
+    lengths = {
+        f"{name}_{part}" if part else name: validator.max
+        for name, field in NewStudentSchema().fields.items()
+        for part, each in (field.schema.fields if isinstance(field, Nested) else {"": field}).items()
+        for validator in each.validators
+        if isinstance(validator, Length)
+    }
+
+    columns = {column.name.replace("guardian_2_", "guardian_"): column.most for column in COLUMNS}
+    assert {name: columns[name] for name in lengths} == lengths
+
+
+def test_a_cell_takes_120_letters_as_a_mac_writes_them_and_no_more(api):
+    long = "e\u0301" * 120
+
+    answer = upload(
+        api, sheet(["Ada", long, "QC/1"], ["Bisi", f"{long}e", "QC/2"], ["Chi", long * 3, "QC/3"])
+    )
+
+    assert row_errors(answer) == [(3, "last_name", "invalid"), (4, "last_name", "invalid")]
+    assert [error["message"] for error in answer.get_json()["errors"]["rows"]] == [
+        f"B3: has 241 characters for Bisi {long}e (QC/2): shorten it to 120",
+        "B4: has 720 characters for Chi (QC/3): shorten it to 120",
+    ]
+    assert api.ok(upload(api, sheet(["Ada", long, "QC/1"])))["created"] == 1
+    assert listed(api)[0]["last_name"] == "é" * 120
+
+
+def test_a_password_that_is_too_long_is_not_shown(api):
+    rows = [["Ada", "Obi", "QC/1", "secret" * 200], ["Bisi", "Obi", "QC/2", "secret" * 10_000]]
+
+    answer = upload(api, sheet(*rows, columns=[*LEAST, "password"]))
+
+    assert row_errors(answer) == [(2, "password", "invalid"), (3, "password", "invalid")]
+    assert "secret" not in answer.get_data(as_text=True)
 
 
 def test_rows_become_students(api):
