@@ -1574,6 +1574,10 @@ BEGIN
 END
 $$;
 
+ALTER TABLE users ADD COLUMN password_given_by VARCHAR(255);
+
+ALTER TABLE users ADD COLUMN password_given_by_name VARCHAR(255);
+
 ALTER TABLE user_identities DROP CONSTRAINT ck_user_identities_way;
 
 ALTER TABLE user_identities ADD CONSTRAINT ck_user_identities_way CHECK (way IN ('ADMINISTRATOR', 'INVITATION', 'EMAIL', 'PASSWORD'));

@@ -217,7 +217,7 @@ def _write_line(request: Request, answered: Answered, known: dict[str, Any]) -> 
     # A request that was refused before it had a principal has at least a verified token.
     actor = known.get("principal") or known.get("acting_client") or known.get("token")
     members = {
-        "method": answered.method[:LONGEST_TEXT],
+        "method": (answered.method or "")[:LONGEST_TEXT],
         "path": logged_path(request.path)[:LONGEST_TEXT],
         "route": answered.route,
         "status": answered.status,

@@ -302,6 +302,9 @@ ADDS = [
     "CREATE TABLE halls (id uuid NOT NULL, name text NOT NULL, CONSTRAINT pk_halls PRIMARY KEY (id))",
     "ALTER TABLE halls ADD CONSTRAINT ck_halls_name CHECK (name <> '')",
     "CREATE UNIQUE INDEX uq_halls_name ON halls (name)",
+    "ALTER TABLE user_identities DROP CONSTRAINT ck_user_identities_way",
+    "ALTER TABLE user_identities ADD CONSTRAINT ck_user_identities_way"
+    " CHECK (way IN ('ADMINISTRATOR', 'INVITATION', 'EMAIL', 'PASSWORD', 'CARD'))",
 ]
 NARROWS = [
     "ALTER TABLE classrooms DROP COLUMN level",
@@ -311,6 +314,7 @@ NARROWS = [
     "ALTER TABLE classrooms ADD CONSTRAINT ck_classrooms_level CHECK (level <> '')",
     "CREATE UNIQUE INDEX uq_classrooms_level ON classrooms (level)",
     "DROP TABLE contacts",
+    "ALTER TABLE user_identities ADD CONSTRAINT ck_user_identities_way CHECK (way IN ('INVITATION', 'CARD'))",
 ]
 
 
