@@ -26,8 +26,22 @@ pytestmark = pytest.mark.program
 def service(
     request: pytest.FixtureRequest, settings: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Running]:
-    given = {**environment(settings), "PUBLIC_URL": PUBLIC_URL, "METRICS_PORT": "0", "POOL_SIZE": "4"}
-    with serving(*request.param, cwd=tmp_path_factory.mktemp("served"), settings=given) as service:
+    folder = tmp_path_factory.mktemp("served")
+    given = {
+        **environment(settings),
+        "METRICS_ADDRESS": "0.0.0.0",
+        "METRICS_PORT": "0",
+        "PASSWORD_POLICY": "strict",
+        "POOL_SIZE": "4",
+        "PUBLIC_URL": PUBLIC_URL,
+        "TRUSTED_PROXIES": "127.0.0.1",
+    }
+    for secret in ("ADMIN_DATABASE_URL", "DATABASE_URL", "SIGNING_KEY"):
+        file = folder / secret
+        file.write_text(given.pop(secret), encoding="utf-8")
+        file.chmod(0o600)
+        given[f"{secret}_FILE"] = str(file)
+    with serving(*request.param, cwd=folder, settings=given) as service:
         yield service
 
 
