@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import base64
 import logging
-from urllib.parse import quote, urlencode
+import re
+from urllib.parse import parse_qsl, quote, urlencode
 
 import pytest
 from limits import RateLimitItemPerMinute
 
 from school_service.auth import login_throttle
+from school_service.features.auth_provider.token_form import PARAMETERS as TOKEN_PARAMETERS
 from school_service.features.sign_in.pages.answers import KNOWN_CLIENTS
 from school_service.features.sign_in.pages.clients import KnownClients
+from school_service.features.sign_in.pages.requests import PARAMETERS
 from tests.features.sign_in.conftest import REDIRECT
+from tests.features.sign_in.pages.test_sign_in_page import changed
 from tests.features.sign_in.test_grants import sent as sent
 
 FORM = "application/x-www-form-urlencoded"
@@ -125,6 +129,41 @@ def test_an_authorization_request_with_such_texts_is_answered(entrance, browser)
             assert browser.get(f"{path}?id_token_hint={text}&client_id={text}").status_code < 500
 
 
+# All that a stranger's form or query may have, of whatever operation.
+NAMES = sorted(
+    {*PARAMETERS, *TOKEN_PARAMETERS, *("code", "code_verifier", "refresh_token", "token", "token_type_hint")}
+    | {"short_name", "username", "password", "step", "new_password", "again", "post_logout_redirect_uri", "v"}
+)
+
+
+@pytest.mark.parametrize("text", NOT_TAKEN)
+def test_no_operation_without_a_token_fails_by_such_a_text(entrance, browser, caplog, text):
+    """A new one is found by its address: whatever is below /auth and /verify, and its parts and parameters."""
+    rules = [
+        rule
+        for rule in entrance.app.url_map.iter_rules()
+        if rule.rule.startswith(("/auth/", "/verify", "/.well-known/"))
+    ]
+    assert len(rules) > 12
+    everything = "&".join(f"{name}={text}" for name in NAMES)
+    for rule in rules:
+        path = re.sub(r"<[^>]+>", text, rule.rule)
+        for query, form in ((everything, ""), ("", everything), (everything, everything)):
+            asked = browser.get(f"{path}?{query}", headers={"Accept": "text/html"})
+            sent = post(browser, f"{path}?{query}" if query else path, form, **OWN)
+            assert max(asked.status_code, sent.status_code) < 500, (path, text)
+    for name in NAMES:
+        for address in (entrance.client().ask()[0], "/auth/oauth/token?", "/auth/invitation?"):
+            assert browser.get(f"{address}&{name}={text}").status_code < 500, name
+            assert post(browser, address, f"{name}={text}", **OWN).status_code < 500, name
+        for grant, others in GRANTS.items():
+            form = dict(parse_qsl(f"grant_type={grant}&client_id=x&client_secret=x&{others}"))
+            form.pop(name, None)
+            answer = post(browser, "/auth/oauth/token", f"{urlencode(form)}&{name}={text}")
+            assert answer.status_code < 500, (grant, name)
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
 @pytest.fixture
 def three(monkeypatch):
     """Three refused grants a minute, and no more."""
@@ -160,11 +199,14 @@ def test_a_refused_grant_counts_whatever_made_it_so(entrance, browser, three, wh
 
 
 def test_too_much_scope_and_a_suspended_school_count(entrance, three):
-    client, person = entrance.client(), entrance.person()
-    got = client.sign_in(person)
-    for _ in range(3):
+    client = entrance.client()
+    got = client.sign_in(entrance.person())
+    for _ in range(2):
         answer = client.refresh(got["refresh_token"], scope="openid")
         assert (answer.status_code, answer.json["error"]) == (400, "invalid_scope")
+    with changed(entrance, status="suspended"):
+        answer = client.refresh(got["refresh_token"])
+    assert (answer.status_code, answer.json["error"]) == (400, "temporarily_unavailable")
     assert client.refresh(got["refresh_token"]).status_code == 429
 
 
