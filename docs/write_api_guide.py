@@ -600,6 +600,12 @@ def _invite(page: Page, year: dict[str, Any]) -> None:
         school's. Invited are the users named, or the students of a batch; those who have a password already only with
         `everybody`. The code is answered once, and known to nobody afterwards; another invitation takes its place.
         Nobody invites themselves: of a batch they are left out.
+
+        **Give roles first, then hand out passwords and slips.** An account gains by a role, a permission, a child. What
+        others had made of it before (a password that they gave, an open invitation, a link) ends then, unless they may
+        do all that the account now may; of a student's or guardian's account they have to read results, too. The answer
+        of what gave it names that: `credentials` with `username`, `kind`, `made_by_name`, `made_at` and `ended`, 200 at
+        most, `credentials_total`, and `credentials_of_kind`, which is all that whoever may not read users is told.
         """
     )
     [made, *_] = page.show("POST", "/invitations", {"batch": year["cohort"]["id"], "days": 14})

@@ -232,14 +232,14 @@ class _StudentUpload(SheetUpload[_Records]):
 
     def match(self, content: SheetContent) -> _Records:
         passwords = sum("password" in row.values for row in content.rows)
+        if passwords:
+            require_results(_GIVING_PASSWORDS)
         if passwords > PASSWORDS_AT_ONCE:
             raise Invalid.field(
                 "sheet",
                 f"has {passwords:,} rows with passwords, and {PASSWORDS_AT_ONCE:,} may have one: "
                 "divide it into several sheets, or leave the column blank",
             )
-        if passwords:
-            require_results(_GIVING_PASSWORDS)
         errors = [*content.errors, *self._read_texts(content.rows)]
         for row in content.rows:
             errors.extend(self._replace_gender(row))

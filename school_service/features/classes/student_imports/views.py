@@ -42,7 +42,8 @@ class ImportSheet(MethodView):
         The column `class` enrolls the student of a row, and needs the permission `write:cohorts` too. A .csv file
         will do. Bad rows are 422: `errors.rows` names row, column, code (`required`, `invalid`, `duplicate` in the
         sheet, `taken` in the school) and message, of at most 200 rows. A sheet has at most 20,000 rows.
-        Passwords make an import slower: each costs some 40 ms of computing, and a sheet may have 300.
+        Passwords need `read:results` for the whole school, and so does a guardian with an account. They make an import
+        slower: each costs some 40 ms of computing, and a sheet may have 300.
         """
         return sheet.upload(
             file=file.stream, validate=validate_student, principal=current_principal, **options

@@ -699,8 +699,8 @@ def test_an_import_has_so_many_passwords_and_no_more(api, monkeypatch):
 def test_rows_with_a_password_need_read_results_and_others_do_not(api, make):
     clerk = make.caller("read:students", "write:students")
     columns = [*LEAST, "password"]
-    with_password = students_sheet(["Ada", "Obi", "R/1", "correct horse battery"], columns=columns)
-    without = students_sheet(["Ada", "Obi", "R/1", None], columns=columns)
+    with_password = sheet(["Ada", "Obi", "R/1", "correct horse battery"], columns=columns)
+    without = sheet(["Ada", "Obi", "R/1", None], columns=columns)
 
     for query in ("", "?dry_run=true"):
         answer = upload(clerk, with_password, query)
@@ -708,5 +708,5 @@ def test_rows_with_a_password_need_read_results_and_others_do_not(api, make):
     assert listed(api) == []
     assert clerk.ok(upload(clerk, without))["created"] == 1
     allowed = make.caller("read:students", "write:students", "read:results")
-    again = students_sheet(["Ada", "Obi", "R/2", "correct horse battery"], columns=columns)
+    again = sheet(["Ada", "Obi", "R/2", "correct horse battery"], columns=columns)
     assert allowed.ok(upload(allowed, again))["created"] == 1
