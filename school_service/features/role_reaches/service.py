@@ -62,7 +62,7 @@ def switch(
     """
     ids = [each["role"] for each in roles]
     # The roles first, as whoever changes the permissions of one does.
-    found = send(reads.locked(ids), lock_administrators(), reads.roles())
+    found = send(reads.locked(ids), _lock_created(ids), lock_administrators(), reads.roles())
     known = {each["id"]: each for each in orjson.loads((found or {})["roles"])}
     targets = _targets(roles, known)
     names = {each["name"] for each in known.values()}
@@ -202,17 +202,25 @@ def _switch(role_ids: list[str], reaches: list[str]) -> Any:
     return update(Role).where(Role.id == target.c.role_id).values(reach=target.c.reach)
 
 
-@statement
-def _end_creation_tokens(role_ids: list[str]) -> Any:
-    """End the tokens that were returned when users of the roles were created: their creators must not act as them."""
-    created = (
+def _created(role_ids: list[str]) -> Any:
+    """Lock the users of roles who never signed in, in order of id."""
+    return (
         select(User.id)
         .join(UserRole, UserRole.user_id == User.id)
         .where(UserRole.role_id == any_(cast(role_ids, ARRAY(Role.id.type))), User.session_number == CREATED)
         .order_by(User.id)
         .with_for_update(key_share=True, of=User)
     )
-    return update(User).where(User.id.in_(created)).values(session_number=CREATED + 1)
+
+
+_lock_created = statement(_created)
+"""Before the lock of administrators, which whoever takes a role or an account away asks for at their end."""
+
+
+@statement
+def _end_creation_tokens(role_ids: list[str]) -> Any:
+    """End the tokens that were returned when users of the roles were created: their creators must not act as them."""
+    return update(User).where(User.id.in_(_created(role_ids))).values(session_number=CREATED + 1)
 
 
 @statement

@@ -281,7 +281,8 @@ def lock_and_see(
 
 def _lock_children(student_ids: list[UUID], full_name: str) -> dict[str, Any]:
     """Lock students who are to get a guardian of this name; says of each what decides it, by id."""
-    found = execute(reads.lock_students(student_ids), reads.students_seen(student_ids, full_name))
+    locks = reads.lock_students(student_ids), reads.lock_primaries(student_ids)
+    found = execute(*locks, reads.students_seen(student_ids, full_name))
     return (found or {})["students"] or {}
 
 

@@ -92,21 +92,28 @@ def submission(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None)
 
 
 @read_model(judged=True)
-def lock_cohort(cohort_subject_id: UUID) -> Query:
-    """Lock the cohort of a cohort subject FOR NO KEY UPDATE: nobody comes, or publishes its results, meanwhile."""
+def lock_term(cohort_subject_id: UUID, term: str) -> Query:
+    """Lock a term of the session of a cohort subject FOR KEY SHARE: it is not deleted meanwhile."""
     return (
-        select(Cohort.id)
+        select(Term.id)
+        .join(Cohort, Cohort.session_id == Term.session_id)
         .join(CohortSubject, CohortSubject.cohort_id == Cohort.id)
-        .where(CohortSubject.id == cohort_subject_id)
-        .with_for_update(key_share=True, of=Cohort)
+        .where(CohortSubject.id == cohort_subject_id, is_term(term))
+        .with_for_update(read=True, key_share=True, of=Term)
     )
 
 
 @read_model(judged=True)
 def lock_subject(cohort_subject_id: UUID) -> Query:
-    """Lock a cohort subject FOR NO KEY UPDATE: nobody adds an assessment meanwhile."""
+    """Lock the cohort of a cohort subject, and then this, FOR NO KEY UPDATE.
+
+    So nobody comes, publishes the cohort's results or adds an assessment meanwhile.
+    """
     return (
-        select(CohortSubject.id).where(CohortSubject.id == cohort_subject_id).with_for_update(key_share=True)
+        select(Cohort.id)
+        .join(CohortSubject, CohortSubject.cohort_id == Cohort.id)
+        .where(CohortSubject.id == cohort_subject_id)
+        .with_for_update(key_share=True, of=(Cohort, CohortSubject))
     )
 
 
