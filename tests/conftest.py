@@ -413,6 +413,14 @@ def prepared(
         yield make
 
 
+@pytest.fixture(autouse=True)
+def in_order() -> Iterator[None]:
+    """Fails a test that sends a transaction whose locks are in another order than all others'."""
+    CountingCursor.locks.wrong.clear()
+    yield
+    assert CountingCursor.locks.wrong == []
+
+
 @contextmanager
 def replaced_engines(app: Flask, engines: Mapping[str, Engine]) -> Iterator[None]:
     """Let other engines, by login, serve the schools of the application, for the length of the block."""

@@ -16,17 +16,23 @@ from sqlalchemy.engine import Engine
 from tenants.connections.dialect import SchoolDialect, SessionPool
 from tenants.connections.engines import serving_options
 from tenants.connections.pool import PooledConnection, SchoolPool
+from tests.lock_order import LockOrder
 
 
 class CountingCursor(psycopg2.extensions.cursor):
-    """Counts the statement batches sent to the server, each of which is a round trip, and the errors it answers."""
+    """Counts the statement batches sent to the server, each of which is a round trip, and the errors it answers.
+
+    It holds the locks of each transaction against their one order.
+    """
 
     messages: list[str] = []
     errors: list[psycopg2.Error] = []
+    locks = LockOrder()
 
     def execute(self, query: Any, vars: Any = None) -> None:
         """Count, then execute."""
         self.messages.append(query if isinstance(query, str) else str(query))
+        self.locks.take(self.messages[-1])
         try:
             super().execute(query, vars)
         except psycopg2.Error as error:

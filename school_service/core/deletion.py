@@ -5,9 +5,9 @@ having to think of it. A foreign key may say that its rows go with the row that 
 meet a condition: `ForeignKey("cohorts.id", info=goes_with())`; those with ON DELETE CASCADE do so by themselves. What
 goes along counts for nothing, but what refers to it does.
 
-The record is locked FOR UPDATE, as is what goes with it, before anything is counted: a row that refers to one of them
-was committed before and is counted, or is inserted afterwards and finds nothing to refer to. The foreign keys are there
-all the same.
+The record is locked FOR UPDATE, and then what goes with it, in the order of all locks (`core.lock_order`), before
+anything is counted: a row that refers to one of them was committed before and is counted, or is inserted afterwards and
+finds nothing to refer to. The foreign keys are there all the same.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from sqlalchemy import (
 
 from school_service.core.database import db
 from school_service.core.errors import Conflict
+from school_service.core.lock_order import rank
 from school_service.core.read_models import Query, ReadModel, read_model
 from school_service.core.records import not_found, record_name, singular
 from school_service.core.statements import Executable, Lock, execute, statement
@@ -222,11 +223,9 @@ class Deletion:
     def _locks(self) -> list[ReadModel[[UUID]]]:
         """The locks of the record and of what goes with it, but of what nothing can refer to."""
         referred = [part.table for part in _parts(self._table, None, self._owned)]
-        return [
-            _part_lock(self._table, self._owned, number)
-            for number, table in enumerate(referred)
-            if number == 0 or _references_to(table)
-        ]
+        locked = [number for number, table in enumerate(referred) if number == 0 or _references_to(table)]
+        in_order = sorted(locked, key=lambda number: rank(referred[number].name))
+        return [_part_lock(self._table, self._owned, number) for number in in_order]
 
     @cached_property
     def _counting(self) -> list[str]:

@@ -12,6 +12,7 @@ from sqlalchemy import (
     ClauseElement,
     ColumnElement,
     FromClause,
+    Select,
     TableValuedAlias,
     Text,
     Uuid,
@@ -22,6 +23,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    literal_column,
     select,
     text,
 )
@@ -142,6 +144,16 @@ def lock_rows(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Rec
     locking = query.with_for_update(key_share=True, of=table if in_reach is not None else None)
     found = db.session.scalars(locking.execution_options(populate_existing=True))
     return {record.id: record for record in found}
+
+
+def once_locked(locking: Select[Any]) -> ColumnElement[bool]:
+    """Make the condition, always true, by which a query locks its rows after another has locked its own.
+
+    The other is a part of the same statement, and takes no message and no statement more.
+    """
+    locked = select(func.count()).select_from(locking.subquery("locked"))
+    condition: ColumnElement[bool] = locked.scalar_subquery() >= literal_column("0")
+    return condition
 
 
 def lock_table(model: type[Any]) -> None:

@@ -13,8 +13,10 @@ from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Conflict
 from school_service.core.idempotency import erase_answers
-from school_service.core.records import get, not_found, unnest_rows
+from school_service.core.read_models import Query, read_model
+from school_service.core.records import get, not_found, once_locked, unnest_rows
 from school_service.core.statements import Executable, execute, statement
+from school_service.features.attendance.registers.erasure import locking as locking_registers
 from school_service.features.attendance.registers.erasure import without_name, without_words
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import SubjectTeacher
@@ -95,10 +97,10 @@ def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
         if db.session.scalar(enrolled) is not None:
             raise Conflict("The student is enrolled: take them out of the cohort first.")
         pseudonym = token_hex(16)
-        _erase_account(user, pseudonym, principal, *without_words(student.id))
+        remove_guardians(student.id)
+        _erase_account(user, pseudonym, principal, without_words(student.id))
         student.admission_number = f"erased-{pseudonym}"
         student.middle_name = student.dob = None
-        remove_guardians(student.id)
         if student.status == ACTIVE:
             student.status = WITHDRAWN
         _erase_words(student, user)
@@ -143,7 +145,9 @@ def erase_guardian(*, guardian_id: UUID, principal: Principal) -> UUID:
     principal lacks a permission that the user has, and Conflict where a child is enrolled, or nobody would be left who
     has every permission.
     """
-    person = lock_guardian(guardian_id, then=lock_account_of(guardian_id))
+    person = lock_guardian(
+        guardian_id, before=_lock_registers(guardian_id), then=lock_account_of(guardian_id)
+    )
     if person.row["erased_at"] is not None:
         return guardian_id
     enrolled = select(Enrollment.id).join(
@@ -221,7 +225,10 @@ def _erase_words(student: Student, user: User) -> None:
 
 
 def _erase_signatory(user: User) -> None:
-    """Replace the name of somebody on what they submitted, published, reopened or promoted, by the pseudonym."""
+    """Replace the name of somebody on what they submitted, published, reopened or promoted, by the pseudonym.
+
+    The rows are locked in order of id before: of two who are erased at once each may have signed what the other did.
+    """
     name, actor = f"{user.first_name} {user.last_name}", str(user.id)
     for model, acts in (
         (Submission, ("submitted",)),
@@ -233,34 +240,42 @@ def _erase_signatory(user: User) -> None:
             f"{act}_by_name": case((by_them, name), else_=getattr(model, f"{act}_by_name"))
             for act, by_them in done.items()
         }
+        theirs = or_(*done.values())
+        concerned = theirs if model is not Publication else or_(theirs, _has_submitter(actor))
+        locking = select(model.id).where(concerned).order_by(model.id).with_for_update(key_share=True)
         db.session.execute(
-            update(model).where(or_(*done.values())).values(values),
+            update(model).where(theirs, once_locked(locking)).values(values),
             execution_options={"synchronize_session": False},
         )
     _erase_submitter(name, actor)
 
 
+def _subjects_of_publication() -> Any:
+    """Make the rows of the subjects of a publication, of whichever row there is: `key` and `value`."""
+    listed = func.jsonb_each(Publication.rules["subjects"])
+    return listed.table_valued(column("key", Text), column("value", JSONB)).render_derived(name="subject")
+
+
+def _has_submitter(actor: str) -> Any:
+    """Tell whether a publication says that somebody submitted a subject."""
+    each = _subjects_of_publication()
+    by_them = each.c.value["submitted_by"].astext == actor
+    return select(each.c.key).where(by_them).correlate(Publication).exists()
+
+
 def _erase_submitter(name: str, actor: str) -> None:
-    """Replace the name of whoever submitted subjects by the pseudonym, where publications have it.
+    """Replace the name of whoever submitted subjects by the pseudonym, where publications, which are locked, have it.
 
     The new rules are read and then written, since an UPDATE takes its values from Python. They pass as the text that
     PostgreSQL makes of them, so that all else in them stays to the letter.
     """
-    each = (
-        func.jsonb_each(Publication.rules["subjects"])
-        .table_valued(column("key", Text), column("value", JSONB))
-        .render_derived(name="subject")
-    )
+    each = _subjects_of_publication()
     by_them = each.c.value["submitted_by"].astext == actor
     pseudonym = func.jsonb_build_object("submitted_by_name", cast(name, Text))
     erased = case((by_them, each.c.value.op("||")(pseudonym)), else_=each.c.value)
     subjects = select(func.jsonb_object_agg(each.c.key, erased)).correlate(Publication).scalar_subquery()
     rules = Publication.rules.op("||")(func.jsonb_build_object("subjects", subjects))
-    found = db.session.execute(
-        select(Publication.id, cast(rules, Text))
-        .where(select(each.c.key).where(by_them).correlate(Publication).exists())
-        .with_for_update()
-    ).all()
+    found = db.session.execute(select(Publication.id, cast(rules, Text)).where(_has_submitter(actor))).all()
     if found:
         ids, texts = zip(*found, strict=True)
         given = unnest_rows(id=(Uuid, list(ids)), rules=(Text, list(texts)))
@@ -270,12 +285,23 @@ def _erase_submitter(name: str, actor: str) -> None:
         )
 
 
+@read_model
+def _lock_registers(guardian_id: UUID) -> Query:
+    """Lock the registers that erasing the account of a guardian concerns, if there is one."""
+    return locking_registers(select(Guardian.user_id).where(Guardian.id == guardian_id).scalar_subquery())
+
+
 def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
-    """Lock a student or an employee, and their account, FOR NO KEY UPDATE; raises NotFound."""
+    """Lock a student or an employee, and their account, FOR NO KEY UPDATE, after the registers that erasing concerns.
+
+    Raises NotFound.
+    """
+    account = select(model.user_id).where(model.id == record_id).scalar_subquery()
+    registers = locking_registers(account, record_id if model is Student else None)
     found = db.session.execute(
         select(model, User)
         .join(User, User.id == model.user_id)
-        .where(model.id == record_id)
+        .where(model.id == record_id, once_locked(registers))
         .with_for_update(key_share=True)
         .execution_options(populate_existing=True)
     ).one_or_none()

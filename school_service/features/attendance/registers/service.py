@@ -58,7 +58,7 @@ from school_service.features.audit.service import Change, audit_change, audit_ch
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.guardians.people import author
 from school_service.features.reach import scopes
-from school_service.features.school.models import Batch, Cohort
+from school_service.features.school.models import Batch, Cohort, Term
 from tenants.clock import now
 
 ENTITY, CORRECTION = "register", "attendance-correction"
@@ -251,9 +251,13 @@ def lock_registers(
     Corrections are not `bound`: they are made at any age, and may leave a register empty, which goes.
     """
     days, parts = [day for day, _ in times], [part for _, part in times]
+    making = (
+        _share_class(batch, days, parts, cohort_subject),
+        _make(batch, days, parts, new_ids(len(times)), cohort_subject),
+    )
     found = execute(
         share_days() if bound else lock_days(),
-        *([_make(batch, days, parts, new_ids(len(times)), cohort_subject)] if made else []),
+        *(making if made else ()),
         _lock(batch, days, parts, cohort_subject),
         reads.judged(batch, days, parts, cohort_subject),
     )
@@ -372,6 +376,36 @@ def _refuse_old(day: date, today: date, lock_after: int | None, principal: Princ
 
 
 @statement
+def _share_class(
+    batch_id: UUID, days: list[date], parts: list[str], cohort_subject_id: UUID | None = None
+) -> Any:
+    """Lock what new registers refer to FOR KEY SHARE, before they are made: term, cohort, batch, subject.
+
+    Nothing is locked where all of them are there.
+    """
+    given = unnest_rows("given", None, day=(Date, days), part=(String, parts))
+    of: tuple[Any, ...] = (Term, Cohort, Batch)
+    rows: Any = (
+        select(Term.id)
+        .select_from(Batch)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(given, true())
+        .join(Term, Term.id == calendar.term_of(Cohort.session_id, given.c.day))
+        .where(
+            Batch.id == batch_id,
+            ~exists().where(reads.is_given(given, batch_id, cohort_subject_id)).correlate(given),
+        )
+        .order_by(Term.id)
+    )
+    if cohort_subject_id is not None:
+        of = (*of, CohortSubject)
+        rows = rows.join(CohortSubject, CohortSubject.cohort_id == Batch.cohort_id).where(
+            CohortSubject.id == cohort_subject_id
+        )
+    return rows.with_for_update(read=True, key_share=True, of=of)
+
+
+@statement
 def _make(
     batch_id: UUID,
     days: list[date],
@@ -424,12 +458,12 @@ def _make(
 
 @statement
 def _lock(batch_id: UUID, days: list[date], parts: list[str], cohort_subject_id: UUID | None = None) -> Any:
-    """Lock registers FOR NO KEY UPDATE, in the order of their times."""
+    """Lock registers FOR NO KEY UPDATE, in order of id, as all do who write to registers."""
     given = unnest_rows("given", None, day=(Date, days), part=(String, parts))
     return (
         select(Register.id)
         .join(given, reads.is_given(given, batch_id, cohort_subject_id))
-        .order_by(Register.date, Register.part, Register.period)
+        .order_by(Register.id)
         .with_for_update(key_share=True, of=Register)
     )
 

@@ -57,7 +57,7 @@ def change_attendance_settings(**changes: Any) -> BoundQuery:
     weekday that is there twice, and Conflict where `parts` changes while the current term has a register of a day.
     """
     read = attendance_settings()
-    old = execute(lock_settings(), lock_days(), _stored())
+    old = execute(lock_days(), lock_settings(), _stored())
     if old is None:
         raise RuntimeError("The settings have a row, whether the school has any or not.")
     mixed = old.pop("mixed")

@@ -81,7 +81,7 @@ class AttendanceSettings(MethodView):
     @blp.arguments(AttendanceSettingsChangesSchema)
     @blp.answers(409)
     @blp.returns(AttendanceSettingsSchema)
-    @blp.if_match(service.attendance_settings, lock_settings, service.lock_days)
+    @blp.if_match(service.attendance_settings, service.lock_days, lock_settings)
     def patch(self, changes: dict[str, Any]) -> Any:
         """Change how the school keeps registers; what is marked stays as it is."""
         return service.change_attendance_settings(**changes)

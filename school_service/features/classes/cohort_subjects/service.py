@@ -147,7 +147,8 @@ def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> C
 
     Raises NotFound, and Invalid naming those who are not in the cohort.
     """
-    subject = get(CohortSubject, cohort_subject_id)
+    # Locked FOR SHARE: neither is it deleted meanwhile, nor are its results submitted.
+    subject = get(CohortSubject, cohort_subject_id, for_share=True)
     found = lock_rows(Student, student_ids)
     present = set(
         db.session.scalars(

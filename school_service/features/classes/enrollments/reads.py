@@ -19,6 +19,15 @@ def lock_cohort(cohort_id: UUID) -> Query:
 
 
 @read_model
+def lock_cohorts_of(student_ids: list[UUID]) -> Query:
+    """Lock the cohorts that students are in FOR SHARE, in order of id: what they take changes with these alone."""
+    theirs = select(Enrollment.cohort_id).where(
+        Enrollment.student_id == any_(cast(student_ids, ARRAY(Uuid))), CURRENT
+    )
+    return select(Cohort.id).where(Cohort.id.in_(theirs)).order_by(Cohort.id).with_for_update(read=True)
+
+
+@read_model
 def lock_students(student_ids: list[UUID]) -> Query:
     """Lock students FOR NO KEY UPDATE, in order of id, so that two transactions never deadlock."""
     return (

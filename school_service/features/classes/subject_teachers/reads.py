@@ -126,6 +126,29 @@ def named(cohort_subjects: list[UUID], employees: list[UUID], batches: list[UUID
 
 
 @read_model
+def lock_batches(batches: list[UUID]) -> Query:
+    """Lock batches FOR KEY SHARE, in order of id: none is deleted meanwhile."""
+    return (
+        select(Batch.id)
+        .where(Batch.id == one_of(batches))
+        .order_by(Batch.id)
+        .with_for_update(read=True, key_share=True)
+    )
+
+
+@read_model
+def lock_batches_of_session(session_id: UUID) -> Query:
+    """Lock the batches of a session FOR KEY SHARE, in order of id: none is deleted meanwhile."""
+    return (
+        select(Batch.id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .where(Cohort.session_id == session_id)
+        .order_by(Batch.id)
+        .with_for_update(read=True, key_share=True, of=Batch)
+    )
+
+
+@read_model
 def lock_subjects(cohort_subjects: list[UUID]) -> Query:
     """Lock cohort subjects FOR SHARE, in order of id."""
     return (

@@ -67,8 +67,9 @@ def put_subject_teachers(*, assignments: Sequence[Mapping[str, Any]]) -> BoundQu
     """
     subjects, employees = _all(assignments, "cohort_subject"), _all(assignments, "employee")
     batches = _all(assignments, "batch")
-    locks = reads.lock_subjects(subjects), reads.lock_employees(employees)
-    row = execute(*locks, reads.judged(subjects, employees, [each for each in batches if each is not None]))
+    arms = [each for each in batches if each is not None]
+    locks = reads.lock_batches(arms), reads.lock_subjects(subjects), reads.lock_employees(employees)
+    row = execute(*locks, reads.judged(subjects, employees, arms))
     found = {name: orjson.loads(text) for name, text in (row or {}).items()}
     _refuse(assignments, found)
     known = {_key(each): each for each in found["known"]}
@@ -119,7 +120,11 @@ def copy_subject_teachers(*, from_session: str, to_session: str, dry_run: bool =
     source, target = UUID(found["source"]), UUID(found["target"])
     if source == target:
         raise Invalid.field("to_session", "is the session that is copied from")
-    locks = reads.lock_subjects_of_session(target), reads.lock_employees_of_session(source)
+    locks = (
+        reads.lock_batches_of_session(target),
+        reads.lock_subjects_of_session(target),
+        reads.lock_employees_of_session(source),
+    )
     row = execute(*locks, reads.copying(source, target))
     rows = orjson.loads(row["rows"]) if row else []
     left_out = sorted((each for each in rows if each["code"]), key=_order)

@@ -176,8 +176,8 @@ def add_form_teacher(*, batch_id: UUID, teacher_id: UUID) -> None:
 
     Raises NotFound for an unknown batch, Invalid for an unknown employee and one whose account is deleted.
     """
-    batch = get(Batch, batch_id)
-    # Locked FOR SHARE, so that neither is deleted meanwhile: a deleted employee teaches nobody.
+    # Locked FOR SHARE, so that none is deleted meanwhile: a deleted employee teaches nobody.
+    batch = get(Batch, batch_id, for_share=True)
     teacher = find_employee(teacher_id, for_share=True)
     if teacher is None:
         raise Invalid.field("teacher_id", "no such employee")

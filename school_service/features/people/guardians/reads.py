@@ -325,6 +325,20 @@ def lock_students(student_ids: list[UUID]) -> Query:
 
 
 @read_model
+def lock_primaries(student_ids: list[UUID]) -> Query:
+    """Lock the primary guardians of students FOR NO KEY UPDATE, by id: they are that no more, and none is deleted."""
+    primaries = select(StudentGuardian.guardian_id).where(
+        StudentGuardian.student_id == any_(cast(student_ids, ARRAY(Uuid))), StudentGuardian.is_primary
+    )
+    return (
+        select(Guardian.id)
+        .where(Guardian.id.in_(primaries))
+        .order_by(Guardian.id)
+        .with_for_update(key_share=True)
+    )
+
+
+@read_model
 def lock_account_of(guardian_id: UUID) -> Query:
     """Lock the account of a guardian, who is locked, FOR NO KEY UPDATE."""
     account = select(Guardian.user_id).where(Guardian.id == guardian_id).scalar_subquery()

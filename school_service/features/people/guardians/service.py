@@ -271,20 +271,26 @@ def _lock_family(student_id: UUID, guardian_id: UUID) -> _Family:
     return _Family(found["erased"], {link["guardian_id"]: link for link in found["links"]}, people)
 
 
-def lock_guardian(guardian_id: UUID, *, then: Executable | None = None) -> Person:
-    """Lock a guardian FOR NO KEY UPDATE, and what is to be locked `then`. Raises NotFound."""
-    return lock_and_see(guardian_id, reads.seen(guardian_id=guardian_id), then=then)[0]
+def lock_guardian(
+    guardian_id: UUID, *, before: Executable | None = None, then: Executable | None = None
+) -> Person:
+    """Lock a guardian FOR NO KEY UPDATE, what is to be locked `before`, and `then`. Raises NotFound."""
+    return lock_and_see(guardian_id, reads.seen(guardian_id=guardian_id), before=before, then=then)[0]
 
 
 def lock_and_see(
-    guardian_id: UUID, seen: BoundQuery, *, then: Executable | None = None
+    guardian_id: UUID,
+    seen: BoundQuery,
+    *,
+    before: Executable | None = None,
+    then: Executable | None = None,
 ) -> tuple[Person, dict[str, Any]]:
     """Lock a guardian, and read more of them than `reads.seen` has; returns the person and all that was read.
 
     Raises NotFound.
     """
-    behind = () if then is None else (then,)
-    found = execute(_lock_guardian(guardian_id), *behind, seen)
+    locks = (before, _lock_guardian(guardian_id), then)
+    found = execute(*(lock for lock in locks if lock is not None), seen)
     if found is None or not found["people"]:
         raise not_found(Guardian)
     return Person(**found["people"][0]), found
@@ -292,7 +298,8 @@ def lock_and_see(
 
 def _lock_children(student_ids: list[UUID], full_name: str) -> dict[str, Any]:
     """Lock students who are to get a guardian of this name; says of each what decides it, by id."""
-    found = execute(reads.lock_students(student_ids), reads.students_seen(student_ids, full_name))
+    locks = reads.lock_students(student_ids), reads.lock_primaries(student_ids)
+    found = execute(*locks, reads.students_seen(student_ids, full_name))
     return (found or {})["students"] or {}
 
 

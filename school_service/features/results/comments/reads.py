@@ -60,12 +60,12 @@ def comments(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
 
 @read_model(judged=True)
 def sharing(cohort_id: UUID, term_id: UUID) -> Query:
-    """Lock a cohort and a term FOR SHARE: neither the results are published meanwhile, nor is the calendar changed."""
+    """Lock a term and a cohort FOR SHARE: neither is the calendar changed meanwhile, nor are the results published."""
     return (
         select(Cohort.id)
         .join(Term, Term.session_id == Cohort.session_id)
         .where(Cohort.id == cohort_id, Term.id == term_id)
-        .with_for_update(read=True, of=(Cohort, Term))
+        .with_for_update(read=True, of=(Term, Cohort))
     )
 
 

@@ -55,54 +55,60 @@ def members(
     `left_out` are the ids of students who belong to none from now on, `taken_in` of those who were left out of the
     batches `batch_ids` and do again.
     """
-    found: FromClause = _members(cohort_id, term_id, taken_in, batch_ids).subquery("members")
+    with_card = _with_card(cohort_id, term_id)
+    enrolled = _enrolled(cohort_id).where(belongs_without_card(term_id))
+    everyone: Any = union_all(with_card, enrolled)
+    if taken_in is not None:
+        elsewhere = not_(Enrollment.student_id == any_(cast(taken_in, ARRAY(Uuid))))
+        back = _taken_in(cohort_id, term_id, taken_in, batch_ids)
+        everyone = union_all(with_card, enrolled.where(elsewhere), select(back))
+    found: FromClause = everyone.subquery("members")
     if left_out is None:
         return found
     stays = not_(found.c.student_id == any_(cast(left_out, ARRAY(Uuid))))
     return select(found).where(stays).subquery("members_who_stay")
 
 
-def _members(cohort_id: Any, term_id: Any, taken_in: Any, batch_ids: Any) -> Any:
-    now = aliased(Enrollment)
+def members_at_submission(cohort_id: Any, term_id: Any) -> FromClause:
+    """Who belongs to the batches of a cohort in a term if a subject is handed in now: columns as of `members`.
 
-    def enrolled_in(student_id: Any) -> Column:
-        return (
-            select(now.batch_id)
-            .join(Student, Student.id == now.student_id)
-            .where(
-                now.student_id == student_id,
-                now.cohort_id == cohort_id,
-                now.ended_at.is_(None),
-                Student.status != WITHDRAWN,
-            )
-            .correlate_except(now, Student)
-            .scalar_subquery()
-        )
+    So who has come since another subject was handed in belongs, as the batch is closed anew. `belongs` tells who does
+    as long as nothing is.
+    """
+    with_card = _with_card(cohort_id, term_id).add_columns(literal(True).label("belongs"))
+    enrolled = (
+        _enrolled(cohort_id)
+        .add_columns(has_part(term_id))
+        .where(_is_without_card(term_id), _has_part(term_id, _first_publication(term_id)))
+    )
+    return union_all(with_card, enrolled).subquery("members")
 
-    with_card = (
+
+def _with_card(cohort_id: Any, term_id: Any) -> Query:
+    return (
         select(
             ReportCard.student_id,
             Publication.batch_id,
-            enrolled_in(ReportCard.student_id).label("enrolled_in"),
+            _enrolled_in(ReportCard.student_id, cohort_id).label("enrolled_in"),
         )
         .select_from(Publication)
         .join(ReportCard, ReportCard.publication_id == Publication.id)
         .where(Publication.cohort_id == cohort_id, Publication.term_id == term_id, ReportCard.in_force)
     )
-    enrolled = (
+
+
+def _enrolled(cohort_id: Any) -> Query:
+    return (
         select(Enrollment.student_id, Enrollment.batch_id, Enrollment.batch_id)
         .join(Student, Student.id == Enrollment.student_id)
-        .where(
-            Enrollment.cohort_id == cohort_id,
-            CURRENT,
-            Student.status != WITHDRAWN,
-            belongs_without_card(term_id),
-        )
+        .where(Enrollment.cohort_id == cohort_id, CURRENT, Student.status != WITHDRAWN)
     )
-    if taken_in is None:
-        return union_all(with_card, enrolled)
-    back = (
-        select(LeftOut.student_id, LeftOut.batch_id, enrolled_in(LeftOut.student_id).label("enrolled_in"))
+
+
+def _taken_in(cohort_id: Any, term_id: Any, taken_in: Any, batch_ids: Any) -> FromClause:
+    enrolled_in = _enrolled_in(LeftOut.student_id, cohort_id)
+    return (
+        select(LeftOut.student_id, LeftOut.batch_id, enrolled_in.label("enrolled_in"))
         # Of two that they were left out of it is the one that they are in.
         .ext(distinct_on(LeftOut.student_id))
         .join(Batch, Batch.id == LeftOut.batch_id)
@@ -115,13 +121,27 @@ def _members(cohort_id: Any, term_id: Any, taken_in: Any, batch_ids: Any) -> Any
         )
         .order_by(
             LeftOut.student_id,
-            (LeftOut.batch_id == enrolled_in(LeftOut.student_id)).desc().nulls_last(),
+            (LeftOut.batch_id == enrolled_in).desc().nulls_last(),
             LeftOut.batch_id,
         )
         .subquery("back")
     )
-    elsewhere = not_(Enrollment.student_id == any_(cast(taken_in, ARRAY(Uuid))))
-    return union_all(with_card, enrolled.where(elsewhere), select(back))
+
+
+def _enrolled_in(student_id: Any, cohort_id: Any) -> Column:
+    now = aliased(Enrollment)
+    return (
+        select(now.batch_id)
+        .join(Student, Student.id == now.student_id)
+        .where(
+            now.student_id == student_id,
+            now.cohort_id == cohort_id,
+            now.ended_at.is_(None),
+            Student.status != WITHDRAWN,
+        )
+        .correlate_except(now, Student)
+        .scalar_subquery()
+    )
 
 
 def belongs_without_card(term_id: Any) -> Column:
@@ -129,11 +149,11 @@ def belongs_without_card(term_id: Any) -> Column:
 
     They have no card of the term in force, were not left out, and have a part in the term.
     """
-    return and_(
-        ~has_card(Enrollment.student_id, term_id),
-        ~_is_left_out(term_id),
-        has_part(term_id),
-    )
+    return and_(_is_without_card(term_id), has_part(term_id))
+
+
+def _is_without_card(term_id: Any) -> Column:
+    return and_(~has_card(Enrollment.student_id, term_id), ~_is_left_out(term_id))
 
 
 def has_card(student_id: Any, term_id: Any) -> Column:
@@ -149,7 +169,10 @@ def has_card(student_id: Any, term_id: Any) -> Column:
 
 def has_part(term_id: Any) -> Column:
     """Tell whether whom a row of Enrollment is of has a part in a term of its session."""
-    closed_at = _closed_at(term_id)
+    return _has_part(term_id, _closed_at(term_id))
+
+
+def _has_part(term_id: Any, closed_at: Column) -> Column:
     of_term = and_(Assessment.cohort_id == Enrollment.cohort_id, Assessment.term_id == term_id, NOT_DELETED)
     has_any = [
         select(literal(1))
@@ -177,16 +200,8 @@ def _closed_at(term_id: Any) -> Column:
         .correlate_except(Submission)
         .scalar_subquery()
     )
-    of_batch, of_cohort = (
-        select(func.min(Publication.published_at))
-        .where(same, Publication.term_id == term_id)
-        .correlate_except(Publication)
-        .scalar_subquery()
-        for same in (
-            Publication.batch_id == Enrollment.batch_id,
-            Publication.cohort_id == Enrollment.cohort_id,
-        )
-    )
+    of_batch = _first_publication(term_id)
+    of_cohort = _first_publication(term_id, Publication.cohort_id == Enrollment.cohort_id)
     member = aliased(Enrollment)
     was_there = (
         select(member.id)
@@ -196,6 +211,15 @@ def _closed_at(term_id: Any) -> Column:
     )
     return case(
         (handed_in.is_not(None), func.least(handed_in, of_batch)), (was_there, of_batch), else_=of_cohort
+    )
+
+
+def _first_publication(term_id: Any, of: Any = Publication.batch_id == Enrollment.batch_id) -> Column:
+    return (
+        select(func.min(Publication.published_at))
+        .where(of, Publication.term_id == term_id)
+        .correlate_except(Publication)
+        .scalar_subquery()
     )
 
 

@@ -28,7 +28,7 @@ from school_service.core.read_models import BoundQuery
 from school_service.core.records import one_of, unknown_reference, unnest_rows
 from school_service.core.statements import Executable, execute, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes
-from school_service.features.classes.enrollments.reads import lock_students
+from school_service.features.classes.enrollments.reads import lock_cohorts_of, lock_students
 from school_service.features.classes.enrollments.service import end_enrollments
 from school_service.features.people.models import ACTIVE, GRADUATED, WITHDRAWN, Student
 from school_service.features.results.graduates import reads
@@ -43,7 +43,7 @@ def create_graduate(*, student: UUID) -> UUID:
 
     Raises Invalid for an unknown student and for one who has withdrawn, Conflict where they have graduated.
     """
-    found = execute(lock_students([student]), reads.graduating(student))
+    found = execute(lock_cohorts_of([student]), lock_students([student]), reads.graduating(student))
     if found is None:
         raise unknown_reference(Student, "student")
     if found["status"] == GRADUATED:

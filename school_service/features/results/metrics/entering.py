@@ -26,7 +26,7 @@ from school_service.features.results.metrics.service import (
     storing,
 )
 from school_service.features.results.models import METRIC_TYPES
-from school_service.features.results.publications.reads import lock_cohort_by_id
+from school_service.features.results.publications.reads import lock_cohort_in_term
 from school_service.features.results.publications.service import refuse_published
 from school_service.features.school.cohorts.class_sheets import Place, find_place
 from school_service.sheets.columns import composed_name
@@ -67,7 +67,9 @@ def enter_metrics(
     away and the caller may not delete, and Conflict while the batch's results of the term are published.
     """
     place = find_place(batch, term)
-    found = execute(lock_cohort_by_id(place.cohort_id), reads.observed(place.batch_id, place.term_id))
+    found = execute(
+        lock_cohort_in_term(place.cohort_id, place.term_id), reads.observed(place.batch_id, place.term_id)
+    )
     if found is None:
         raise RuntimeError("A class list has a row, whether anybody is in the class or not.")
     refuse_published(found["published"])

@@ -27,7 +27,7 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
-from school_service.core.records import is_one_of
+from school_service.core.records import is_one_of, once_locked
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import WITHDRAWN, Student
 from school_service.features.reach import scopes
@@ -203,10 +203,18 @@ def cards_of(publication_id: UUID, reach: Reach | None = None) -> Query:
 
 
 @read_model
-def lock_cohorts(batch_ids: list[UUID]) -> Query:
-    """Lock the cohorts of batches FOR NO KEY UPDATE, in order of id: nobody comes, goes or reopens a subject."""
+def lock_cohorts(batch_ids: list[UUID], term: str | None = None) -> Query:
+    """Lock the cohorts of batches FOR NO KEY UPDATE, in order of id: nobody comes, goes or reopens a subject.
+
+    Before, a term of their sessions FOR KEY SHARE, where one is given: it is not deleted meanwhile.
+    """
     cohorts = select(Batch.cohort_id).where(Batch.id == any_(cast(batch_ids, ARRAY(Uuid))))
-    return select(Cohort.id).where(Cohort.id.in_(cohorts)).order_by(Cohort.id).with_for_update(key_share=True)
+    locking = select(Cohort.id).where(Cohort.id.in_(cohorts)).order_by(Cohort.id)
+    if term is not None:
+        sessions = select(Cohort.session_id).where(Cohort.id.in_(cohorts))
+        terms = select(Term.id).where(Term.session_id.in_(sessions), is_term(term)).order_by(Term.id)
+        locking = locking.where(once_locked(terms.with_for_update(read=True, key_share=True)))
+    return locking.with_for_update(key_share=True)
 
 
 @read_model
@@ -738,9 +746,10 @@ def is_open(batch_id: UUID, term_id: UUID) -> Query:
 
 
 @read_model(judged=True)
-def lock_cohort_by_id(cohort_id: UUID) -> Query:
-    """Lock a cohort FOR NO KEY UPDATE."""
-    return select(Cohort.id).where(Cohort.id == cohort_id).with_for_update(key_share=True)
+def lock_cohort_in_term(cohort_id: UUID, term_id: UUID) -> Query:
+    """Lock a cohort FOR NO KEY UPDATE, and before it a term FOR KEY SHARE, which is not deleted meanwhile."""
+    term = select(Term.id).where(Term.id == term_id).with_for_update(read=True, key_share=True)
+    return select(Cohort.id).where(Cohort.id == cohort_id, once_locked(term)).with_for_update(key_share=True)
 
 
 _NOBODY: Any = literal_column("'[]'", Text())

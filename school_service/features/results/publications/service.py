@@ -1,8 +1,8 @@
 """Publications: release the results of batches in a term, reopen and withdraw them; and what they hold meanwhile.
 
-Whoever publishes or reopens locks the cohort FOR NO KEY UPDATE, then the students FOR SHARE; whoever publishes the
-settings and grade bands, which it reads twice, and whoever reopens the cards, which whoever promotes by one locks, too,
-of whichever class it is. Whoever submits or reopens a subject, enrolls and
+Whoever publishes or reopens locks the cohort FOR NO KEY UPDATE, then the students FOR SHARE; whoever publishes the term
+first, FOR KEY SHARE, and at last the settings and grade bands, which it reads twice, and whoever reopens the cards,
+which whoever promotes by one locks, too, of whichever class it is. Whoever submits or reopens a subject, enrolls and
 removes students, enters metrics and comments locks the cohort too, and who changes what students take locks the
 students. So what is judged is what is frozen, and of two who publish at once one finds that it is done.
 """
@@ -323,7 +323,7 @@ def lock_open(*, cohort_id: UUID, batch_id: UUID, term_id: UUID) -> None:
 
     Raises Conflict while the batch's results of that term are published.
     """
-    found = execute(reads.lock_cohort_by_id(cohort_id), reads.is_open(batch_id, term_id))
+    found = execute(reads.lock_cohort_in_term(cohort_id, term_id), reads.is_open(batch_id, term_id))
     refuse_published(found["published"] if found else None)
 
 
@@ -347,7 +347,7 @@ def _judge(
     # None for an empty list: what nobody asks for is not planned.
     of = (ids[0], ids, term, leaving or None, list(take_in) or None)
     found = execute(
-        reads.lock_cohorts(ids),
+        reads.lock_cohorts(ids, term),
         reads.lock_students(ids, [*leaving, *take_in]),
         share_settings(),
         _share_bands(),

@@ -16,12 +16,12 @@ from sqlalchemy import (
     func,
     literal,
     literal_column,
-    not_,
     null,
     or_,
     select,
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
@@ -32,6 +32,7 @@ from school_service.features.classes.subject_teachers.reads import teachers_in, 
 from school_service.features.people.models import Student
 from school_service.features.reach import scopes
 from school_service.features.results.figures import rules
+from school_service.features.results.figures.roster import members_at_submission
 from school_service.features.results.figures.rules import (
     Computed,
     compute,
@@ -54,7 +55,7 @@ def submissions(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
 
     `term` is the id of a term or its name in the batch's session. What is submitted is there in any case.
     """
-    found = _by_batch(compute(scope_of_batch(batch_id, term)))
+    found = _by_batch(compute(scope_of_batch(batch_id, term), roster=members_at_submission))
     listed = _of_batches(found).where(found.c.batch == batch_id, _is_listed(found))
     if reach is None:
         return listed
@@ -64,7 +65,8 @@ def submissions(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
 @read_model
 def submissions_of_cohort(cohort_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Read model of SubmissionSchema: of all batches of a cohort, by the subject's name, then by the batch's."""
-    found = _by_batch(compute(scope_of_batch(cohort_id, term).where(Cohort.id == cohort_id)))
+    scope = scope_of_batch(cohort_id, term).where(Cohort.id == cohort_id)
+    found = _by_batch(compute(scope, roster=members_at_submission))
     listed = _of_batches(found).where(_is_listed(found))
     return listed if reach is None else listed.where(_in_reach(reach, found))
 
@@ -83,29 +85,35 @@ def submission(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None)
 
     Without a batch that of all batches together, which is SUBMITTED when each is in which somebody takes the subject.
     """
-    computed = compute(scope_of_subject(cohort_subject_id, term), cohort_subject_id=cohort_subject_id)
-    found = _by_batch(computed)
+    found = _by_batch(_of_subject(cohort_subject_id, term))
     if batch_id is None:
         return _of_all(found).where(found.c.cohort_subject == cohort_subject_id)
     return _of_batches(found).where(found.c.cohort_subject == cohort_subject_id, found.c.batch == batch_id)
 
 
 @read_model(judged=True)
-def lock_cohort(cohort_subject_id: UUID) -> Query:
-    """Lock the cohort of a cohort subject FOR SHARE: nobody publishes its results meanwhile."""
+def lock_term(cohort_subject_id: UUID, term: str) -> Query:
+    """Lock a term of the session of a cohort subject FOR KEY SHARE: it is not deleted meanwhile."""
     return (
-        select(Cohort.id)
+        select(Term.id)
+        .join(Cohort, Cohort.session_id == Term.session_id)
         .join(CohortSubject, CohortSubject.cohort_id == Cohort.id)
-        .where(CohortSubject.id == cohort_subject_id)
-        .with_for_update(read=True, of=Cohort)
+        .where(CohortSubject.id == cohort_subject_id, is_term(term))
+        .with_for_update(read=True, key_share=True, of=Term)
     )
 
 
 @read_model(judged=True)
 def lock_subject(cohort_subject_id: UUID) -> Query:
-    """Lock a cohort subject FOR NO KEY UPDATE: nobody adds an assessment meanwhile."""
+    """Lock the cohort of a cohort subject, and then this, FOR NO KEY UPDATE.
+
+    So nobody comes, publishes the cohort's results or adds an assessment meanwhile.
+    """
     return (
-        select(CohortSubject.id).where(CohortSubject.id == cohort_subject_id).with_for_update(key_share=True)
+        select(Cohort.id)
+        .join(CohortSubject, CohortSubject.cohort_id == Cohort.id)
+        .where(CohortSubject.id == cohort_subject_id)
+        .with_for_update(key_share=True, of=(Cohort, CohortSubject))
     )
 
 
@@ -122,58 +130,30 @@ def lock_assessments(cohort_subject_id: UUID, term: str) -> Query:
 
 
 @read_model
-def submitting(
-    cohort_subject_id: UUID, term: str, batch_id: UUID | None = None, reach: Reach | None = None
-) -> Query:
+def submitting(cohort_subject_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Select what decides whether results may be submitted, to be read once all is locked; no row without them.
 
-    As JSON: `batches`, those of the cohort by name, each with how many of its students take the subject (`takers`) and
-    whether it is `submitted`; `blanks` of those that are not, or of the batch alone: each assessment that has some, by
-    abbreviation, with the students. `counting` tells how many assessments count. With a reach, each batch says whether
-    the subject is `taught` there by the caller; no row where it is taught nowhere by them.
+    As JSON: `batches`, those of the cohort by name, each with how many of its students take the subject (`takers`),
+    whether anybody does for whom results have to be handed in (`is_taken`), and whether it is `submitted`; `blanks`:
+    each assessment that has some, by abbreviation, with the students and their batches. Takers and blanks are of who
+    belongs once the subject is handed in. `counting` tells how many assessments count. With a reach, each batch says
+    whether the subject is `taught` there by the caller; no row where it is taught nowhere by them.
     """
-    computed = compute(scope_of_subject(cohort_subject_id, term), cohort_subject_id=cohort_subject_id)
-    scope, counting, roster = computed.scope, computed.counting, computed.roster
-    blank, taking = rules.blanks(computed), rules.takers(computed)
-    student = func.json_build_object("id", Student.id, "admission_number", Student.admission_number)
+    computed = _of_subject(cohort_subject_id, term)
+    scope = computed.scope
     is_submitted = _submission(scope, cohort_subject_id).exists()
-    blanks_of = (
-        select(
-            counting.c.id,
-            counting.c.abbreviation,
-            func.json_agg(aggregate_order_by(student, Student.admission_number)).label("students"),
-        )
-        .join(blank, blank.c.assessment_id == counting.c.id)
-        .join(Student, Student.id == blank.c.student_id)
-        .join(roster, roster.c.student_id == Student.id)
-        .join(scope, literal(True))
-        .join(Batch, Batch.id == roster.c.batch_id)
-        .where(not_(is_submitted))
-        .group_by(counting.c.id, counting.c.abbreviation)
-    )
-    if batch_id is not None:
-        blanks_of = blanks_of.where(Batch.id == batch_id)
-    of_assessment = blanks_of.subquery("of_assessment")
-    one = func.json_build_object(
-        "assessment", of_assessment.c.id,
-        "abbreviation", of_assessment.c.abbreviation,
-        "students", of_assessment.c.students,
-    )  # fmt: skip
-    blanks = select(
-        cast(func.json_agg(aggregate_order_by(one, of_assessment.c.abbreviation, of_assessment.c.id)), Text)
-    )
-    takers = (
-        select(func.count())
-        .select_from(taking)
-        .join(roster, roster.c.student_id == taking.c.student_id)
-        .where(taking.c.cohort_subject_id == cohort_subject_id, roster.c.batch_id == Batch.id)
-        .correlate(Batch)
-    )
+    counted = _takers_of_batch(computed, cohort_subject_id)
+    takers = counted.scalar_subquery()
+    belonging = counted.where(computed.roster.c.belongs).scalar_subquery()
     taught: tuple[Any, ...] = ()
     if reach is not None:
         taught = ("taught", scopes.is_taught_arm(reach, cohort_subject_id, Batch.id))
     batch = func.json_build_object(
-        "id", Batch.id, "takers", takers.scalar_subquery(), "submitted", is_submitted, *taught
+        "id", Batch.id,
+        "takers", takers,
+        "is_taken", case((_is_begun(scope), takers), else_=belonging) > literal_column("0"),
+        "submitted", is_submitted,
+        *taught,
     )  # fmt: skip
     batches = (
         select(cast(func.json_agg(aggregate_order_by(batch, Batch.name, Batch.id)), Text))
@@ -185,10 +165,49 @@ def submitting(
         scope.c.session_id,
         scope.c.term_id,
         batches.scalar_subquery().label("batches"),
-        select(func.count()).select_from(counting).scalar_subquery().label("counting"),
-        func.coalesce(blanks.scalar_subquery(), literal("[]")).label("blanks"),
+        select(func.count()).select_from(computed.counting).scalar_subquery().label("counting"),
+        func.coalesce(_blanks(computed).scalar_subquery(), literal("[]")).label("blanks"),
     )
     return judged if reach is None else judged.where(scopes.is_taught(reach, cohort_subject_id))
+
+
+def _takers_of_batch(computed: Computed, cohort_subject_id: Any) -> Query:
+    """Count who takes a subject, of the batch of whichever row there is."""
+    taking, roster = rules.takers(computed), computed.roster
+    return (
+        select(func.count())
+        .select_from(taking)
+        .join(roster, roster.c.student_id == taking.c.student_id)
+        .where(taking.c.cohort_subject_id == cohort_subject_id, roster.c.batch_id == Batch.id)
+        .correlate(Batch)
+    )
+
+
+def _blanks(computed: Computed) -> Query:
+    """Select all blanks as JSON, or null: by assessment, with the students."""
+    counting, roster, blank = computed.counting, computed.roster, rules.blanks(computed)
+    student = func.json_build_object(
+        "id", Student.id, "admission_number", Student.admission_number, "batch", roster.c.batch_id
+    )
+    of_assessment = (
+        select(
+            counting.c.id,
+            counting.c.abbreviation,
+            func.json_agg(aggregate_order_by(student, Student.admission_number)).label("students"),
+        )
+        .join(blank, blank.c.assessment_id == counting.c.id)
+        .join(Student, Student.id == blank.c.student_id)
+        .join(roster, roster.c.student_id == Student.id)
+        .group_by(counting.c.id, counting.c.abbreviation)
+        .subquery("of_assessment")
+    )
+    one = func.json_build_object(
+        "assessment", of_assessment.c.id,
+        "abbreviation", of_assessment.c.abbreviation,
+        "students", of_assessment.c.students,
+    )  # fmt: skip
+    in_order = aggregate_order_by(one, of_assessment.c.abbreviation, of_assessment.c.id)
+    return select(cast(func.json_agg(in_order), Text))
 
 
 @read_model
@@ -263,22 +282,36 @@ def _submission(scope: Any, cohort_subject_id: Any) -> Query:
     )
 
 
+def _is_begun(scope: Any) -> Any:
+    """Tell whether a subject is submitted of the batch of whichever row there is: then another closes it anew."""
+    any_of_batch = aliased(Submission)
+    return (
+        select(any_of_batch.id)
+        .where(any_of_batch.batch_id == Batch.id, any_of_batch.term_id == scope.c.term_id)
+        .correlate(scope, Batch)
+        .exists()
+    )
+
+
+def _of_subject(cohort_subject_id: Any, term: Any) -> Computed:
+    return compute(
+        scope_of_subject(cohort_subject_id, term),
+        cohort_subject_id=cohort_subject_id,
+        roster=members_at_submission,
+    )
+
+
 def _by_batch(computed: Computed) -> FromClause:
     """How far the subjects of the scope's cohort are, a row for each of them and each batch.
 
-    `assessments` is null where nothing counts.
+    `assessments` is null where nothing counts. Of what is not submitted in a batch, while another subject is, takers
+    and blanks are of who belongs once it is handed in.
     """
     scope, roster = computed.scope, computed.roster
+    is_open = and_(Submission.id.is_(None), _is_begun(scope))
 
-    def number(of: FromClause, name: str) -> FromClause:
-        """Count by subject and batch what there is of students."""
-        whose = (of.c.cohort_subject_id, roster.c.batch_id)
-        return (
-            select(*whose, func.count().label(name))
-            .join(roster, roster.c.student_id == of.c.student_id)
-            .group_by(*whose)
-            .subquery(f"number_of_{name}")
-        )
+    def told(number: FromClause, name: str) -> Any:
+        return func.coalesce(case((is_open, number.c[name]), else_=number.c.belonging), none).label(name)
 
     def of_row(found: FromClause) -> Any:
         return and_(found.c.cohort_subject_id == CohortSubject.id, found.c.batch_id == Batch.id)
@@ -287,7 +320,8 @@ def _by_batch(computed: Computed) -> FromClause:
     counting = (
         select(subject, func.count().label("assessments")).group_by(subject).subquery("number_of_counting")
     )
-    takers, blanks = number(rules.takers(computed), "takers"), number(rules.blanks(computed), "blanks")
+    takers = _number(rules.takers(computed), roster, "takers")
+    blanks = _number(rules.blanks(computed), roster, "blanks")
     none: Any = literal_column("0")
     return (
         select(
@@ -298,9 +332,9 @@ def _by_batch(computed: Computed) -> FromClause:
             Batch.name.label("batch_name"),
             scope.c.term_id,
             scope.c.term,
-            func.coalesce(takers.c.takers, none).label("takers"),
+            told(takers, "takers"),
             counting.c.assessments,
-            func.coalesce(blanks.c.blanks, none).label("blanks"),
+            told(blanks, "blanks"),
             Submission.submitted_at,
             Submission.submitted_by,
             Submission.submitted_by_name,
@@ -322,6 +356,17 @@ def _by_batch(computed: Computed) -> FromClause:
             ),
         )
         .subquery("by_batch")
+    )
+
+
+def _number(of: FromClause, roster: FromClause, name: str) -> FromClause:
+    """Count by subject and batch what there is of students, and what there is of those who belong by now."""
+    whose = (of.c.cohort_subject_id, roster.c.batch_id)
+    return (
+        select(*whose, func.count().label(name), func.count().filter(roster.c.belongs).label("belonging"))
+        .join(roster, roster.c.student_id == of.c.student_id)
+        .group_by(*whose)
+        .subquery(f"number_of_{name}")
     )
 
 

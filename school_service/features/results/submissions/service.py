@@ -1,8 +1,9 @@
 """Submissions: hand in the results of arms in a subject and a term, and reopen them.
 
-Both lock, in this order, so that none wait in a circle: the cohort FOR SHARE (who publishes locks it FOR NO KEY
-UPDATE), the cohort subject and its assessments of the term FOR NO KEY UPDATE. Scores and absences are written under a
-lock of their assessment, assessments are added under one of the cohort subject: what is submitted is what was judged.
+Both lock, in this order, so that none wait in a circle, the term FOR KEY SHARE, and FOR NO KEY UPDATE the cohort (who
+enrolls students locks it FOR SHARE), the cohort subject and its assessments of the term. Scores and absences are
+written under a lock of their assessment, assessments are added under one of the cohort subject: what is submitted is
+what was judged, of who belongs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sqlalchemy import ARRAY, Text, Uuid, any_, cast, delete, insert, select, up
 from school_service.core.database import request_context
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery
-from school_service.core.records import get_referenced, unknown_reference, unnest_rows
+from school_service.core.records import get_referenced, once_locked, unknown_reference, unnest_rows
 from school_service.core.statements import execute, in_one_round_trip, statement
 from school_service.features.audit.service import OPERATOR, audit_change
 from school_service.features.results.figures.service import check_broadsheet, check_subject_results
@@ -53,20 +54,20 @@ def submit(
     Raises NotFound, Invalid for an unknown term and for a batch that is unknown or of another cohort, and Conflict
     where nothing counts, and naming the blanks that are refused.
     """
-    found = _lock(reads.submitting(cohort_subject_id, term, batch), cohort_subject_id, term)
+    found = _lock(reads.submitting(cohort_subject_id, term), cohort_subject_id, term)
     read = reads.submission(cohort_subject_id, term, batch)
     batches = orjson.loads(found["batches"])
     _require_taught(batches, batch)
     submitted = [one for one in batches if one["submitted"]]
     submitting = [one for one in _meant(batches, batch) if not one["submitted"]]
     if batch is None:
-        with_takers = [one for one in submitting if one["takers"]]
-        submitting = with_takers if with_takers or submitted else submitting
+        taken = [one for one in submitting if one["is_taken"]]
+        submitting = taken if taken or submitted else submitting
     if not submitting:
         return read
     if not found["counting"]:
         raise Conflict("Nothing counts in this subject and term: there is nothing to submit.")
-    blank = orjson.loads(found["blanks"])
+    blank = _of_batches(orjson.loads(found["blanks"]), submitting)
     if blank and blanks == REFUSE:
         raise _refused(blank)
     moment, principal = now(), request_context().principal
@@ -175,7 +176,7 @@ def _ids(batches: Sequence[dict[str, Any]]) -> list[UUID]:
 def _lock(judged: BoundQuery, cohort_subject_id: UUID, term: str) -> dict[str, Any]:
     """Lock all that a submission concerns, then read what decides; raises NotFound, Invalid."""
     found = execute(
-        reads.lock_cohort(cohort_subject_id),
+        reads.lock_term(cohort_subject_id, term),
         reads.lock_subject(cohort_subject_id),
         reads.lock_assessments(cohort_subject_id, term),
         judged,
@@ -184,6 +185,16 @@ def _lock(judged: BoundQuery, cohort_subject_id: UUID, term: str) -> dict[str, A
         check_subject_results(id=cohort_subject_id, term=term)
         raise RuntimeError("The cohort subject and the term are there, and what decides was not found.")
     return found
+
+
+def _of_batches(blanks: Sequence[dict[str, Any]], batches: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Keep those blanks, by assessment, that are of students of these batches."""
+    ids = {one["id"] for one in batches}
+    of_batches = [
+        {**one, "students": [student for student in one["students"] if student["batch"] in ids]}
+        for one in blanks
+    ]
+    return [one for one in of_batches if one["students"]]
 
 
 def _refused(blanks: Sequence[dict[str, Any]]) -> Conflict:
@@ -241,8 +252,11 @@ def _hold(cohort_subject_id: UUID, term_id: UUID, batch_ids: list[UUID]) -> Any:
 
 @statement
 def _delete(cohort_subject_id: UUID, term_id: UUID, batch_ids: list[UUID]) -> Any:
-    return delete(Submission).where(
+    which = (
         Submission.cohort_subject_id == cohort_subject_id,
         Submission.term_id == term_id,
         Submission.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
     )
+    # In order of id, as whoever erases who submitted them does.
+    locking = select(Submission.id).where(*which).order_by(Submission.id).with_for_update()
+    return delete(Submission).where(*which, once_locked(locking))

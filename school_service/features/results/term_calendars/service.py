@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery, Query, read_model
-from school_service.core.records import get, not_found
+from school_service.core.records import get, not_found, once_locked
 from school_service.core.statements import execute, in_one_round_trip, put_row
 from school_service.features.audit.service import audit_member_changes
 from school_service.features.results.models import TermComment
@@ -62,15 +62,18 @@ def stored(term_id: UUID) -> Query:
         .join(AcademicSession, AcademicSession.id == Term.session_id)
         .outerjoin(TermCalendar, TermCalendar.term_id == Term.id)
         .where(Term.id == term_id)
-        # Whoever changes the dates of the session waits, or is waited for.
-        .with_for_update(read=True, of=AcademicSession)
     )
 
 
 @read_model
 def lock_term(term_id: UUID) -> Query:
-    """Lock a term FOR NO KEY UPDATE: its calendar, and who was present how often, are compared with each other."""
-    return select(Term.id).where(Term.id == term_id).with_for_update(key_share=True)
+    """Lock a term FOR NO KEY UPDATE: its calendar, and who was present how often, are compared with each other.
+
+    Before, its session FOR SHARE: whoever changes the dates of the session waits, or is waited for.
+    """
+    session_id = select(Term.session_id).where(Term.id == term_id).scalar_subquery()
+    session = select(AcademicSession.id).where(AcademicSession.id == session_id).with_for_update(read=True)
+    return select(Term.id).where(Term.id == term_id, once_locked(session)).with_for_update(key_share=True)
 
 
 def check_term(*, id: UUID) -> None:

@@ -138,6 +138,37 @@ def _taught(is_one: Any, term: Any, reach: Reach | None) -> Query:
 
 
 @read_model(judged=True)
+def lock_term(cohort_subject_ids: list[UUID], term: str) -> Query:
+    """Lock a term of the session of cohort subjects, and then their cohort, FOR KEY SHARE: neither is deleted."""
+    return (
+        select(Term.id)
+        .join(Cohort, Cohort.session_id == Term.session_id)
+        .where(
+            Cohort.id.in_(
+                select(CohortSubject.cohort_id).where(
+                    CohortSubject.id == any_(cast(cohort_subject_ids, ARRAY(Uuid)))
+                )
+            ),
+            is_term(term),
+        )
+        .order_by(Term.id, Cohort.id)
+        .with_for_update(read=True, key_share=True, of=(Term, Cohort))
+    )
+
+
+@read_model(judged=True)
+def lock_terms_of(assessment_id: UUID) -> Query:
+    """Lock the terms of the session of an assessment FOR KEY SHARE, in order of id: none is deleted meanwhile."""
+    return (
+        select(Term.id)
+        .join(Assessment, Assessment.session_id == Term.session_id)
+        .where(Assessment.id == assessment_id)
+        .order_by(Term.id)
+        .with_for_update(read=True, key_share=True, of=Term)
+    )
+
+
+@read_model(judged=True)
 def lock_subjects(cohort_subject_ids: list[UUID]) -> Query:
     """Lock cohort subjects FOR SHARE, in order of id: nobody submits their results meanwhile."""
     return (
@@ -146,12 +177,6 @@ def lock_subjects(cohort_subject_ids: list[UUID]) -> Query:
         .order_by(CohortSubject.id)
         .with_for_update(read=True)
     )
-
-
-@read_model(judged=True)
-def lock_subject(cohort_subject_id: UUID) -> Query:
-    """Lock a cohort subject FOR SHARE: nobody submits its results meanwhile."""
-    return select(CohortSubject.id).where(CohortSubject.id == cohort_subject_id).with_for_update(read=True)
 
 
 @read_model(judged=True)

@@ -55,7 +55,9 @@ def create_assessment(
     unknown cohort subject or term, and for a term of another session, and Conflict where results of the subject and
     term are submitted, of whichever arm; Forbidden where the caller teaches some of the arms alone.
     """
-    found = execute(reads.lock_subject(subject), reads.taught(subject, term))
+    found = execute(
+        reads.lock_term([subject], term), reads.lock_subjects([subject]), reads.taught(subject, term)
+    )
     if found is None:
         raise unknown_reference(CohortSubject, "subject")
     require_every_arm(found.get("to_all", True))
@@ -85,7 +87,7 @@ def create_assessments(*, subjects: Sequence[UUID], term: str, **fields: Any) ->
     teaches some of the arms alone.
     """
     ids = list(subjects)
-    found = execute(reads.lock_subjects(ids), reads.all_taught(ids, term))
+    found = execute(reads.lock_term(ids, term), reads.lock_subjects(ids), reads.all_taught(ids, term))
     taught = {UUID(one["id"]): one for one in orjson.loads(found["subjects"])} if found else {}
     wrong = {
         str(place): ["named more than once" if subject in ids[:place] else "no such cohort subject"]
@@ -130,8 +132,8 @@ def change_assessment(*, assessment_id: UUID, **changes: Any) -> UUID:
     term or in the other, and for total points below a score that is there.
     """
     if "term" in changes:
-        # Submitting locks the cohort subject first.
-        execute(reads.lock_subject_of(assessment_id))
+        # Submitting locks the cohort subject first, and before that the term.
+        execute(reads.lock_terms_of(assessment_id), reads.lock_subject_of(assessment_id))
     assessment = lock_open_assessment(assessment_id)
     if "term" in changes:
         subject_id = assessment.cohort_subject_id

@@ -73,7 +73,7 @@ class OneAssessment(MethodView):
     @blp.requires(Permission.ASSESSMENTS_WRITE, own=related("T"), school_required=True)
     @blp.arguments(AssessmentChangesSchema(partial=True))
     @blp.returns(AssessmentSchema)
-    @blp.if_match(reads.assessment, reads.lock_subject_of, row_lock(Assessment))
+    @blp.if_match(reads.assessment, reads.lock_terms_of, reads.lock_subject_of, row_lock(Assessment))
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of an assessment, as long as its results are not submitted.
 

@@ -1,0 +1,35 @@
+"""The order in which every transaction takes its locks, so that none of them wait in a circle.
+
+A transaction locks rows of these tables in this order, parents before children, the rows of one table in order of id;
+a deletion takes the same order, from the record that is deleted downwards. What a new row refers to is locked by its
+foreign key as it is inserted, FOR KEY SHARE, which waits for a deletion alone: where a deletion locks more than its own
+row, whoever inserts has locked the parent before (`once_locked` of `core.records` does it in the statement that locks
+the next table). The batches and the subjects of a cohort are deleted under its lock, so it stands for them.
+
+Tables that are not named come last, under a lock of what they belong to: an entry under that of its assessment, a mark
+under that of its register, a card under that of its student, a contact under that of its owner. A row of `counters` is
+locked by one statement, at the end (graduates) or before all else (students).
+"""
+
+from __future__ import annotations
+
+LOCK_ORDER = (
+    "sessions",
+    "terms",
+    "cohorts",
+    "batches",
+    "cohort_subjects",
+    "assessments",
+    "registers",
+    "students",
+    "guardians",
+    "employees",
+    "roles",
+    "users",
+    "school_settings",
+)
+
+
+def rank(table: str) -> int:
+    """Give the place of a table in the order; those that are not named are behind all others."""
+    return LOCK_ORDER.index(table) if table in LOCK_ORDER else len(LOCK_ORDER)
