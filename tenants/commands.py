@@ -1112,7 +1112,7 @@ def edit_client(
 
 
 def _tell_of_sessions(*, lowered: bool, ended: bool) -> None:
-    """Say what becomes of the sessions of a client that was edited."""
+    """Tell the fate of an edited client's sessions."""
     if ended:
         click.echo("Note: all its sessions are ended, and its own tokens.", err=True)
     elif lowered:

@@ -125,7 +125,7 @@ def count_refused_grant(address: str) -> None:
 class WrongCodes:
     """The wrong codes of invitations that came from an address at a school; `school` is its id.
 
-    A right one is let in whatever was wrong before: 60 random bits are the bound, and a class sits behind one address.
+    A right code is let in after any number of wrong ones: 60 random bits are the bound, and a class has one address.
     """
 
     school: str

@@ -197,7 +197,7 @@ def change_client(
 
 
 def is_lowered(before: Collection[str] | None, after: Collection[str] | None) -> bool:
-    """Tell whether a ceiling has less than the one before; None is none: what the roles allow."""
+    """Tell whether a ceiling has less than the one before; None is no ceiling: the roles alone decide."""
     return after is not None and (before is None or not set(before) <= set(after))
 
 

@@ -217,9 +217,9 @@ def _may_repeat(session: dict[str, Any], token: RefreshToken, moment: datetime) 
 
 
 def _lower(session: dict[str, Any], client: TokenClient) -> bool:
-    """Take from a session what the client's ceiling of now has not, for good; returns whether the session goes on.
+    """Narrow a session to the client's present ceiling, for good; returns whether the session goes on.
 
-    One that nothing is left of ends, unless the client is for signing in alone.
+    Without any permission left it ends, unless the client is for signing in alone.
     """
     had, ceiling = session["permissions"], client.user_permissions
     left = had

@@ -101,7 +101,7 @@ class Errand:
         return _lead_back(self.redirect_uri, self.query, *parameters)
 
     def refuse_another(self) -> Response:
-        """Lead a person back who is not the one that the client has named."""
+        """Lead back another person than the one the client has named."""
         words = "Another person has signed in than the one of the id_token_hint."
         return self.lead_back(("error", "login_required"), ("error_description", words))
 
@@ -142,7 +142,7 @@ def read_posted_request() -> Query | None:
 
 
 def lead_to_page(query: Query) -> Response:
-    """Answer a request that was posted: the browser asks for the page of the same one, where the client may be told."""
+    """Answer a posted request: a redirect to the same one as a GET or, of one that is not right, to the client."""
     errand = read_errand(query, query.only("school"), anew=False)
     if not isinstance(errand, Errand):
         return errand
@@ -150,7 +150,7 @@ def lead_to_page(query: Query) -> Response:
 
 
 def _hinted(query: Query, client: PeoplesClient) -> tuple[UUID, UUID] | None:
-    """Tell whom an ID token names that the client was given, expired or not: school and user; None for all else."""
+    """Find school and user of the request's ID token of this client, expired or not; None for any other hint."""
     state, token = app_state(), query.only("id_token_hint")
     if token is None:
         return None

@@ -17,7 +17,7 @@ from tenants.registry.sign_in import PeoplesClient
 
 
 class AnotherPerson(Exception):
-    """The one who would be signed in is not the one whom the client has named."""
+    """Another person would be signed in than the one the client has named."""
 
 
 def sign_in(

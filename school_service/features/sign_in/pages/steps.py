@@ -33,7 +33,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class CodeStep:
-    """Who has given the right code of an invitation, where, and its hash; likewise good for one new password."""
+    """A person with the right code of an invitation, at a school, and its hash; likewise good for one new password."""
 
     PURPOSE: ClassVar[str] = "step of taking an invitation"
 

@@ -191,7 +191,7 @@ def _show_new_password(
 
 @blp.app_errorhandler(404)
 def answer_unknown(error: NotFoundHere) -> Response:
-    """Answer an address that there is not: below /auth by a page, to whoever prefers one."""
+    """Answer an unknown address: below /auth by a page, where HTML is preferred."""
     if request.path.startswith(f"{blp.url_prefix}/") and prefers_page():
         return show_problem(error)
     return http_response(error)
