@@ -1308,10 +1308,10 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
         logs.
 
         Errors end. A list that is too long says that alone. The errors of a body (`errors.json`) end after the
-        member with which 100 messages are reached, those of a sheet or of records in a list (`errors.rows`) after 200
-        rows, and both earlier where the answer would be larger than 64 KiB. `errors.left_out` then counts the members
-        or rows of which nothing is told; it is absent where all is told. A message has at most 300 characters, and a
-        name that nobody knows is said back by its first 60.
+        member with which 100 messages are reached, those of a sheet or of records in a list (`errors.rows`)
+        after 200 rows, and both earlier where the answer would be larger than 64 KiB. `errors.left_out` then
+        counts the members or rows of which nothing is told; it is absent where all is told. A message has at
+        most 300 characters, and a name that nobody knows is said back by its first 60.
 
         | status | when |
         |---|---|

@@ -26,19 +26,21 @@ class Schema(ma.Schema):
 
         The others are counted, and no error of them is made.
         """
-        if not isinstance(data, dict) or (unknown or self.unknown) != ma.RAISE:
-            return super().load(data, unknown=unknown, **options)
-        fields_by_name = {field.data_key or name for name, field in self.load_fields.items()}
-        strangers = [name for name in data if name not in fields_by_name]
-        if not strangers:
-            return super().load(data, unknown=unknown, **options)
-        told = {name[:SAID_BACK]: None for name in strangers[:MOST_MESSAGES]}
-        known = {name: value for name, value in data.items() if name in fields_by_name}
+        refuses = isinstance(data, dict) and (unknown or self.unknown) == ma.RAISE
+        names = {field.data_key or name for name, field in self.load_fields.items()} if refuses else ()
+        strangers = [name for name in data if name not in names] if refuses else []
+        told: dict[str, None] = {}
+        if strangers:
+            told = dict.fromkeys(name[:SAID_BACK] for name in strangers[:MOST_MESSAGES])
+            data = {name: value for name, value in data.items() if name in names} | told
         try:
-            return super().load({**known, **told}, unknown=unknown, **options)
+            return super().load(data, unknown=unknown, **options)
         except ma.ValidationError as error:
             if isinstance(error.messages, dict) and len(strangers) > len(told):
                 error.messages[LEFT_OUT_HERE] = len(strangers) - len(told)
+            # It has a frame of marshmallow's, which has it: such a circle, and with it the body and all frames of the
+            # request, stays until the garbage collector looks, which it seldom does here.
+            error.__traceback__ = None
             raise
 
 

@@ -297,6 +297,40 @@ def test_all_that_use_a_new_token_at_once_are_answered(service, cli):
         assert run_concurrently(20, ask) == [200] * 20
 
 
+def test_memory_goes_back_when_lists_that_are_too_long_have_been_refused(service, cli):
+    school = json.loads(cli("tenants", "create", "Long Lists College", "--json").stdout)["id"]
+    made = json.loads(
+        cli("clients", "create", "lists", "--all-schools", "--all-permissions", "--json").stdout
+    )
+    token = service.client_token(made["client_id"], made["client_secret"])
+    headers = {"Authorization": f"Bearer {token}", "X-SCHOOL-ID": school, "Content-Type": "application/json"}
+    longest = b"[" + b",".join([b"{}"] * 330_000) + b"]"
+
+    def refused(body):
+        def send(_number):
+            path = f"/metrics?batch={school}&term=FIRST"
+            answer = urllib3.request(
+                "PUT", service.base_url + path, body=body, headers=headers, timeout=DEADLINE
+            )
+            return answer.status, answer.json()["errors"]
+
+        return run_concurrently(6, send)
+
+    def resident():
+        return psutil.Process(service.process.pid).memory_info().rss
+
+    refused(b"[]")
+    before = resident()
+    told = (422, {"json": {"metrics": ["Length must be between 1 and 500."]}})
+    rounds = []
+    for _ in range(4):
+        assert refused(longest) == [told] * 6
+        rounds.append(resident() - before)
+
+    # Python keeps some of it for the next.
+    assert max(rounds) < 96 * 2**20, rounds
+
+
 def test_a_token_as_long_as_may_be_is_read(each_server):
     answer = each_server.request("GET", "/classrooms", token="a" * 16_384)
 

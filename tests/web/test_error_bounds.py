@@ -5,6 +5,7 @@ The bodies are those that are dearest to refuse, for every operation that takes 
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import time
@@ -136,10 +137,13 @@ def refused(api, method, address, body):
     return errors
 
 
-def test_a_list_that_is_too_long_says_that_alone(api, taking_json, document):
+@pytest.mark.parametrize(
+    "most", [pytest.param(30_000, id="90 KB"), pytest.param(None, id="990 KB", marks=pytest.mark.release)]
+)
+def test_a_list_that_is_too_long_says_that_alone(api, taking_json, document, most):
     for method, address, schema in taking_json:
         for array, body in arrays(document, schema):
-            errors = refused(api, method, address, body(repeated({})))
+            errors = refused(api, method, address, body(repeated({}, most)))
             told = [message for message in messages_of(errors) if "ength" in message]
             assert len(told) == 1, (method, address, errors)
             assert f"{array['maxItems']}." in told[0], (method, address, errors)
@@ -167,6 +171,12 @@ def test_members_that_nobody_knows_are_told_by_the_first_100(api, taking_json, d
             assert errors["left_out"] >= 300, (method, address, errors)
 
 
+def test_a_list_that_fills_the_body_says_that_alone(api):
+    errors = refused(api, "PUT", f"/metrics?batch={uuid4()}&term=FIRST", repeated({}))
+
+    assert errors == {"json": {"metrics": ["Length must be between 1 and 500."]}}
+
+
 def test_as_many_members_as_a_body_holds_are_told_by_the_first_100(api):
     number = BODY // 14
 
@@ -190,6 +200,26 @@ def test_where_all_is_told_nothing_is_left_out(api):
 
     assert "left_out" not in refused(api, "PUT", address, [{}] * 34)
     assert refused(api, "PUT", address, [{}] * 35)["left_out"] == 1
+
+
+@pytest.mark.parametrize("times", [400, 1100])
+@pytest.mark.parametrize("member", [{}, {"student": {}}, 1])
+def test_nothing_of_a_refused_body_stays_until_the_garbage_collector_looks(
+    api, document, taking_json, member, times
+):
+    def left():
+        return sum(type(one) is list and len(one) == times for one in gc.get_objects())
+
+    gc.collect()
+    before = left()
+    gc.disable()
+    try:
+        for method, address, schema in taking_json:
+            for _, body in arrays(document, schema):
+                refused(api, method, address, body([member] * times))
+        assert left() == before
+    finally:
+        gc.enable()
 
 
 # Errors that services raise

@@ -85,8 +85,8 @@ class TokenRequestParser(BodyParser):
 def answer_error(error: Exception) -> Response:
     """Answer an error; that of a form has the members and the status of RFC 6749 beside the members of every error.
 
-    So has that of a request which should have been one. Each refusal of a form counts for its address, for any reason, and
-    is 429 beyond the limit: all of them pass here.
+    So has that of a request which should have been one. Each refusal of a form counts for its address, for any reason,
+    and is 429 beyond the limit: all of them pass here.
     """
     if not (_is_form(request) or isinstance(error, TokenFormRefused)):
         return handle(error)
