@@ -33,7 +33,7 @@ def is_too_long(text: str, most: int) -> bool:
     """
     if len(text) <= most:
         return False
-    return len(text) > TYPED_LENGTH * most or _marks_to_spare(text) > most
+    return len(text) > TYPED_LENGTH * most or (not text.isascii() and _marks_to_spare(text) > most)
 
 
 def composed(text: str, most: int = LONGEST, *, trim: bool = True) -> str:

@@ -25,6 +25,7 @@ from tenants.names import composed, is_too_long, is_visible
 
 MAX_IDS = 1000  # of one list in a request
 
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -73,14 +74,18 @@ class Text(Input, fields.String):
         if not isinstance(value, str):
             raise self.make_error("invalid")
         if is_too_long(value, self._most):
-            # The first validator has the words for that; the others, which would take long, are not asked.
+            # The first validator has the words for that; the others are not asked.
             self.validators[0](value)
         text = value.strip() if self._trim else value
-        if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+        if _NO_TEXT.search(text):
             raise self.make_error("characters")
+        if self._composed:
+            text = composed(text, self._most, trim=False)
+        if len(text) > self._most:
+            self.validators[0](text)
         if not self._any_characters and not is_visible(text):
             raise self.make_error("hidden")
-        return composed(text, self._most, trim=False) if self._composed else text
+        return text
 
 
 def sought_text(**options: Any) -> Text:
