@@ -149,7 +149,9 @@ def show_problem(error: Exception) -> Response:
     )
     if retry_after is not None:
         words = f"{words} Try again in {in_seconds(int(retry_after))}."
-    again = Query(request.query_string).address() if isinstance(error, ForeignForm) or retry_after else None
+    query = Query(request.query_string)
+    leads_back = (isinstance(error, ForeignForm) or retry_after) and not query.is_too_long
+    again = query.address() if leads_back else None
     page = show_form(
         "sign_in_problem.html", status=status, errors={}, heading=heading, words=words, again=again
     )
