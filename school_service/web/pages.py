@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from flask import Response, render_template, request
 
-from school_service.core.errors import Forbidden
+from school_service.core.errors import ANSWER_LIMIT, Forbidden, TooLarge
 
 HTML = "text/html"
 FORM = "application/x-www-form-urlencoded"
@@ -49,9 +49,15 @@ def show_page(template: str, **values: Any) -> Response:
 
 
 def show_form(template: str, *, status: int = 200, **values: Any) -> Response:
-    """Answer a page with a form; its template gets the values, and a `nonce` for its style."""
+    """Answer a page with a form; its template gets the values, and a `nonce` for its style.
+
+    Raises TooLarge where it is of an error and has what was sent at more length than an error may.
+    """
     nonce = token_urlsafe(16)
-    response = Response(render_template(template, nonce=nonce, **values), status, mimetype=HTML)
+    page = render_template(template, nonce=nonce, **values).encode()
+    if status >= 400 and len(page) > ANSWER_LIMIT:
+        raise TooLarge("What was sent is too long to be shown again.")
+    response = Response(page, status, mimetype=HTML)
     response.headers["Content-Security-Policy"] = _FORM_POLICY.format(style=f"'nonce-{nonce}'")
     response.headers.extend(_FORM_FIELDS)
     return response

@@ -137,6 +137,20 @@ def refused(api, method, address, body):
     return errors
 
 
+def test_what_the_sender_names_or_lists_has_a_maximum(taking_json, document):
+    def lacking(schema):
+        schema = resolved(document, schema)
+        if schema.get("type") == "array":
+            return ["maxItems"] * ("maxItems" not in schema) + lacking(schema["items"])
+        if schema.get("type") == "object" and "properties" not in schema:
+            return ["maxProperties"] * ("maxProperties" not in schema)
+        return [
+            (name, *found) for name, part in schema.get("properties", {}).items() if (found := lacking(part))
+        ]
+
+    assert [one for one in taking_json if lacking(one[2])] == []
+
+
 @pytest.mark.parametrize(
     "most", [pytest.param(30_000, id="90 KB"), pytest.param(None, id="990 KB", marks=pytest.mark.release)]
 )
@@ -175,6 +189,16 @@ def test_a_list_that_fills_the_body_says_that_alone(api):
     errors = refused(api, "PUT", f"/metrics?batch={uuid4()}&term=FIRST", repeated({}))
 
     assert errors == {"json": {"metrics": ["Length must be between 1 and 500."]}}
+
+
+@pytest.mark.parametrize(("number", "told"), [(1000, ["Length must be between 1 and 200."]), (2, None)])
+def test_a_list_in_a_query_is_counted_first(api, number, told):
+    query = {"batch": str(uuid4()), "term": "FIRST", "students": ["nobody"] * number}
+
+    errors = api.get("/report-cards", query_string=query).get_json()["errors"]
+
+    expected = told or {str(place): ["Not a valid UUID."] for place in range(number)}
+    assert errors == {"query": {"students": expected}}
 
 
 def test_as_many_members_as_a_body_holds_are_told_by_the_first_100(api):

@@ -191,8 +191,9 @@ def show_problem(error: Exception) -> Response:
     )
     if retry_after is not None:
         words = f"{words} Try again in {in_seconds(int(retry_after))}."
-    again = Query(request.query_string).address() if isinstance(error, ForeignForm) or retry_after else None
-    page = say(heading, words, advice, status=status, again=again)
+    query = Query(request.query_string)
+    leads_back = (isinstance(error, ForeignForm) or retry_after) and not query.is_too_long
+    page = say(heading, words, advice, status=status, again=query.address() if leads_back else None)
     if retry_after is not None:
         page.headers["Retry-After"] = retry_after
     return page

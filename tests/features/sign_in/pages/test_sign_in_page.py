@@ -188,6 +188,16 @@ def test_client_and_redirect_uri_are_judged_first_and_never_redirected(entrance,
         check_page(browser.get(address), 400)
 
 
+def test_a_page_of_an_error_is_no_larger_than_64_kib(browser, app_of_people):
+    quotes, long = "'" * 60_000, f"y={'z' * 60_000}"
+    address, _ = app_of_people.ask()
+
+    check_page(send(browser, address, username=quotes, password="b"), 413)
+    check_page(browser.post(f"{address}&{long}", data={"username": "a"}), 403)
+    check_page(send(browser, "/auth/invitation", short_name=quotes, code="a"), 413)
+    check_page(send(browser, address, username="'" * 1000, password="b"), 422)
+
+
 def test_what_else_is_wrong_is_told_to_the_client(browser, app_of_people):
     address, _ = app_of_people.ask(state="x y")
     long = f"{address}&y={'z' * MOST_BYTES}"
