@@ -223,21 +223,26 @@ def settings(server: URL, request: pytest.FixtureRequest) -> Iterator[Settings]:
     """Settings of an installation with a database and a serving login of its own; a test may name a Way."""
     way = getattr(request, "param", None) or Way()
     with test_database(server) as (admin, serving), way.reach(serving) as address:
-        yield Settings.load(
-            {
-                **addresses(admin, address),
-                "SERVING_LOGINS": str(way.logins),
-                "TENANT_ROLES": "on" if way.roles else "off",
-                "SIGNING_KEY": SigningKey.generate().to_pem(),
-                # Tests send many requests of one school at once, and no dispatcher lets them queue.
-                "SCHOOL_REQUESTS": "20",
-                "STATEMENT_TIMEOUT": str(PATIENCE),
-                "LOG_LEVEL": "ERROR",
-                "METRICS_PORT": "0",
-                "PUBLIC_URL": "https://schools.example.org",
-                "TRUSTED_PROXIES": "127.0.0.1",
-            }
-        )
+        yield settings_of(admin, address, way)
+
+
+def settings_of(admin: URL, address: URL, way: Way) -> Settings:
+    """Make the settings of an installation, by the addresses of who provisions and of who serves."""
+    return Settings.load(
+        {
+            **addresses(admin, address),
+            "SERVING_LOGINS": str(way.logins),
+            "TENANT_ROLES": "on" if way.roles else "off",
+            "SIGNING_KEY": SigningKey.generate().to_pem(),
+            # Tests send many requests of one school at once, and no dispatcher lets them queue.
+            "SCHOOL_REQUESTS": "20",
+            "STATEMENT_TIMEOUT": str(PATIENCE),
+            "LOG_LEVEL": "ERROR",
+            "METRICS_PORT": "0",
+            "PUBLIC_URL": "https://schools.example.org",
+            "TRUSTED_PROXIES": "127.0.0.1",
+        }
+    )
 
 
 @pytest.fixture(scope="session")

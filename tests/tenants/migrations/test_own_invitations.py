@@ -9,7 +9,7 @@ from sqlalchemy import text
 from tenants.connections.engines import execute_script
 from tenants.migrations.migration_sql import upgrade_statements
 
-BEFORE = "t0022"
+BEFORE = "t0024"
 
 
 def test_an_invitation_that_somebody_made_for_themselves_ends(connection):

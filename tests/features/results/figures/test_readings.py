@@ -153,6 +153,50 @@ def test_what_is_brought_in_from_another_school_stands_for_a_term(small):
     assert own["terms"]["FIRST"] == "80.00"
 
 
+def test_an_absence_from_what_is_brought_in_brings_nothing_in(small):
+    """Ẹfẹ́ was absent from one paper of another school, and has 30 of 40 in the other: 75 %."""
+    small.publish("FIRST", arms="A")
+    papers = [
+        small.paper("Mathematics", "SECOND", category="FIRST_TERM", total_points=each) for each in (60, 40)
+    ]
+    small.api.ok(small.make.absences(papers[0], {small.students["Ẹfẹ́"]: "ABSENT"}))
+    small.score(papers[1], {"Ẹfẹ́": 30})
+
+    (brought,) = small.result("Ẹfẹ́", "SECOND")["cumulative"]["subjects"]
+
+    assert (brought["terms"]["FIRST"], brought["percent"]) == ("75.00", "75.00")
+
+
+def test_shares_of_categories_are_added_before_they_are_rounded(small):
+    """Three sixths of a percent are a half, which is rounded up: none of them is written in full."""
+    weights = {"CA1": 0.5, "CA2": 0.5, "CA3": 0.5, "EXAM": 98.5}
+    listed = [{"level": None, "category": name, "weight": weight} for name, weight in weights.items()]
+    small.api.ok(
+        small.api.patch(
+            "/result-settings", {"weighting": "CATEGORIES", "weights": listed, "percent_places": 0}
+        )
+    )
+    subject = small.make.cohort_subject(small.cohort, small.make.subject(name="Yoruba", code="YOR"))
+    small.subjects["Yoruba"] = subject
+    for category in weights:
+        paper = small.paper("Yoruba", category=category, total_points=3)
+        small.score(paper, dict.fromkeys(small.ARMS, 0 if category == "EXAM" else 1))
+
+    assert {one["percent"] for one in subject_results(small, "Yoruba")} == {"1"}
+
+
+def test_scores_stand_by_category_then_by_day(small):
+    for category, day in (("CA2", "2025-10-01"), ("CA1", "2025-11-03"), ("CA1", "2025-10-20")):
+        paper = small.paper("Music", category=category, due_date=day, abbreviation=f"{category} {day}")
+        small.score(paper, {"Ada": 1, "Chidi": 2})
+
+    found = [one["abbreviation"] for one in subject_results(small, "Music")[0]["scores"]]
+
+    assert found[:3] == ["CA1 2025-10-20", "CA1 2025-11-03", "CA2 2025-10-01"]
+    of_student = next(one for one in small.result("Ada")["subjects"] if one["subject"]["code"] == "MUS")
+    assert [one["abbreviation"] for one in of_student["scores"]] == found
+
+
 def test_who_is_withdrawn_is_in_no_result(small):
     small.api.ok(small.api.patch(f"/students/{small.students['Ada']}", {"status": "WITHDRAWN"}))
 

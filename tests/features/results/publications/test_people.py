@@ -266,6 +266,29 @@ def test_a5_who_changed_cohort_keeps_every_term_too(api, make, arms):
     assert (shown["terms"], shown["average"]) == (2, 75)
 
 
+def test_a1_who_has_left_takes_the_subjects_of_their_newest_card(api, arms):
+    """A subject that was taken up for the second version stays theirs in the third, when they have gone."""
+    leaver = arms.students[arms.first][0]
+    (first,) = arms.published(arms.first)
+    api.ok(arms.reopen(first))
+    elective = arms.make.cohort_subject(arms.cohort, elective=True)
+    api.ok(api.patch(f"/cohort-subjects/{elective['id']}/students", [leaver]))
+    paper = arms.make.assessment(elective, arms.terms["FIRST"], category="EXAM", total_points=100)
+    arms.make.entry(paper, leaver, arms.first, 30)
+    api.ok(api.post(f"/cohort-subjects/{elective['id']}/submission", {"term": "FIRST"}))
+    (second,) = api.ok(arms.publish(arms.first))
+    before = card_of(api, leaver)
+    remove(arms, leaver)
+    api.ok(arms.reopen(second))
+
+    (third,) = api.ok(arms.publish(arms.first))
+
+    after = card_of(api, leaver)
+    assert (third["version"], third["changed"], third["left"]) == (3, 0, [leaver])
+    assert [one["subject"]["id"] for one in after["subjects"]].count(elective["id"]) == 1
+    assert after["subjects"] == before["subjects"]
+
+
 # They arrive
 
 
@@ -314,6 +337,43 @@ def test_a1_who_came_late_and_has_an_absence_has_a_part(api, arms):
     (again,) = api.ok(arms.publish(arms.first))
 
     assert (again["students"], card_of(api, late)["average"]) == (4, 0)
+
+
+def test_a1_who_comes_once_all_is_handed_in_has_no_part(api, arms):
+    arms.mark()
+    arms.submit()
+    (late,) = arms.make.enrolled(arms.cohort, batch=arms.first)
+
+    assert result(api, late, live="true").status_code == 404
+    assert late not in listed(broadsheet(api, arms.first, term="FIRST"))
+    assert [one["students"] for one in api.ok(arms.publish())] == [3, 3]
+    # In the next term, in which nothing is handed in, they are there.
+    arms.mark("SECOND")
+    assert late in listed(broadsheet(api, arms.first, term="SECOND"))
+
+
+def test_a1_a_score_in_an_assessment_that_was_deleted_gives_no_part(api, arms):
+    (first,) = arms.published(arms.first)
+    (late,) = arms.make.enrolled(arms.cohort, batch=arms.first)
+    api.ok(arms.reopen(first))
+    api.ok(arms.reopen_subject())
+    term = arms.terms["FIRST"]
+    paper = arms.make.assessment(arms.subjects[0], term, category="CA1", include_in_final=False)
+    arms.make.entry(paper, late, arms.first, 5)
+    assert late in listed(broadsheet(api, arms.first, term="FIRST", live="true"))
+
+    api.ok(api.delete(f"/assessments/{paper['id']}"))
+
+    assert late not in listed(broadsheet(api, arms.first, term="FIRST", live="true"))
+
+
+def test_a1_an_arm_that_was_empty_when_its_cohort_was_published_takes_nobody_in(api, arms):
+    new = arms.make.batch(arms.cohort, name="NEW")["id"]
+    arms.published()
+    (late,) = arms.make.enrolled(arms.cohort, batch=new)
+
+    assert result(api, late, live="true").status_code == 404
+    assert "There is nobody in" in message(arms.publish(new))
 
 
 def test_a1_a_comment_on_who_has_no_part_is_refused(api, arms):

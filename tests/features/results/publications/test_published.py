@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -545,6 +545,69 @@ def test_a_principals_comment_that_is_blank_is_filled_in_by_the_average(api, arm
     api.ok(arms.reopen(publication))
     (again,) = api.ok(arms.publish(arms.first))
     assert (principals(api)[of_70], again["changed"]) == (None, 1)
+
+
+def test_who_has_no_average_gets_no_comment_of_the_principals(api, arms):
+    comments = [{"lower_threshold": 0, "comment": "See me."}]
+    api.ok(api.patch("/result-settings", {"principal_comments": comments}))
+    excused, marked = arms.students[arms.first]
+    term = arms.terms["FIRST"] = arms.make.term({"id": arms.cohort["session"]}, term="FIRST")
+    for subject in arms.subjects:
+        paper = arms.make.assessment(subject, term, category="EXAM", total_points=100)
+        everyone = [one for one, _ in arms.everyone if one != marked]
+        api.ok(arms.make.absences(paper, dict.fromkeys(everyone, "EXCUSED")))
+        arms.make.entry(paper, marked, arms.first, 50)
+
+    arms.published(arms.first)
+
+    assert {one: principals(api)[one] for one in (excused, marked)} == {excused: None, marked: "See me."}
+    assert api.ok(of_student(api, excused))["status"] == "NONE"
+
+
+def test_a_card_says_who_looks_after_the_class_and_how_the_student_behaves(api, make, arms):
+    """The latest form teacher with the title, traits by type in the order of the sheets, bands from high to low."""
+    for title, name in (("Mrs", "Adaeze"), ("Dr", "Ngọzi")):
+        teacher = make.employee(title=title, first_name=name, last_name="Ọkáfọ̀")
+        api.ok(api.patch(f"/teachers/{arms.first}/add_to_batch", {"teacher_id": teacher["id"]}))
+    student, _ = arms.students[arms.first]
+    arms.mark()
+    given = (
+        ("PSYCHOMOTOR", {"painting": 2, "handwriting": 3}),
+        ("AFFECTIVE", {"neatness": 4, "punctuality": 5}),
+    )
+    seen = [{"student": student, "metric_type": kind, "metric_scores": scores} for kind, scores in given]
+    api.ok(api.put(f"/metrics?batch={arms.first}&term=FIRST", seen))
+
+    arms.published(arms.first)
+
+    with in_transaction(SchoolBinding(api.school, read_only=True)):
+        card = db.session.scalars(
+            db.select(ReportCard.card).where(ReportCard.student_id == UUID(student))
+        ).one()
+    assert card["form_teacher_name"] == "Dr Ngọzi Ọkáfọ̀"
+    assert [(one["type"], one["name"], one["value"]) for one in card["traits"]] == [
+        ("AFFECTIVE", "punctuality", 5), ("AFFECTIVE", "neatness", 4),
+        ("PSYCHOMOTOR", "handwriting", 3), ("PSYCHOMOTOR", "painting", 2),
+    ]  # fmt: skip
+    thresholds = [one["lower_threshold"] for one in card["bands"]]
+    assert thresholds == sorted(thresholds, reverse=True)
+    assert card["number_in_class"] == 2
+    # Where the letterhead says nothing, it is what the registry has of the school.
+    assert (card["letterhead"]["name"], card["letterhead"]["website"]) == ("Queen's College, Yaba", None)
+
+
+def test_of_two_arms_in_which_a_card_was_withdrawn_the_later_is_shown(api, make, arms):
+    arms.mark()
+    (of_first,) = arms.published(arms.first)
+    student = arms.students[arms.first][0]
+    api.ok(arms.reopen(of_first, withdraw=True))
+    make.enrolled(arms.cohort, {"id": student}, batch=arms.second)
+    (of_second,) = api.ok(arms.publish(arms.second))
+    api.ok(arms.reopen(of_second, withdraw=True))
+
+    shown = api.ok(of_student(api, student))
+
+    assert (shown["batch"], shown["state"]) == (arms.second, "WITHDRAWN")
 
 
 def principals(api):
