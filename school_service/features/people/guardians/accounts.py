@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.records import unknown_reference
 from school_service.core.statements import (
     Executable,
+    NewRow,
     answered_beside,
     in_one_round_trip,
     new_row,
@@ -24,7 +26,7 @@ from school_service.features.audit.service import audit_change
 from school_service.features.people.access import require_to_change
 from school_service.features.people.gains.service import NOTHING, gain_of_accounts
 from school_service.features.people.guardians import reads
-from school_service.features.people.guardians.people import is_caller, require_results
+from school_service.features.people.guardians.people import Person, is_caller, require_results
 from school_service.features.people.guardians.service import ENTITY, lock_and_see, lock_guardian
 from school_service.features.people.guardians.storing import storing
 from school_service.features.people.models import GUARDIANS, Role, User, UserRole
@@ -62,31 +64,35 @@ def give_account(
         return reads.guardian(guardian_id)
     if person.has_account:
         raise Conflict("The guardian has an account already.")
-    read = reads.guardian(guardian_id)
-    if user is None:
-        first_name, last_name = divided(person.row["full_name"])
-        made = new_user(
-            username=str(username),
-            first_name=first_name,
-            last_name=last_name,
-            gender="",
-            password_hash=password_hash,
-        )
-        user = made.id
-        writes: list[Executable] = [made]
-        if seen["role"] is not None:
-            writes.append(new_row(UserRole, user_id=user, role_id=seen["role"]["id"]))
-            audit_change(USER, user, old={"role": None}, new={"role": seen["role"]["name"]})
-        person.row["user_id"] = str(user)
-        audit_change(ENTITY, guardian_id, old={"user": None}, new={"user": user})
-        writes += storing(changed=[person.row])
+    if user is not None and not seen["is_user"]:
+        raise unknown_reference(User, "user")
+    made = [] if user is not None else _new_account(person, str(username), password_hash, seen["role"])
+    account = user or made[0].id
+    person.row["user_id"] = str(account)
+    audit_change(ENTITY, guardian_id, old={"user": None}, new={"user": account})
+    writes, read = (*made, *storing(changed=[person.row])), reads.guardian(guardian_id)
+    if made:
         # Nobody has made anything of it before.
         return in_one_round_trip(*writes, read=answered_beside(read, NOTHING))
-    if not seen["is_user"]:
-        raise unknown_reference(User, "user")
-    person.row["user_id"] = str(user)
-    audit_change(ENTITY, guardian_id, old={"user": None}, new={"user": user})
-    return answered_beside(read, gain_of_accounts(user).write(*storing(changed=[person.row])))
+    return answered_beside(read, gain_of_accounts(account).write(*writes))
+
+
+def _new_account(
+    person: Person, username: str, password_hash: str | None, role: Mapping[str, Any] | None
+) -> list[NewRow]:
+    """Make the account of a guardian, with the role that guardians get, where the school has one."""
+    first_name, last_name = divided(person.row["full_name"])
+    user = new_user(
+        username=username,
+        first_name=first_name,
+        last_name=last_name,
+        gender="",
+        password_hash=password_hash,
+    )
+    if role is None:
+        return [user]
+    audit_change(USER, user.id, old={"role": None}, new={"role": role["name"]})
+    return [user, new_row(UserRole, user_id=user.id, role_id=role["id"])]
 
 
 def take_account(*, guardian_id: UUID, principal: Principal) -> BoundQuery:
