@@ -21,7 +21,8 @@ _DELETED_WITH_MORE = {"terms", "cohorts", "batches", "cohort_subjects", "assessm
 # They are deleted under the lock of the cohort.
 _OF_COHORT = {"batches", "cohort_subjects"}
 # The form teachers that a session is given anew are employees, and the students who take its subjects are not.
-_APART = {("employees", "students"), ("users", "students")}
+# A student's account is locked with the student, before their guardians; the account of a guardian after the guardian.
+_APART = {("employees", "students"), ("users", "students"), ("users", "guardians")}
 
 _LOCKING = re.compile(r"\bFOR (NO KEY UPDATE|UPDATE|SHARE|KEY SHARE)(?: OF (\w+(?:, \w+)*))?(?! SKIP)(?!\w)")
 _INSERTED = re.compile(r"INSERT INTO (\w+)\s*\(([^)]*)\)")
@@ -104,7 +105,10 @@ def locks_of(statement: str) -> tuple[tuple[Lock, ...], frozenset[str], tuple[st
 def _tables_of(of: str | None, query: str) -> list[str]:
     """Name the tables that a query locks: those that it names, or all that it reads."""
     # What is in brackets are queries of their own, which a lock without names does not reach.
-    names = {alias or table: table for table, alias in _ALIASED.findall(re.sub(r"\([^()]*\)", "", query))}
+    number = 1
+    while number:
+        query, number = re.subn(r"\([^()]*\)", "", query)
+    names = {alias or table: table for table, alias in _ALIASED.findall(query)}
     return [names.get(one, one) for one in of.split(", ")] if of else [*names.values()]
 
 

@@ -8,7 +8,8 @@ the next table). The batches and the subjects of a cohort are deleted under its 
 
 Tables that are not named come last, under a lock of what they belong to: an entry under that of its assessment, a mark
 under that of its register, a card under that of its student, a contact under that of its owner. A row of `counters` is
-locked by one statement, at the end (graduates) or before all else (students).
+locked by one statement, at the end (graduates) or before all else (students). A student's own account is locked with
+the student, before their guardians: only who is their own guardian could wait in a circle.
 """
 
 from __future__ import annotations

@@ -144,9 +144,9 @@ def read_client() -> tuple[str, str | None]:
 
     Raises TokenFormRefused and WrongPassword.
     """
-    if not _is_form(request):
-        raise TokenFormRefused("invalid_request", f"The request must be a form, {FORM}.")
     request.max_content_length = FORM_LIMIT
+    if not (_is_form(request) and any(request.form.values())):
+        raise TokenFormRefused("invalid_request", f"The request must be a form, {FORM}, that says something.")
     return _client_of(request, _given(request, ("client_id", "client_secret")), secret_needed=False)
 
 

@@ -292,16 +292,22 @@ def _lock_registers(guardian_id: UUID) -> Query:
 
 
 def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
-    """Lock a student or an employee, and their account, FOR NO KEY UPDATE, after the registers that erasing concerns.
+    """Lock a student or an employee, and their account, FOR NO KEY UPDATE.
+
+    Before, the registers that erasing concerns, and the guardian that an employee is as well.
 
     Raises NotFound.
     """
     account = select(model.user_id).where(model.id == record_id).scalar_subquery()
     registers = locking_registers(account, record_id if model is Student else None)
+    before = registers
+    if model is Employee:
+        guardians = select(Guardian.id).where(Guardian.user_id == account, once_locked(registers))
+        before = guardians.order_by(Guardian.id).with_for_update(key_share=True, of=Guardian)
     found = db.session.execute(
         select(model, User)
         .join(User, User.id == model.user_id)
-        .where(model.id == record_id, once_locked(registers))
+        .where(model.id == record_id, once_locked(before))
         .with_for_update(key_share=True)
         .execution_options(populate_existing=True)
     ).one_or_none()

@@ -293,7 +293,12 @@ class TestOneself:
         students = [make.student() for _ in range(2)]
         make.enrolled(cohort, *students)
         own, other = ({"id": one["user"]} for one in students)
-        api.ok(api.put(f"/users/{own['id']}/roles", {"role": make.role("write:users", "read:metrics")["id"]}))
+        api.ok(
+            api.put(
+                f"/users/{own['id']}/roles",
+                {"role": make.role("write:users", "read:metrics", "read:results")["id"]},
+            )
+        )
         api.ok(api.put(f"/users/{own['id']}/password", {"password": PASSWORD}))
         caller = make.signed_in(api.ok(api.get(f"/users/{own['id']}")), PASSWORD)
         body = {"batch": cohort["id"], "everybody": True}

@@ -79,7 +79,10 @@ def test_a_photo_is_made_anew(api, user):
 
     content = shown(api, user)
     digest = sha256(content.get_data()).hexdigest()
-    assert answer == {**user, "photo": f"http://localhost/users/{user['id']}/photo?v={digest[:12]}"}
+    assert answer == {
+        **user,
+        "photo": f"https://schools.example.org/users/{user['id']}/photo?v={digest[:12]}",
+    }
     assert api.ok(api.get(f"/users/{user['id']}")) == answer
     image = opened(content.get_data())
     assert (image.format, image.size, image.mode) == ("JPEG", (450, 600), "RGB")
@@ -112,7 +115,7 @@ def test_its_address_and_tags(api, user, monkeypatch):
         b"",
         "private, no-cache",
     )
-    assert api.get(first["photo"].removeprefix("http://localhost")).status_code == 200
+    assert api.get(first["photo"].removeprefix("https://schools.example.org")).status_code == 200
     assert api.get(f"/users/{user['id']}/photo?w=1").status_code == 422
     assert api.request("HEAD", f"/users/{user['id']}/photo").headers["ETag"] == photo_tag
 
@@ -123,7 +126,7 @@ def test_its_address_and_tags(api, user, monkeypatch):
     state = api.app.extensions["school-service"]
     monkeypatch.setattr(state, "settings", replace(state.settings, public_url="https://example.org/x"))
     found = api.ok(api.get(f"/users/{user['id']}"))["photo"]
-    assert found == second["photo"].replace("http://localhost", "https://example.org/x")
+    assert found == second["photo"].replace("https://schools.example.org", "https://example.org/x")
 
 
 def test_a_photo_is_taken_away(api, user):

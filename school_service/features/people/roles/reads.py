@@ -65,7 +65,7 @@ def names_of_permissions() -> Any:
 @read_model
 def lock_administrator() -> Query:
     """Lock the role Administrator FOR NO KEY UPDATE, where there is one; answers its id."""
-    return select(Role.id).where(Role.name == ADMINISTRATOR).with_for_update(key_share=True)
+    return select(Role.id).where(Role.name == ADMINISTRATOR).order_by(Role.id).with_for_update(key_share=True)
 
 
 @read_model

@@ -193,7 +193,8 @@ def show_problem(error: Exception) -> Response:
         words = f"{words} Try again in {in_seconds(int(retry_after))}."
     query = Query(request.query_string)
     leads_back = (isinstance(error, ForeignForm) or retry_after) and not query.is_too_long
-    page = say(heading, words, advice, status=status, again=query.address() if leads_back else None)
+    again = query.address() if leads_back else None
+    page = say(heading, words, advice or (None if again else _OPEN_AGAIN), status=status, again=again)
     if retry_after is not None:
         page.headers["Retry-After"] = retry_after
     return page

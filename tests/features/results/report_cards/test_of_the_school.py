@@ -162,8 +162,7 @@ def test_a_card_says_what_its_signs_mean(arm, api):
         "= place shared with others",
     ):
         assert sign in text
-    # Nothing verifies it here, so nobody is told to scan.
-    assert "Scan to verify" not in text
+    assert "Scan to verify" in text
 
 
 def test_a_cohort_with_a_single_arm_is_printed_without_it(arm, api, place):
