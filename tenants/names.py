@@ -26,10 +26,10 @@ _JOINERS = "\u200c\u200d"
 def is_too_long(text: str, most: int) -> bool:
     """Tell of a text from outside whether it has more than `most` letters, whichever way these are typed.
 
-    It is asked before anything else looks at the text, and takes no time. What it lets through has at most four
+    It is asked before anything else looks at the text, and takes no time. A text that is let through has at most four
     characters for each letter (a Mac sends letters and marks apart), and so sixteen bytes of UTF-8, and few marks
     without a letter: to put n marks in order takes Unicode's algorithm n² steps, in which the interpreter does nothing
-    else. `composed` then says how long the text is.
+    else. Its length proper is that of the `composed` text.
     """
     if len(text) <= most:
         return False

@@ -43,7 +43,7 @@ class Stopwatch:
     least: float = 0.0
 
     def __post_init__(self) -> None:
-        # What the first request of its kind compiles or imports is not the text's.
+        # The first request of its kind imports and compiles, which is not the text's cost.
         self.short()
         self.least = seconds(self.short)
 

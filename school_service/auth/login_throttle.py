@@ -240,7 +240,7 @@ def hash_username(key: SigningKey, realm: str, username: str) -> str:
 
     What was typed may be a password, so it is never written down itself. The hash is keyed with the signing key: nobody
     who has the logs alone can try usernames on it. `realm` is a school's id or the token endpoint; in the logs of a
-    realm, a name always has the same hash. What is too long for a name is hashed as it was typed.
+    realm, a name always has the same hash. A text that is too long for a name is hashed as it was typed.
     """
     is_name = not is_too_long(username, LONGEST)
     name = unicodedata.normalize("NFKC", username).casefold() if is_name else username

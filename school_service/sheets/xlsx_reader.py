@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import date, time
 from functools import lru_cache
 from io import BytesIO
+from math import isfinite
 from typing import IO, Any
 from xml.etree.ElementTree import Element, TreeBuilder, XMLParser
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
@@ -71,6 +72,8 @@ _CENTRAL_ENTRY = b"PK\x01\x02"
 _CHUNK = 2**20
 _DIGITS = "0123456789"
 _LONG_NUMBER = 16  # digits, of which a float holds no more
+_MOST_DIGITS = 300  # of a whole number, so that it is a float, too
+_NO_NUMBER = "#NUM!"
 _KNOWN_BYTES = 2**15  # bytes of styles that are remembered
 _FEED = 2**16  # bytes that the parser of a small part gets at once
 _FRACTION = re.compile("[.eE]")
@@ -168,9 +171,9 @@ class Workbook:
         if data_type in {"inlineStr", "str"}:
             return _unescape(content) if "_x" in content else content
         if data_type == "n":
-            number = float(content) if _FRACTION.search(content) else int(content)
+            number = _number(content)
             kind = self._styles.get(int(style))
-            if kind is None:
+            if kind is None or isinstance(number, CellError):
                 return number
             return self._date(number) if kind is date else Percentage(number)
         if data_type == "s":
@@ -188,7 +191,7 @@ class Workbook:
         try:
             day_or_time: date | time = from_excel(number, self._epoch)
         except (ValueError, OverflowError):
-            return CellError("#NUM!")
+            return CellError(_NO_NUMBER)
         return day_or_time
 
     def _read_strings(self, part: str) -> list[str]:
@@ -217,6 +220,16 @@ def open_workbook(file: IO[bytes]) -> Workbook:
         raise Invalid(TOO_MUCH_CONTENT)
     with _broken_workbook_is_invalid():
         return Workbook(_Archive(content))
+
+
+def _number(content: str) -> int | float | CellError:
+    """Parse a number; one that is beyond Excel's is an error. Raises ValueError for one with more digits than those."""
+    if _FRACTION.search(content):
+        number = float(content)
+        return number if isfinite(number) else CellError(_NO_NUMBER)
+    if len(content) > _MOST_DIGITS:
+        raise ValueError(f"a number of {len(content)} digits")
+    return int(content)
 
 
 def _unescape(text: str) -> str:

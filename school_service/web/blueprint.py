@@ -31,7 +31,7 @@ from school_service.web.error_responses import handle
 from school_service.web.fields import MAX_IDS, File, ListOf, Nested, QueryBoolean, id_list
 from school_service.web.interface_operations import check_query_names
 from school_service.web.openapi import ERRORS, document_operation, note, notes
-from school_service.web.pages import HTML, prefers_page, show_error, show_page
+from school_service.web.pages import HTML, preferred_type, prefers_page, show_error, show_page
 from school_service.web.paging import BarePageSchema, PageSchema, envelope
 from school_service.web.rendering import (
     QUERY_TYPES,
@@ -411,7 +411,7 @@ class Blueprint(flask_smorest.Blueprint):
         def answer(name: str, content: bytes | BinaryIO) -> Response:
             found = guess_type(name)[0]
             media_type = found if found in types else types[0]
-            if request.accept_mimetypes.best_match((media_type, SPREADSHEET)) == SPREADSHEET:
+            if preferred_type((media_type, SPREADSHEET)) == SPREADSHEET:
                 media_type = SPREADSHEET
             response = _response_of(content, media_type)
             disposition = "attachment" if media_type in (SPREADSHEET, ZIP) else "inline"

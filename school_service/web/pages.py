@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
 from secrets import token_urlsafe
@@ -21,6 +22,7 @@ from school_service.core.errors import ANSWER_LIMIT, Forbidden, TooLarge
 HTML = "text/html"
 FORM = "application/x-www-form-urlencoded"
 FORM_LIMIT = 64 * 1024  # bytes
+_LONGEST_ACCEPT = 1000  # characters; browsers send some 150
 _SHOWN = ("application/json", HTML)  # the first, where both will do
 _NO_SCRIPTS = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 # No form-action: with 'self' Chromium drops a redirect to another site that answers a form.
@@ -37,9 +39,19 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 _STYLE = re.compile("<style>([^<]*+)</style>")
 
 
+def preferred_type(media_types: Sequence[str]) -> str | None:
+    """Tell which of the media types the request prefers; the first where any will do, and where Accept is too long.
+
+    Werkzeug reads the header with an expression that takes seconds for one of 64 KiB of spaces.
+    """
+    if len(request.headers.get("Accept", "")) > _LONGEST_ACCEPT:
+        return media_types[0]
+    return request.accept_mimetypes.best_match(media_types)
+
+
 def prefers_page() -> bool:
     """Tell whether the request prefers a page to JSON."""
-    return request.accept_mimetypes.best_match(_SHOWN) == HTML
+    return preferred_type(_SHOWN) == HTML
 
 
 def show_page(template: str, **values: Any) -> Response:

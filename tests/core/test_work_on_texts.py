@@ -1,8 +1,8 @@
-"""What works on texts from outside takes a time that grows as the text does: regular expressions, and Unicode's forms.
+"""Work on texts from outside takes a time that grows as the text does: regular expressions, and Unicode's forms.
 
 Python's regular expressions try every way to divide a text among repetitions, and Unicode's normal forms put n marks in
 order in n² steps. So a repetition is bounded (`{1,64}`) or possessive (`*+`), and a text is measured before it is
-composed (`tenants.names.is_too_long`). What is otherwise is listed here, with the reason why that will do.
+composed (`tenants.names.is_too_long`). The exceptions are listed here, each with its reason.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ COMPOSING = {
     "migrations/tenant/versions/t0016_names_sorted_by_key.py": "single letters",
 }
 
-# What a quantifier is not: an escaped character, or one of a class.
+# Characters that are no quantifiers: those that are escaped, and those of a class.
 _CHARACTERS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _REPEATED = re.compile(r"(?:[*+]|\{[0-9]*,\})(\+?)")
 
@@ -91,7 +91,7 @@ def is_expression(call: ast.Call) -> bool:
 
 
 def evaluated(file: str, expression: ast.expr) -> Any:
-    """Compute the pattern as its module does; raises NameError where it is made of what is known there alone."""
+    """Compute the pattern as its module does; raises NameError where it is made of variables of a function."""
     module = importlib.import_module(file.removesuffix(".py").replace("/", "."))
     return eval(compile(ast.Expression(expression), file, "eval"), dict(vars(module)))
 

@@ -84,6 +84,18 @@ def test_a_text_that_is_too_long_for_its_column_is_an_error_that_does_not_show_i
     ]
 
 
+@pytest.mark.parametrize("number", ["1e309", "-1e999", "9" * 400 + ".0"])
+def test_a_number_beyond_those_of_excel_is_an_error(number):
+    rows = row_xml("name", "score") + f"<row><c><v>{number}</v></c><c><v>{number}</v></c></row>"
+
+    found = read(handmade(sheet_xml(rows)))
+
+    assert [(error.column, error.problem, error.value) for error in found.errors] == [
+        ("name", "is the error of a formula", "#NUM!"),
+        ("score", "is the error of a formula", "#NUM!"),
+    ]
+
+
 def test_other_columns_are_refused_where_there_is_a_message_for_them():
     content = workbook([["S/N", "name", None, " ", "Re\nmarks"], [1, "Ada", "a note", None, "x"]])
 

@@ -123,6 +123,8 @@ def test_a_workbook_without_a_part_it_names_is_broken():
         sheet_xml(row_xml("name") + '<row><c r="nowhere"><v>5</v></c></row>'),
         sheet_xml(row_xml("name") + '<row r="x"><c><v>5</v></c></row>'),
         sheet_xml(row_xml("name") + f"<row><c><v>{'9' * 5000}</v></c></row>"),
+        sheet_xml(row_xml("name") + f"<row><c><v>{'9' * 310}</v></c></row>"),
+        sheet_xml(f"<row><c><v>{'9' * 310}</v></c></row>"),
         b'<?xml version="1.0" encoding="cp037"?>' + sheet_xml(row_xml("name")),
     ],
 )

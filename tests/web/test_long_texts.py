@@ -31,7 +31,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 TOKEN = "/auth/oauth/token"
 MOST_TYPED = 4  # times a text's length that it may have before it is too long to be looked at
 
-# What JSON has beside texts, and other ways to write these.
+# JSON beside texts, and other ways to write these.
 LITERALS: dict[str, Callable[[int], str]] = {
     "escaped marks": lambda size: '"a' + r"\u0301" * (size // 12) + r"\u0316" * (size // 12) + '"',
     "surrogates": lambda size: '"' + r"\ud800" * (size // 6) + '"',
@@ -198,7 +198,7 @@ def _written(write: Callable[[int], str]) -> Callable[[int], str]:
 
 
 ALL_LITERALS = {**{name: _written(write) for name, write in TEXTS.items()}, **LITERALS}
-# What a field that takes no text might look at.
+# For fields that take no text.
 OF_OTHERS = {
     name: ALL_LITERALS[name] for name in ("marks", "spaces", "digits", "dots", "whole number", "decimals")
 }
@@ -248,7 +248,7 @@ def test_no_kind_of_parameter_works_on_a_long_text(app: Flask, send: Sender) -> 
             judge_query(send, place, TEXTS)
 
 
-# What is no field.
+# Places that are no fields.
 
 HEADERS = (
     *(
@@ -281,11 +281,15 @@ BEFORE = {
 @pytest.mark.parametrize("name", HEADERS)
 def test_no_header_field_is_worked_on_where_it_is_long(send: Sender, name: str) -> None:
     def sent(text: str) -> Callable[[], None]:
-        # As a server hands over what is no ASCII.
-        value = BEFORE.get(name, "") + text.encode().decode("latin-1")
-        return lambda: send(
-            "PATCH", f"/classrooms/{UNKNOWN_ID}", data=b'{"level": "a"}', headers={name: value}
-        )
+        # As a server hands over letters beyond ASCII.
+        headers = {name: BEFORE.get(name, "") + text.encode().decode("latin-1")}
+
+        def sending() -> None:
+            send("PATCH", f"/classrooms/{UNKNOWN_ID}", data=b'{"level": "a"}', headers=headers)
+            # A page for a browser or JSON, as the header prefers.
+            send("GET", f"/verify/{UNKNOWN_ID}/{UNKNOWN_ID}", headers=headers)
+
+        return sending
 
     watch = Stopwatch(sent(SHORT))
     for kind, write in {**TEXTS, "commas": lambda size: "a," * (size // 2)}.items():

@@ -8,9 +8,12 @@ import secrets
 from collections.abc import Callable
 
 from school_service.auth.signing_key import SigningKeys
+from tenants.names import is_too_long
 
 _DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # without I, L, O and U
 _LENGTH, _GROUP = 12, 4
+MOST_TYPED = 64
+"""Characters of a text that may be a code, with the spaces and hyphens in it."""
 _READ_AS = str.maketrans("OIL", "011")
 _BETWEEN = re.compile(r"[\s-]++")
 _CODE = re.compile(f"[{_DIGITS}]{{{_LENGTH}}}")
@@ -35,7 +38,7 @@ def code_hashes(text: str, keys: SigningKeys) -> list[str]:
 
     Case, spaces and hyphens make no difference; O is read as 0, I and L as 1. What can't be a code has no hash.
     """
-    digits = _digits(text)
+    digits = "" if is_too_long(text, MOST_TYPED) else _digits(text)
     if not _CODE.fullmatch(digits):
         return []
     return [_hash(key.derive(_PURPOSE), digits) for key in keys.keys]

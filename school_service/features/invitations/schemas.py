@@ -6,12 +6,11 @@ from typing import Any
 
 from marshmallow import fields, validate
 
+from school_service.features.invitations.codes import MOST_TYPED
 from school_service.features.invitations.service import FORMATS, MOST_AT_ONCE, PDF
 from school_service.features.people.users.schemas import password_text
 from school_service.web.fields import Choice, Email, Id, ListOf, StrictBoolean, StrictInteger, Text
 from school_service.web.schemas import RecordSchema, Schema
-
-_MOST_TYPED = 64  # characters of what may be a code
 
 
 class InvitationCodeSchema(RecordSchema):
@@ -93,7 +92,7 @@ class SlipsFormatSchema(Schema):
 
 def code_text(**options: Any) -> Text:
     """A code as somebody types it."""
-    return Text(_MOST_TYPED, any_characters=True, **options)
+    return Text(MOST_TYPED, any_characters=True, **options)
 
 
 class TakenInvitationSchema(Schema):

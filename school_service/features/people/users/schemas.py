@@ -107,7 +107,7 @@ class UserChangesSchema(PersonalDetailsSchema):
 
 
 class _LengthOfName(validate.Length):
-    """How long a name is that is handed on as it was typed: what counts is what is stored of it."""
+    """The length of a name that is handed on as it was typed: that of the name as it is stored."""
 
     def __call__(self, value: Any) -> Any:
         """Measure the name with its letters composed."""
