@@ -294,6 +294,24 @@ def test_a_card_that_says_the_same_has_not_changed(api, arms):
     assert (again["version"], again["changed"]) == (2, 0)
 
 
+def test_a_figure_that_is_written_with_fewer_places_has_not_changed(api, arms):
+    """90.00 and 90 are one number, of the student and of the class."""
+    (first,) = arms.published(arms.first)
+    student = arms.students[arms.first][0]
+    written = [api.get(f"/students/{student}/results?term=FIRST").get_data(as_text=True)]
+    api.ok(arms.reopen(first))
+    api.ok(api.patch("/result-settings", {"percent_places": 0}))
+
+    (again,) = api.ok(arms.publish(arms.first))
+
+    written.append(api.get(f"/students/{student}/results?term=FIRST").get_data(as_text=True))
+    assert [('"percent": 90.00' in one, '"percent": 90,' in one) for one in written] == [
+        (True, False),
+        (False, True),
+    ]
+    assert (again["changed"], again["class_figures_changed"]) == (0, 0)
+
+
 @pytest.mark.skipif(on_citus(), reason="Citus explains no statement that names shards with ANALYZE")
 @pytest.mark.parametrize("version", [1, 2])
 def test_only_from_the_second_version_on_is_one_before_looked_for(api, arms, version):
