@@ -124,6 +124,7 @@ LONGEST = (
     "tests/web/test_docs_page.py",
     "tests/features/reach/test_matrix.py",
     "tests/tenants/backups/test_backup.py",
+    "tests/features/results/golden/test_golden.py",
 )
 
 
@@ -209,18 +210,23 @@ def settings(server: URL, request: pytest.FixtureRequest) -> Iterator[Settings]:
     """Settings of an installation with a database and a serving login of its own; a test may name a Way."""
     way = getattr(request, "param", None) or Way()
     with test_database(server) as (admin, serving), way.reach(serving) as address:
-        yield Settings.load(
-            {
-                **addresses(admin, address),
-                "SERVING_LOGINS": str(way.logins),
-                "TENANT_ROLES": "on" if way.roles else "off",
-                "SIGNING_KEY": SigningKey.generate().to_pem(),
-                # Tests send many requests of one school at once, and no dispatcher lets them queue.
-                "SCHOOL_REQUESTS": "20",
-                "STATEMENT_TIMEOUT": str(PATIENCE),
-                "LOG_LEVEL": "ERROR",
-            }
-        )
+        yield settings_of(admin, address, way)
+
+
+def settings_of(admin: URL, address: URL, way: Way) -> Settings:
+    """Make the settings of an installation, by the addresses of who provisions and of who serves."""
+    return Settings.load(
+        {
+            **addresses(admin, address),
+            "SERVING_LOGINS": str(way.logins),
+            "TENANT_ROLES": "on" if way.roles else "off",
+            "SIGNING_KEY": SigningKey.generate().to_pem(),
+            # Tests send many requests of one school at once, and no dispatcher lets them queue.
+            "SCHOOL_REQUESTS": "20",
+            "STATEMENT_TIMEOUT": str(PATIENCE),
+            "LOG_LEVEL": "ERROR",
+        }
+    )
 
 
 @pytest.fixture(scope="session")
