@@ -138,6 +138,7 @@ LONGEST = (
     "tests/web/test_docs_page.py",
     "tests/features/reach/test_matrix.py",
     "tests/tenants/backups/test_backup.py",
+    "tests/features/results/golden/test_golden.py",
 )
 
 

@@ -83,14 +83,14 @@ def with_few_operations(app):
 
 
 @pytest.fixture
-def address(app):
-    with serving(with_few_operations(app)) as address:
+def address(without_address):
+    with serving(with_few_operations(without_address)) as address:
         yield address
 
 
 @pytest.fixture
-def whole_address(app):
-    with serving(app) as address:
+def whole_address(without_address):
+    with serving(without_address) as address:
         yield address
 
 
@@ -358,11 +358,11 @@ def below_prefix(app):
     return proxy
 
 
-def test_it_works_below_a_path_that_a_proxy_takes_away_and_on_a_telephone(browser, app, place):
+def test_it_works_below_a_path_that_a_proxy_takes_away_and_on_a_telephone(browser, without_address, place):
     listing = ".opblock[id$='-listRoles']"
     browser.set_window_size(390, 900)
     complaints(browser)  # those of earlier tests
-    with serving(below_prefix(app)) as address:
+    with serving(below_prefix(without_address)) as address:
         open_page(browser, f"{address}{PREFIX}", "#/roles/listRoles")
         choose_school(browser, str(place.id))
         authorize(browser, place.admin_token)
@@ -394,7 +394,7 @@ def test_a_page_of_another_origin_calls_the_service_where_cors_origins_names_it(
 ):
     headers = {"Authorization": f"Bearer {place.admin_token}", "X-SCHOOL-ID": str(place.id)}
     written = {**headers, "Content-Type": "application/json"}
-    opened = create_app(replace(settings, cors_origins=(address,)))
+    opened = create_app(replace(settings, public_url=None, cors_origins=(address,)))
 
     def call(path, method="GET", headers=headers):
         return browser.execute_async_script(FETCH, path, method, headers)
