@@ -42,8 +42,8 @@ def give_account(
     if password is not None:
         require_results("Setting a guardian's password")
     password_hash = hash_first(password, username=username or "")
-    account = None if user is None else execute(_lock_account(user))
     person, seen = lock_and_see(guardian_id, _seen_with_role(guardian_id))
+    account = None if user is None else execute(_lock_account(user))
     person.refuse_erased()
     if user is not None and str(person.row["user_id"]) == str(user):
         return reads.guardian(guardian_id)
@@ -85,7 +85,7 @@ def take_account(*, guardian_id: UUID, principal: Principal) -> BoundQuery:
     Returns the read model of the guardian, which is stored with it. Raises NotFound, also where there is no account,
     and Forbidden where the principal lacks a permission that the user has.
     """
-    person = lock_guardian(guardian_id, before=reads.lock_account_of(guardian_id))
+    person = lock_guardian(guardian_id, then=reads.lock_account_of(guardian_id))
     if not person.has_account:
         raise NotFound("The guardian has no account.")
     user_id = UUID(person.row["user_id"])

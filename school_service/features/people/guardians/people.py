@@ -149,6 +149,9 @@ def require_results(purpose: str) -> None:
         principal.require([Permission.RESULTS_READ], purpose)
 
 
+ERASED_STUDENT = "The student's data were erased: nothing of them can be changed."
+
+
 def refuse_stopped() -> None:
     """Refuse what would go around a stop; raises Conflict."""
     raise Conflict("This guardian's access to the student is stopped: lift the stop first.")

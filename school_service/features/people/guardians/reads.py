@@ -331,6 +331,6 @@ def lock_primaries(student_ids: list[UUID]) -> Query:
 
 @read_model
 def lock_account_of(guardian_id: UUID) -> Query:
-    """Lock the account of a guardian FOR NO KEY UPDATE, before the guardian's own row."""
+    """Lock the account of a guardian, who is locked, FOR NO KEY UPDATE."""
     account = select(Guardian.user_id).where(Guardian.id == guardian_id).scalar_subquery()
     return select(User.id).where(User.id == account).with_for_update(key_share=True)

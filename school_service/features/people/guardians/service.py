@@ -21,6 +21,7 @@ from school_service.core.statements import Executable, execute, in_one_round_tri
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.people.guardians import reads
 from school_service.features.people.guardians.people import (
+    ERASED_STUDENT,
     MOST_CHILDREN,
     MOST_GUARDIANS,
     People,
@@ -238,7 +239,7 @@ class _Family:
     def refuse_another(self, person: Person) -> None:
         """Refuse somebody as another guardian of the student; raises Conflict."""
         if self.erased:
-            raise Conflict("The student's data were erased: nothing of them can be changed.")
+            raise Conflict(ERASED_STUDENT)
         person.refuse_erased()
         if any(is_stopped(link) and self.people[one].name == person.name for one, link in self.links.items()):
             refuse_stopped()
@@ -260,20 +261,26 @@ def _lock_family(student_id: UUID, guardian_id: UUID) -> _Family:
     return _Family(found["erased"], {link["guardian_id"]: link for link in found["links"]}, people)
 
 
-def lock_guardian(guardian_id: UUID, *, before: Executable | None = None) -> Person:
-    """Lock a guardian FOR NO KEY UPDATE, once what comes `before` has been done. Raises NotFound."""
-    return lock_and_see(guardian_id, reads.seen(guardian_id=guardian_id), before=before)[0]
+def lock_guardian(
+    guardian_id: UUID, *, before: Executable | None = None, then: Executable | None = None
+) -> Person:
+    """Lock a guardian FOR NO KEY UPDATE; other locks come `before`, or `then`. Raises NotFound."""
+    return lock_and_see(guardian_id, reads.seen(guardian_id=guardian_id), before=before, then=then)[0]
 
 
 def lock_and_see(
-    guardian_id: UUID, seen: BoundQuery, *, before: Executable | None = None
+    guardian_id: UUID,
+    seen: BoundQuery,
+    *,
+    before: Executable | None = None,
+    then: Executable | None = None,
 ) -> tuple[Person, dict[str, Any]]:
     """Lock a guardian, and read more of them than `reads.seen` has; returns the person and all that was read.
 
     Raises NotFound.
     """
-    ahead = () if before is None else (before,)
-    found = execute(*ahead, _lock_guardian(guardian_id), seen)
+    locks = [one for one in (before, _lock_guardian(guardian_id), then) if one is not None]
+    found = execute(*locks, seen)
     if found is None or not found["people"]:
         raise not_found(Guardian)
     return Person(**found["people"][0]), found
