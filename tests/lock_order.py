@@ -21,8 +21,7 @@ _DELETED_WITH_MORE = {"terms", "cohorts", "batches", "cohort_subjects", "assessm
 # They are deleted under the lock of the cohort.
 _OF_COHORT = {"batches", "cohort_subjects"}
 # The form teachers that a session is given anew are employees, and the students who take its subjects are not.
-# A student's account is locked with the student, before their guardians; the account of a guardian after the guardian.
-_APART = {("employees", "students"), ("users", "students"), ("users", "guardians")}
+_APART = {("employees", "students"), ("users", "students")}
 
 _LOCKING = re.compile(r"\bFOR (NO KEY UPDATE|UPDATE|SHARE|KEY SHARE)(?: OF (\w+(?:, \w+)*))?(?! SKIP)(?!\w)")
 _INSERTED = re.compile(r"INSERT INTO (\w+)\s*\(([^)]*)\)")

@@ -7,9 +7,10 @@ row, whoever inserts has locked the parent before (`once_locked` of `core.record
 the next table). The batches and the subjects of a cohort are deleted under its lock, so it stands for them.
 
 Tables that are not named come last, under a lock of what they belong to: an entry under that of its assessment, a mark
-under that of its register, a card under that of its student, a contact under that of its owner. A row of `counters` is
-locked by one statement, at the end (graduates) or before all else (students). A student's own account is locked with
-the student, before their guardians: only who is their own guardian could wait in a circle.
+under that of its register, a card under that of its student, a contact under that of its owner. Who writes several rows
+of one without such a lock, as an erasure does, locks them in order of id. Locks of whole tables (`table_lock`) come
+first where a rule about the table decides, such as the school's days; that of guardians comes before these, that of
+administrators last. A row of `counters` is locked by one statement, at the end (graduates) or before all else.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ LOCK_ORDER = (
     "assessments",
     "registers",
     "students",
-    "guardians",
     "employees",
+    "guardians",
     "roles",
     "users",
     "school_settings",

@@ -287,27 +287,31 @@ def _erase_submitter(name: str, actor: str) -> None:
 
 @read_model
 def _lock_registers(guardian_id: UUID) -> Query:
-    """Lock the registers that erasing the account of a guardian concerns, if there is one."""
+    """Lock the registers that erasing a guardian's account concerns."""
     return locking_registers(select(Guardian.user_id).where(Guardian.id == guardian_id).scalar_subquery())
 
 
 def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
-    """Lock a student or an employee, and their account, FOR NO KEY UPDATE.
+    """Lock a student or an employee, and their account, FOR NO KEY UPDATE; raises NotFound.
 
-    Before, the registers that erasing concerns, and the guardian that an employee is as well.
-
-    Raises NotFound.
+    Before, the registers that erasing them concerns, and between both the guardians: a student's, and who has the
+    account.
     """
-    account = select(model.user_id).where(model.id == record_id).scalar_subquery()
+    is_one = model.id == record_id
+    account = select(model.user_id).where(is_one).scalar_subquery()
     registers = locking_registers(account, record_id if model is Student else None)
-    before = registers
-    if model is Employee:
-        guardians = select(Guardian.id).where(Guardian.user_id == account, once_locked(registers))
-        before = guardians.order_by(Guardian.id).with_for_update(key_share=True, of=Guardian)
+    person = select(model.id).where(is_one, once_locked(registers)).with_for_update(key_share=True)
+    theirs = select(StudentGuardian.guardian_id).where(StudentGuardian.student_id == record_id)
+    guardians = (
+        select(Guardian.id)
+        .where(or_(Guardian.user_id == account, Guardian.id.in_(theirs)), once_locked(person))
+        .order_by(Guardian.id)
+        .with_for_update(key_share=True)
+    )
     found = db.session.execute(
         select(model, User)
         .join(User, User.id == model.user_id)
-        .where(model.id == record_id, once_locked(before))
+        .where(is_one, once_locked(guardians))
         .with_for_update(key_share=True)
         .execution_options(populate_existing=True)
     ).one_or_none()

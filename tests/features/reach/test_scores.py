@@ -203,6 +203,87 @@ class TestAbsencesAndSheets:
         assert said(other_arm) == said(teacher.get(f"{path}/download-sheet?batch={UNKNOWN_ID}"))
 
 
+class TestHeldByASubmission:
+    """Who teaches one arm learns nothing of the other, once this is submitted, their own, or both."""
+
+    @pytest.fixture(params=["of their own arm", "of the other", "of both"])
+    def submitted(self, request, arms, make, assessment):
+        """The subject as an arm or both have handed it in; the students of both have an entry, but one of each."""
+        second = make.enrolled(arms.cohort, make.student(last_name="Bello"), batch=arms.b)[0]
+        arms.in_b = [*arms.in_b, second]
+        path = f"/cohort-subjects/{arms.subject['id']}/submission"
+        batches = {"of their own arm": [arms.a], "of the other": [arms.b], "of both": [arms.a, arms.b]}
+        for student, batch in ((arms.in_a[0], arms.a), (arms.in_b[0], arms.b)):
+            make.entry(assessment, student, batch)
+        for batch in batches[request.param]:
+            body = {"term": "FIRST", "batch": batch, "blanks": "EXCUSED"}
+            make.api.ok(make.api.post(path, body))
+        return assessment
+
+    def test_who_is_out_of_reach_is_unknown_to_every_write(self, arms, make, teacher, submitted):
+        path = f"/assessments/{submitted['id']}"
+        (entry,) = make.api.ok(make.api.get(f"/gradebooks?student={arms.in_b[0]}"))["data"]
+        (scored, blank), unknown = arms.in_b, UNKNOWN_ID
+
+        def absent(student):
+            return teacher.put(f"{path}/absences", {"absences": [{"student": student, "status": "ABSENT"}]})
+
+        def sheet(number):
+            csv = BytesIO(f"admission_number,score\n{number},7\n".encode())
+            data = {"scoresheet": (csv, "scores.csv")}
+            return teacher.post(f"{path}/scoresheet", data=data, content_type="multipart/form-data")
+
+        def number(student):
+            return make.api.ok(make.api.get(f"/students/{student}"))["admission_number"]
+
+        for student in (scored, blank):
+            for wrong, as_unknown, name in (
+                *(
+                    (
+                        teacher.post("/gradebooks", body_of(submitted, student, batch)),
+                        teacher.post("/gradebooks", body_of(submitted, unknown, batch)),
+                        student,
+                    )
+                    for batch in (arms.a, arms.b, unknown)
+                ),
+                (absent(student), absent(unknown), student),
+                (
+                    teacher.delete(f"{path}/absences/{student}"),
+                    teacher.delete(f"{path}/absences/{unknown}"),
+                    student,
+                ),
+                (
+                    teacher.put(f"{path}/scores", [{"student": student, "score": 7}]),
+                    teacher.put(f"{path}/scores", [{"student": unknown, "score": 7}]),
+                    student,
+                ),
+                (sheet(number(student)), sheet("QC/unknown"), number(student)),
+            ):
+                told = str(said(wrong)).replace(name, unknown).replace("QC/unknown", unknown)
+                assert told == str(said(as_unknown)).replace("QC/unknown", unknown)
+        for method, body in (("patch", [{"score": 1}]), ("delete", [])):
+            assert said(getattr(teacher, method)(f"/gradebooks/{entry['id']}", *body)) == said(
+                getattr(teacher, method)(f"/gradebooks/{unknown}", *body)
+            )
+
+    def test_who_teaches_nobody_is_told_of_no_arm(self, arms, make, own, submitted):
+        empty = make.batch(arms.cohort, name="C")["id"]
+        teacher = own.subject_teacher(arms.subject, empty)
+        scores = [{"student": UNKNOWN_ID, "score": 7}]
+
+        refused = teacher.put(f"/assessments/{submitted['id']}/scores", scores)
+
+        assert refused.status_code == 422
+
+    def test_who_is_in_reach_is_held(self, arms, make, teacher, submitted):
+        reopened = {"term": "FIRST", "reason": "A paper was found"}
+        of_own = teacher.post("/gradebooks", body_of(submitted, arms.in_a[1], arms.a))
+        if of_own.status_code == 409:
+            assert "are submitted" in of_own.get_json()["message"]
+            make.api.ok(make.api.post(f"/cohort-subjects/{arms.subject['id']}/reopening", reopened))
+            teacher.ok(teacher.post("/gradebooks", body_of(submitted, arms.in_a[1], arms.a)))
+
+
 class TestGradebooks:
     def test_entering_correcting_and_removing_a_score(self, arms, teacher, assessment):
         (student, _) = arms.in_a

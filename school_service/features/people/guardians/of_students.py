@@ -14,11 +14,13 @@ from uuid import UUID
 from sqlalchemy import delete, func, literal_column, select
 from sqlalchemy.orm import aliased
 
+from school_service.core.errors import Conflict
 from school_service.core.statements import Executable, execute, statement, table_lock
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.people.gains.service import gain_of_accounts
 from school_service.features.people.guardians import reads
 from school_service.features.people.guardians.people import (
+    ERASED_STUDENT,
     MOST_CHILDREN,
     MOST_GUARDIANS,
     NAMED,
@@ -132,8 +134,8 @@ def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | Non
 
     The primary's own name, without regard to case and accents, changes that person. Another name finds, or makes,
     another person. The former primary stays a guardian where they have an account or another child, and else goes.
-    Raises Forbidden where an account gets a child and the caller may not read results, and Conflict where who is named
-    is stopped here, and where there are as many guardians or children as may be.
+    Raises Forbidden where an account gets a child and the caller may not read results, and Conflict where the student's
+    data were erased, where who is named is stopped here, and where there are as many guardians or children as may be.
     """
     named = _named([given]) if given else None
     seen = execute(
@@ -143,6 +145,8 @@ def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | Non
     )
     if seen is None:
         raise LookupError("The statement always answers a row.")
+    if seen["erased"]:
+        raise Conflict(ERASED_STUDENT)
     people = People(seen["people"])
     links = {link["guardian_id"]: link for link in seen["links"]}
     former = next((link for link in links.values() if link["is_primary"]), None)

@@ -160,6 +160,9 @@ def is_caller(user_id: object) -> bool:
     return isinstance(principal, Principal) and str(principal.user_id) == str(user_id)
 
 
+ERASED_STUDENT = "The student's data were erased: nothing of them can be changed."
+
+
 def refuse_stopped() -> None:
     """Refuse what would go around a stop; raises Conflict."""
     raise Conflict("This guardian's access to the student is stopped: lift the stop first.")

@@ -22,6 +22,7 @@ from school_service.features.audit.service import Change, audit_change, audit_ch
 from school_service.features.people.gains.service import NOTHING, gain_of_accounts
 from school_service.features.people.guardians import reads
 from school_service.features.people.guardians.people import (
+    ERASED_STUDENT,
     MOST_CHILDREN,
     MOST_GUARDIANS,
     People,
@@ -249,7 +250,7 @@ class _Family:
     def refuse_another(self, person: Person) -> None:
         """Refuse somebody as another guardian of the student; raises Conflict."""
         if self.erased:
-            raise Conflict("The student's data were erased: nothing of them can be changed.")
+            raise Conflict(ERASED_STUDENT)
         person.refuse_erased()
         if any(is_stopped(link) and self.people[one].name == person.name for one, link in self.links.items()):
             refuse_stopped()

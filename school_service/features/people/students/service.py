@@ -23,7 +23,8 @@ from school_service.features.audit.service import Change, audit_change, audit_ch
 from school_service.features.people.access import require_to_change
 from school_service.features.people.gains.service import gain_of_accounts
 from school_service.features.people.guardians.of_students import Finding, remove_guardians, write_primary
-from school_service.features.people.guardians.people import require_results
+from school_service.features.people.guardians.people import ERASED_STUDENT, require_results
+from school_service.features.people.guardians.reads import lock as lock_guardians
 from school_service.features.people.models import (
     GRADUATED,
     STUDENTS,
@@ -126,10 +127,10 @@ def change_student(*, student_id: UUID, principal: Principal, **changes: Any) ->
     student = get(Student, student_id, for_update=True)
     if "status" in changes and student.status == GRADUATED:
         raise Conflict("The student has graduated: the status can't be changed.")
+    told = write_primary(student.id, changes.pop("guardian")) if "guardian" in changes else None
     user = get(User, student.user_id, for_update=True)
     if user.erased_at is not None:
-        raise Conflict("The student's data were erased: nothing of them can be changed.")
-    told = write_primary(student.id, changes.pop("guardian")) if "guardian" in changes else None
+        raise Conflict(ERASED_STUDENT)
     if "gender" in changes:
         changes["gender"] = changes["gender"] or ""
     if "middle_name" in changes:
@@ -168,7 +169,8 @@ def delete_student(*, student_id: UUID, principal: Principal) -> UUID:
     where the principal lacks a permission that the account has, and Conflict for a student with a history, such as an
     enrollment, and where nobody would be left who has every permission.
     """
-    found = DELETION.lock(student_id)
+    # The guardians between the student and the account, as all do who lock them.
+    found = DELETION.lock(student_id, DELETION.row_lock(student_id), lock_guardians(student_id))
     found.refuse_if_in_use()
     user_id, contacts = UUID(str(found.values["user"])), found.values.pop("contacts")
     account, has_roles = json.loads(found.values.pop("account")), found.values.pop("has_roles")

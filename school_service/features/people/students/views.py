@@ -62,7 +62,7 @@ class OneStudent(MethodView):
     @blp.requires(Permission.STUDENTS_WRITE)
     @blp.arguments(StudentChangesSchema(partial=True))
     @blp.returns(WrittenStudentSchema)
-    @blp.if_match(reads.student, row_lock(Student), reads.account_lock, table_lock(Guardian), lock_guardians)
+    @blp.if_match(reads.student, row_lock(Student), table_lock(Guardian), lock_guardians, reads.account_lock)
     def patch(self, changes: dict[str, Any], id: UUID) -> Any:
         """Change what is given of a student; the status of a graduate stays.
 
@@ -73,7 +73,7 @@ class OneStudent(MethodView):
 
     @blp.requires(Permission.STUDENTS_DELETE)
     @blp.returns_deleted()
-    @blp.if_match(reads.student, service.DELETION.row_lock, reads.account_lock)
+    @blp.if_match(reads.student, service.DELETION.row_lock, lock_guardians, reads.account_lock)
     def delete(self, id: UUID) -> Any:
         """Delete a student without a history, with the account and its contacts; who has one is withdrawn instead."""
         return service.delete_student(student_id=id, principal=current_principal())

@@ -125,6 +125,9 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
         found = fetch_row(entering)
     if found is None:
         raise Invalid.field("assessment", "no such assessment")
+    if not found["may_enter"] and session_reach() is not None:
+        # Of who is out of reach nothing is told, nor that they are held.
+        _refuse_hindered(assessment, student, batch)
     refuse_held(
         student,
         assessment_id=assessment,
