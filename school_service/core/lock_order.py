@@ -4,7 +4,8 @@ A transaction locks rows of these tables in this order, parents before children,
 a deletion takes the same order, from the record that is deleted downwards. What a new row refers to is locked by its
 foreign key as it is inserted, FOR KEY SHARE, which waits for a deletion alone: where a deletion locks more than its own
 row, whoever inserts has locked the parent before (`once_locked` of `core.records` does it in the statement that locks
-the next table). The batches and the subjects of a cohort are deleted under its lock, so it stands for them.
+the next table). The batches and the subjects of a cohort are deleted under its lock, which stands for them. Batches
+come after assessments, since a score is entered under the lock of its assessment alone, and refers to its batch.
 
 Tables that are not named come last, under a lock of what they belong to: an entry under that of its assessment, a mark
 under that of its register, a card under that of its student, a contact under that of its owner. Who writes several rows
@@ -19,9 +20,9 @@ LOCK_ORDER = (
     "sessions",
     "terms",
     "cohorts",
-    "batches",
     "cohort_subjects",
     "assessments",
+    "batches",
     "registers",
     "students",
     "employees",

@@ -109,11 +109,14 @@ def _more_cases(make: Factory, places: dict[str, Place]) -> list[tuple[str, Case
         ("GET /broadsheets", Case("F", of_session("/broadsheets"), published=True)),
         ("GET /broadsheets/download", Case("F", of_session("/broadsheets/download"), published=True)),
         ("GET /report-cards", Case("F", of_term("/report-cards?batch={0.batch}&"), published=True)),
-        ("POST /gradebooks", Case(
-            "T", lambda _: "/gradebooks", lambda place: {
-                "assessment": place.assessment, "score": 1, "student": place.newcomer, "batch": place.batch,
-            }, others=(ARM,),
-        )),
+        *(
+            ("POST /gradebooks", Case(
+                "T", lambda _: "/gradebooks", lambda place: {
+                    "assessment": place.assessment, "score": 1, "student": place.newcomer, "batch": place.batch,
+                }, others=(ARM,), published=published,
+            ))
+            for published in (False, True)
+        ),
         *(
             (f"GET /students/{{id}}/{what}", Case(
                 "FSG", of_term(f"/students/{{0.student}}/{what}?", "&version=1"), apart="SG", published=True,

@@ -379,7 +379,7 @@ def _refuse_old(day: date, today: date, lock_after: int | None, principal: Princ
 def _share_class(
     batch_id: UUID, days: list[date], parts: list[str], cohort_subject_id: UUID | None = None
 ) -> Any:
-    """Lock what new registers refer to FOR KEY SHARE, before they are made: term, cohort, batch, subject.
+    """Lock what new registers refer to FOR KEY SHARE, before they are made: term, cohort, subject, batch.
 
     Nothing is locked where all of them are there.
     """
@@ -398,7 +398,7 @@ def _share_class(
         .order_by(Term.id)
     )
     if cohort_subject_id is not None:
-        of = (*of, CohortSubject)
+        of = (Term, Cohort, CohortSubject, Batch)
         rows = rows.join(CohortSubject, CohortSubject.cohort_id == Batch.cohort_id).where(
             CohortSubject.id == cohort_subject_id
         )

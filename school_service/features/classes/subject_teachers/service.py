@@ -68,7 +68,7 @@ def put_subject_teachers(*, assignments: Sequence[Mapping[str, Any]]) -> BoundQu
     subjects, employees = _all(assignments, "cohort_subject"), _all(assignments, "employee")
     batches = _all(assignments, "batch")
     arms = [each for each in batches if each is not None]
-    locks = reads.lock_batches(arms), reads.lock_subjects(subjects), reads.lock_employees(employees)
+    locks = reads.lock_subjects(subjects), reads.lock_batches(arms), reads.lock_employees(employees)
     row = execute(*locks, reads.judged(subjects, employees, arms))
     found = {name: orjson.loads(text) for name, text in (row or {}).items()}
     _refuse(assignments, found)
@@ -121,8 +121,8 @@ def copy_subject_teachers(*, from_session: str, to_session: str, dry_run: bool =
     if source == target:
         raise Invalid.field("to_session", "is the session that is copied from")
     locks = (
-        reads.lock_batches_of_session(target),
         reads.lock_subjects_of_session(target),
+        reads.lock_batches_of_session(target),
         reads.lock_employees_of_session(source),
     )
     row = execute(*locks, reads.copying(source, target))

@@ -11,7 +11,6 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
-from school_service.core.records import once_locked
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import Student
 from school_service.features.reach import scopes
@@ -115,8 +114,6 @@ def entering(
 ) -> Query:
     """Select what decides whether a score may be entered, locking the assessment FOR SHARE; no row without one.
 
-    Before it, the batch is locked FOR KEY SHARE, to which the score refers.
-
     `may_enter` tells whether the student is in the batch, that of the assessment's cohort, and takes the subject; where
     not, `hindrances` says why. `submitted_batches` are the arms that are submitted, as texts, `absent` tells whether
     there is an absence for the score to take away, and `answer` is the entry, rendered as GradebookEntrySchema.
@@ -136,7 +133,6 @@ def entering(
     )
     if reach is not None:
         may_enter &= _teaches_arm(reach, batch_id) & _teaches_student(reach, student_id)
-    batch = select(Batch.id).where(Batch.id == batch_id).with_for_update(read=True, key_share=True)
     found = (
         select(
             Assessment.total_points,
@@ -150,7 +146,7 @@ def entering(
             WAS_CHANGED.label("was_changed"),
             _entered(entry_id, student_id, batch_id, score).label("answer"),
         )
-        .where(Assessment.id == assessment_id, NOT_DELETED, once_locked(batch))
+        .where(Assessment.id == assessment_id, NOT_DELETED)
         .with_for_update(read=True, of=Assessment)
     )
     return found if reach is None else found.where(of_assessment_in_reach(reach))

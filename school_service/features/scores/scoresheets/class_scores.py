@@ -19,8 +19,8 @@ from school_service.core.columns import ScoreFault, score_fault
 from school_service.core.database import session_reach
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
-from school_service.core.records import not_found, once_locked
-from school_service.core.statements import execute
+from school_service.core.records import not_found
+from school_service.core.statements import execute, row_lock
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
@@ -165,18 +165,7 @@ def plain(points: Decimal) -> str:
     return f"{points.normalize():f}"
 
 
-@read_model(judged=True)
-def _lock(assessment_id: UUID) -> Query:
-    """Lock an assessment FOR NO KEY UPDATE, and before it its cohort's batches FOR KEY SHARE, to which scores refer."""
-    cohort_id = select(Assessment.cohort_id).where(Assessment.id == assessment_id).scalar_subquery()
-    batches = select(Batch.id).where(Batch.cohort_id == cohort_id).order_by(Batch.id)
-    return (
-        select(Assessment.id)
-        .where(
-            Assessment.id == assessment_id, once_locked(batches.with_for_update(read=True, key_share=True))
-        )
-        .with_for_update(key_share=True, of=Assessment)
-    )
+_lock = row_lock(Assessment)
 
 
 @read_model
