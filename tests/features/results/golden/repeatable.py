@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ class Repeatable:
         """Begin an act: its ids follow from its name, and from the number of times that it was done before."""
         self._acts[act] += 1
         self._uuid4 = Random(f"{act} {self._acts[act]}: uuid4")
+        self._names = Random(f"{act} {self._acts[act]}: names")
         self._new_ids = Random(f"{act} {self._acts[act]}: new_ids")
 
     def wait(self, minutes: int = 7) -> None:
@@ -45,8 +47,9 @@ class Repeatable:
         self.moment = moment
 
     def draw_uuid4(self, number: int) -> bytes:
-        """Draw so many bytes for `uuid4`."""
-        return self._uuid4.randbytes(number)
+        """Draw so many bytes for `uuid4`; SQLAlchemy's names of subqueries, as statements are built, draw others."""
+        of = sys._getframe(2).f_globals["__name__"]
+        return (self._names if of == "sqlalchemy.sql.selectable" else self._uuid4).randbytes(number)
 
     def draw_new_ids(self, number: int) -> bytes:
         """Draw so many bytes for `new_ids`."""
