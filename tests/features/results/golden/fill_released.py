@@ -47,8 +47,8 @@ class Clock(datetime):
         return cls._moment
 
     @classmethod
-    def go_to(cls, day: str) -> None:
-        cls._moment = datetime.fromisoformat(f"{day}T08:00:00+00:00")
+    def go_to(cls, day: str, time: str = "08:00") -> None:
+        cls._moment = datetime.fromisoformat(f"{day}T{time}:00+00:00")
 
 
 class Client:
@@ -193,6 +193,8 @@ def _go_by(client: Client) -> None:
     client.send("PUT", f"/terms/{of.terms['FIRST']}/calendar", calendar)
     Clock.go_to("2025-12-08")
     of.term("FIRST", "CA1", "CA2", "EXAM")
+    # When it is the next day where the school is.
+    Clock.go_to("2025-12-12", "23:15")
     (first,) = of.publish("FIRST")
     client.send("POST", f"/publications/{first}/reopening", {"reason": "A comment was wrong"})
     someone = next(iter(of.batch_of))
@@ -207,6 +209,7 @@ def _go_by(client: Client) -> None:
     }  # fmt: skip
     client.send("PATCH", "/result-settings", settings)
     of.term("SECOND", "CA1", "EXAM", "FIRST_TERM", "CA2")
+    Clock.go_to("2026-03-31", "23:15")
     of.publish("SECOND")
 
 

@@ -203,7 +203,8 @@ class GoldenSchool:
         """Let some take each elective."""
         for subject in of.subjects:
             if subject in ELECTIVES:
-                self.take(of, subject, [one for one in of.everyone if self.random.random() < 0.6])
+                some = [one for one in of.everyone if self.random.random() < 0.6]
+                self.take(of, subject, of.known[:2] if of.plain else some)
 
     # Papers and scores
 
@@ -244,6 +245,9 @@ class GoldenSchool:
             for paper in of.papers[subject, term]:
                 few = of.plain or self.random.random() < 0.3
                 drawn = [self._drawn(one, paper, few, blanks) for one in of.takers[subject]]
+                if of.plain:
+                    # The first two have the same in all that they take.
+                    drawn[1] = drawn[0] and {**drawn[0], "student": of.takers[subject][1]}
                 if any(drawn):
                     self.send("PUT", f"/assessments/{paper['id']}/scores", [one for one in drawn if one])
 
@@ -251,9 +255,10 @@ class GoldenSchool:
         random, chance = self.random, self.random.random()
         points = float(paper["total_points"])
         brought_in = paper["category"].endswith("_TERM")
-        if chance < (0.7 if brought_in else blanks):
+        is_excused = student in self.excused
+        if chance < (0.7 if brought_in and not is_excused else blanks):
             return None
-        if student in self.excused:
+        if is_excused and not brought_in:
             return {"student": student, "absence": "EXCUSED"}
         if chance > 0.95 and not brought_in:
             return {"student": student, "absence": "ABSENT" if chance > 0.98 else "EXCUSED"}

@@ -293,6 +293,7 @@ def _second_term(school: GoldenSchool) -> Iterator[Moment]:
     without = [one for one in jss1.students["B"] if one not in jss1.takers["Music"]]
     school.take(jss1, "Music", without[:2])
     school.excused |= {*school.admit(jss1, "B", 1)}
+    school.admit(jss1, "A", 1)
     school.enroll(sss2, "Silver", sss2.students["Gold"][-1:])
     school.clock.go_to("2026-03-20")
     for of in (jss1, jss2, sss2, sss3):
