@@ -22,6 +22,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from waitress import create_server, wasyncore
 
 from school_service.app import create_app
+from tests.client import Document
 from tests.conftest import dispose, make_place
 
 PATIENCE = 180  # seconds
@@ -266,8 +267,10 @@ requestAnimationFrame(() => requestAnimationFrame(() => done(shown)));
 """
 
 
-def test_it_lists_every_operation_without_a_complaint_or_a_foreign_address(browser, whole_address, document):
-    address = whole_address
+def test_it_lists_every_operation_without_a_complaint_or_a_foreign_address(
+    browser, whole_address, without_address
+):
+    address, document = whole_address, Document(without_address)
     open_page(browser, address)
 
     listed, expected = set(), set(document.operations())
