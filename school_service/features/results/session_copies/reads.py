@@ -39,18 +39,6 @@ def lock_cohorts(session_id: UUID) -> Query:
 
 
 @read_model
-def lock_subjects(session_id: UUID) -> Query:
-    """Lock the cohort subjects of a session FOR SHARE, in order of id: nobody submits their results meanwhile."""
-    return (
-        select(CohortSubject.id)
-        .join(Cohort, Cohort.id == CohortSubject.cohort_id)
-        .where(Cohort.session_id == session_id)
-        .order_by(CohortSubject.id)
-        .with_for_update(read=True, of=CohortSubject)
-    )
-
-
-@read_model
 def lock_teachers(source: str) -> Query:
     """Lock the form teachers of a session FOR SHARE, with their accounts: neither is deleted meanwhile."""
     session_id = session_by_id_or_name(source).scalar_subquery()

@@ -26,6 +26,7 @@ from school_service.core.statements import execute
 from school_service.features.audit.service import audit_change
 from school_service.features.classes.cohort_subjects.service import take_new_subjects
 from school_service.features.classes.models import CohortSubject
+from school_service.features.classes.subject_teachers.reads import lock_subjects_of_session
 from school_service.features.people.employees.service import FORM_TEACHER
 from school_service.features.people.models import FormTeacher
 from school_service.features.results.session_copies import reads
@@ -71,7 +72,7 @@ def copy_session(
     found = execute(
         reads.lock_session(session_id),
         reads.lock_cohorts(session_id),
-        reads.lock_subjects(session_id),
+        lock_subjects_of_session(session_id),
         reads.lock_teachers(session),
         reads.both(session_id, session),
     )
