@@ -31,6 +31,7 @@ from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_user_token
 from school_service.config import Settings
 from school_service.core.database import db, placement
+from school_service.core.shares import computing
 from school_service.printing import printers
 from school_service.serving.monitoring import count_requests
 from school_service.sheets import uploads
@@ -60,7 +61,7 @@ PATIENCE = 180  # seconds
 service.LOCK_TIMEOUT = service.SHARE_PATIENCE = PATIENCE
 engines.POOL_TIMEOUT = registry.PATIENCE = registry.BRIEFLY = PATIENCE
 printers.PATIENCE = printers.TIMEOUT = PATIENCE
-for waiting in (passwords._turns, uploads._computing):
+for waiting in (passwords._turns, uploads._computing, computing):
     waiting.patience = PATIENCE
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -46,6 +46,9 @@ from sqlalchemy import (
     Uuid,
     bindparam,
     cast,
+    func,
+    literal_column,
+    select,
 )
 from sqlalchemy.sql import ClauseElement
 
@@ -56,6 +59,7 @@ from school_service.core.database import (
     request_context,
     table_names,
 )
+from school_service.core.exact_json import read_json
 from school_service.core.reach import Reach, refuse_unjudged
 from tenants.connections.dialect import psycopg2_dialect
 from tenants.connections.statements import write
@@ -261,6 +265,46 @@ class RenderedRow:
     """A row as its read model shows it, which another statement has rendered: JSON in UTF-8."""
 
     body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An answer that is computed of the one row of a read model: `make` gets its columns, and the caller's reach.
+
+    Numbers with a point are Decimals, ids and moments texts. `make` is a pure function; it returns None where there is
+    nothing to be shown. It is called for nobody where there is no row.
+    """
+
+    read: BoundQuery
+    make: Callable[[Mapping[str, Any], Reach | None], Any]
+
+    def of(self, row: bytes | str) -> Any:
+        """Make the answer of the row, which PostgreSQL has written as JSON, for the caller whom it was read for."""
+        return self.make(read_json(row), request_context().reach)
+
+
+def as_json_row(query: Query) -> ClauseElement:
+    """Wrap a read model so that its row is a text of JSON, the column `row`."""
+    row = cast(func.row_to_json(literal_column("answer")), Text)
+    return select(row.label("row")).select_from(query.subquery("answer"))
+
+
+def fetch_made(made: Made) -> Any:
+    """Make an answer within the transaction under way; None where there is no row, or nothing to be shown."""
+    found = write(current_session().bound_connection(), *made.read.batch(as_json_row))
+    return None if found is None else made.of(found["row"])
+
+
+def fetch_rows(read: BoundQuery) -> Iterator[Any]:
+    """Fetch the rows of a read model within the transaction under way, each an object of its columns."""
+    connection = current_session().bound_connection()
+    for portion in write(connection, *read.batch(_as_json_rows), texts=True).portions:
+        yield from read_json(b"[%b]" % portion)
+
+
+def _as_json_rows(query: Query) -> ClauseElement:
+    row = cast(func.row_to_json(literal_column("answer")), Text)
+    return select(row, literal_column("false")).select_from(query.subquery("answer"))
 
 
 def batch_of(executables: Iterable[Executable]) -> tuple[str, tuple[Any, ...]]:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
+    JSON,
     ClauseElement,
     ColumnElement,
     FromClause,
@@ -191,6 +192,13 @@ def unnest_rows(
     names = [column(name, kind) for name, (kind, _) in columns.items()]
     rows = func.unnest(*arrays).table_valued(*names, with_ordinality=numbered)
     return rows.render_derived(name=alias)
+
+
+def json_rows(alias: str, document: Any, /, **columns: Any) -> TableValuedAlias:
+    """Make rows of a text of JSON, an array of objects; `columns` are the types of the members that are taken."""
+    named = [column(name, kind) for name, kind in columns.items()]
+    rows = func.json_to_recordset(cast(document, JSON)).table_valued(*named)
+    return rows.render_derived(name=alias, with_types=True)
 
 
 def insert_rows(model: type[Any], rows: TableValuedAlias, /, **common: Any) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 
-SHARES = ("requests", "school", "hashing", "sheets", "printers")
-"""What is shared: threads of `serve`, a school's part of them, hashing of passwords, reading of sheets, printers."""
+SHARES = ("requests", "school", "hashing", "sheets", "printers", "classes")
+"""What is shared: threads of `serve`, a school's part of them, hashing, sheets, printers, classes computed."""
 
 _lock = threading.Lock()
 _counts: Counter[str] = Counter()

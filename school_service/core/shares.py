@@ -241,3 +241,7 @@ class Turn:
             for turn, place in self._shares._turns.end(self._place):
                 turn._place = place
                 turn._came.set()
+
+
+computing = Shares(1, total=1, waiting=100, patience=20.0, name="classes")
+"""The turns of classes whose results are computed: one in a process, which others would only make wait for Python."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, ParamSpec, cast
+from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
 
 from sqlalchemy import Table, select
@@ -22,6 +22,7 @@ from sqlalchemy.sql import ClauseElement
 from school_service.core.database import current_session, request_context, table_names
 from school_service.core.read_models import (
     BoundQuery,
+    Made,
     ReadModel,
     batch_of,
     value_for_driver,
@@ -133,12 +134,17 @@ def stored_in(table: str, school_id: UUID | None = None) -> str:
     return table if names is None else names[table]
 
 
-def in_one_round_trip(*before: Executable, read: BoundQuery) -> BoundQuery:
+Read = TypeVar("Read", BoundQuery, Made)
+
+
+def in_one_round_trip(*before: Executable, read: Read) -> Read:
     """Put statements before a read model, so that one round trip sends them all; nothing is sent until it is read.
 
     A service returns this at its end to the view, which reads it to answer: so writing and answering are one round
     trip. The violation of a constraint is raised when it is read.
     """
+    if isinstance(read, Made):
+        return Made(in_one_round_trip(*before, read=read.read), read.make)
     return BoundQuery(read.template, read.values, (*before, *read.before), read.besides)
 
 

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import insert, select
 
 from school_service.core.database import db
-from school_service.core.read_models import BoundQuery, fetch_row
+from school_service.core.read_models import BoundQuery, Made, fetch_made, fetch_row
 from school_service.demo.context import THIS_SESSION, DemoContext
 from school_service.features.audit.service import Change, audit_changes, score_values
 from school_service.features.people.models import Student
@@ -130,6 +130,9 @@ def _correct(context: DemoContext) -> None:
     _done(publish(batches=[batch], term=_FIRST))
 
 
-def _done(answer: BoundQuery) -> None:
+def _done(answer: BoundQuery | Made) -> None:
     """Send the statements that a service returns together with its answer."""
-    fetch_row(answer)
+    if isinstance(answer, Made):
+        fetch_made(answer)
+    else:
+        fetch_row(answer)

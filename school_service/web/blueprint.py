@@ -96,6 +96,7 @@ class Blueprint(flask_smorest.Blueprint):
         unlinked: bool = False,
         reads: bool = False,
         for_signing_in: bool = False,
+        computes: bool = False,
     ) -> Callable[[View], View]:
         """Require a token, a school and a permission, or several (None: any token of the school will do).
 
@@ -110,7 +111,8 @@ class Blueprint(flask_smorest.Blueprint):
         is stored nowhere: so it takes no Idempotency-Key. `reads`: a POST that writes nothing. `for_signing_in`: a
         token that is for signing in alone will do. `for_every_user`: a user who has not the permissions for the whole
         school needs none of them, and gets what `own` means. `unlinked`: it is for a token whose outside identity is
-        linked to nobody. A token that is narrowed has to name the permissions also where its user needs none.
+        linked to nobody. `computes`: the results of a class, in a transaction that waits for its turn before it begins.
+        A token that is narrowed has to name the permissions also where its user needs none.
         """
         header_required = self._school_required if school_required is None else school_required
         needed = () if permission is None else (permission, *others)
@@ -133,6 +135,7 @@ class Blueprint(flask_smorest.Blueprint):
             snapshot=snapshot,
             unlinked=unlinked,
             reads=reads,
+            computes=computes,
         )
 
         def decorate(view: View) -> View:

@@ -38,13 +38,16 @@ from school_service.core.database import (
     current_application,
     current_reach,
     current_session,
+    db,
     request_context,
 )
+from school_service.core.exact_json import write_json
 from school_service.core.reach import Reach, refuse_unjudged
-from school_service.core.read_models import BoundQuery, CompiledStatement, Query, Wrapper
+from school_service.core.read_models import BoundQuery, CompiledStatement, Made, Query, Wrapper
+from school_service.core.shares import computing
 from tenants.connections.statements import SEPARATOR, Texts, write
 
-QUERY_TYPES = (Select, BoundQuery)
+QUERY_TYPES = (Select, BoundQuery, Made)
 
 
 class Rendered(NamedTuple):
@@ -229,11 +232,32 @@ def _one_without_null(name: str) -> Wrapper:
     return wrap
 
 
-def render_one(read: Query | BoundQuery, *, without_null: str | None = None) -> bytes | None:
+def _made(made: Made) -> Any:
+    """Make an answer of the row of its read model; None where there is no row, or nothing to be shown.
+
+    What was read by itself has given its connection back, what was read in a transaction that only reads ends it: then
+    a turn is waited for. A transaction that writes holds locks, for which the turn of another may wait, and takes none.
+    """
+    found = _render(made.read, _one)
+    if found.empty:
+        return None
+    context = request_context()
+    if not context.binding.read_only:
+        return made.of(found.portions[0])
+    if db.session.registry.has():
+        db.session.rollback()
+    with computing.of(context.school_id):
+        return made.of(found.portions[0])
+
+
+def render_one(read: Query | BoundQuery | Made, *, without_null: str | None = None) -> bytes | None:
     """Render the single row of a read model as a JSON object; None where there is no row.
 
     `without_null` names a member that is left out where it is null.
     """
+    if isinstance(read, Made):
+        answer = _made(read)
+        return None if answer is None else write_json(answer)
     found = _render(read, _one if without_null is None else _one_without_null(without_null))
     return None if found.empty else found.portions[0]
 
@@ -251,12 +275,15 @@ def render_bytes(read: Query | BoundQuery) -> bytes | None:
     return None if found.empty else a2b_base64(found.portions[0])
 
 
-def render_list(read: Query | BoundQuery) -> Rendered:
+def render_list(read: Query | BoundQuery | Made) -> Rendered:
     """Render the rows of a read model as a JSON array.
 
     There may be very many: each is a row of the result, and portions of the array are handed on as they are. One text
     of them all, as of a page, would be several times in memory, and PostgreSQL has no text of more than 1 GB.
     """
+    if isinstance(read, Made):
+        listed = _made(read) or []
+        return Rendered([write_json(listed)], empty=not listed)
     portions, empty, _ = _render(read, _one)
     if empty:
         return Rendered(b"[]", empty=True)

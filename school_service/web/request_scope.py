@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any, NamedTuple
@@ -42,7 +42,7 @@ from school_service.core.database import (
 from school_service.core.errors import Forbidden, NotAuthenticated
 from school_service.core.permissions import Permission
 from school_service.core.reach import REFUSED, CallersRelations, Own, Reach, absent_of, is_absent
-from school_service.core.shares import Shares
+from school_service.core.shares import Shares, computing
 from school_service.web import idempotency
 from school_service.web.client_address import client_address, service_address, take_told_address
 from school_service.web.current import current_request
@@ -270,6 +270,7 @@ class Scope:
     `school_required`: X-SCHOOL-ID is. `audited`: a GET that writes to the audit log; all others run read-only, and so
     does a POST that `reads`. A POST that has an Idempotency-Key is done once, unless it `answers_token`. `snapshot`:
     all its statements see one moment of the database. `unlinked`: it is for a token whose identity is linked to nobody.
+    `computes`: it computes a class in its transaction, and waits for its turn before that.
     """
 
     school_required: bool
@@ -278,6 +279,7 @@ class Scope:
     snapshot: bool
     unlinked: bool
     reads: bool
+    computes: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,7 +397,8 @@ def _run_as(
             if read_only:
                 answer = _Reading(token, binding, access, state.binding_options).run(view)
             else:
-                with in_transaction(binding, partial(_admit, token, access)):
+                turn = computing.of(school_id) if scope.computes else nullcontext()
+                with turn, in_transaction(binding, partial(_admit, token, access)):
                     if (
                         idempotency.ENVIRON in environ
                         and environ["REQUEST_METHOD"] == "POST"

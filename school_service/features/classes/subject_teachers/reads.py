@@ -316,12 +316,15 @@ def teachers_of(cohort_subject_id: Any, batch_id: Any = None) -> Any:
 
 def teachers_in(cohort_id: Any, cohort_subject_id: Any, batch_id: Any) -> Any:
     """A column: as `teachers_of`, for many subjects and batches of a cohort, whose teachers are read once."""
-    of_arm = _by_arm(cohort_id).op("->", return_type=JSONB())(_key(cohort_subject_id, batch_id))
+    of_arm = teachers_by_arm(cohort_id).op("->", return_type=JSONB())(_key(cohort_subject_id, batch_id))
     return func.coalesce(of_arm, NOBODY)
 
 
-def _by_arm(cohort_id: Any) -> Any:
-    """The names of the teachers of each subject and batch of a cohort: an object by `_key`, or null."""
+def teachers_by_arm(cohort_id: Any) -> Any:
+    """A column: the names of the teachers of each subject and batch of a cohort, or null.
+
+    It is an object by the ids of the cohort subject and of the batch, one behind the other.
+    """
     batch = aliased(Batch)
     arm = and_(
         batch.cohort_id == SubjectTeacher.cohort_id,

@@ -16,7 +16,7 @@ from school_service.features.attendance.sums import roll_up_of
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.reach import scopes
-from school_service.features.results.figures.roster import members
+from school_service.features.results.computing.class_term.roster import members
 from school_service.features.results.models import TermComment
 from school_service.features.results.publications.reads import published_name
 from school_service.features.school.models import Batch, Cohort, Term, TermCalendar

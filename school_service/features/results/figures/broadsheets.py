@@ -1,102 +1,282 @@
-"""How a broadsheet is put together, of whatever its figures were read from: live results, or frozen cards."""
+"""How a broadsheet is put together of the documents of its students, live or frozen: pure functions of values.
+
+A broadsheet has all that its workbook says; `answered` leaves out what stands on paper alone.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
 
-from sqlalchemy import CTE, JSON, ColumnElement, FromClause, Label, Text, cast, func, literal_column, select
-from sqlalchemy.dialects.postgresql import aggregate_order_by
+from school_service.features.results.computing.cards import subject_members, term_members
+from school_service.features.results.computing.class_term.loaded import Loaded
+from school_service.features.results.computing.compute import (
+    AVERAGE_PLACES,
+    rounded,
+    subject_results,
+    term_results,
+)
+from school_service.features.results.computing.stored import StoredCard
+from school_service.features.results.models import GRADED, PROVISIONAL, SURNAME_FIRST
 
-Column = ColumnElement[Any]
+Document = Mapping[str, Any]
+_PRINTED = (
+    "school_name",
+    "term_name",
+    "places",
+    "moment",
+    "class_name",
+    "positions",
+    "name_order",
+    "time_zone",
+)
+"""The members that the workbook says beside those that are answered."""
+_OF_CLASS = ("average", "lowest", "highest")
 
-NONE_LISTED: Column = literal_column("'[]'::json")
-NO_MEMBERS: Column = literal_column("'{}'::json")
+
+class Row(NamedTuple):
+    """A student with their results by subject; `figures` are the place and the class figures of the average."""
+
+    student: Document
+    results: Mapping[str, dict[str, Any]]
+    total: Decimal
+    result: Document
+    figures: Document
+    cohort_position: int | None
+    graded: int
+    status: str
+    averages: Document | None = None
+
+    @property
+    def position(self) -> int | None:
+        """The position in the batch."""
+        found: int | None = self.figures["position"]
+        return found
 
 
-def broadsheet_of(
-    *, students: CTE, results: CTE, taught: FromClause, printed: bool = False
-) -> tuple[Label[Any], ...]:
-    """Columns `subjects`, `students` and `summary` of a broadsheet, whatever its figures were read from.
-
-    `students` has a row for each student: `student_id`, `student`, `total`, `average`, `grade`, `position`, `tied`,
-    `cohort_position`, `graded`, `status`, `passed`, their order `by_name`, and the class figures of their averages
-    (`class_average`, `class_lowest`, `class_highest`); `results` one for each subject of a student: `student_id`, `id`,
-    `percent`, `grade`, `position`, `status`, `passed`, and the class figures of the subject; `taught` one for each
-    subject: `id`, `base`, `name`, `code`, `elective`, `submitted`, `submitted_by`, `teachers`.
-
-    `printed`: each is a text of JSON, in which a result has `passed`, too, a subject `passes` and `submitted_by`, and
-    a student `averages`, where `students` has them: by the name of the term.
-    """
-    figures = (
-        select(
-            results.c.id,
-            func.count().label("takers"),
-            func.count(results.c.percent).label("graded"),
-            func.max(results.c.class_average).label("average"),
-            func.max(results.c.class_lowest).label("lowest"),
-            func.max(results.c.class_highest).label("highest"),
-            func.count().filter(results.c.passed).label("passes"),
+def live_broadsheet(row: Document, loaded: Loaded) -> dict[str, Any]:
+    """Put a broadsheet together of what was entered: of those in the scope's batch who may be shown."""
+    scope, batch = loaded.scope, loaded.scope["batch_id"]
+    of_subjects = subject_results(loaded.entered)
+    terms = term_results(loaded.entered, of_subjects)
+    rows = [
+        _of_term(
+            {
+                "student": one.student,
+                "subjects": [
+                    {"subject": {"id": id}, **subject_members(found)}
+                    for id, results in of_subjects.items()
+                    if (found := results.get(one.id)) is not None
+                ],
+                **term_members(terms[one.id]),
+            }
         )
-        .group_by(results.c.id)
-        .cte(f"{results.name}_figures")
-        .prefix_with("MATERIALIZED")
-    )
-    subject = func.json_build_object(
-        *members(taught, "id", "base", "name", "code", "elective", "submitted", "teachers"),
-        *members(figures, "takers", "graded", "average", "lowest", "highest"),
-        *((*members(taught, "submitted_by"), *members(figures, "passes")) if printed else ()),
-    )
-    subjects = (
-        select(listed(subject, taught.c.name, taught.c.id))
-        .select_from(taught)
-        .join(figures, figures.c.id == taught.c.id)
-    )
-    shown = ("percent", "grade", "position", "status", *(("passed",) if printed else ()))
-    result = func.json_build_object(*members(results, *shown))
-    of_student = (
-        select(results.c.student_id, func.json_object_agg(results.c.id, result, type_=JSON).label("results"))
-        .group_by(results.c.student_id)
-        .cte(f"{results.name}_of_student")
-        .prefix_with("MATERIALIZED")
-    )
-    row = func.json_build_object(
-        "student", students.c.student,
-        "results", func.coalesce(of_student.c.results, NO_MEMBERS),
-        *members(
-            students, "total", "average", "grade", "position", "tied", "cohort_position", "graded", "status"
-        ),
-        *(members(students, "averages") if printed and "averages" in students.c else ()),
-    )  # fmt: skip
-    rows = (
-        select(listed(row, students.c.position.nulls_last(), students.c.by_name))
-        .select_from(students)
-        .outerjoin(of_student, of_student.c.student_id == students.c.student_id)
-    )
-    is_ranked = students.c.position.is_not(None)
-    summary = select(
-        func.json_build_object(
-            "students", func.count(),
-            "ranked", func.count(students.c.position),
-            "average", func.max(students.c.class_average),
-            "highest", func.max(students.c.class_highest),
-            "lowest", func.max(students.c.class_lowest),
-            "passed", func.count().filter(is_ranked, students.c.passed),
-            type_=JSON,
-        )
-    ).select_from(students)  # fmt: skip
-    columns = {"subjects": subjects, "students": rows, "summary": summary}
-    return tuple(
-        # What is printed comes as text: the driver would read numbers as floats.
-        (cast(found.scalar_subquery(), Text) if printed else found.scalar_subquery()).label(name)
-        for name, found in columns.items()
-    )
+        for one in loaded.people
+        if one.batch == batch
+    ]
+    submitted = row["submitted"] or {}
+    subjects = [
+        {
+            **one._asdict(),
+            "submitted": one.id in submitted,
+            "teachers": loaded.teachers(one.id, batch),
+            "submitted_by": submitted.get(one.id),
+        }
+        for one in loaded.subjects
+    ]
+    return {
+        **loaded.head(batch, scope["batch_name"]),
+        "state": PROVISIONAL,
+        "version": None,
+        "published_at": None,
+        **_put_together(rows, subjects, loaded.rules.pass_mark),
+        "term_name": scope["term_name"],
+        "places": loaded.rules.places,
+        **{name: row[name] for name in ("school_name", "moment", "class_name", "time_zone")},
+        **{name: loaded.settings[name] for name in ("positions", "name_order")},
+    }
 
 
-def members(found: FromClause, *names: str) -> list[Any]:
-    """What `json_build_object` takes, of columns of these names."""
-    return [part for name in names for part in (name, found.c[name])]
+def published_broadsheet(row: Document) -> dict[str, Any]:
+    """Put a broadsheet together of what was published of a batch in a term."""
+    published = row["published"]
+    rows = [_of_term(card) for card in published["cards"]]
+    return _published(row, rows, term=published["class"]["term"])
 
 
-def listed(document: Any, *order: Any) -> Any:
-    """Gather documents as an array, in order."""
-    return func.coalesce(func.json_agg(aggregate_order_by(document, *order)), NONE_LISTED)
+def session_broadsheet(row: Document) -> dict[str, Any]:
+    """Put the broadsheet of a session together: what the cards of its latest published term say of it."""
+    published = row["published"]
+    ids = {subject["base"]: id for id, subject in published["subjects"] or ()}
+    percents: dict[str, list[Decimal]] = {}
+    for card in published["cards"]:
+        for one in card["cumulative"]["subjects"]:
+            percents.setdefault(one["base"], []).append(one["percent"])
+    figures = {
+        base: {
+            "position": None,
+            "average": rounded(sum(some, Decimal(0)), len(some), AVERAGE_PLACES),
+            "lowest": min(some),
+            "highest": max(some),
+        }
+        for base, some in percents.items()
+    }
+    rows = []
+    for card in published["cards"]:
+        session, bases = card["cumulative"], {*(card["bases"] or ())}
+        results = {
+            ids[one["base"]]: _result(one, figures[one["base"]], GRADED) for one in session["subjects"]
+        }
+        # A subject that was dropped earlier is shown, and not averaged.
+        averaged = [one["percent"] for one in session["subjects"] if one["base"] in bases]
+        rows.append(_row(card, session, results, sum(averaged, Decimal(0)), len(averaged), card["averages"]))
+    return _published(row, rows, term=None)
+
+
+def _of_term(card: Document) -> Row:
+    results = {
+        one["subject"]["id"]: _result(one, one["batch"], one["status"]) for one in card["subjects"] or ()
+    }
+    return _row(card, card, results, card["total"], card["obtainable"] // 100)
+
+
+def _result(result: Document, figures: Document, status: str) -> dict[str, Any]:
+    return {
+        "percent": result["percent"],
+        "grade": result["grade"],
+        "position": figures["position"],
+        "status": status,
+        "figures": figures,
+    }
+
+
+def _row(
+    card: Document,
+    result: Document,
+    results: Mapping[str, dict[str, Any]],
+    total: Decimal,
+    graded: int,
+    averages: Document | None = None,
+) -> Row:
+    """Make the row of a card, of its term's `result` or of that of its session."""
+    student, place = StoredCard(card).student, result["cohort_figures"]["position"]
+    figures = result["batch_figures"]
+    return Row(student, results, total, result, figures, place, graded, card["status"], averages)
+
+
+def _published(row: Document, rows: Sequence[Row], *, term: Document | None) -> dict[str, Any]:
+    published = row["published"]
+    of, rules = published["class"], published["rules"]
+    submissions = rules.get("subjects") or {}
+    subjects = [
+        {
+            "id": id,
+            **{name: subject[name] for name in ("base", "name", "code")},
+            "elective": bool(subject["elective"]),
+            # Nothing else is published.
+            "submitted": True,
+            "teachers": submissions.get(id, {}).get("teachers") or (),
+            "submitted_by": submissions.get(id, {}).get("submitted_by_name"),
+        }
+        for id, subject in published["subjects"] or ()
+    ]
+    return {
+        **{name: of[name] for name in ("batch", "batch_name", "cohort", "classroom", "session")},
+        "term": term,
+        **{name: published[name] for name in ("state", "version", "published_at")},
+        **_put_together(rows, subjects, rules.get("pass_mark")),
+        "school_name": of["letterhead"]["name"],
+        "term_name": of["term_name"] if term else None,
+        "places": rules.get("percent_places"),
+        "moment": row["moment"],
+        "class_name": StoredCard(of).printed_class,
+        "positions": of["positions"],
+        # Broadsheets of cards that do not say have the surname first, and days in UTC, as they had.
+        "name_order": of["name_order"] or SURNAME_FIRST,
+        "time_zone": of["time_zone"] or "UTC",
+    }
+
+
+def _put_together(
+    rows: Sequence[Row], subjects: Iterable[Document], pass_mark: Decimal | None
+) -> dict[str, Any]:
+    """Put together `subjects`, those that somebody has, `students`, by position, then by name, and the `summary`."""
+
+    def passes(figure: Decimal | None) -> bool:
+        return figure is not None and pass_mark is not None and figure >= pass_mark
+
+    of_subject: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        for id, result in row.results.items():
+            result["passed"] = passes(result["percent"])
+            of_subject.setdefault(id, []).append(result)
+    ranked = [row for row in rows if row.position is not None]
+    in_order = sorted(ranked, key=lambda row: row.position or 0) + [
+        row for row in rows if row.position is None
+    ]
+    average, lowest, highest = _greatest(row.figures for row in rows)
+    return {
+        "subjects": [_subject(one, of_subject[one["id"]]) for one in subjects if one["id"] in of_subject],
+        "students": [_student(row) for row in in_order],
+        "summary": {
+            "students": len(rows),
+            "ranked": len(ranked),
+            "average": average,
+            "highest": highest,
+            "lowest": lowest,
+            "passed": sum(passes(row.result["average"]) for row in ranked),
+        },
+    }
+
+
+def _subject(subject: Document, results: Sequence[Document]) -> dict[str, Any]:
+    return {
+        **_without(subject, "submitted_by"),
+        "takers": len(results),
+        "graded": sum(one["percent"] is not None for one in results),
+        **dict(zip(_OF_CLASS, _greatest(one["figures"] for one in results), strict=True)),
+        "submitted_by": subject["submitted_by"],
+        "passes": sum(one["passed"] for one in results),
+    }
+
+
+def _student(row: Row) -> dict[str, Any]:
+    return {
+        "student": row.student,
+        "results": {id: _without(result, "figures") for id, result in row.results.items()},
+        "total": row.total,
+        "average": row.result["average"],
+        "grade": row.result["grade"],
+        "position": row.position,
+        "tied": row.figures["tied"],
+        "cohort_position": row.cohort_position,
+        "graded": row.graded,
+        "status": row.status,
+        "averages": row.averages,
+    }
+
+
+def _greatest(figures: Iterable[Document]) -> list[Any]:
+    """Give the figures of the class, which all of it have: the greatest of each."""
+    all_of_them = [*figures]
+    return [
+        max((one[name] for one in all_of_them if one[name] is not None), default=None) for name in _OF_CLASS
+    ]
+
+
+def answered(sheet: Document) -> dict[str, Any]:
+    """Leave out what stands on paper alone."""
+    subjects = [_without(one, "submitted_by", "passes") for one in sheet["subjects"]]
+    students = [
+        {
+            **_without(one, "averages"),
+            "results": {id: _without(result, "passed") for id, result in one["results"].items()},
+        }
+        for one in sheet["students"]
+    ]
+    return {**_without(sheet, *_PRINTED), "subjects": subjects, "students": students}
+
+
+def _without(document: Document, *names: str) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in names}

@@ -7,19 +7,14 @@ docs/decisions.md, "Results".
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     CTE,
-    JSON,
-    Boolean,
     ColumnElement,
-    DateTime,
-    FromClause,
-    Integer,
-    Numeric,
     Text,
     Uuid,
+    and_,
     case,
     cast,
     column,
@@ -28,6 +23,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    union_all,
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
 from sqlalchemy.orm import aliased
@@ -36,8 +32,8 @@ from school_service.core.reach import Reach
 from school_service.core.read_models import Query
 from school_service.core.sort_keys import sort_key
 from school_service.features.people.guardians import kin
-from school_service.features.reach import scopes
-from school_service.features.results.figures.rules import one, term_of_student
+from school_service.features.results.computing.class_term.entered import SORT_KEYS
+from school_service.features.results.computing.class_term.scopes import one, term_of_student
 from school_service.features.results.models import (
     BATCH,
     BOTH,
@@ -52,48 +48,6 @@ from school_service.features.school.models import Batch, Term
 from school_service.features.school.sessions.service import is_term_id
 
 Column = ColumnElement[Any]
-
-
-_NO_POSITION: Column = literal_column("""'{"position": null, "of": null, "tied": false}'::jsonb""", JSONB)
-
-_TERM_RESULT: dict[str, Any] = {
-    "student": JSON(),
-    "batch": Uuid(),
-    "batch_name": Text(),
-    "cohort": Uuid(),
-    "classroom": Text(),
-    "session": JSON(),
-    "term": JSON(),
-    "version": Integer(),
-    "published_at": DateTime(timezone=True),
-    "subjects": JSON(),
-    "status": Text(),
-    "total": Numeric(),
-    "obtainable": Integer(),
-    "average": Numeric(),
-    "grade": Text(),
-    "remark": Text(),
-    "passed": Integer(),
-    "failed": Integer(),
-    "batch_figures": JSON(),
-    "cohort_figures": JSON(),
-    "cumulative": JSON(),
-}
-"""The members of a card that a term result has, and their types."""
-
-_SUBJECT_RESULT: dict[str, Any] = {
-    "subject": JSON(),
-    "scores": JSON(),
-    "status": Text(),
-    "score": Numeric(),
-    "points": Numeric(),
-    "percent": Numeric(),
-    "grade": Text(),
-    "remark": Text(),
-    "batch": JSON(),
-    "cohort": JSON(),
-}
-"""The members of a subject in a card, and their types."""
 
 
 def is_own(student_id: Any, user_id: Any, reach: Reach | None = None) -> Column:
@@ -180,57 +134,6 @@ def _cards_of(student_id: Any, term: Any, session: Any) -> Query:
     )
 
 
-def term_result(found: CTE) -> Query:
-    """Select a term result of a card that was found, by the columns of the live one."""
-    card = found.c.card
-    columns = {name: _member(card, name, kind) for name, kind in _TERM_RESULT.items()}
-    columns["student"] = cast(_without_dob(card["student"]), JSON)
-    return _in_order(columns, found.c.state)
-
-
-def own_term_result(found: CTE) -> Query:
-    """Select the term result that a student sees of their own card: as much of it as the school's settings show."""
-    card = found.c.card
-    columns = {name: _member(card, name, kind) for name, kind in _TERM_RESULT.items()}
-    subject, number = literal_column("listed.subject", JSONB), literal_column("listed.number", Integer)
-    listed = (
-        func.jsonb_array_elements(card["subjects"])
-        .table_valued(column("subject", JSONB), with_ordinality="number")
-        .render_derived(name="listed")
-    )
-    shown = as_own(subject, card, batch="batch", cohort="cohort").op("||")(
-        func.jsonb_build_object("scores", _published_scores(subject["scores"]))
-    )
-    subjects = (
-        select(
-            func.coalesce(func.jsonb_agg(aggregate_order_by(shown, number)), literal_column("'[]'::jsonb"))
-        )
-        .select_from(listed)
-        .correlate(found)
-        .scalar_subquery()
-    )
-    columns["student"] = cast(_without_dob(card["student"]), JSON)
-    columns["subjects"] = cast(subjects, JSON)
-    figures = {"batch": "batch_figures", "cohort": "cohort_figures"}
-    for name, member in figures.items():
-        columns[member] = cast(_figures(card[member], card, name), JSON)
-    columns["cumulative"] = cast(as_own(card["cumulative"], card, **figures), JSON)
-    return _in_order(columns, found.c.state)
-
-
-def as_own(document: Any, card: Any, *, batch: str, cohort: str) -> Column:
-    """A part of a card as its student sees it: positions as the card says; `batch` and `cohort` name the figures."""
-    shown: Column = document.op("||", return_type=JSONB())(
-        func.jsonb_build_object(
-            batch,
-            _figures(document[batch], card, "batch"),
-            cohort,
-            _figures(document[cohort], card, "cohort"),
-        )
-    )
-    return shown
-
-
 def shows_position(card: Any, name: str) -> Column:
     """Tell whether a card shows the position in the batch, or in the cohort."""
     positions = card["positions"].astext
@@ -254,17 +157,27 @@ def printed_name(card: Any) -> Column:
     )
 
 
-def subject_results(
-    scope: CTE, roster: CTE, cohort_subject_id: Any, batch_id: Any, live: Query, reach: Reach | None = None
-) -> Query:
-    """Select the results of a cohort subject, by position, then by name: as they were published, else live.
+class PublishedSubject(NamedTuple):
+    """What is published of a cohort subject in a term.
 
-    `scope` is of the cohort and the term, `roster` who belongs to it, `batch_id` None for all batches of the cohort;
-    `live` selects the live results of the same, which are not computed where all of them are published.
+    `cards`: what the cards in force say of it, or those withdrawn of who has none. `held`: the students whose results
+    are not live, since they have a card, or belong to a batch that is published. `is_some_open` tells whether results
+    of a batch are not published.
+    """
+
+    cards: CTE
+    held: Column
+    is_some_open: Column
+
+
+def subject_results(people: CTE, scope: CTE, cohort_subject_id: Any, batch_id: Any) -> PublishedSubject:
+    """Find what is published of a cohort subject in the term of a scope; of all batches, or of the one.
+
+    `people` are those on the roster of the scope.
     """
     current = _current_publications(scope, batch_id)
     cards = (
-        select(ReportCard.card, current.c.state, current.c.version)
+        select(ReportCard.student_id, ReportCard.card, current.c.state, current.c.version)
         # Whose card is withdrawn in a batch may have one of another that is in force.
         .ext(distinct_on(ReportCard.student_id))
         .join(current, current.c.id == ReportCard.publication_id)
@@ -275,55 +188,66 @@ def subject_results(
             current.c.published_at.desc(),
             current.c.id,
         )
-        .subquery("cards")
+        .subquery("newest_cards")
     )
     listed = (
         func.jsonb_array_elements(cards.c.card["subjects"])
         .table_valued(column("subject", JSONB))
         .render_derived(name="listed")
     )
-    subject = listed.c.subject
-    student = cards.c.card["student"]
-    frozen = (
+    found = (
         select(
-            cast(_without_dob(student), JSON).label("student"),
-            *(_member(subject, name, kind).label(name) for name, kind in _SUBJECT_RESULT.items()),
+            cards.c.student_id,
+            cards.c.card["student"].label("student"),
+            cast(cards.c.card["batch"].astext, Uuid).label("batch_id"),
+            listed.c.subject,
             cards.c.state,
             cards.c.version,
-            *_order(student, subject["batch" if batch_id is not None else "cohort"]),
         )
         .select_from(cards)
         .join(listed, literal(True))
-        .where(subject["subject"]["id"].astext == cast(cohort_subject_id, Text))
+        .where(listed.c.subject["subject"]["id"].astext == cast(cohort_subject_id, Text))
+        .cte("published_results")
     )
-    if reach is not None:
-        batch = cast(cards.c.card["batch"].astext, Uuid)
-        frozen = frozen.where(scopes.results_in_reach(reach, cohort_subject_id, batch))
-        if batch_id is not None:
-            frozen = frozen.where(scopes.arms_in_reach(reach, batch_id))
-    found = live.order_by(None).subquery("live")
-    has_card = (
-        select(ReportCard.id)
-        .join(current, current.c.id == ReportCard.publication_id)
-        .where(ReportCard.student_id == cast(_text(found.c.student, "id"), Uuid))
-    )
-    is_in_published = (
-        select(roster.c.student_id)
-        .join(current, current.c.batch_id == roster.c.batch_id)
-        .where(roster.c.student_id == cast(_text(found.c.student, "id"), Uuid))
-    )
-    rest = select(
-        *found.c, *_order(found.c.student, found.c.batch if batch_id is not None else found.c.cohort)
-    ).where(
+    with_card = select(ReportCard.student_id).join(current, current.c.id == ReportCard.publication_id)
+    of_batch = select(people.c.student_id).join(current, current.c.batch_id == people.c.batch_id)
+    held = with_card.union(of_batch).subquery("held")
+    return PublishedSubject(
+        found,
+        select(func.json_agg(held.c.student_id)).scalar_subquery(),
         _is_some_open(scope, current, batch_id),
-        ~has_card.exists(),
-        ~is_in_published.exists(),
     )
-    either = frozen.union_all(rest).subquery("either")
-    shown = [found.name for found in live.selected_columns]
-    return select(*(either.c[name] for name in shown)).order_by(
-        either.c.in_order.nulls_last(), *(either.c[name] for name in _BY_NAME)
+
+
+def listed_results(cards: CTE, people: CTE) -> tuple[Any, Any]:
+    """Columns `published` and `by_name`: what cards say, and the places of the people, all in one order by name."""
+    order = [*zip(SORT_KEYS, name_order(cards.c.student), strict=True)]
+    named = union_all(
+        select(
+            literal(True).label("is_card"),
+            cards.c.student_id,
+            *(part.collate("C").label(name) for name, part in order),
+        ),
+        select(
+            literal(False),
+            people.c.student_id,
+            *(cast(people.c[name], Text).collate("C") for name in SORT_KEYS),
+        ),
+    ).subquery("named")
+    place = func.row_number().over(order_by=[named.c[name] for name, _ in order]).label("place")
+    numbered = select(named.c.is_card, named.c.student_id, place).cte("numbered")
+    is_card = and_(numbered.c.is_card, numbered.c.student_id == cards.c.student_id)
+    is_person = and_(~numbered.c.is_card, numbered.c.student_id == people.c.student_id)
+    row = func.json_build_array(
+        cards.c.student, cards.c.subject, cards.c.state, cards.c.version, numbered.c.place
     )
+    published = select(func.json_agg(row)).select_from(cards).join(numbered, is_card)
+    by_name = (
+        select(func.json_agg(aggregate_order_by(numbered.c.place, people.c.number)))
+        .select_from(people)
+        .join(numbered, is_person)
+    )
+    return published.scalar_subquery().label("published"), by_name.scalar_subquery().label("by_name")
 
 
 def _current_publications(scope: CTE, batch_id: Any) -> CTE:
@@ -360,17 +284,6 @@ def _is_some_open(scope: CTE, current: CTE, batch_id: Any) -> Column:
     return found.exists()
 
 
-def _order(student: Any, figures: Any) -> list[Any]:
-    """The columns that results are ordered by."""
-    return [
-        cast(_text(figures, "position"), Integer).label("in_order"),
-        *(part.label(name) for name, part in zip(_BY_NAME, name_order(student), strict=True)),
-    ]
-
-
-_BY_NAME = ("by_name", "by_number", "by_id")
-
-
 def name_order(student: Any) -> tuple[Column, ...]:
     """Order students by name as a result or a card names them, JSON, in the order of a list of students."""
     return (
@@ -378,49 +291,6 @@ def name_order(student: Any) -> tuple[Column, ...]:
         _text(student, "admission_number").collate("C"),
         _text(student, "id").collate("C"),
     )
-
-
-def _figures(figures: Any, card: Any, name: str) -> Column:
-    """Class figures, without the position where the card does not show it to its student."""
-    return case((shows_position(card, name), figures), else_=figures.op("||")(_NO_POSITION))
-
-
-def _published_scores(scores: Any) -> Column:
-    """Those scores of an array that are published singly, in their order."""
-    one_score, number = literal_column("shown.score", JSONB), literal_column("shown.number", Integer)
-    listed: FromClause = (
-        func.jsonb_array_elements(scores)
-        .table_valued(column("score", JSONB), with_ordinality="number")
-        .render_derived(name="shown")
-    )
-    return (
-        select(
-            func.coalesce(
-                func.jsonb_agg(aggregate_order_by(one_score, number)), literal_column("'[]'::jsonb")
-            )
-        )
-        .select_from(listed)
-        .where(cast(one_score["publish"], Boolean))
-        .scalar_subquery()
-    )
-
-
-def _in_order(columns: dict[str, Any], state: Column) -> Query:
-    """Select the columns of a term result in the order that the live one has them."""
-    names = list(columns)
-    names.insert(names.index("version"), "state")
-    return select(*({**columns, "state": state}[name].label(name) for name in names))
-
-
-def _member(document: Any, name: str, kind: Any) -> Column:
-    value = document[name]
-    return cast(value, JSON) if isinstance(kind, JSON) else cast(value.astext, kind)
-
-
-def _without_dob(student: Any) -> Column:
-    """A student, as results name them: their date of birth is for the card alone."""
-    found: Column = student.op("-", return_type=JSONB())(literal_column("'dob'::text"))
-    return found
 
 
 def _text(document: Any, member: str) -> Column:

@@ -1,4 +1,4 @@
-"""Broadsheets of what was published: made of the frozen cards alone, and of the publication that they belong to."""
+"""What broadsheets of published results are made of: of the frozen cards what they show, and their publication."""
 
 from __future__ import annotations
 
@@ -7,42 +7,35 @@ from typing import Any
 from sqlalchemy import (
     CTE,
     JSON,
-    Boolean,
     ColumnElement,
     FromClause,
-    Integer,
-    Label,
-    Numeric,
     Text,
     Uuid,
     cast,
     column,
     func,
-    literal,
-    null,
+    literal_column,
     or_,
     select,
 )
-from sqlalchemy.dialects.postgresql import JSONB, distinct_on
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
 
 from school_service.core.read_models import Query
-from school_service.features.classes.subject_teachers.reads import NOBODY
-from school_service.features.results.figures.broadsheets import broadsheet_of
-from school_service.features.results.figures.frozen import name_order, printed_class
-from school_service.features.results.figures.rules import mean_over, one
-from school_service.features.results.models import (
-    GRADED,
-    IN_FORCE,
-    SURNAME_FIRST,
-    WITHDRAWN,
-    Publication,
-    ReportCard,
-)
+from school_service.features.results.figures.frozen import name_order
+from school_service.features.results.models import IN_FORCE, WITHDRAWN, Publication, ReportCard
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import TERMS, Term
 from school_service.features.school.sessions.service import is_term
 
 Column = ColumnElement[Any]
+
+_TRUE: Column = literal_column("true")
+_OF_CLASS = (
+    "batch", "batch_name", "cohort", "classroom", "class_name", "session", "term", "term_name", "letterhead",
+    "positions", "name_order", "time_zone",
+)  # fmt: skip
+"""What any card of a batch says of the class."""
+_OF_STUDENT = ("total", "average", "grade", "status", "obtainable", "batch_figures", "cohort_figures")
 
 
 def latest_publication(batch_id: Any, term: Any) -> CTE:
@@ -80,168 +73,100 @@ def _publications() -> Query:
         Publication.state,
         Publication.version,
         Publication.published_at,
-        Publication.rules["subjects"].label("subjects"),
-        cast(Publication.rules["pass_mark"].astext, Numeric).label("pass_mark"),
-        cast(Publication.rules["percent_places"].astext, Integer).label("places"),
+        Publication.rules,
     ).join(Term, Term.id == Publication.term_id)
 
 
-def published_broadsheet(publication: CTE, *, printed: bool) -> Query:
-    """Select the broadsheet of a published term, by the columns of the live one."""
+def of_term(publication: CTE) -> Column:
+    """A column: what the broadsheet of a published term is made of, or null."""
     cards = _cards(publication)
-    card, pass_mark = cards.c.card, one(publication, "pass_mark")
-    average = _number(card["average"])
-    students = select(
-        *_whose(cards),
-        _number(card["total"]).label("total"),
-        average.label("average"),
-        card["grade"].astext.label("grade"),
-        *_places(card),
-        (cast(card["obtainable"].astext, Integer) // 100).label("graded"),
-        card["status"].astext.label("status"),
-        (average >= pass_mark).label("passed"),
-    ).cte("published_students")
-    subject = _listed(card["subjects"], "subject")
-    shown = subject.c.subject
-    percent = _number(shown["percent"])
-    results = (
+    subjects = _listed(cards.c.card["subjects"])
+    subject = subjects.c.subject
+    result = func.json_build_object(
+        "subject", func.json_build_object("id", subject["subject"]["id"]),
+        *_members(subject, "percent", "grade", "status", "batch"),
+    )  # fmt: skip
+    results = select(func.json_agg(result)).select_from(subjects).correlate(cards)
+    found = (
         select(
+            subject["subject"].label("subject"),
+            cast(subject["subject"]["id"].astext, Uuid).label("id"),
             cards.c.student_id,
-            cast(shown["subject"]["id"].astext, Uuid).label("id"),
-            shown["subject"].label("subject"),
-            percent.label("percent"),
-            shown["grade"].astext.label("grade"),
-            cast(shown["batch"]["position"].astext, Integer).label("position"),
-            shown["status"].astext.label("status"),
-            (percent >= pass_mark).label("passed"),
-            *_class_figures(shown["batch"]),
         )
-        .select_from(cards.join(subject, literal(True)))
-        .cte("published_results")
+        .select_from(cards.join(subjects, _TRUE))
+        .subquery("subjects_of_cards")
     )
-    return _broadsheet(publication, cards, students=students, results=results, printed=printed, of_term=True)
+    card = func.json_build_object(
+        "student", cards.c.card["student"],
+        *_members(cards.c.card, *_OF_STUDENT),
+        "subjects", results.scalar_subquery(),
+    )  # fmt: skip
+    return _published(publication, cards, card, found)
 
 
-def session_broadsheet(publication: CTE, *, printed: bool) -> Query:
-    """Select the broadsheet of a session: of those who have a card in its latest published term, what that says."""
+def of_session(publication: CTE) -> Column:
+    """A column: what the broadsheet of a session is made of, or null: of those with a card in its latest term.
+
+    A subject has the id that it has in the term of the publication, and else that of the base subject.
+    """
     cards = _cards(publication)
-    card, pass_mark = cards.c.card, one(publication, "pass_mark")
-    cumulative = card["cumulative"]
-    average = _number(cumulative["average"])
-    subject = _listed(cumulative["subjects"], "subject")
-    shown = subject.c.subject
-    has = func.jsonb_build_object("subject", func.jsonb_build_object("base", shown["base"]))
+    subjects = _listed(cards.c.card["cumulative"]["subjects"])
+    subject = subjects.c.subject
     taught = (
-        func.jsonb_each(one(publication, "subjects"))
+        func.jsonb_each(cast(select(publication.c.rules["subjects"]).scalar_subquery(), JSONB))
         .table_valued(column("key", Text), column("value", JSONB))
         .render_derived(name="taught")
     )
-    is_elective = func.coalesce(cast(taught.c.value["elective"], Boolean), literal(False))
-    percents = (
+    found = (
         select(
+            subject.op("||")(func.jsonb_build_object("elective", taught.c.value["elective"])).label(
+                "subject"
+            ),
+            cast(func.coalesce(taught.c.key, subject["base"].astext), Uuid).label("id"),
             cards.c.student_id,
-            cast(func.coalesce(taught.c.key, shown["base"].astext), Uuid).label("id"),
-            shown.op("||")(func.jsonb_build_object("elective", is_elective)).label("subject"),
-            _number(shown["percent"]).label("percent"),
-            shown["grade"].astext.label("grade"),
-            # A subject that was dropped earlier is shown, and not averaged.
-            card["subjects"].contains(func.jsonb_build_array(has, type_=JSONB)).label("averaged"),
         )
-        .select_from(cards.join(subject, literal(True)))
-        .outerjoin(taught, taught.c.value["base"].astext == shown["base"].astext)
-        .cte("percents")
+        .select_from(cards.join(subjects, _TRUE))
+        .outerjoin(taught, taught.c.value["base"].astext == subject["base"].astext)
+        .subquery("subjects_of_cards")
     )
-    whole: dict[str, Any] = {"partition_by": percents.c.id}
-    percent = percents.c.percent
-    results = select(
-        *percents.c,
-        cast(null(), Integer).label("position"),
-        literal(GRADED, Text).label("status"),
-        (percent >= pass_mark).label("passed"),
-        mean_over(percent, percents.c.id).label("class_average"),
-        func.min(percent).over(**whole).label("class_lowest"),
-        func.max(percent).over(**whole).label("class_highest"),
-    ).cte("published_results")
-    averaged = (
-        select(
-            percents.c.student_id,
-            func.sum(percent).filter(percents.c.averaged).label("total"),
-            func.count(percent).filter(percents.c.averaged).label("graded"),
-        )
-        .group_by(percents.c.student_id)
-        .cte("averaged")
-    )
-    students = (
-        select(
-            *_whose(cards),
-            func.coalesce(averaged.c.total, 0).label("total"),
-            average.label("average"),
-            cumulative["grade"].astext.label("grade"),
-            *_places(cumulative),
-            func.coalesce(averaged.c.graded, 0).label("graded"),
-            card["status"].astext.label("status"),
-            (average >= pass_mark).label("passed"),
-            _averages(publication, cards).label("averages"),
-        )
-        .select_from(cards)
-        .outerjoin(averaged, averaged.c.student_id == cards.c.student_id)
-        .cte("published_students")
-    )
-    return _broadsheet(publication, cards, students=students, results=results, printed=printed, of_term=False)
+    of_term = _listed(cards.c.card["subjects"])
+    bases = select(func.json_agg(of_term.c.subject["subject"]["base"])).select_from(of_term).correlate(cards)
+    card = func.json_build_object(
+        "student", cards.c.card["student"],
+        *_members(cards.c.card, "status", "cumulative"),
+        "bases", bases.scalar_subquery(),
+        "averages", _averages(publication, cards),
+    )  # fmt: skip
+    return _published(publication, cards, card, found)
 
 
-def _broadsheet(
-    publication: CTE, cards: CTE, *, students: CTE, results: CTE, printed: bool, of_term: bool
-) -> Query:
-    subject = results.c.subject
-    # A term's subject is named by itself, a session's by what it was published as.
-    base = subject["base"].astext
+def _published(publication: CTE, cards: CTE, card: Any, subjects: FromClause) -> Column:
+    """Gather the publication, the cards by name, and each subject as the first of the cards has it, by name."""
+    of = publication.c
     first = (
-        select(results.c.id, subject.label("subject"), cast(base, Uuid).label("base"))
-        .ext(distinct_on(results.c.id))
-        .order_by(results.c.id, results.c.student_id)
-        .subquery("first")
+        select(subjects.c.id, subjects.c.subject)
+        .ext(distinct_on(subjects.c.id))
+        .order_by(subjects.c.id, subjects.c.student_id)
+        .subquery("first_of_cards")
     )
-    submission = cast(one(publication, "subjects"), JSONB)[cast(first.c.id, Text)]
-    taught = select(
-        first.c.id,
-        first.c.base,
-        first.c.subject["name"].astext.label("name"),
-        first.c.subject["code"].astext.label("code"),
-        cast(first.c.subject["elective"], Boolean).label("elective"),
-        # Nothing else is published.
-        literal(True).label("submitted"),
-        submission["submitted_by_name"].astext.label("submitted_by"),
-        func.coalesce(submission["teachers"], NOBODY).label("teachers"),
-    ).subquery("taught")
-    card = select(cards.c.card).order_by(cards.c.student_id).limit(1).cte("any_card").c.card
-    columns = broadsheet_of(students=students, results=results, taught=taught, printed=printed)
-    more: tuple[Label[Any], ...] = ()
-    if printed:
-        more = (
-            card["letterhead"]["name"].astext.label("school_name"),
-            (card["term_name"].astext if of_term else cast(null(), Text)).label("term_name"),
-            publication.c.places.label("places"),
-            func.statement_timestamp().label("moment"),
-            printed_class(card).label("class_name"),
-            card["positions"].astext.label("positions"),
-            # Broadsheets of cards that do not say have the surname first, and days in UTC, as they had.
-            func.coalesce(card["name_order"].astext, SURNAME_FIRST).label("name_order"),
-            func.coalesce(card["time_zone"].astext, "UTC").label("time_zone"),
-        )
-    return select(
-        cast(card["batch"].astext, Uuid).label("batch"),
-        card["batch_name"].astext.label("batch_name"),
-        cast(card["cohort"].astext, Uuid).label("cohort"),
-        card["classroom"].astext.label("classroom"),
-        cast(card["session"], JSON).label("session"),
-        (cast(card["term"], JSON) if of_term else cast(null(), JSON)).label("term"),
-        publication.c.state,
-        publication.c.version,
-        publication.c.published_at,
-        *columns,
-        *more,
-    ).select_from(publication.join(card.table, literal(True)))
+    in_order = aggregate_order_by(
+        func.json_build_array(first.c.id, first.c.subject), first.c.subject["name"].astext, first.c.id
+    )
+    any_card = select(func.json_build_object(*_members(cards.c.card, *_OF_CLASS))).order_by(
+        cards.c.student_id
+    )
+    by_name = aggregate_order_by(card, *name_order(cards.c.card["student"]))
+    found = func.json_build_object(
+        "state", of.state,
+        "version", of.version,
+        "published_at", of.published_at,
+        "rules", of.rules,
+        "class", any_card.limit(1).scalar_subquery(),
+        "subjects", select(func.json_agg(in_order)).select_from(first).scalar_subquery(),
+        "cards", select(func.json_agg(by_name)).select_from(cards).scalar_subquery(),
+        type_=JSON,
+    )  # fmt: skip
+    return select(found).select_from(publication).where(select(cards.c.student_id).exists()).scalar_subquery()
 
 
 def _cards(publication: CTE) -> CTE:
@@ -254,30 +179,6 @@ def _cards(publication: CTE) -> CTE:
     )
 
 
-def _whose(cards: CTE) -> tuple[Label[Any], ...]:
-    """The columns of whose card it is: nothing is told of a student here but what results name."""
-    student = cards.c.card["student"]
-    return (
-        cards.c.student_id.label("student_id"),
-        cast(student.op("-")(literal("dob", Text)), JSON).label("student"),
-        func.row_number().over(order_by=name_order(student)).label("by_name"),
-    )
-
-
-def _places(card: Any) -> tuple[Label[Any], ...]:
-    figures = card["batch_figures"]
-    return (
-        cast(figures["position"].astext, Integer).label("position"),
-        cast(figures["tied"], Boolean).label("tied"),
-        cast(card["cohort_figures"]["position"].astext, Integer).label("cohort_position"),
-        *_class_figures(figures),
-    )
-
-
-def _class_figures(figures: Any) -> tuple[Label[Any], ...]:
-    return tuple(_number(figures[name]).label(f"class_{name}") for name in ("average", "lowest", "highest"))
-
-
 def _averages(publication: CTE, cards: CTE) -> Any:
     """The averages of the session's terms until this one as they were published: an object by the name of the term."""
     earlier = (
@@ -285,10 +186,10 @@ def _averages(publication: CTE, cards: CTE) -> Any:
         .join(Term, Term.id == ReportCard.term_id)
         .where(
             ReportCard.student_id == cards.c.student_id,
-            Term.session_id == one(publication, "session_id"),
+            Term.session_id == select(publication.c.session_id).scalar_subquery(),
             ReportCard.in_force,
             # Who went to another batch may have a card of a later term there, which is not in this session result.
-            Term.term <= one(publication, "term"),
+            Term.term <= select(publication.c.term).scalar_subquery(),
         )
         .correlate(cards)
         .subquery("earlier")
@@ -299,10 +200,11 @@ def _averages(publication: CTE, cards: CTE) -> Any:
     return select(func.json_build_object(*of_term, type_=JSON)).scalar_subquery()
 
 
-def _listed(array: Any, name: str) -> FromClause:
-    elements = func.jsonb_array_elements(array).table_valued(column(name, JSONB))
-    return elements.render_derived(name="listed")
+def _listed(array: Any) -> FromClause:
+    return (
+        func.jsonb_array_elements(array).table_valued(column("subject", JSONB)).render_derived(name="listed")
+    )
 
 
-def _number(value: Any) -> Column:
-    return cast(value.astext, Numeric)
+def _members(document: Any, *names: str) -> list[Any]:
+    return [part for name in names for part in (name, document[name])]

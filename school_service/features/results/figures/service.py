@@ -13,8 +13,8 @@ from school_service.core.errors import Forbidden, Invalid, NotFound
 from school_service.core.records import get, get_referenced, unknown_reference
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Student
+from school_service.features.results.computing.class_term.scopes import term_of_student
 from school_service.features.results.figures import frozen
-from school_service.features.results.figures.rules import term_of_student
 from school_service.features.results.models import ReportCard
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.cohorts.service import find_session

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from school_service.core.errors import NotFound
-from school_service.core.read_models import fetch_row
+from school_service.core.read_models import fetch_made
 from school_service.core.texts import full_name, position_text
 from school_service.features.audit.service import EXPORT, audit_change
-from school_service.features.results.figures import reads
+from school_service.features.results.figures.answers import broadsheet
 from school_service.features.results.figures.service import check_broadsheet
 from school_service.features.results.models import BATCH, BOTH, COHORT, INCOMPLETE, PROVISIONAL
 from school_service.features.school.models import TERMS
@@ -45,20 +45,14 @@ def download(
     `term` is the id of a term or its name in the batch's session, `session` its id or its name. `live`: as the scores
     stand, where there is a publication, too. Raises Invalid, and NotFound where nothing of a session is published.
     """
-    found = fetch_row(reads.any_broadsheet(batch=batch, term=term, session=session, live=live, printed=True))
-    if found is None:
+    sheet = fetch_made(broadsheet(batch=batch, term=term, session=session, live=live, printed=True))
+    if sheet is None:
         check_broadsheet(batch=batch, term=term, session=session)
         raise NotFound("No such broadsheet.")
-    sheet = {**found, **{name: _exact(found[name]) for name in ("subjects", "students", "summary")}}
     sheet["about"] = sheet["class_name"]
     audit_change(EXPORT, batch, new={"sheet": "broadsheet", "students": len(sheet["students"])})
     words = ("Broadsheet", sheet["about"], sheet["term_name"], sheet["session"]["name"])
     return f"{' '.join(filter(None, words))}.xlsx", write_report([_broadsheet(sheet), _subjects(sheet)])
-
-
-def _exact(value: Any) -> Any:
-    """JSON as it is written: numbers are decimals."""
-    return json.loads(value, parse_float=Decimal)
 
 
 def _broadsheet(sheet: Mapping[str, Any]) -> Report:
@@ -191,5 +185,5 @@ def _number(figure: Decimal | int | None) -> Decimal | None:
 
 def _day(sheet: Mapping[str, Any], moment: str) -> str:
     """Write the day of one of its moments, where the school is."""
-    day = sheet[moment].astimezone(ZoneInfo(sheet["time_zone"]))
+    day = datetime.fromisoformat(sheet[moment]).astimezone(ZoneInfo(sheet["time_zone"]))
     return f"{day.day} {day:%B %Y}"

@@ -9,7 +9,7 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
-from school_service.features.results.figures import reads, service, sheet
+from school_service.features.results.figures import answers, service, sheet
 from school_service.features.results.figures.schemas import (
     BroadsheetFilterSchema,
     BroadsheetSchema,
@@ -38,8 +38,7 @@ class SubjectResults(MethodView):
 
         Those of a batch that are published are as they were published, unless live figures are asked for.
         """
-        read = reads.live_subject_results if filters["live"] else reads.subject_results
-        return read(id, filters["term"], filters.get("batch"))
+        return answers.of_subject(id, filters["term"], filters.get("batch"), live=filters["live"])
 
 
 @blp.route("/students/<uuid:id>/results")
@@ -55,12 +54,7 @@ class StudentResults(MethodView):
         With `version` as it was in that version. Students need no permission for their own: they see what is published,
         with positions as the school shows them.
         """
-        if "version" in filters:
-            return reads.term_result_of_version(
-                id, filters["term"], filters["version"], current_user_id(), filters.get("session")
-            )
-        read = reads.live_term_result if filters["live"] else reads.term_result
-        return read(id, filters["term"], current_user_id(), filters.get("session"))
+        return answers.of_student(id, user_id=current_user_id(), **filters)
 
 
 @blp.route("/broadsheets")
@@ -72,14 +66,14 @@ class Broadsheets(MethodView):
     @blp.returns(BroadsheetSchema, if_empty=service.check_broadsheet)
     def get(self, filters: dict[str, Any]) -> Any:
         """Show the broadsheet of a batch in a term, students by subjects; or in a session, as it was published."""
-        return reads.any_broadsheet(**filters)
+        return answers.broadsheet(**filters)
 
 
 @blp.route("/broadsheets/download")
 class BroadsheetWorkbook(MethodView):
     """The workbook of a broadsheet."""
 
-    @blp.requires(Permission.RESULTS_READ, own=related("F"), audited=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"), audited=True, computes=True)
     @blp.arguments(BroadsheetFilterSchema, location="query")
     @blp.returns_file()
     def get(self, filters: dict[str, Any]) -> Any:

@@ -29,8 +29,8 @@ from school_service.core.records import one_of
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student, User
 from school_service.features.people.students.reads import BY_NAME
-from school_service.features.results.figures.roster import belongs_without_card
-from school_service.features.results.figures.rules import counted_by, counts
+from school_service.features.results.computing.class_term.counting import counted_by, counts
+from school_service.features.results.computing.class_term.roster import belongs_without_card
 from school_service.features.results.models import (
     GRADUATED,
     IN_FORCE,

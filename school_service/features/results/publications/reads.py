@@ -8,7 +8,11 @@ from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
+    CTE,
     JSON,
+    FromClause,
+    Insert,
+    Integer,
     Text,
     Uuid,
     and_,
@@ -17,8 +21,11 @@ from sqlalchemy import (
     cast,
     column,
     func,
+    insert,
     literal,
     literal_column,
+    not_,
+    null,
     or_,
     select,
 )
@@ -27,26 +34,21 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
-from school_service.core.records import is_one_of, once_locked
-from school_service.features.classes.models import CohortSubject
+from school_service.core.records import json_rows, once_locked
+from school_service.features.attendance.calendar import counts_registers
+from school_service.features.attendance.overviews.reads import missing_registers
 from school_service.features.people.models import WITHDRAWN, Student
 from school_service.features.reach import scopes
+from school_service.features.results.computing.class_term.counting import counted_by, counts
+from school_service.features.results.computing.class_term.entered import class_term, microseconds, submissions
+from school_service.features.results.computing.class_term.record import record
+from school_service.features.results.computing.class_term.roster import belongs_without_card, members
+from school_service.features.results.computing.class_term.scopes import one, scope_of_batch
+from school_service.features.results.computing.comparing import COMPARED
 from school_service.features.results.figures.frozen import name_order
-from school_service.features.results.figures.roster import belongs_without_card, members
-from school_service.features.results.figures.rules import (
-    Computed,
-    blanks,
-    compute,
-    counts,
-    one,
-    scope_of_batch,
-    takers,
-)
 from school_service.features.results.models import (
-    DEFAULTS,
     IN_FORCE,
     LIVE,
-    OF_COHORT,
     PUBLISHED,
     LeftOut,
     Promotion,
@@ -54,7 +56,6 @@ from school_service.features.results.models import (
     PromotionDecision,
     Publication,
     ReportCard,
-    ResultSettings,
 )
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import (
@@ -64,11 +65,11 @@ from school_service.features.school.models import (
     Classroom,
     Cohort,
     Enrollment,
-    Subject,
     Term,
+    TermCalendar,
 )
 from school_service.features.school.sessions.service import is_term
-from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
+from school_service.features.scores.models import NOT_DELETED, Assessment
 
 
 @read_model
@@ -245,30 +246,41 @@ def publishing(
     term: str,
     leave_out: list[UUID] | None = None,
     take_in: list[UUID] | None = None,
+    rehearsed: bool | None = None,
 ) -> Query:
-    """Select what decides whether batches may be published, to be read once all is locked.
+    """Select all that publishing rests on, to be read once it is locked: what was entered and what cards say beside.
 
-    `batch_id` is the first of them, whose cohort all are to be of; no row without it or the term. `leave_out` and
-    `take_in` are students who belong to them no more, and again. The lists are JSON:
+    `batch_id` is the first of the batches, whose cohort all are to be of. `leave_out` and `take_in` are students who
+    belong to them no more, and again. What decides is JSON:
 
-    `batches`   those that there are, each with the `state` of the publication in force and the `latest` version
-    `roster`    whoever belongs to a batch of the cohort: the student's id, the batch's, and that of the batch in which
-                they are enrolled, or null
-    `leaving`   who of `leave_out` belongs to the batches: the student's id and the batch's
-    `coming`    who of `take_in` was left out of them and belongs to them now, likewise
-    `open`      the names of subjects in which something counts, that somebody takes in an arm whose results are not
-                submitted, each with these arms where others are
-    `incomplete`  subjects with the students who have a blank
-    `earlier`   the results of earlier terms that have to be published first, with the students
+    `batches`     those that there are, each with the `state` of the publication in force and the `latest` version
+    `leaving`     who of `leave_out` belongs to the batches: the student's id and the batch's
+    `coming`      who of `take_in` was left out of them and belongs to them now, likewise
+    `submissions` of the cohort's subjects in the term (`entered.submissions`)
+    `stays`       the enrollments of the roster in the cohort: the person's number, the batch, the moment of the end
+    `earlier`     the results of earlier terms that have to be published first, with the students
+    `later`       published results of later terms, with what these rest on of this one
 
-    `has_later` tells whether results of a later term of the session are published: then `changing` has to be asked.
-
-    Submitted and complete have to be the results of the batches alone, unless positions in the cohort are shown: then
-    those of every arm.
+    Moments are microseconds. A dry run, `rehearsed`, has the `registers_missing` too.
     """
-    computed = _to_be(batch_id, batch_ids, term, leave_out, take_in)
-    scope, roster = computed.scope, computed.roster
-    requested = Batch.id == any_(cast(batch_ids, ARRAY(Uuid)))
+    roster = partial(members, left_out=leave_out, taken_in=take_in, batch_ids=batch_ids)
+    of = class_term(scope_of_batch(batch_id, term), roster=roster)
+    scope, people = of.scope, of.people
+    return select(
+        *of.columns(),
+        record(of).label("record"),
+        _requested(scope, batch_ids).label("batches"),
+        (_NOBODY if leave_out is None else _leaving(scope, batch_ids, leave_out)).label("leaving"),
+        (_NOBODY if take_in is None else _coming(scope, people, batch_ids, take_in)).label("coming"),
+        submissions(scope).label("submissions"),
+        _stays(scope, people).label("stays"),
+        _earlier(scope, people, batch_ids).label("earlier"),
+        _later(scope, people, batch_ids, leave_out).label("later"),
+        (null() if rehearsed is None else _registers_missing(scope, batch_ids)).label("registers_missing"),
+    ).select_from(scope)
+
+
+def _requested(scope: CTE, batch_ids: Any) -> Any:
     publication = and_(Publication.batch_id == Batch.id, Publication.term_id == scope.c.term_id)
     in_force = select(Publication.state).where(publication, IN_FORCE)
     latest = select(func.max(Publication.version)).where(publication)
@@ -280,137 +292,20 @@ def publishing(
         "state", in_force.correlate(Batch, scope).scalar_subquery(),
         "latest", func.coalesce(latest.correlate(Batch, scope).scalar_subquery(), 0),
     )  # fmt: skip
-    batches = (
+    return (
         select(_array(aggregate_order_by(batch, Batch.name, Batch.id)))
         .select_from(Batch)
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
-        .where(requested)
+        .where(Batch.id == any_(cast(batch_ids, ARRAY(Uuid))))
         .correlate(scope)
-    )
-    rests_on = or_(requested, is_one_of(_shown_positions(), OF_COHORT))
-    is_counting = select(computed.counting.c.id).where(
-        computed.counting.c.cohort_subject_id == CohortSubject.id
-    )
-    taking = takers(computed)
-    of_arms = (
-        select(
-            CohortSubject.id,
-            Subject.name,
-            func.json_agg(aggregate_order_by(Batch.name, Batch.name))
-            .filter(Submission.id.is_(None))
-            .label("arms"),
-            func.count(Submission.id).label("submitted"),
-        )
-        .select_from(CohortSubject)
-        .join(Subject, Subject.id == CohortSubject.subject_id)
-        .join(Batch, Batch.cohort_id == CohortSubject.cohort_id)
-        .outerjoin(
-            Submission,
-            and_(
-                Submission.cohort_subject_id == CohortSubject.id,
-                Submission.batch_id == Batch.id,
-                Submission.term_id == one(scope, "term_id"),
-            ),
-        )
-        .where(
-            CohortSubject.cohort_id == one(scope, "cohort_id"),
-            rests_on,
-            is_counting.exists(),
-            # Where an arm is submitted all of it is.
-            case(
-                (Submission.id.is_not(None), _takers_of_arm(taking, roster).exists()),
-                else_=_takers_of_arm(taking, roster).where(~_is_held(scope, taking.c.student_id)).exists(),
-            ),
-        )
-        .group_by(CohortSubject.id, Subject.name)
-        .subquery("of_arms")
-    )
-    lacking = func.json_build_object(
-        "subject", of_arms.c.name, "arms", case((of_arms.c.submitted > 0, of_arms.c.arms))
-    )
-    not_submitted = select(_array(aggregate_order_by(lacking, of_arms.c.name, of_arms.c.id))).where(
-        of_arms.c.arms.is_not(None)
-    )
-    blank = _with_blanks(computed)
-    incomplete = (
-        select(
-            Subject.name.label("subject"),
-            func.json_agg(aggregate_order_by(Student.admission_number, Student.admission_number)).label(
-                "students"
-            ),
-        )
-        .select_from(blank)
-        .join(CohortSubject, CohortSubject.id == blank.c.cohort_subject_id)
-        .join(Subject, Subject.id == CohortSubject.subject_id)
-        .join(Student, Student.id == blank.c.student_id)
-        .join(roster, roster.c.student_id == Student.id)
-        .join(Batch, Batch.id == roster.c.batch_id)
-        .where(rests_on)
-        .group_by(Subject.name, CohortSubject.id)
-        .subquery("incomplete")
-    )
-    of_subject = func.json_build_object("subject", incomplete.c.subject, "students", incomplete.c.students)
-    member = func.json_build_array(roster.c.student_id, roster.c.batch_id, roster.c.enrolled_in)
-    return select(
-        scope.c.cohort_id,
-        scope.c.session_id,
-        scope.c.session_name,
-        scope.c.term_id,
-        scope.c.term,
-        batches.scalar_subquery().label("batches"),
-        select(_array(member)).select_from(roster).scalar_subquery().label("roster"),
-        (_NOBODY if leave_out is None else _leaving(computed, batch_ids, leave_out)).label("leaving"),
-        (_NOBODY if take_in is None else _coming(computed, batch_ids, take_in)).label("coming"),
-        not_submitted.scalar_subquery().label("open"),
-        select(_array(aggregate_order_by(of_subject, incomplete.c.subject)))
         .scalar_subquery()
-        .label("incomplete"),
-        _earlier(computed, batch_ids).label("earlier"),
-        _has_later(scope).label("has_later"),
     )
 
 
-@read_model
-def changing(
-    batch_id: UUID,
-    batch_ids: list[UUID],
-    term: str,
-    leave_out: list[UUID] | None = None,
-    take_in: list[UUID] | None = None,
-) -> Query:
-    """Select the published results of later terms that would change, with the students: `later`, JSON.
-
-    The arguments are those of `publishing`, of which this is a part that needs all figures, and is seldom asked for.
-    """
-    computed = _to_be(batch_id, batch_ids, term, leave_out, take_in)
-    return select(_later(computed, batch_ids, leave_out).label("later")).select_from(computed.scope)
-
-
-def _to_be(batch_id: Any, batch_ids: Any, term: Any, leave_out: Any, take_in: Any) -> Computed:
-    """Compute the results of a batch's cohort, of whoever belongs to it once batches are published."""
-    return compute(
-        scope_of_batch(batch_id, term),
-        roster=partial(members, left_out=leave_out, taken_in=take_in, batch_ids=batch_ids),
-    )
-
-
-def _has_later(scope: Any) -> Any:
-    """Tell whether results of a later term of the session are published, of whichever class."""
-    return (
-        select(Publication.id)
-        .join(Term, Term.id == Publication.term_id)
-        .where(
-            Term.session_id == scope.c.session_id, Term.term > scope.c.term, Publication.state == PUBLISHED
-        )
-        .correlate(scope)
-        .exists()
-    )
-
-
-def _leaving(computed: Computed, batch_ids: Any, leave_out: Any) -> Any:
+def _leaving(scope: CTE, batch_ids: Any, leave_out: Any) -> Any:
     """Who of `leave_out` belongs to the batches: arrays of the student's id and the batch's."""
-    belonging = members(one(computed.scope, "cohort_id"), one(computed.scope, "term_id"))
+    belonging = members(one(scope, "cohort_id"), one(scope, "term_id"))
     pair = func.json_build_array(belonging.c.student_id, belonging.c.batch_id)
     return (
         select(_array(pair))
@@ -423,98 +318,57 @@ def _leaving(computed: Computed, batch_ids: Any, leave_out: Any) -> Any:
     )
 
 
-def _coming(computed: Computed, batch_ids: Any, take_in: Any) -> Any:
+def _coming(scope: CTE, people: CTE, batch_ids: Any, take_in: Any) -> Any:
     """The students of `take_in` who were left out of the batches and belong to them now."""
-    roster = computed.roster
     was_left_out = and_(
-        LeftOut.student_id == roster.c.student_id,
-        LeftOut.batch_id == roster.c.batch_id,
-        LeftOut.term_id == one(computed.scope, "term_id"),
+        LeftOut.student_id == people.c.student_id,
+        LeftOut.batch_id == people.c.batch_id,
+        LeftOut.term_id == one(scope, "term_id"),
     )
     return (
-        select(_array(func.json_build_array(roster.c.student_id, roster.c.batch_id)))
-        .select_from(roster)
+        select(_array(func.json_build_array(people.c.student_id, people.c.batch_id)))
+        .select_from(people)
         .join(LeftOut, was_left_out)
         .where(
-            roster.c.student_id == any_(cast(take_in, ARRAY(Uuid))),
-            roster.c.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
+            people.c.student_id == any_(cast(take_in, ARRAY(Uuid))),
+            people.c.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
         )
         .scalar_subquery()
     )
 
 
-def _shown_positions() -> Any:
-    """Which positions cards show, by the school's settings."""
-    return func.coalesce(select(ResultSettings.positions).scalar_subquery(), DEFAULTS["positions"])
-
-
-def _takers_of_arm(taking: Any, roster: Any) -> Query:
-    """Select who of a row's batch takes the subject of the row."""
+def _stays(scope: CTE, people: CTE) -> Any:
+    stay = func.json_build_array(people.c.number, Enrollment.batch_id, microseconds(Enrollment.ended_at))
     return (
-        select(taking.c.student_id)
-        .join(roster, roster.c.student_id == taking.c.student_id)
-        .where(taking.c.cohort_subject_id == CohortSubject.id, roster.c.batch_id == Batch.id)
-        .correlate(CohortSubject, Batch)
+        select(_array(stay))
+        .select_from(Enrollment)
+        .join(people, people.c.student_id == Enrollment.student_id)
+        .where(Enrollment.cohort_id == one(scope, "cohort_id"))
+        .scalar_subquery()
     )
 
 
-def _is_held(scope: Any, student_id: Any) -> Any:
-    """Tell whether the submission of an arm that a student is or was in holds what they have in the subject of a row.
-
-    So who has come from an arm that was submitted before is submitted with it.
-    """
-    with_them, of_any = aliased(Submission), aliased(Submission)
-    theirs = (
-        select(Enrollment.id)
-        .join(with_them, with_them.batch_id == Enrollment.batch_id)
-        .where(
-            with_them.cohort_subject_id == CohortSubject.id,
-            with_them.term_id == one(scope, "term_id"),
-            Enrollment.student_id == student_id,
-            or_(CURRENT, with_them.submitted_at <= Enrollment.ended_at),
-        )
-        .correlate_except(Enrollment, with_them)
-    )
-    enrolled = (
-        select(Enrollment.id)
-        .where(Enrollment.student_id == student_id, Enrollment.cohort_id == one(scope, "cohort_id"), CURRENT)
-        .correlate_except(Enrollment)
-    )
-    any_arm = (
-        select(of_any.id)
-        .where(of_any.cohort_subject_id == CohortSubject.id, of_any.term_id == one(scope, "term_id"))
-        .correlate_except(of_any)
-    )
-    return or_(theirs.exists(), and_(~enrolled.exists(), any_arm.exists()))
-
-
-def _with_blanks(computed: Computed) -> Any:
-    """Who has a blank in which cohort subject, once each."""
-    found = blanks(computed)
-    return select(found.c.cohort_subject_id, found.c.student_id).distinct().subquery("with_blanks")
-
-
-def _earlier(computed: Computed, batch_ids: Any) -> Any:
+def _earlier(scope: CTE, people: CTE, batch_ids: Any) -> Any:
     """Name the results of earlier terms that have to be published first: of batches to which a member belongs there.
 
     They have no card of a term in force in which something counts in the cohort. Each with the admission numbers.
     """
-    scope, roster = computed.scope, computed.roster
+    counted = counted_by(select(scope.c.cohort_id.label("id"), scope.c.level).cte("class_to_publish"))
     has_counting = (
         select(Assessment.id)
-        .join(computed.rules, literal(True))
+        .join(counted, literal(True))
         .where(
             Assessment.cohort_id == one(scope, "cohort_id"),
             Assessment.term_id == Term.id,
             NOT_DELETED,
-            *counts(computed.rules),
+            *counts(counted),
         )
     )
     found = (
         select(Term.display_name, Term.term, Batch.id, Student.admission_number)
         .select_from(Term)
         .join(Enrollment, and_(Enrollment.session_id == Term.session_id, CURRENT))
-        .join(roster, roster.c.student_id == Enrollment.student_id)
+        .join(people, people.c.student_id == Enrollment.student_id)
         .join(Student, and_(Student.id == Enrollment.student_id, Student.status != WITHDRAWN))
         .join(Batch, Batch.id == Enrollment.batch_id)
         .where(
@@ -522,33 +376,28 @@ def _earlier(computed: Computed, batch_ids: Any) -> Any:
             # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
             Term.term < one(scope, "term"),
             has_counting.correlate(Term).exists(),
-            roster.c.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
+            people.c.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
             belongs_without_card(Term.id),
         )
+        .subquery("lacking")
     )
-    return _results_with_students(found)
+    number = found.c.admission_number
+    named = (
+        _named_results(found)
+        .add_columns(func.json_agg(aggregate_order_by(number, number)).label("students"))
+        .group_by(found.c.term, found.c.display_name, Classroom.name, Batch.name)
+        .subquery("named_earlier")
+    )
+    result = func.json_build_object("results", named.c.name, "students", named.c.students)
+    return select(_array(aggregate_order_by(result, named.c.term, named.c.name))).scalar_subquery()
 
 
-def _later(computed: Computed, batch_ids: Any, leave_out: Any) -> Any:
-    """Name published results of later terms whose session figures would change, each with the admission numbers.
+def _later(scope: CTE, people: CTE, batch_ids: Any, leave_out: Any) -> Any:
+    """List published results of later terms of who is concerned, with the percents that they rest on.
 
-    They rest on the percents of the graded subjects of this term, which for some students are others than on the card
-    in force, if there is one.
+    Each is the name of the results, the student's id and admission number, and the percents of the subjects on their
+    card of this term in force, by base subject, null without one; in the order of the results and of the numbers.
     """
-    scope, roster, subjects = computed.scope, computed.roster, computed.subjects
-    new = (
-        select(
-            subjects.c.student_id,
-            func.jsonb_object_agg(CohortSubject.subject_id, subjects.c.percent, type_=JSONB).label(
-                "percents"
-            ),
-        )
-        .join(CohortSubject, CohortSubject.id == subjects.c.cohort_subject_id)
-        .where(subjects.c.percent.is_not(None))
-        .group_by(subjects.c.student_id)
-        .cte("new_percents")
-        .prefix_with("MATERIALIZED")
-    )
     card, later = aliased(ReportCard), aliased(ReportCard)
     listed = (
         func.jsonb_array_elements(card.card["subjects"])
@@ -556,8 +405,8 @@ def _later(computed: Computed, batch_ids: Any, leave_out: Any) -> Any:
         .render_derived(name="listed")
     )
     percent = listed.c.subject["percent"]
-    old = (
-        select(func.jsonb_object_agg(listed.c.subject["subject"]["base"].astext, percent, type_=JSONB))
+    rested_on = (
+        select(func.json_object_agg(listed.c.subject["subject"]["base"].astext, percent, type_=JSON))
         .select_from(card)
         .join(listed, literal(True))
         .where(
@@ -569,48 +418,123 @@ def _later(computed: Computed, batch_ids: Any, leave_out: Any) -> Any:
         .correlate(later)
         .scalar_subquery()
     )
-    is_requested = roster.c.batch_id == any_(cast(batch_ids, ARRAY(Uuid)))
-    concerned: Any = later.student_id.in_(select(roster.c.student_id).where(is_requested))
+    is_requested = people.c.batch_id == any_(cast(batch_ids, ARRAY(Uuid)))
+    concerned: Any = later.student_id.in_(select(people.c.student_id).where(is_requested))
     if leave_out is not None:
         concerned = or_(concerned, later.student_id == any_(cast(leave_out, ARRAY(Uuid))))
     found = (
-        select(Term.display_name, Term.term, Publication.batch_id.label("id"), Student.admission_number)
+        select(
+            Term.display_name,
+            Term.term,
+            Publication.batch_id.label("id"),
+            Student.id.label("student_id"),
+            Student.admission_number,
+            rested_on.label("percents"),
+        )
         .select_from(Term)
         .join(Publication, and_(Publication.term_id == Term.id, Publication.state == PUBLISHED))
         .join(later, and_(later.publication_id == Publication.id, later.in_force))
         .join(Student, Student.id == later.student_id)
-        .where(
-            Term.session_id == one(scope, "session_id"),
-            Term.term > one(scope, "term"),
-            concerned,
-            select(new.c.percents)
-            .where(new.c.student_id == later.student_id)
-            .correlate(later)
-            .scalar_subquery()
-            .is_distinct_from(old),
-        )
+        .where(Term.session_id == one(scope, "session_id"), Term.term > one(scope, "term"), concerned)
+        .subquery("rests_on_this")
     )
-    return _results_with_students(found)
-
-
-def _results_with_students(found: Any) -> Any:
-    """Gather rows of a term, a batch and a student: the name of each term and batch, with the students."""
-    rows = found.subquery("found")
-    number = rows.c.admission_number
+    of = found.c
     named = (
+        _named_results(found)
+        .add_columns(of.student_id, of.admission_number, of.percents)
+        .subquery("named_later")
+    )
+    row = func.json_build_array(named.c.name, named.c.student_id, named.c.admission_number, named.c.percents)
+    in_order = aggregate_order_by(row, named.c.term, named.c.name, named.c.admission_number)
+    return select(_array(in_order)).scalar_subquery()
+
+
+def _named_results(found: FromClause) -> Query:
+    """Name the results of a term and a batch, of each row."""
+    return (
         select(
-            (rows.c.display_name + " of " + Classroom.name + " " + Batch.name).label("name"),
-            rows.c.term,
-            func.json_agg(aggregate_order_by(number, number)).label("students"),
+            (found.c.display_name + " of " + Classroom.name + " " + Batch.name).label("name"), found.c.term
         )
-        .join(Batch, Batch.id == rows.c.id)
+        .join(Batch, Batch.id == found.c.id)
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
-        .group_by(rows.c.term, rows.c.display_name, Classroom.name, Batch.name)
-        .subquery("named")
     )
-    result = func.json_build_object("results", named.c.name, "students", named.c.students)
-    return select(_array(aggregate_order_by(result, named.c.term, named.c.name))).scalar_subquery()
+
+
+def _registers_missing(scope: CTE, batch_ids: Any) -> Any:
+    """The registers that are not submitted of the term's days until today; null where they do not count for cards."""
+
+    def of_term(day: Any) -> Any:
+        return select(day).where(TermCalendar.term_id == one(scope, "term_id")).scalar_subquery()
+
+    first, last = of_term(TermCalendar.start_date), of_term(TermCalendar.end_date)
+    missing = missing_registers.query(first, last).order_by(None).subquery("missing")
+    register = func.json_build_object(
+        "batch", missing.c.batch,
+        "batch_name", missing.c.batch_name,
+        "date", missing.c.date,
+        "part", missing.c.part,
+    )  # fmt: skip
+    # MORNING comes before AFTERNOON.
+    in_order = aggregate_order_by(register, missing.c.date, missing.c.part.desc())
+    found = select(_array(in_order)).where(missing.c.batch == any_(cast(batch_ids, ARRAY(Uuid))))
+    return case((counts_registers(), found.scalar_subquery()))
+
+
+# Freezing
+
+
+def given_cards(cards: Any) -> CTE:
+    """Cards to be stored, a text of JSON: an array of their columns, with the batch and the version of each."""
+    columns: Any = {name: ReportCard.__table__.c[name].type for name in STORED_OF_CARD}
+    rows = json_rows("given", cards, **columns, batch_id=Uuid(), version=Integer())
+    return select(rows).cte("given_cards").prefix_with("MATERIALIZED")
+
+
+STORED_OF_CARD = ("id", "publication_id", "student_id", "term_id", "code", "average", "position", "card")
+
+
+def storing(given: CTE) -> Insert:
+    """Store cards; how they differ from those before is marked afterwards."""
+    stored = [given.c[name] for name in STORED_OF_CARD]
+    values = select(*stored, literal(True), literal(False), literal(False))
+    columns = [*STORED_OF_CARD, "in_force", "changed", "class_figures_changed"]
+    return insert(ReportCard).from_select(columns, values, include_defaults=False)
+
+
+@read_model
+def freezing(cards: str) -> Query:
+    """Store cards, and select those that `comparing` does."""
+    given = given_cards(cards)
+    return _differing(given).add_cte(storing(given).cte("stored"))
+
+
+@read_model
+def comparing(cards: str) -> Query:
+    """Select the cards to be that differ from those of the version before, with these: `student`, `new` and `old`."""
+    return _differing(given_cards(cards))
+
+
+def _differing(given: CTE) -> Query:
+    before = (
+        select(ReportCard.student_id, ReportCard.card)
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .where(
+            Publication.batch_id == given.c.batch_id,
+            Publication.term_id == given.c.term_id,
+            Publication.version == given.c.version - 1,
+            ReportCard.student_id == given.c.student_id,
+        )
+        .correlate(given)
+        .lateral("before")
+    )
+    same = and_(*(given.c.card[member] == before.c.card[member] for member in COMPARED))
+    return (
+        select(given.c.student_id.label("student"), given.c.card.label("new"), before.c.card.label("old"))
+        .select_from(given)
+        .outerjoin(before, literal(True))
+        .where(given.c.version > 1, not_(func.coalesce(same, False)))
+    )
 
 
 # Reopening
@@ -693,7 +617,7 @@ def reopening(publication_id: UUID) -> Query:
     )
     name = later_term.display_name + " of " + Classroom.name + " " + Batch.name
     names = (
-        select(_array(aggregate_order_by(name, later_term.term, Batch.name)))
+        select(cast(_array(aggregate_order_by(name, later_term.term, Batch.name)), Text))
         .select_from(later)
         .join(later_term, later_term.id == later.term_id)
         .join(Batch, Batch.id == later.batch_id)
@@ -752,9 +676,9 @@ def lock_cohort_in_term(cohort_id: UUID, term_id: UUID) -> Query:
     return select(Cohort.id).where(Cohort.id == cohort_id, once_locked(term)).with_for_update(key_share=True)
 
 
-_NOBODY: Any = literal_column("'[]'", Text())
+_NOBODY: Any = literal_column("'[]'::json", JSON())
 
 
 def _array(rows: Any) -> Any:
-    """Gather rows as an array, as text."""
-    return func.coalesce(cast(func.json_agg(rows, type_=JSON), Text), "[]")
+    """Gather rows as an array."""
+    return func.coalesce(func.json_agg(rows, type_=JSON), _NOBODY)

@@ -38,7 +38,7 @@ class Publications(MethodView):
         """List publications, the newest first: all, or those that fit every filter."""
         return reads.publications(**filters)
 
-    @blp.requires(Permission.RESULTS_WRITE)
+    @blp.requires(Permission.RESULTS_WRITE, computes=True)
     @blp.arguments(NewPublicationSchema)
     @blp.arguments(DryRunSchema, location="query")
     @blp.returns_list(NewVersionSchema)

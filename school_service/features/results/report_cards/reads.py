@@ -10,46 +10,40 @@ from sqlalchemy import (
     CTE,
     JSON,
     ColumnElement,
-    Integer,
+    FromClause,
     Text,
     Uuid,
     and_,
     any_,
     case,
     cast,
-    false,
     func,
     literal_column,
     not_,
-    null,
     or_,
     select,
+    true,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, array
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.reach import scopes
+from school_service.features.results.computing.class_term.entered import ClassTerm, class_term
+from school_service.features.results.computing.class_term.record import record
+from school_service.features.results.computing.class_term.scopes import one, scope_of_batch, scope_of_student
 from school_service.features.results.figures.frozen import (
     card_of_version,
     is_own,
     latest_card,
     name_order,
     printed_class,
-    printed_name,
     published_cards,
-    shows_position,
 )
-from school_service.features.results.figures.rules import scope_of_student
 from school_service.features.results.models import (
-    BATCH,
-    BOTH,
-    CURRENT_CARD,
-    REPLACED_CARD,
     WITHDRAWN,
-    WITHDRAWN_CARD,
     IssuedTranscript,
     LeftOut,
     Letterhead,
@@ -58,15 +52,8 @@ from school_service.features.results.models import (
     ReportCard,
     ResultSettings,
 )
-from school_service.features.results.publications.cards import cards, rules
-from school_service.features.results.publications.changes import (
-    class_figures,
-    own_figures,
-    session_figures,
-    term_figures,
-)
 from school_service.features.results.transcripts.reads import class_of_outcome, outcome_of
-from school_service.features.school.models import TERMS, Term
+from school_service.features.school.models import Term
 from school_service.features.school.sessions.service import is_term
 
 
@@ -120,14 +107,13 @@ def printed_of_version(
 
 
 @read_model
-def drafted_of_batch(
-    batch_id: UUID, term: str, student_ids: list[UUID] | None = None, reach: Reach | None = None
-) -> Query:
-    """Select what is printed for a batch as results are now: one row with drafts of the cards, which have no codes."""
-    found = _drafted(cards(batch_id, term), student_ids)
-    if reach is not None:
-        found = found.where(scopes.is_form_batch(reach, batch_id))
-    return _printed(found.cte("found"))
+def drafted_of_batch(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
+    """Select what drafts of a batch's cards are made of (`drafting`): one row."""
+    of = class_term(
+        scope_of_batch(batch_id, term),
+        in_reach=None if reach is None else lambda row: scopes.is_form_batch(reach, row.c.batch_id),
+    )
+    return _drafted(of, None if reach is None else scopes.is_form_batch(reach, batch_id))
 
 
 @read_model
@@ -138,16 +124,46 @@ def drafted_of_student(
     session: str | None = None,
     reach: Reach | None = None,
 ) -> Query:
-    """Select what is printed for a student as results are now: one row with a draft of the card, which has no code.
+    """Select what the draft of a student's card is made of: one row.
 
-    `user_id` is whose token asks: the student's own account gets none.
+    `user_id` is whose token asks: nothing is computed for the student's own account.
     """
-    scope = scope_of_student(student_id, term, session).subquery("own_batch")
-    batch_id = select(scope.c.batch_id).scalar_subquery()
-    term_id = select(cast(scope.c.term_id, Text)).scalar_subquery()
-    found = _drafted(cards(batch_id, term_id), array([student_id]))
-    drafted = (found if user_id is None else found.where(~is_own(student_id, user_id, reach))).cte("found")
-    return _printed(_in_reach(drafted, reach))
+
+    def is_reached(student: Any, batch: Any) -> ColumnElement[bool]:
+        assert reach is not None  # noqa: S101 asked for where there is one
+        return or_(scopes.students_in_reach(reach, student), scopes.is_form_batch(reach, batch))
+
+    of = class_term(
+        scope_of_student(student_id, term, session),
+        in_reach=None if reach is None else lambda row: is_reached(row.c.student_id, row.c.batch_id),
+    )
+    conditions = [] if user_id is None else [~is_own(student_id, user_id, reach)]
+    if reach is not None:
+        conditions.append(is_reached(student_id, one(of.scope, "batch_id")))
+    return _drafted(of, and_(*conditions) if conditions else None)
+
+
+def _drafted(of: ClassTerm, condition: Any) -> Query:
+    people, scope = of.people, of.scope
+    session_id, term = one(scope, "session_id"), one(scope, "term")
+    decided = func.json_build_array(
+        people.c.number,
+        outcome_of(people.c.student_id, session_id, people),
+        class_of_outcome(people.c.student_id, session_id, people),
+    )
+    outcomes = (
+        select(func.json_agg(decided))
+        .select_from(people)
+        .where(~_has_later(people.c.student_id, session_id, term, people))
+    )
+    return select(
+        *of.columns(condition),
+        record(of).label("record"),
+        outcomes.scalar_subquery().label("outcomes"),
+        _pictures(
+            *(Picture.id.in_(select(each)) for each in (Letterhead.logo_id, Letterhead.signature_id))
+        ).label("pictures"),
+    )
 
 
 def pictures_by_hash(*hashes: Any) -> ColumnElement[str]:
@@ -161,25 +177,6 @@ def _in_reach(found: CTE, reach: Reach | None) -> CTE:
         return found
     of_batch = scopes.is_form_batch(reach, cast(found.c.card["batch"].astext, Uuid))
     return select(found).where(scopes.students_in_reach(reach, found.c.student_id) | of_batch).cte("in_reach")
-
-
-def _drafted(drafts: Query, student_ids: Any) -> Query:
-    draft = drafts.subquery("draft")
-    found = (
-        select(
-            draft.c.student_id,
-            literal_column("NULL::uuid", Uuid()).label("code"),
-            draft.c.card,
-            false().label("in_force"),
-            rules().label("rules"),
-            Letterhead.logo_id,
-            Letterhead.signature_id,
-        )
-        .select_from(draft)
-        .outerjoin(ResultSettings, literal_column("true"))
-        .outerjoin(Letterhead, literal_column("true"))
-    )
-    return found if student_ids is None else found.where(draft.c.student_id == any_(student_ids))
 
 
 def _printed(found: CTE) -> Query:
@@ -221,20 +218,25 @@ def _session_id(found: CTE) -> ColumnElement[UUID]:
 
 def _has_outcome(found: CTE) -> ColumnElement[bool]:
     """Tell whether a card has the session's result: it is not replaced, and there is none of a later term in force."""
+    term = found.c.card["term"]["term"].astext
+    return and_(found.c.in_force, ~_has_later(found.c.student_id, _session_id(found), term, found))
+
+
+def _has_later(student_id: Any, session_id: Any, term: Any, rows: FromClause) -> ColumnElement[bool]:
+    """Tell whether a student of `rows` has a card of a later term of the session in force."""
     # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
     later = (
         select(ReportCard.id)
         .join(Term, Term.id == ReportCard.term_id)
         .where(
-            ReportCard.student_id == found.c.student_id,
-            Term.session_id == _session_id(found),
+            ReportCard.student_id == student_id,
+            Term.session_id == session_id,
             ReportCard.in_force,
-            Term.term > found.c.card["term"]["term"].astext,
+            Term.term > term,
         )
-        .correlate(found)
+        .correlate(rows)
     )
-    is_replaced = and_(found.c.code.is_not(None), not_(found.c.in_force))
-    return and_(not_(is_replaced), ~later.exists())
+    return later.exists()
 
 
 def _pictures(*conditions: ColumnElement[bool]) -> ColumnElement[str]:
@@ -259,18 +261,17 @@ def verifiable(first: UUID, last: UUID, digest: str) -> Query:
 
 
 @read_model
-def verified(first: UUID, last: UUID, digest: str, on_page: bool | None = None) -> Query:
-    """Read model of VerifiedPaperSchema: what the paper with a code says, a card as it was published, or a transcript.
+def verified(first: UUID, last: UUID, digest: str) -> Query:
+    """Select what a paper with a code says, and what is in force now: `card` or `transcript`, JSON, else null.
 
-    The code is from `first` to `last`, and `digest` is its SHA-256 in hexadecimal digits. No row where there is none,
-    or where the school does not let its papers be verified. `on_page`: with the `time_zone` of the paper, for a page.
+    The code is from `first` to `last`, and `digest` is its SHA-256 in hexadecimal digits. There is none where the
+    school does not let its papers be verified. `verifying` tells what follows.
     """
     card = _verified_card(_is_verifiable(ReportCard.code, ReportCard.card, first, last, digest))
     transcript = _verified_transcript(
         _is_verifiable(IssuedTranscript.code, IssuedTranscript.transcript, first, last, digest)
     )
-    found = union_all(card, transcript).subquery("either")
-    return select(*(column for column in found.c if on_page is not None or column.name != "time_zone"))
+    return select(card.label("card"), transcript.label("transcript"))
 
 
 def _is_verifiable(code: Any, paper: Any, first: Any, last: Any, digest: Any) -> ColumnElement[bool]:
@@ -282,175 +283,51 @@ def _is_verifiable(code: Any, paper: Any, first: Any, last: Any, digest: Any) ->
     )
 
 
-def _verified_card(is_verifiable: ColumnElement[bool]) -> Query:
-    """Select what the card with the code says.
-
-    It is compared with the card in force of the same student and term: CURRENT while that says the same of them, with a
-    `note` where the figures of the class are others.
-    """
-    card, of = ReportCard.card, Publication
-    student, place, subject = card["student"], card["batch_figures"], literal_column("subject", JSONB)
-    now = _card_in_force().lateral("now")
-    is_withdrawn = or_(of.state == WITHDRAWN, and_(now.c.card.is_(None), _was_left_out()))
-    is_same = or_(ReportCard.in_force, own_figures(now.c.card) == own_figures(card))
-    is_corrected = and_(not_(ReportCard.in_force), class_figures(now.c.card) != class_figures(card))
-    subjects = (
-        select(
-            func.json_agg(
-                func.json_build_object(
-                    "name",
-                    subject["subject"]["name"],
-                    "percent",
-                    subject["percent"],
-                    "grade",
-                    subject["grade"],
-                )
-            )
-        )
-        .select_from(func.jsonb_array_elements(card["subjects"]).alias("subject"))
-        .correlate(ReportCard)
-        .scalar_subquery()
-    )
-    named = {
-        "student": func.json_build_object(
-            "name", printed_name(card), "admission_number", student["admission_number"]
-        ),
-        "class": printed_class(card),
-        "session": card["session"]["name"],
-        "term": card["term"]["term"],
-    }
-    figures = {
-        "average": card["average"],
-        "grade": card["grade"],
-        "position": case((_shows_position(card), place["position"])),
-        "of": case((_shows_position(card), place["of"])),
-        "subjects": func.coalesce(subjects, literal_column("'[]'::json")),
-    }
-
-    def unless_withdrawn(columns: dict[str, Any]) -> list[Any]:
-        return [case((not_(is_withdrawn), value)).label(name) for name, value in columns.items()]
-
-    zone = func.coalesce(card["time_zone"].astext, "UTC")
-    corrected_on = func.to_char(func.timezone(zone, now.c.published_at), "FMDD FMMonth YYYY")
-    note = func.concat(
-        "Class figures were corrected on ", corrected_on, "; the student's own results are the same."
-    )
-    found = (
-        select(
-            case((is_withdrawn, WITHDRAWN_CARD), (is_same, CURRENT_CARD), else_=REPLACED_CARD).label("state"),
-            card["letterhead"]["name"].label("school"),
-            *unless_withdrawn(named),
-            of.version,
-            of.published_at,
-            func.coalesce(now.c.published_at, _next_version_at()).label("newer_at"),
-            case((is_corrected, note)).label("note"),
-            *unless_withdrawn(figures),
-            cast(null(), JSON).label("sessions"),
-            zone.label("time_zone"),
-        )
+def _verified_card(is_verifiable: ColumnElement[bool]) -> Any:
+    """The card with the code, and the one in force of the same student and term: a JSON object, or null."""
+    of, now = Publication, _card_in_force().lateral("now")
+    found = func.json_build_object(
+        "card", ReportCard.card,
+        "in_force", ReportCard.in_force,
+        "is_withdrawn", or_(of.state == WITHDRAWN, and_(now.c.card.is_(None), _was_left_out())),
+        "version", of.version,
+        "published_at", of.published_at,
+        "now", now.c.card,
+        "newer_at", func.coalesce(now.c.published_at, _next_version_at()),
+    )  # fmt: skip
+    return (
+        select(found)
         .select_from(ReportCard)
         .join(of, of.id == ReportCard.publication_id)
-        .outerjoin(now, literal_column("true"))
+        .outerjoin(now, true())
         .where(is_verifiable)
-        .subquery("found")
-    )
-    shown = {
-        **{column.name: column for column in found.c},
-        "newer_at": case((found.c.state == REPLACED_CARD, found.c.newer_at)),
-        "note": case((found.c.state == CURRENT_CARD, found.c.note)),
-    }
-    return select(
-        *(column.label({"newer_at": "replaced_at"}.get(name, name)) for name, column in shown.items())
+        .scalar_subquery()
     )
 
 
-def _verified_transcript(is_verifiable: ColumnElement[bool]) -> Query:
-    """Select what the transcript with the code says, by the columns of a card.
-
-    Each card that it rests on is compared with the one in force of the same term: CURRENT while these say the same of
-    what stands on a transcript, REPLACED where one does not, WITHDRAWN where there is none.
-    """
+def _verified_transcript(is_verifiable: ColumnElement[bool]) -> Any:
+    """The transcript with the code, and the cards that it rests on beside those in force: a JSON object, or null."""
     of = IssuedTranscript
-    said = of.transcript
-    now = _compared_cards().lateral("now")
-    is_withdrawn = func.coalesce(now.c.is_withdrawn, false())
-    named = func.json_build_object(
-        "name", printed_name(said), "admission_number", said["student"]["admission_number"]
-    )
-    session, subject = literal_column("session", JSONB), literal_column("subject", JSONB)
-    subjects = select(
-        func.json_agg(
-            func.json_build_object(
-                *(part for name in ("name", *TERMS, "percent", "grade") for part in (name, subject[name]))
-            )
-        )
-    ).select_from(func.jsonb_array_elements(session["subjects"]).alias("subject"))
-    sessions = select(
-        func.json_agg(
-            func.json_build_object(
-                "session", session["session"]["name"],
-                "class", session["class_name"],
-                *(part for name in ("average", "grade", "position", "of") for part in (name, session[name])),
-                "subjects", func.coalesce(subjects.scalar_subquery(), literal_column("'[]'::json")),
-            )
-        )
-    ).select_from(func.jsonb_array_elements(said["sessions"]).alias("session"))  # fmt: skip
-    nothing: dict[str, Any] = {
-        "class": Text(), "session": JSONB(), "term": JSONB(), "version": Integer(),
-    }  # fmt: skip
-    figures: dict[str, Any] = {
-        "average": JSONB(), "grade": JSONB(), "position": JSONB(), "of": JSONB(), "subjects": JSON(),
-    }  # fmt: skip
-    state = case(
-        (is_withdrawn, WITHDRAWN_CARD), (now.c.replaced_at.is_not(None), REPLACED_CARD), else_=CURRENT_CARD
-    )
-    none: Any = literal_column("'[]'::json")
-    return (
-        select(
-            state.label("state"),
-            said["school"]["name"].label("school"),
-            case((not_(is_withdrawn), named)).label("student"),
-            *(cast(null(), kind).label(name) for name, kind in nothing.items()),
-            of.issued_at.label("published_at"),
-            case((not_(is_withdrawn), now.c.replaced_at)).label("replaced_at"),
-            cast(null(), Text).label("note"),
-            *(cast(null(), kind).label(name) for name, kind in figures.items()),
-            case(
-                (is_withdrawn, none),
-                else_=func.coalesce(sessions.correlate(of).scalar_subquery(), none),
-            ).label("sessions"),
-            said["time_zone"].astext.label("time_zone"),
-        )
-        .select_from(of)
-        .outerjoin(now, literal_column("true"))
-        .where(is_verifiable)
-    )
+    found = func.json_build_object(
+        "transcript", of.transcript,
+        "issued_at", of.issued_at,
+        "cards", _cards_of_transcript(),
+    )  # fmt: skip
+    return select(found).select_from(of).where(is_verifiable).scalar_subquery()
 
 
-def _compared_cards() -> Query:
-    """Select how the cards that a transcript rests on compare with those in force: one row.
+def _cards_of_transcript() -> Any:
+    """List the cards that a transcript rests on, each with the one in force of the same term, if there is one.
 
-    `is_withdrawn` tells whether a term has none, `replaced_at` when the latest was published that says something else.
+    `is_latest` tells which is of the latest term of its session: the session's result on a transcript is its.
     """
     paper, now, publication, term = (
         aliased(ReportCard), aliased(ReportCard), aliased(Publication), aliased(Term),
     )  # fmt: skip
-
-    def shows(card: Any) -> Any:
-        return or_(not_(IssuedTranscript.transcript["own"].as_boolean()), shows_position(card, "batch"))
-
-    def differs(figures: Any) -> Any:
-        return figures(now.card, shows(now.card)) != figures(paper.card, shows(paper.card))
-
-    # The session's result on a transcript is that of its latest term.
     place = func.row_number().over(partition_by=term.session_id, order_by=term.term.desc())
     compared = (
         select(
-            now.id.label("now"),
-            publication.published_at,
-            or_(
-                differs(term_figures), and_(place == 1, differs(session_figures))
-            ).label("differs"),
+            paper.card.label("paper"), now.card.label("now"), publication.published_at, (place == 1).label("is_latest")
         )
         .select_from(paper)
         .join(term, term.id == paper.term_id)
@@ -462,9 +339,10 @@ def _compared_cards() -> Query:
         .correlate(IssuedTranscript)
         .subquery("compared")
     )  # fmt: skip
-    return select(
-        func.bool_or(compared.c.now.is_(None)).label("is_withdrawn"),
-        func.max(compared.c.published_at).filter(compared.c.differs).label("replaced_at"),
+    return (
+        select(func.json_agg(func.row_to_json(literal_column("compared"))))
+        .select_from(compared)
+        .scalar_subquery()
     )
 
 
@@ -506,7 +384,3 @@ def _next_version_at() -> Any:
         .correlate_except(newer)
         .scalar_subquery()
     )
-
-
-def _shows_position(card: Any) -> ColumnElement[bool]:
-    return or_(card["positions"].astext == BOTH, card["positions"].astext == BATCH)

@@ -12,7 +12,7 @@ from sqlalchemy import Uuid, cast, select
 
 from school_service.core.database import db, request_context, session_reach
 from school_service.core.errors import Invalid, NotFound
-from school_service.core.read_models import BoundQuery, fetch_row
+from school_service.core.read_models import BoundQuery, Made, fetch_made, fetch_row
 from school_service.core.records import get
 from school_service.core.statements import execute
 from school_service.features.audit.service import EXPORT, audit_change
@@ -24,7 +24,7 @@ from school_service.features.results.figures.service import (
     check_term_result,
 )
 from school_service.features.results.models import MAX_CARDS, ZIP
-from school_service.features.results.report_cards import reads
+from school_service.features.results.report_cards import drafting, reads
 from school_service.features.results.report_cards.issuing import issue
 from school_service.features.results.transcripts.service import check_transcript
 from school_service.printing.portions import print_cards as print_in_portions
@@ -56,7 +56,7 @@ def print_card(
     Raises NotFound, also where no card is published, and Invalid for an unknown term.
     """
     if draft:
-        read = reads.drafted_of_student(student_id, term, user_id, session)
+        read: BoundQuery | Made = drafting.of_student(student_id, term, user_id, session)
     elif version is not None:
         read = reads.printed_of_version(student_id, term, version, user_id, session)
     else:
@@ -94,7 +94,7 @@ def print_cards(
     Invalid for an unknown batch or term, a student without a card in it and more than MAX_CARDS, and NotFound where
     nothing is published.
     """
-    read = reads.drafted_of_batch if draft else reads.printed_of_batch
+    read: Callable[..., BoundQuery | Made] = drafting.of_batch if draft else reads.printed_of_batch
     found = _fetch(read(batch_id, term, None if students is None else list(students)))
     if found is None:
         check_broadsheet(batch=batch_id, term=term)
@@ -154,9 +154,9 @@ def _reads_as_form_teacher(student_id: UUID) -> bool:
     return bool(db.session.scalar(looks_after.execution_options(judged=True)))
 
 
-def _fetch(read: BoundQuery) -> dict[str, Any] | None:
+def _fetch(read: BoundQuery | Made) -> dict[str, Any] | None:
     """Fetch what is printed; None where there is no card."""
-    found = fetch_row(read)
+    found = fetch_made(read) if isinstance(read, Made) else fetch_row(read)
     return found if found is not None and found["cards"] is not None else None
 
 

@@ -19,9 +19,11 @@ from limits import RateLimitItemPerMinute
 from school_service.auth.login_throttle import count_try
 from school_service.auth.principal import CANONICAL_UUID
 from school_service.core.errors import NotFound
+from school_service.core.exact_json import read_json, write_json
 from school_service.core.texts import ordinal
 from school_service.features.results.report_cards import reads
 from school_service.features.results.report_cards.schemas import VerifiedPaperSchema
+from school_service.features.results.report_cards.verifying import verified_card, verified_transcript
 from school_service.printing.wording import long_date
 from school_service.web.blueprint import Blueprint
 from school_service.web.client_address import client_address
@@ -68,11 +70,24 @@ class Verification(MethodView):
             traces = _traces(_id(code))
             # Whoever tries codes makes no more work than this.
             if render_one(reads.verifiable(**traces)) is not None and there:
-                read = reads.verified(**traces, on_page=True if prefers_page() else None)
-                found = render_one(read, without_null="sessions")
+                found = _verified(render_one(reads.verified(**traces)))
         if found is None:
             raise NotFound("There is nothing at this address.")
         return found
+
+
+def _verified(row: bytes | None) -> bytes | None:
+    """Tell what the paper says whose row was read: with its time zone for a page alone."""
+    found = {} if row is None else read_json(row)
+    if found.get("card") is not None:
+        answer = verified_card(found["card"])
+    elif found.get("transcript") is not None:
+        answer = verified_transcript(found["transcript"])
+    else:
+        return None
+    return write_json(
+        {name: value for name, value in answer.items() if name != "time_zone" or prefers_page()}
+    )
 
 
 def _id(text: str) -> UUID:

@@ -26,7 +26,7 @@ blp = Blueprint(
 class StudentReportCard(MethodView):
     """A student's report card."""
 
-    @blp.requires(Permission.RESULTS_READ, own=related("FSG"), own_student="id", audited=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("FSG"), own_student="id", audited=True, computes=True)
     @blp.arguments(ReportCardFilterSchema, location="query")
     @blp.returns_file(PDF)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
@@ -55,7 +55,7 @@ class StudentTranscript(MethodView):
 class ReportCards(MethodView):
     """The report cards of a batch."""
 
-    @blp.requires(Permission.RESULTS_READ, own=related("F"), audited=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"), audited=True, computes=True)
     @blp.arguments(ReportCardsFilterSchema, location="query")
     @blp.returns_file(PDF, ZIP)
     def get(self, filters: dict[str, Any]) -> Any:

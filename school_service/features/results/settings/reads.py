@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Select, func, literal, select, true
+from sqlalchemy import ColumnElement, Select, cast, func, literal, select, true
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from school_service.core.read_models import Query, read_model
 from school_service.features.results.models import DEFAULTS, ResultSettings
 from school_service.features.school.models import TERMS
+from school_service.features.scores.models import GradeConfiguration
 
 _NOTHING = select(literal(1).label("one"))
 
@@ -44,3 +46,19 @@ def _with_defaults() -> dict[str, Any]:
         name: func.coalesce(columns[name], literal(default, columns[name].type))
         for name, default in DEFAULTS.items()
     }
+
+
+def setting(name: str) -> ColumnElement[Any]:
+    """A result setting, or its default where the school has no row; for an outer join of ResultSettings to any row."""
+    found: ColumnElement[Any] = _with_defaults()[name]
+    return found
+
+
+def bands() -> ColumnElement[Any]:
+    """The grade bands, from high to low."""
+    of = GradeConfiguration
+    band = func.jsonb_build_object(
+        "grade", of.letter_grade, "lower_threshold", of.lower_threshold, "remark", of.remarks
+    )
+    from_high = aggregate_order_by(band, of.lower_threshold.desc())
+    return select(func.coalesce(func.jsonb_agg(from_high), cast("[]", JSONB))).scalar_subquery()

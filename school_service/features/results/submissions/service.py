@@ -18,13 +18,13 @@ from sqlalchemy import ARRAY, Text, Uuid, any_, cast, delete, insert, select, up
 
 from school_service.core.database import request_context
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.read_models import BoundQuery
+from school_service.core.read_models import BoundQuery, Made, fetch_made
 from school_service.core.records import get_referenced, once_locked, unknown_reference, unnest_rows
 from school_service.core.statements import execute, in_one_round_trip, statement
 from school_service.features.audit.service import OPERATOR, audit_change
 from school_service.features.results.figures.service import check_broadsheet, check_subject_results
 from school_service.features.results.models import OPEN, REFUSE, SUBMITTED
-from school_service.features.results.submissions import reads
+from school_service.features.results.submissions import answers, reads
 from school_service.features.school.models import Batch, Cohort
 from school_service.features.scores.absences.service import storing_blanks
 from school_service.features.scores.assessments.service import require_every_arm
@@ -43,9 +43,7 @@ def check_submissions(*, term: str, batch: UUID | None = None, cohort: UUID | No
         check_broadsheet(batch=cohort, term=term)
 
 
-def submit(
-    *, cohort_subject_id: UUID, term: str, batch: UUID | None = None, blanks: str = REFUSE
-) -> BoundQuery:
+def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, blanks: str = REFUSE) -> Made:
     """Hand in the results of a cohort subject in a term; those that are handed in already stay as they are.
 
     `term` is the id of a term or its name in the cohort's session. `batch`: those of this arm alone; without it, those
@@ -54,9 +52,16 @@ def submit(
     Raises NotFound, Invalid for an unknown term and for a batch that is unknown or of another cohort, and Conflict
     where nothing counts, and naming the blanks that are refused.
     """
-    found = _lock(reads.submitting(cohort_subject_id, term), cohort_subject_id, term)
-    read = reads.submission(cohort_subject_id, term, batch)
-    batches = orjson.loads(found["batches"])
+    found = _found(
+        fetch_made(
+            in_one_round_trip(
+                *_locks(cohort_subject_id, term), read=answers.submitting(cohort_subject_id, term)
+            )
+        ),
+        cohort_subject_id,
+        term,
+    )
+    read, batches = answers.of_subject(cohort_subject_id, term, batch), found["batches"]
     _require_taught(batches, batch)
     submitted = [one for one in batches if one["submitted"]]
     submitting = [one for one in _meant(batches, batch) if not one["submitted"]]
@@ -67,7 +72,7 @@ def submit(
         return read
     if not found["counting"]:
         raise Conflict("Nothing counts in this subject and term: there is nothing to submit.")
-    blank = _of_batches(orjson.loads(found["blanks"]), submitting)
+    blank = _of_batches(found["blanks"], submitting)
     if blank and blanks == REFUSE:
         raise _refused(blank)
     moment, principal = now(), request_context().principal
@@ -105,7 +110,7 @@ def submit(
     )
 
 
-def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | None = None) -> BoundQuery:
+def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | None = None) -> Made:
     """Reopen the results of a cohort subject in a term, so that they can be corrected; of a `batch`, or of all.
 
     What was reopened already stays as it is. `term` and `batch` as in `submit`. Returns the read model of the
@@ -113,8 +118,9 @@ def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | Non
     batch that is unknown or of another cohort, and Conflict for what was never submitted, and naming the batches whose
     published results of the term rest on it.
     """
-    found = _lock(reads.reopening(cohort_subject_id, term, batch), cohort_subject_id, term)
-    read = reads.submission(cohort_subject_id, term, batch)
+    judged = execute(*_locks(cohort_subject_id, term), reads.reopening(cohort_subject_id, term, batch))
+    found = _found(judged, cohort_subject_id, term)
+    read = answers.of_subject(cohort_subject_id, term, batch)
     batches = orjson.loads(found["batches"])
     submitted = [one for one in batches if one["submitted"]]
     reopening = [one for one in _meant(batches, batch) if one["submitted"]]
@@ -157,7 +163,7 @@ def _require_taught(batches: Sequence[dict[str, Any]], batch: UUID | None) -> No
 
     Raises Invalid for a batch that they do not teach, and Forbidden where they teach some of the batches alone.
     """
-    untaught = {one["id"] for one in batches if not one.get("taught", True)}
+    untaught = {one["id"] for one in batches if not one["taught"]}
     if batch is None:
         require_every_arm(not untaught)
     elif str(batch) in untaught:
@@ -173,18 +179,21 @@ def _ids(batches: Sequence[dict[str, Any]]) -> list[UUID]:
     return [UUID(one["id"]) for one in batches]
 
 
-def _lock(judged: BoundQuery, cohort_subject_id: UUID, term: str) -> dict[str, Any]:
-    """Lock all that a submission concerns, then read what decides; raises NotFound, Invalid."""
-    found = execute(
+def _locks(cohort_subject_id: UUID, term: str) -> tuple[BoundQuery, ...]:
+    """Lock all that a submission concerns."""
+    return (
         reads.lock_term(cohort_subject_id, term),
         reads.lock_subject(cohort_subject_id),
         reads.lock_assessments(cohort_subject_id, term),
-        judged,
     )
-    if found is None:
+
+
+def _found(judged: dict[str, Any] | None, cohort_subject_id: UUID, term: str) -> dict[str, Any]:
+    """Give what decides; raises NotFound, Invalid where it was not found."""
+    if judged is None:
         check_subject_results(id=cohort_subject_id, term=term)
         raise RuntimeError("The cohort subject and the term are there, and what decides was not found.")
-    return found
+    return judged
 
 
 def _of_batches(blanks: Sequence[dict[str, Any]], batches: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

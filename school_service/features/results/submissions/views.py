@@ -9,7 +9,7 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
-from school_service.features.results.submissions import reads, service
+from school_service.features.results.submissions import answers, service
 from school_service.features.results.submissions.schemas import (
     NewSubmissionSchema,
     ReopeningSchema,
@@ -33,8 +33,8 @@ class Submissions(MethodView):
     def get(self, filters: dict[str, Any]) -> Any:
         """List the subjects of a batch in which something counts in a term, by name; or of all batches of a cohort."""
         if "cohort" in filters:
-            return reads.submissions_of_cohort(filters["cohort"], filters["term"])
-        return reads.submissions(filters["batch"], filters["term"])
+            return answers.of_class(filters["cohort"], filters["term"], cohort=True)
+        return answers.of_class(filters["batch"], filters["term"])
 
 
 @blp.route("/cohort-subjects/<uuid:id>/submission")

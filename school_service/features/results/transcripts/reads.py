@@ -13,8 +13,9 @@ from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.people.models import ACTIVE, Student, User
 from school_service.features.reach import scopes
+from school_service.features.results.computing.class_term.entered import STUDENT
+from school_service.features.results.computing.class_term.record import letterhead
 from school_service.features.results.figures.frozen import is_own, printed_class, shows_position
-from school_service.features.results.figures.reads import STUDENT
 from school_service.features.results.models import (
     LEFT_OUT,
     LIVE,
@@ -27,7 +28,7 @@ from school_service.features.results.models import (
     ReportCard,
     ResultSettings,
 )
-from school_service.features.results.publications.cards import bands, letterhead, setting
+from school_service.features.results.settings.reads import bands, setting
 from school_service.features.school.models import (
     TERMS,
     AcademicSession,
@@ -101,7 +102,7 @@ def _transcript(student_id: Any, own: Any, *, on_paper: bool, moment: Any = None
     newest = select(cards.c.card).order_by(*(column.desc() for column in in_order)).limit(1).cte("newest")
     logo, signature = aliased(Picture), aliased(Picture)
     about: Any = func.to_jsonb(STUDENT).op("||")(func.jsonb_build_object("dob", Student.dob))
-    head: Any = func.coalesce(newest.c.card["letterhead"], letterhead(logo, signature), type_=JSONB())
+    head: Any = func.coalesce(newest.c.card["letterhead"], cast(letterhead(), JSONB), type_=JSONB())
     members = (*SCHOOL, "logo", "signature") if on_paper else SCHOOL
     more = (
         _of_paper(cards, newest, own, moment)

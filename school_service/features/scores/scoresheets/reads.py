@@ -5,8 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from sqlalchemy import and_, func, literal_column, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from school_service.core.json_texts import array_of, as_json, whole_object_of
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
@@ -52,11 +52,13 @@ def scoresheet(
     if term is not None:
         entries = entries.join(Term, Term.id == Assessment.term_id).where(Term.term == term)
     found = entries.subquery("found")
-    shown = whole_object_of(**{column.name: found.c[column.name] for column in ENTRY})
+    shown = func.json_build_object(
+        *(part for column in ENTRY for part in (column.name, found.c[column.name]))
+    )
     # The categories' own order is that of the alphabet: CA1, CA2, CA3, EXAM, FIRST_TERM …
     order = found.c.assessment_category, found.c.due_date, found.c.assessment
     by_student = (
-        select(found.c.student, as_json(array_of(shown, *order)).label("gradebooks"))
+        select(found.c.student, func.json_agg(aggregate_order_by(shown, *order)).label("gradebooks"))
         .group_by(found.c.student)
         .subquery("by_student")
     )

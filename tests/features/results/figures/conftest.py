@@ -12,12 +12,12 @@ import pytest
 from flask import Flask
 
 from school_service.core.database import db
-from school_service.features.results.figures import reads
 from school_service.web.rendering import render_list
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.factories import Factory
 from tests.features.results.figures.classes import Store
+from tests.features.results.figures.live import term_results
 
 
 class SmallClass:
@@ -94,7 +94,7 @@ class SmallClass:
             store = Store(db.session.connection())
             # All are read before any is stored, as they are published together.
             bodies: dict[str, Any] = {
-                arm: render_list(reads.term_results(UUID(self.batches[arm]), term)).body for arm in arms
+                arm: render_list(term_results(UUID(self.batches[arm]), term)).body for arm in arms
             }
             for arm, body in bodies.items():
                 listed = json.loads(b"".join(body), parse_float=lambda number: f"#{number}#")

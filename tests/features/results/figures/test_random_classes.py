@@ -13,10 +13,10 @@ from uuid import UUID
 import pytest
 
 from school_service.core.database import db
-from school_service.features.results.figures import reads
 from school_service.web.rendering import render_list
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
+from tests.features.results.figures import live
 from tests.features.results.figures.classes import RandomClass, Store
 from tests.features.results.figures.oracle import TERMS, term_results
 
@@ -85,7 +85,7 @@ def _compare(drawn: RandomClass, store: Store, seen: Counter[str]) -> None:
 
 
 def _read(batch: str, term: str) -> dict[str, Any]:
-    body = render_list(reads.term_results(UUID(batch), term)).body
+    body = render_list(live.term_results(UUID(batch), term)).body
     listed = json.loads(
         body if isinstance(body, bytes) else b"".join(body), parse_float=_marked, parse_int=_marked
     )

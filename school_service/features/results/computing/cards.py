@@ -1,0 +1,247 @@
+"""What is said of a student: subject results, a term result and a report card, as dictionaries.
+
+They are made of what was loaded and computed. A published card is such a dictionary, stored; a draft is made now.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import orjson
+
+from school_service.core.exact_json import write_json
+from school_service.features.results.computing.class_term.loaded import Loaded, Person, Subject
+from school_service.features.results.computing.compute import (
+    Computed,
+    Paper,
+    Place,
+    SessionResult,
+    SubjectResult,
+    TermResult,
+    in_hundredths,
+)
+from school_service.features.results.models import BEST, LAYOUT, POOREST
+
+Document = dict[str, Any]
+
+_TRAIT_KEY = [{"value": BEST, "meaning": "Excellent"}, {"value": POOREST, "meaning": "Poor"}]
+_SETTINGS = (
+    "positions", "pass_mark", "percent_places", "verification", "name_order", "signatures", "show_teachers",
+)  # fmt: skip
+
+
+def subject_result(loaded: Loaded, subject: Subject, person: Person, result: SubjectResult) -> Document:
+    """Say what a student has in a subject."""
+    return {
+        "subject": {**subject._asdict(), "teachers": loaded.teachers(subject.id, person.batch)},
+        "scores": [_score(paper, person.id) for paper in loaded.papers_of(subject)],
+        **subject_members(result),
+    }
+
+
+def subject_members(result: SubjectResult) -> Document:
+    """Say what a result of a subject comes to."""
+    return {
+        "status": result.status,
+        "score": result.score,
+        "points": result.points,
+        "percent": result.percent,
+        "grade": result.grade,
+        "remark": result.remark,
+        "batch": _place(result.batch),
+        "cohort": _place(result.cohort),
+    }
+
+
+def term_result(loaded: Loaded, computed: Computed, person: Person) -> Document:
+    """Say what a student has in a term, and in the session until it."""
+    return {
+        "subjects": [
+            subject_result(loaded, subject, person, found)
+            for subject in loaded.subjects
+            if (found := computed.subjects[subject.id].get(person.id)) is not None
+        ],
+        **term_members(computed.terms[person.id]),
+        "cumulative": _cumulative(loaded, computed.sessions[person.id]),
+    }
+
+
+def term_members(result: TermResult) -> Document:
+    """Say what a result of a term comes to."""
+    return {
+        "status": result.status,
+        "total": result.total,
+        "obtainable": 100 * result.graded,
+        "average": result.average,
+        "grade": result.grade,
+        "remark": result.remark,
+        "passed": result.passed,
+        "failed": result.graded - result.passed,
+        "batch_figures": _place(result.batch),
+        "cohort_figures": _place(result.cohort),
+    }
+
+
+def _cumulative(loaded: Loaded, session: SessionResult) -> Document:
+    return {
+        "terms": session.terms,
+        "average": session.average,
+        "grade": session.grade,
+        "remark": session.remark,
+        "batch_figures": _place(session.batch),
+        "cohort_figures": _place(session.cohort),
+        "subjects": [
+            {**base._asdict(), "terms": found.terms, "percent": found.percent, "grade": found.grade}
+            for base in loaded.bases
+            if (found := session.subjects.get(base.base)) is not None
+        ],
+    }
+
+
+def _score(paper: Paper, student: str) -> Document:
+    mark = paper.marks.get(student)
+    return {
+        "assessment": paper.id,
+        "category": paper.category,
+        "abbreviation": paper.abbreviation,
+        "total_points": paper.total_points,
+        "score": in_hundredths(mark) if isinstance(mark, int) else None,
+        "absence": mark if isinstance(mark, str) else None,
+        "publish": paper.publish,
+    }
+
+
+def _place(place: Place) -> Mapping[str, Any]:
+    return {
+        "position": place.position,
+        "tied": place.tied,
+        "of": place.of,
+        "average": place.average,
+        "lowest": place.lowest,
+        "highest": place.highest,
+    }
+
+
+class Arm(NamedTuple):
+    """A batch of the cohort: what the class is called on paper, and its form teacher."""
+
+    id: str
+    name: str
+    class_name: str
+    form_teacher: str | None
+
+
+@dataclass(frozen=True)
+class Record:
+    """What cards say beside figures: the document of `class_term.record`, and the class that it is of."""
+
+    loaded: Loaded
+    document: Mapping[str, Any]
+
+    @cached_property
+    def arms(self) -> Mapping[str, Arm]:
+        """The batches of the cohort by id, in the order of their names."""
+        return {arm[0]: Arm(*arm) for arm in self.document["arms"]}
+
+    @cached_property
+    def of_class(self) -> Mapping[str, Any]:
+        """What every card of the class says, written once."""
+        settings, scope = self.loaded.settings, self.loaded.scope
+        return {
+            "layout": LAYOUT,
+            "trait_key": _TRAIT_KEY,
+            "term_name": scope["term_name"],
+            "level": scope["level"],
+            "letterhead": orjson.Fragment(write_json(self.document["letterhead"])),
+            "calendar": orjson.Fragment(write_json(self.document["calendar"])),
+            "bands": orjson.Fragment(write_json(bands(self.loaded))),
+            **{name: settings[name] for name in _SETTINGS},
+            "time_zone": self.document["time_zone"],
+        }
+
+    @cached_property
+    def in_batch(self) -> Mapping[str, int]:
+        """How many belong to each batch."""
+        numbers: dict[str, int] = defaultdict(int)
+        for one in self.loaded.everyone:
+            numbers[one.batch] += 1
+        return numbers
+
+    @cached_property
+    def comments(self) -> Mapping[str, Sequence[Any]]:
+        """The comments of the form teacher and of the principal, and the times that were typed in, by student."""
+        return {
+            self._id(number): comment for number, *comment in zip(*self.document["comments"], strict=True)
+        }
+
+    @cached_property
+    def traits(self) -> Mapping[str, Sequence[Document]]:
+        """What was seen of the students, in the order of the metric sheets."""
+        found: dict[str, list[Document]] = defaultdict(list)
+        for number, kind, name, value in self.document["traits"]:
+            found[self._id(number)].append({"type": kind, "name": name, "value": value})
+        return found
+
+    @cached_property
+    def attended(self) -> Mapping[str, Sequence[int]]:
+        """What the registers come to, by student: times opened, present and absent."""
+        columns = self.document["attendance"]
+        return {self._id(number): sums for number, *sums in zip(*columns, strict=True)}
+
+    def _id(self, number: int) -> str:
+        return self.loaded.everyone[number].id
+
+
+def card(
+    record: Record, computed: Computed, person: Person, *, version: int | None, published_at: str | None
+) -> Document:
+    """Say all that stands on a student's card: of a version that is published at a moment, or of a draft."""
+    loaded, arm = record.loaded, record.arms[person.batch]
+    form_teacher, principal, present = record.comments.get(person.id, (None, None, None))
+    result = term_result(loaded, computed, person)
+    if principal is None:
+        principal = _comment_of(loaded.settings["principal_comments"], result["average"])
+    return {
+        **record.of_class,
+        "version": version,
+        "published_at": published_at,
+        "number_in_class": record.in_batch[person.batch],
+        "class_name": arm.class_name,
+        "form_teacher_name": arm.form_teacher,
+        **loaded.head(person.batch, arm.name),
+        **result,
+        "student": {**person.student, "dob": person.dob},
+        "attendance": _attendance(record, person, present),
+        "traits": record.traits.get(person.id, ()),
+        "comments": {"form_teacher": form_teacher, "principal": principal},
+    }
+
+
+def _attendance(record: Record, person: Person, present: int | None) -> Document:
+    """How often school opened for a student, and how often they came: by the registers, or as it was typed in."""
+    if record.document["by_registers"]:
+        opened, present, absent = record.attended.get(person.id, (None, None, None))
+    else:
+        opened = record.document["calendar"]["times_opened"]
+        absent = None if opened is None or present is None else opened - present
+    return {"opened": opened, "present": present, "absent": absent}
+
+
+def _comment_of(comments: Sequence[Mapping[str, Any]], average: Decimal | None) -> str | None:
+    """Find the principal's comment for an average: that of the highest threshold that it reaches."""
+    reached = [one for one in comments if average is not None and one["lower_threshold"] <= average]
+    found: str | None = max(reached, key=lambda one: one["lower_threshold"])["comment"] if reached else None
+    return found
+
+
+def bands(loaded: Loaded) -> list[Document]:
+    """The grade bands as cards and publications have them, from high to low."""
+    return [
+        {"grade": band.grade, "lower_threshold": band.threshold, "remark": band.remark}
+        for band in reversed(loaded.rules.bands)
+    ]

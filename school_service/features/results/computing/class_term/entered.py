@@ -1,0 +1,377 @@
+"""The one SELECT that loads all that results of a class in a term are computed of.
+
+`entered` makes the document that `loaded.Loaded` reads, a JSON object: people, subjects and papers are numbered in the
+order that PostgreSQL gives them, and scores, absences and who takes what name them by their numbers, in arrays of one
+length. Scores are whole hundredths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    CTE,
+    JSON,
+    BigInteger,
+    ColumnElement,
+    FromClause,
+    Integer,
+    and_,
+    case,
+    cast,
+    column,
+    false,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+    union_all,
+)
+from sqlalchemy import Uuid as UuidType
+from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+
+from school_service.core.read_models import Query
+from school_service.core.records import is_one_of
+from school_service.features.classes.models import CohortSubject, SubjectEnrollment
+from school_service.features.classes.subject_teachers.reads import teachers_by_arm
+from school_service.features.people.models import Student, User
+from school_service.features.people.students.reads import BY_NAME
+from school_service.features.results.computing.class_term.roster import members, subjects_of_gone
+from school_service.features.results.computing.class_term.scopes import one
+from school_service.features.results.computing.compute import BROUGHT_IN, OF_A_TERM
+from school_service.features.results.models import ReportCard, ResultSettings
+from school_service.features.school.models import Subject, Term
+from school_service.features.scores.models import (
+    NOT_DELETED,
+    Absence,
+    Assessment,
+    GradebookEntry,
+    GradeConfiguration,
+    Submission,
+)
+
+Column = ColumnElement[Any]
+Roster = Callable[[Any, Any], FromClause]
+"""Tells who belongs to the batches of a cohort in a term, as `roster.members` does."""
+
+STUDENT = func.json_build_object(
+    "id", Student.id,
+    "admission_number", Student.admission_number,
+    "first_name", User.first_name,
+    "middle_name", Student.middle_name,
+    "last_name", User.last_name,
+    "gender", func.nullif(User.gender, ""),
+)  # fmt: skip
+"""A student, as results name them."""
+
+SORT_KEYS = ("by_name", "by_admission_number", "by_id")
+"""The columns of the people of a class by which they are ordered."""
+
+_NONE: Column = literal_column("'[]'::json", JSON())
+
+
+class ClassTerm(NamedTuple):
+    """A class in a term: its scope, the people on its roster, and the document of what was entered."""
+
+    scope: CTE
+    people: CTE
+    document: Column
+
+    def columns(self, condition: Any = None) -> tuple[Any, ...]:
+        """Give the columns that `Loaded.of` reads: `scope` and `entered`, null where the condition is not met."""
+        scope = select(func.row_to_json(literal_column("scope"), type_=JSON)).select_from(self.scope)
+        entered = self.document if condition is None else case((condition, self.document))
+        return scope.scalar_subquery().label("scope"), entered.label("entered")
+
+
+def class_term(
+    scope: Query,
+    *,
+    cohort_subject_id: Any = None,
+    roster: Roster = members,
+    in_reach: Callable[[FromClause], Column] | None = None,
+    session: bool = True,
+) -> ClassTerm:
+    """Select what was entered in a scope; of one cohort subject alone where that is given.
+
+    `in_reach` tells which rows of the roster are in reach of the caller; without it none are but of who reaches the
+    whole school. `session`: what the results of the session rest on, too.
+    """
+    of = scope.cte("scope")
+    cohort_id, term_id = one(of, "cohort_id"), one(of, "term_id")
+    whose = roster(cohort_id, term_id).select().cte("roster").prefix_with("MATERIALIZED")
+    people = _people(whose, in_reach)
+    subjects = _subjects(cohort_id, cohort_subject_id)
+    taking = _taking(whose, cohort_id, term_id)
+    papers = _papers(subjects, term_id)
+    parts: dict[str, Any] = {
+        "settings": select(func.row_to_json(literal_column("result_settings"))).select_from(ResultSettings),
+        "bands": _bands(),
+        "people": listed(_person(people), people.c.number, of=people),
+        "subjects": listed(_subject(subjects), subjects.c.number, of=subjects),
+        "teachers": teachers_by_arm(cohort_id),
+        "papers": listed(_paper(papers), papers.c.number, of=papers),
+        "taking": _pairs(taking, people, subjects),
+        "scores": _marks(GradebookEntry, papers, people, cast(GradebookEntry.score * 100, Integer)),
+        "absences": _marks(Absence, papers, people, Absence.status),
+    }
+    if session:
+        published = _published(of, people)
+        parts |= {
+            "published": rows_of(published),
+            "brought_in": _brought_in(of, people, subjects, taking),
+            "bases": _bases(subjects, published),
+        }
+    document = func.json_build_object(
+        *(part for name, value in parts.items() for part in (name, _scalar(value))), type_=JSON
+    )
+    return ClassTerm(of, people, document)
+
+
+def _scalar(value: Any) -> Any:
+    return value.scalar_subquery() if hasattr(value, "scalar_subquery") else value
+
+
+def _people(roster: CTE, in_reach: Callable[[FromClause], Column] | None) -> CTE:
+    is_reached = false() if in_reach is None else in_reach(roster)
+    belongs = roster.c.belongs if "belongs" in roster.c else true()
+    return (
+        select(
+            roster.c.student_id,
+            roster.c.batch_id,
+            roster.c.enrolled_in,
+            STUDENT.label("student"),
+            Student.dob,
+            (func.row_number().over(order_by=BY_NAME) - 1).label("number"),
+            func.row_number().over(order_by=Student.admission_number).label("place"),
+            *(part.label(name) for name, part in zip(SORT_KEYS, BY_NAME, strict=True)),
+            is_reached.label("in_reach"),
+            belongs.label("belongs"),
+        )
+        .select_from(roster)
+        .join(Student, Student.id == roster.c.student_id)
+        .join(User, User.id == Student.user_id)
+        .cte("people")
+        .prefix_with("MATERIALIZED")
+    )
+
+
+def _person(people: CTE) -> Any:
+    of = people.c
+    return func.json_build_array(
+        of.student, of.batch_id, of.enrolled_in, of.dob, of.place, of.in_reach, of.belongs
+    )
+
+
+def _subjects(cohort_id: Any, cohort_subject_id: Any) -> CTE:
+    found = (
+        select(
+            CohortSubject.id,
+            CohortSubject.subject_id.label("base"),
+            Subject.name,
+            Subject.code,
+            CohortSubject.elective,
+            (func.row_number().over(order_by=(Subject.name, CohortSubject.id)) - 1).label("number"),
+        )
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .where(CohortSubject.cohort_id == cohort_id)
+    )
+    if cohort_subject_id is not None:
+        found = found.where(CohortSubject.id == cohort_subject_id)
+    return found.cte("taught").prefix_with("MATERIALIZED")
+
+
+def _subject(subjects: CTE) -> Any:
+    of = subjects.c
+    return func.json_build_array(of.id, of.base, of.name, of.code, of.elective)
+
+
+def _taking(roster: CTE, cohort_id: Any, term_id: Any) -> CTE:
+    """Who on the roster takes which subject of the cohort: now, or on their card where they have left it."""
+    now = (
+        select(SubjectEnrollment.student_id, SubjectEnrollment.cohort_subject_id)
+        .join(CohortSubject, CohortSubject.id == SubjectEnrollment.cohort_subject_id)
+        .join(roster, roster.c.student_id == SubjectEnrollment.student_id)
+        .where(CohortSubject.cohort_id == cohort_id, roster.c.enrolled_in.is_not(None))
+    )
+    return union_all(now, subjects_of_gone(roster, cohort_id, term_id)).cte("taking")
+
+
+def _papers(subjects: CTE, term_id: Any) -> CTE:
+    """The assessments that may count in the term: whether a category does, the rules say."""
+    order = (Assessment.category, Assessment.due_date, Assessment.id)
+    return (
+        select(
+            Assessment.id,
+            subjects.c.number.label("subject"),
+            Assessment.category,
+            Assessment.abbreviation,
+            Assessment.total_points,
+            Assessment.publish_scores,
+            (func.row_number().over(order_by=order) - 1).label("number"),
+            func.row_number().over(order_by=(Assessment.abbreviation, Assessment.id)).label("place"),
+        )
+        .join(subjects, subjects.c.id == Assessment.cohort_subject_id)
+        .where(
+            Assessment.term_id == term_id,
+            NOT_DELETED,
+            Assessment.include_in_final,
+            is_one_of(Assessment.category, OF_A_TERM),
+        )
+        .cte("papers")
+        .prefix_with("MATERIALIZED")
+    )
+
+
+def _paper(papers: CTE) -> Any:
+    of = papers.c
+    return func.json_build_array(
+        of.id, of.subject, of.category, of.abbreviation, of.total_points, of.publish_scores, of.place
+    )
+
+
+def _pairs(taking: CTE, people: CTE, subjects: CTE) -> Query:
+    found = (
+        select(people.c.number.label("person"), subjects.c.number.label("subject"))
+        .select_from(taking)
+        .join(people, people.c.student_id == taking.c.student_id)
+        .join(subjects, subjects.c.id == taking.c.cohort_subject_id)
+        .subquery("pairs")
+    )
+    return rows_of(found)
+
+
+def _marks(table: Any, papers: CTE, people: CTE, mark: Any) -> Query:
+    """Select what people have of the papers: by paper, person and mark."""
+    found = (
+        select(papers.c.number.label("paper"), people.c.number.label("person"), mark.label("mark"))
+        .select_from(table)
+        .join(papers, papers.c.id == table.assessment_id)
+        .join(people, people.c.student_id == table.student_id)
+        .subquery("marks")
+    )
+    return rows_of(found)
+
+
+def _published(scope: CTE, people: CTE) -> CTE:
+    """The percents of the session's earlier terms, from the cards in force of those on the roster.
+
+    They may be of another arm, or of another cohort.
+    """
+    cards = (
+        select(people.c.number.label("person"), Term.term, ReportCard.card)
+        .select_from(people)
+        .join(ReportCard, ReportCard.student_id == people.c.student_id)
+        .join(Term, Term.id == ReportCard.term_id)
+        .where(
+            Term.session_id == one(scope, "session_id"),
+            # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+            Term.term < one(scope, "term"),
+            ReportCard.in_force,
+        )
+        .subquery("cards")
+    )
+    listed = (
+        func.jsonb_array_elements(cards.c.card["subjects"])
+        .table_valued(column("subject", JSONB))
+        .render_derived(name="listed")
+    )
+    subject = listed.c.subject
+    return (
+        select(
+            cards.c.person,
+            cast(subject["subject"]["base"].astext, UuidType).label("base"),
+            cards.c.term,
+            subject["percent"].label("percent"),
+        )
+        .select_from(cards.join(listed, literal_column("true")))
+        .cte("published_percents")
+        .prefix_with("MATERIALIZED")
+    )
+
+
+def _brought_in(scope: CTE, people: CTE, subjects: CTE, taking: CTE) -> Query:
+    """Select what students bring in from elsewhere for terms until this one: each score with the points."""
+    until = or_(
+        *(
+            and_(Assessment.category == category, one(scope, "term") >= term)
+            for category, term in BROUGHT_IN.items()
+        )
+    )
+    takes = and_(
+        taking.c.cohort_subject_id == Assessment.cohort_subject_id,
+        taking.c.student_id == GradebookEntry.student_id,
+    )
+    found = (
+        select(
+            people.c.number.label("person"),
+            subjects.c.base,
+            Assessment.category,
+            cast(GradebookEntry.score * 100, Integer).label("score"),
+            cast(Assessment.total_points * 100, Integer).label("points"),
+        )
+        .select_from(Assessment)
+        .join(subjects, subjects.c.id == Assessment.cohort_subject_id)
+        .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
+        .join(taking, takes)
+        .join(people, people.c.student_id == GradebookEntry.student_id)
+        .where(NOT_DELETED, Assessment.include_in_final, until)
+        .subquery("brought_in")
+    )
+    return rows_of(found)
+
+
+def _bases(subjects: CTE, published: CTE) -> Query:
+    """Select the base subjects of the session's percents, by name."""
+    is_there = or_(Subject.id.in_(select(subjects.c.base)), Subject.id.in_(select(published.c.base)))
+    found = select(Subject.id, Subject.name, Subject.code).where(is_there).subquery("bases")
+    return listed(
+        func.json_build_array(found.c.id, found.c.name, found.c.code), found.c.name, found.c.id, of=found
+    )
+
+
+def submissions(scope: CTE) -> Any:
+    """A column: the submissions of the cohort in the term.
+
+    Each is an array of the subject, the batch, the moment in microseconds and as it is written, who submitted, and
+    their name.
+    """
+    of = Submission
+    row = func.json_build_array(
+        of.cohort_subject_id,
+        of.batch_id,
+        microseconds(of.submitted_at),
+        of.submitted_at,
+        of.submitted_by,
+        of.submitted_by_name,
+    )
+    found = select(func.coalesce(func.json_agg(row), _NONE)).where(
+        of.cohort_id == one(scope, "cohort_id"), of.term_id == one(scope, "term_id")
+    )
+    return found.scalar_subquery()
+
+
+def microseconds(moment: Any) -> Any:
+    """A moment as a whole number, which Python compares."""
+    return cast(func.extract("epoch", moment) * 1_000_000, BigInteger)
+
+
+def _bands() -> Query:
+    """Select the grade bands, from low to high."""
+    of = GradeConfiguration
+    band = func.json_build_array(of.lower_threshold, of.letter_grade, of.remarks)
+    return select(func.coalesce(func.json_agg(aggregate_order_by(band, of.lower_threshold)), _NONE))
+
+
+def listed(document: Any, *order: Any, of: FromClause) -> Query:
+    """Select the rows of something as an array of documents, in order."""
+    found = func.json_agg(aggregate_order_by(document, *order))
+    return select(func.coalesce(found, _NONE)).select_from(of)
+
+
+def rows_of(found: FromClause) -> Query:
+    """Select the rows of something as arrays of one length, one for each of its columns."""
+    arrays = (func.coalesce(func.array_to_json(func.array_agg(each)), _NONE) for each in found.c)
+    return select(func.json_build_array(*arrays, type_=JSON)).select_from(found)

@@ -1,0 +1,207 @@
+"""What `entered` has loaded, as values: nobody on the roster is shown until the caller's reach is said."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from school_service.core.reach import Reach
+from school_service.features.results.computing.compute import (
+    BROUGHT_IN,
+    Band,
+    BroughtIn,
+    Earlier,
+    Entered,
+    Member,
+    Paper,
+    Rules,
+    TaughtSubject,
+)
+from school_service.features.results.models import BY_CATEGORY, DEFAULTS
+from school_service.features.school.models import TERMS
+
+
+class Person(NamedTuple):
+    """Somebody on the roster: as results name them, their batch, the one they are enrolled in, their date of birth.
+
+    `place` is theirs by admission number. Who does not belong yet does so once results of their batch are handed in.
+    """
+
+    student: Mapping[str, Any]
+    batch: str
+    enrolled_in: str | None
+    dob: str | None
+    place: int
+    in_reach: bool
+    belongs: bool
+
+    @property
+    def id(self) -> str:
+        """The student's id."""
+        found: str = self.student["id"]
+        return found
+
+
+class Subject(NamedTuple):
+    """A subject of the cohort: its id there, that of the base subject, and what it is called."""
+
+    id: str
+    base: str
+    name: str
+    code: str
+    elective: bool
+
+
+class Base(NamedTuple):
+    """A base subject of the session's results."""
+
+    base: str
+    name: str
+    code: str
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The document that `entered.class_term` makes, of a class in a term.
+
+    `scope` says of which; `people` are those of the roster who may be shown, by name: nobody until `shown_to` says to
+    whom. What is computed is computed of everyone.
+    """
+
+    scope: Mapping[str, Any]
+    document: Mapping[str, Any]
+    people: Sequence[Person] = ()
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Loaded | None:
+        """Read the columns that `ClassTerm.columns` selects; None where there is no class, or none is asked for."""
+        return None if row["scope"] is None or row["entered"] is None else cls(row["scope"], row["entered"])
+
+    def head(self, batch: str, batch_name: str) -> dict[str, Any]:
+        """Say of which batch, class and term a result is."""
+        scope = self.scope
+        return {
+            "batch": batch,
+            "batch_name": batch_name,
+            "cohort": scope["cohort_id"],
+            "classroom": scope["classroom"],
+            "session": {"id": scope["session_id"], "name": scope["session_name"]},
+            "term": self.term,
+        }
+
+    @property
+    def term(self) -> dict[str, Any]:
+        """The term, as answers name it."""
+        return {"id": self.scope["term_id"], "term": self.scope["term"]}
+
+    def shown_to(self, reach: Reach | None) -> Loaded:
+        """Show the people who are in reach of the caller: None is the whole school, and everyone."""
+        people = self.everyone if reach is None else [one for one in self.everyone if one.in_reach]
+        return replace(self, people=people)
+
+    @cached_property
+    def everyone(self) -> Sequence[Person]:
+        """Everyone on the roster, by name, to compute of."""
+        return [Person(*one) for one in self.document["people"]]
+
+    @cached_property
+    def settings(self) -> Mapping[str, Any]:
+        """The school's result settings, by column."""
+        return {**DEFAULTS, **(self.document["settings"] or {})}
+
+    @cached_property
+    def subjects(self) -> Sequence[Subject]:
+        """The cohort's subjects, by name."""
+        return [Subject(*one) for one in self.document["subjects"]]
+
+    def teachers(self, subject: str, batch: str) -> Sequence[str]:
+        """Name who teaches a subject of the cohort to a batch today."""
+        found: Sequence[str] = (self.document["teachers"] or {}).get(subject + batch, ())
+        return found
+
+    @cached_property
+    def bases(self) -> Sequence[Base]:
+        """The base subjects of the session's results, by name."""
+        return [Base(*one) for one in self.document["bases"]]
+
+    def papers_of(self, subject: Subject) -> Sequence[Paper]:
+        """The papers of a subject that count, in their order."""
+        return self._papers_by_subject[subject.id]
+
+    @cached_property
+    def _papers_by_subject(self) -> Mapping[str, Sequence[Paper]]:
+        return {subject.id: subject.papers for subject in self.entered.subjects}
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The rules of the class's level, of the settings and the grade bands."""
+        settings, level = self.settings, self.scope["level"]
+        return Rules(
+            level=level,
+            places=settings["percent_places"],
+            pass_mark=settings["pass_mark"],
+            minimum_subjects=settings["minimum_subjects"],
+            minimum_terms=settings["minimum_terms"],
+            rank_by=settings["rank_by"],
+            weights=_weights_of(level, settings["weights"]) if settings["weighting"] == BY_CATEGORY else None,
+            term_weights={term: settings[f"{term.lower()}_term_weight"] for term in TERMS},
+            bands=[Band(*one) for one in self.document["bands"]],
+        )
+
+    @cached_property
+    def entered(self) -> Entered:
+        """All that results are computed of."""
+        ids = [one.id for one in self.everyone]
+        takers: list[list[str]] = [[] for _ in self.subjects]
+        for person, subject in zip(*self.document["taking"], strict=True):
+            takers[subject].append(ids[person])
+        papers = self._papers(ids)
+        return Entered(
+            term=self.scope["term"],
+            rules=self.rules,
+            roster=[Member(one.id, one.batch, one.enrolled_in) for one in self.everyone],
+            subjects=[
+                TaughtSubject(subject.id, subject.base, papers[number], takers[number])
+                for number, subject in enumerate(self.subjects)
+            ],
+            published=[
+                Earlier(ids[person], base, term, percent, own=True)
+                for person, base, term, percent in self._rows("published")
+            ],
+            brought_in=[*self._brought_in(ids)],
+        )
+
+    def _papers(self, ids: Sequence[str]) -> Mapping[int, Sequence[Paper]]:
+        """The papers that count, by the number of their subject, with what everyone has of them."""
+        loaded = [(subject, Paper(id, *of)) for id, subject, *of in self.document["papers"]]
+        for kind in ("absences", "scores"):
+            for number, person, mark in self._rows(kind):
+                loaded[number][1].marks[ids[person]] = mark
+        papers: dict[int, list[Paper]] = defaultdict(list)
+        for subject, paper in loaded:
+            if self.rules.counts(paper.category):
+                papers[subject].append(paper)
+        return papers
+
+    def _brought_in(self, ids: Sequence[str]) -> Iterator[BroughtIn]:
+        sums: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0])
+        for person, base, category, score, points in self._rows("brought_in"):
+            of = sums[ids[person], base, BROUGHT_IN[category]]
+            of[0] += score
+            of[1] += points
+        for (student, base, term), (score, points) in sums.items():
+            yield BroughtIn(student, base, term, Decimal(score), Decimal(points))
+
+    def _rows(self, name: str) -> Iterator[tuple[Any, ...]]:
+        columns = self.document.get(name)
+        return zip(*columns, strict=True) if columns else iter(())
+
+
+def _weights_of(level: str, weights: Sequence[Mapping[str, Any]]) -> Mapping[str, int]:
+    """Give the weights of categories in hundredths: the level's own or, where it has none, those of all."""
+    of_level = level if any(one["level"] == level for one in weights) else None
+    return {one["category"]: int(one["weight"] * 100) for one in weights if one["level"] == of_level}

@@ -1,0 +1,160 @@
+"""What cards say beside figures: of the school, the term and the class, and what was written of each student.
+
+`record` makes a document for `class_term`, in which people have the numbers that they have there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import CTE, JSON, ColumnElement, FromClause, Text, cast, func, literal_column, select
+from sqlalchemy.orm import aliased
+
+from school_service.core.read_models import school_value
+from school_service.features.attendance.calendar import counts_registers
+from school_service.features.attendance.models import Register
+from school_service.features.attendance.sums import roll_up_of
+from school_service.features.people.employees.reads import TITLED_NAME
+from school_service.features.people.models import Employee, FormTeacher, User
+from school_service.features.results.computing.class_term.entered import ClassTerm, listed, rows_of
+from school_service.features.results.computing.class_term.scopes import one
+from school_service.features.results.models import (
+    Letterhead,
+    Metric,
+    MetricDefinition,
+    MetricScore,
+    Picture,
+    TermComment,
+)
+from school_service.features.school.cohorts.reads import class_name
+from school_service.features.school.models import Batch, TermCalendar
+from school_service.features.school.settings.service import time_zone
+
+Column = ColumnElement[Any]
+
+_REGISTERED = ("name", "address", "phone_number", "email_address", "motto")
+_OWN = ("website", "principal_name", "principal_title")
+_CALENDAR = ("start_date", "end_date", "times_opened", "next_term_begins", "notice")
+
+
+def record(of: ClassTerm) -> Column:
+    """A column: what the cards of a class in a term say beside figures."""
+    term_id = one(of.scope, "term_id")
+    calendar = func.json_build_object(
+        *(part for name in _CALENDAR for part in (name, getattr(TermCalendar, name)))
+    )
+    parts: dict[str, Any] = {
+        "letterhead": letterhead(),
+        "pictures": select(
+            func.json_build_array(Letterhead.logo_id, Letterhead.signature_id)
+        ).scalar_subquery(),
+        "calendar": select(calendar)
+        .select_from(_nothing().outerjoin(TermCalendar, TermCalendar.term_id == term_id))
+        .scalar_subquery(),
+        "time_zone": time_zone(),
+        "by_registers": counts_registers(),
+        "arms": _arms(of.scope),
+        "comments": _comments(of.people, term_id),
+        "traits": _traits(of.people, term_id),
+        "attendance": _attendance(of.people, term_id),
+    }
+    return func.json_build_object(*(part for member in parts.items() for part in member), type_=JSON)
+
+
+def letterhead() -> Any:
+    """The school's letterhead, the registry's details where it has none; `logo` and `signature` are known by hashes."""
+    logo, signature = aliased(Picture), aliased(Picture)
+    registered = {
+        name: func.coalesce(
+            getattr(Letterhead, name), cast(school_value(f"school_{name}", _detail(name)), Text)
+        )
+        for name in _REGISTERED
+    }
+    members = {
+        **registered,
+        **{name: getattr(Letterhead, name) for name in _OWN},
+        "logo": logo.sha256,
+        "signature": signature.sha256,
+    }
+    return (
+        select(func.json_build_object(*(part for member in members.items() for part in member)))
+        .select_from(_nothing())
+        .outerjoin(Letterhead, literal_column("true"))
+        .outerjoin(logo, logo.id == Letterhead.logo_id)
+        .outerjoin(signature, signature.id == Letterhead.signature_id)
+        .scalar_subquery()
+    )
+
+
+def _nothing() -> FromClause:
+    """One row, for what may be there or not."""
+    return select(literal_column("1").label("one")).subquery("nothing")
+
+
+def _detail(name: str) -> Any:
+    return lambda school: getattr(school, name)
+
+
+def _arms(scope: CTE) -> Any:
+    """The batches of the cohort, by name: each with what the class is called on paper, and its latest form teacher."""
+    form_teacher = (
+        select(TITLED_NAME)
+        .select_from(FormTeacher)
+        .join(Employee, Employee.id == FormTeacher.employee_id)
+        .join(User, User.id == Employee.user_id)
+        .where(FormTeacher.batch_id == Batch.id)
+        .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
+        .limit(1)
+        .correlate(Batch)
+        .scalar_subquery()
+    )
+    on_paper = class_name(scope.c.classroom, Batch.name, scope.c.cohort_id)
+    found = (
+        select(Batch.id, Batch.name, on_paper.label("class_name"), form_teacher.label("form_teacher"))
+        .join(scope, scope.c.cohort_id == Batch.cohort_id)
+        .subquery("arms")
+    )
+    arm = func.json_build_array(*found.c)
+    return listed(arm, found.c.name, found.c.id, of=found).scalar_subquery()
+
+
+def _comments(people: CTE, term_id: Any) -> Any:
+    comment = TermComment
+    found = (
+        select(
+            people.c.number, comment.form_teacher_comment, comment.principal_comment, comment.times_present
+        )
+        .join(people, people.c.student_id == comment.student_id)
+        .where(comment.term_id == term_id)
+        .subquery("comments_of_term")
+    )
+    return rows_of(found).scalar_subquery()
+
+
+def _traits(people: CTE, term_id: Any) -> Any:
+    """What was seen of the students, in the order of the metric sheets."""
+    found = (
+        select(people.c.number, MetricDefinition.metric_type, MetricDefinition.name, MetricScore.score)
+        .select_from(Metric)
+        .join(people, people.c.student_id == Metric.student_id)
+        .join(MetricScore, MetricScore.metric_id == Metric.id)
+        .join(MetricDefinition, MetricDefinition.id == MetricScore.definition_id)
+        .where(Metric.term_id == term_id)
+        .add_columns(MetricDefinition.position)
+        .subquery("traits")
+    )
+    of = found.c
+    trait = func.json_build_array(of.number, of.metric_type, of.name, of.score)
+    return listed(trait, of.metric_type, of.position, of=found).scalar_subquery()
+
+
+def _attendance(people: CTE, term_id: Any) -> Any:
+    """How often registers had the students in them, and how often these were there; nothing where they do not count."""
+    students = select(people.c.student_id)
+    sums = roll_up_of(students, counts_registers(), Register.term_id == term_id)
+    found = (
+        select(people.c.number, sums.c.opened, sums.c.present, sums.c.absent)
+        .join(people, people.c.student_id == sums.c.student_id)
+        .subquery("attendance_of_term")
+    )
+    return rows_of(found).scalar_subquery()

@@ -1,0 +1,122 @@
+"""Which class in which term is meant: SELECTs of one row, or of none.
+
+Each has `batch_id`, `batch_name`, `cohort_id`, `classroom`, `level`, `session_id`, `session_name`, `term_id`, `term`
+and `term_name`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, Text, cast, func, or_, select
+from sqlalchemy.orm import aliased
+
+from school_service.core.read_models import Query
+from school_service.features.classes.models import CohortSubject
+from school_service.features.results.models import Publication, ReportCard
+from school_service.features.school.cohorts.reads import session_by_id_or_name
+from school_service.features.school.models import (
+    CURRENT,
+    AcademicSession,
+    Batch,
+    Classroom,
+    Cohort,
+    Enrollment,
+    Term,
+)
+from school_service.features.school.sessions.service import is_term, is_term_id
+
+Column = ColumnElement[Any]
+
+
+def scope_of_batch(batch_id: Any, term: Any) -> Query:
+    """Select the cohort of a batch and a term of its session, by id or as FIRST, SECOND or THIRD."""
+    return _scope().where(Batch.id == batch_id, is_term(term))
+
+
+def scope_of_subject(cohort_subject_id: Any, term: Any) -> Query:
+    """Select the cohort of a cohort subject with its first batch, and a term of its session, by id or by name."""
+    return (
+        _scope()
+        .join(CohortSubject, CohortSubject.cohort_id == Cohort.id)
+        .where(CohortSubject.id == cohort_subject_id, Batch.id == Cohort.id, is_term(term))
+    )
+
+
+def scope_of_student(student_id: Any, term: Any, session: Any = None) -> Query:
+    """Select a term of a student, by id or by name in a session, and the batch that the student belongs to in it.
+
+    It is the one of their card in force, else the one that they are in.
+    """
+    carded = (
+        select(Publication.batch_id)
+        .join(ReportCard, ReportCard.publication_id == Publication.id)
+        .where(ReportCard.student_id == student_id, ReportCard.term_id == Term.id, ReportCard.in_force)
+        .correlate(Term)
+        .scalar_subquery()
+    )
+    enrolled = (
+        select(Enrollment.batch_id)
+        .where(Enrollment.student_id == student_id, Enrollment.session_id == Term.session_id, CURRENT)
+        .correlate(Term)
+        .scalar_subquery()
+    )
+    return _scope().where(
+        Batch.id == func.coalesce(carded, enrolled),
+        is_term_id(term_of_student(student_id, term, session)),
+    )
+
+
+def term_of_student(student_id: Any, term: Any, session: Any = None) -> Column:
+    """The id of the term that a text means for a student, as text: an id, or a name in a session of theirs.
+
+    That is the `session`, by id or name, or else the latest that has a term of this name, of those in which the student
+    is enrolled or has a report card.
+    """
+    of_session = aliased(Term)
+    found = select(cast(of_session.id, Text))
+    if session is not None:
+        is_meant = or_(cast(of_session.id, Text) == func.lower(term), of_session.term == term)
+        meant = session_by_id_or_name(session).scalar_subquery()
+        return found.where(is_meant, of_session.session_id == meant).scalar_subquery()
+    enrolled = select(Enrollment.session_id).where(Enrollment.student_id == student_id, CURRENT)
+    published = (
+        select(Publication.session_id)
+        .join(ReportCard, ReportCard.publication_id == Publication.id)
+        .where(ReportCard.student_id == student_id)
+    )
+    latest = (
+        found.join(AcademicSession, AcademicSession.id == of_session.session_id)
+        .where(of_session.term == term, of_session.session_id.in_(enrolled.union_all(published)))
+        .order_by(AcademicSession.start_date.desc(), AcademicSession.id)
+        .limit(1)
+        .correlate(None)
+    )
+    return func.coalesce(latest.scalar_subquery(), term)
+
+
+def _scope() -> Query:
+    return (
+        select(
+            Batch.id.label("batch_id"),
+            Batch.name.label("batch_name"),
+            Cohort.id.label("cohort_id"),
+            Classroom.name.label("classroom"),
+            Classroom.level,
+            AcademicSession.id.label("session_id"),
+            AcademicSession.name.label("session_name"),
+            Term.id.label("term_id"),
+            Term.term,
+            Term.display_name.label("term_name"),
+        )
+        .select_from(Batch)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .join(Term, Term.session_id == AcademicSession.id)
+    )
+
+
+def one(row: FromClause, name: str) -> Any:
+    """A value of a CTE of one row: PostgreSQL looks it up once, before it plans for what depends on it."""
+    return select(row.c[name]).scalar_subquery()

@@ -1,0 +1,454 @@
+"""Compute the results of a class in a term from what was entered: a pure function of values, exact, without a float.
+
+`compute` gives the subject results, term results and session results of everyone on the roster: positions and class
+figures need the whole cohort. Each figure is rounded once, half up, and what follows from a figure follows from it as
+it is written: a Decimal keeps its places, as PostgreSQL's numeric does. docs/decisions.md has the rules
+in words, under "Results".
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_UP, Context, Decimal
+from itertools import groupby
+from typing import NamedTuple
+
+from school_service.features.results.models import (
+    COMPLETE,
+    GRADED,
+    INCOMPLETE,
+    NONE,
+    TOO_FEW,
+    TOTAL,
+)
+from school_service.features.school.models import TERMS
+from school_service.features.scores.models import EXCUSED
+
+OF_A_TERM = ("CA1", "CA2", "CA3", "EXAM")
+"""The categories of assessments that count in a term."""
+
+BROUGHT_IN = {f"{term}_TERM": term for term in TERMS}
+"""The categories that bring the result of a term in from another school, and the terms."""
+
+AVERAGE_PLACES = 2
+
+Mark = int | str
+"""What a student has of a paper: a score in hundredths, or an absence, ABSENT or EXCUSED."""
+
+
+class Band(NamedTuple):
+    """A grade band: who reaches its threshold, and not that of a higher one, has the grade."""
+
+    threshold: Decimal
+    grade: str
+    remark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The settings that results of a level are computed with.
+
+    `weights` are those of the categories in hundredths, None where points count as they are; `term_weights` those of
+    the terms by name; `bands` come from low to high.
+    """
+
+    level: str
+    places: int
+    pass_mark: Decimal
+    minimum_subjects: int
+    minimum_terms: int
+    rank_by: str
+    weights: Mapping[str, int] | None
+    term_weights: Mapping[str, Decimal]
+    bands: Sequence[Band]
+
+    def counts(self, category: str) -> bool:
+        """Tell whether papers of a category count in their term."""
+        return self.weights is None or self.weights.get(category, 0) > 0
+
+    def band(self, percent: Decimal | None) -> tuple[str | None, str | None]:
+        """Find grade and remark of a percent: of the band with the highest threshold that is not above it."""
+        if percent is None:
+            return None, None
+        place = bisect_right(self.bands, percent, key=lambda band: band.threshold)
+        return self.bands[place - 1][1:] if place else (None, None)
+
+
+class Member(NamedTuple):
+    """Somebody on the roster: the batch that they belong to in the term, and the one that they are enrolled in now."""
+
+    student: str
+    batch: str
+    enrolled_in: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """An assessment that counts, with what students have of it by student: a score or an absence.
+
+    `place` is its own by abbreviation.
+    """
+
+    id: str
+    category: str
+    abbreviation: str
+    total_points: Decimal
+    publish: bool
+    place: int
+    marks: dict[str, Mark] = field(default_factory=dict)
+
+    @property
+    def points(self) -> int:
+        """The total points in hundredths."""
+        return int(self.total_points * 100)
+
+
+class TaughtSubject(NamedTuple):
+    """A subject of a cohort: its id there and that of the base subject, its papers in order, and who takes it."""
+
+    id: str
+    base: str
+    papers: Sequence[Paper]
+    takers: Sequence[str]
+
+
+class Earlier(NamedTuple):
+    """A percent of a student in a base subject and a term: published before, or brought in from another school."""
+
+    student: str
+    base: str
+    term: str
+    percent: Decimal | None
+    own: bool
+
+
+class BroughtIn(NamedTuple):
+    """What a student brings in for a term: the sums of scores and of points."""
+
+    student: str
+    base: str
+    term: str
+    score: Decimal
+    points: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Entered:
+    """All that results of a class in a term are computed of."""
+
+    term: str
+    rules: Rules
+    roster: Sequence[Member]
+    subjects: Sequence[TaughtSubject]
+    published: Sequence[Earlier] = ()
+    brought_in: Sequence[BroughtIn] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position in a batch or a cohort, with the figures of the class; the position is null where there is none."""
+
+    position: int | None
+    tied: bool
+    of: int | None
+    average: Decimal | None
+    lowest: Decimal | None
+    highest: Decimal | None
+
+
+@dataclass(slots=True)
+class Ranked:
+    """What has a place in the batch and in the cohort."""
+
+    batch: Place = field(init=False)
+    cohort: Place = field(init=False)
+
+
+@dataclass(slots=True)
+class SubjectResult(Ranked):
+    """What a student has in a subject; `percent` is null where something is blank."""
+
+    score: Decimal | None
+    points: Decimal | None
+    percent: Decimal | None
+    grade: str | None
+    remark: str | None
+
+    @property
+    def status(self) -> str:
+        """GRADED or INCOMPLETE."""
+        return INCOMPLETE if self.percent is None else GRADED
+
+
+@dataclass(slots=True)
+class TermResult(Ranked):
+    """What a student has in a term; `average` is null without a graded subject."""
+
+    status: str
+    total: Decimal
+    graded: int
+    passed: int
+    average: Decimal | None
+    grade: str | None
+    remark: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSubject:
+    """The percents of a base subject by term, and the session's; `latest`: the student has it in this term."""
+
+    terms: Mapping[str, Decimal | None]
+    percent: Decimal
+    grade: str | None
+    latest: bool
+
+
+@dataclass(slots=True)
+class SessionResult(Ranked):
+    """What a student has in a session until a term, by base subject; `terms` counts those with a graded subject."""
+
+    terms: int
+    average: Decimal | None
+    grade: str | None
+    remark: str | None
+    subjects: Mapping[str, SessionSubject]
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """The results of everyone on the roster, by student; those of subjects by subject and student."""
+
+    subjects: Mapping[str, Mapping[str, SubjectResult]]
+    terms: Mapping[str, TermResult]
+    sessions: Mapping[str, SessionResult]
+
+
+def compute(entered: Entered) -> Computed:
+    """Compute subject results, term results and session results."""
+    subjects = subject_results(entered)
+    terms = term_results(entered, subjects)
+    return Computed(subjects, terms, _session_results(entered, subjects, terms))
+
+
+def subject_results(entered: Entered) -> dict[str, dict[str, SubjectResult]]:
+    """Compute the subject results, by subject and student; a subject in which all is excused is none of theirs."""
+    rules, batch_of = entered.rules, {member.student: member.batch for member in entered.roster}
+    found: dict[str, dict[str, SubjectResult]] = {}
+    for subject in entered.subjects:
+        papers = [(paper.category, paper.points, paper.marks) for paper in subject.papers]
+        results = {
+            student: result
+            for student in subject.takers
+            if student in batch_of and (result := _subject_result(rules, papers, student)) is not None
+        }
+        percents = {student: result.percent for student, result in results.items()}
+        _rank(results, percents, percents, batch_of)
+        found[subject.id] = results
+    return found
+
+
+def blanks(entered: Entered, subject: TaughtSubject) -> Iterable[tuple[Paper, str]]:
+    """Find what is blank of a subject: each paper with a taker on the roster who has nothing of it."""
+    on_roster = {member.student for member in entered.roster}
+    takers = [student for student in subject.takers if student in on_roster]
+    return ((paper, student) for paper in subject.papers for student in takers if student not in paper.marks)
+
+
+def _subject_result(
+    rules: Rules, papers: Iterable[tuple[str, int, Mapping[str, Mark]]], student: str
+) -> SubjectResult | None:
+    """Compute a result of papers, each a category, points in hundredths and marks; None where all is excused."""
+    counted: list[tuple[str, int, int]] = []
+    blank, score, points = False, 0, 0
+    for category, of_paper, marks in papers:
+        mark = marks.get(student)
+        if mark is None:
+            blank = True
+        elif mark != EXCUSED:
+            scored = mark if isinstance(mark, int) else 0
+            score, points = score + scored, points + of_paper
+            counted.append((category, scored, of_paper))
+    if not counted:
+        return SubjectResult(None, None, None, None, None) if blank else None
+    percent = None
+    if not blank:
+        percent = (
+            rounded(100 * score, points, rules.places)
+            if rules.weights is None
+            else _weighed_percent(rules.weights, counted, rules.places)
+        )
+    return SubjectResult(in_hundredths(score), in_hundredths(points), percent, *rules.band(percent))
+
+
+def _weighed_percent(
+    weights: Mapping[str, int], counted: Iterable[tuple[str, int, int]], places: int
+) -> Decimal | None:
+    """Compute a percent by the weights of the categories in which there is something that is not excused.
+
+    It is the sum of weight by score over points, over the sum of weights: as one fraction of whole numbers.
+    """
+    numerator, denominator, of_all = 0, 1, 0
+    for category, marks in groupby(sorted(counted), key=lambda mark: mark[0]):
+        of_category = [*marks]
+        score, points = sum(mark[1] for mark in of_category), sum(mark[2] for mark in of_category)
+        numerator = numerator * points + weights[category] * score * denominator
+        denominator *= points
+        of_all += weights[category]
+    return rounded(100 * numerator, denominator * of_all, places)
+
+
+def term_results(
+    entered: Entered, subjects: Mapping[str, Mapping[str, SubjectResult]]
+) -> dict[str, TermResult]:
+    """Compute the term results of subject results, by student."""
+    rules = entered.rules
+    of_student: dict[str, list[Decimal | None]] = {member.student: [] for member in entered.roster}
+    for results in subjects.values():
+        for student, result in results.items():
+            of_student[student].append(result.percent)
+    found = {student: _term_result(rules, percents) for student, percents in of_student.items()}
+    shown = {student: one.average if one.status == COMPLETE else None for student, one in found.items()}
+    keys = shown
+    if rules.rank_by == TOTAL:
+        keys = {student: one.total if one.status == COMPLETE else None for student, one in found.items()}
+    _rank(found, keys, shown, {member.student: member.batch for member in entered.roster})
+    return found
+
+
+def _term_result(rules: Rules, of_subjects: Iterable[Decimal | None]) -> TermResult:
+    of_all = [*of_subjects]
+    percents = [percent for percent in of_all if percent is not None]
+    if len(percents) < len(of_all):
+        status = INCOMPLETE
+    elif not percents:
+        status = NONE
+    else:
+        status = TOO_FEW if len(percents) < rules.minimum_subjects else COMPLETE
+    total = sum(percents, Decimal(0))
+    average = rounded(total, len(percents), AVERAGE_PLACES)
+    passed = sum(percent >= rules.pass_mark for percent in percents)
+    return TermResult(status, total, len(percents), passed, average, *rules.band(average))
+
+
+def _session_results(
+    entered: Entered, subjects: Mapping[str, Mapping[str, SubjectResult]], terms: Mapping[str, TermResult]
+) -> dict[str, SessionResult]:
+    of_student: dict[str, dict[str, list[tuple[Earlier, bool]]]] = {student: {} for student in terms}
+    for one, latest in _percents_of_session(entered, subjects):
+        of_student[one.student].setdefault(one.base, []).append((one, latest))
+    found = {student: _session_result(entered.rules, percents) for student, percents in of_student.items()}
+    keys = {
+        student: one.average
+        if terms[student].status == COMPLETE and one.terms >= entered.rules.minimum_terms
+        else None
+        for student, one in found.items()
+    }
+    _rank(found, keys, keys, {member.student: member.batch for member in entered.roster})
+    return found
+
+
+def _percents_of_session(
+    entered: Entered, subjects: Mapping[str, Mapping[str, SubjectResult]]
+) -> Iterable[tuple[Earlier, bool]]:
+    """Give the percents of the session's terms, each with whether it is of this term's own results."""
+    for subject in entered.subjects:
+        for student, result in subjects[subject.id].items():
+            yield Earlier(student, subject.base, entered.term, result.percent, own=True), True
+    for one in entered.published:
+        yield one, False
+    for brought in entered.brought_in:
+        percent = rounded(100 * brought.score, brought.points, entered.rules.places)
+        yield Earlier(brought.student, brought.base, brought.term, percent, own=False), False
+
+
+def _session_result(rules: Rules, by_base: Mapping[str, Sequence[tuple[Earlier, bool]]]) -> SessionResult:
+    subjects: dict[str, SessionSubject] = {}
+    of_own: set[str] = set()
+    for base, percents in by_base.items():
+        of_terms: dict[str, Decimal | None] = dict.fromkeys(TERMS)
+        # What is graded here counts before what is brought in from elsewhere.
+        for one, _ in sorted(percents, key=lambda each: each[0].own):
+            if one.percent is not None:
+                of_terms[one.term] = one.percent
+                if one.own:
+                    of_own.add(one.term)
+        percent = _session_percent(rules, of_terms)
+        if percent is not None:
+            latest = any(is_latest for _, is_latest in percents)
+            subjects[base] = SessionSubject(of_terms, percent, rules.band(percent)[0], latest)
+    averaged = [one.percent for one in subjects.values() if one.latest]
+    average = rounded(sum(averaged, Decimal(0)), len(averaged), AVERAGE_PLACES)
+    return SessionResult(len(of_own), average, *rules.band(average), subjects)
+
+
+def _session_percent(rules: Rules, of_terms: Mapping[str, Decimal | None]) -> Decimal | None:
+    """Weigh the percents of terms; where all of its terms weigh nothing, they weigh the same. None without any."""
+    percents = [
+        (rules.term_weights[term], percent) for term, percent in of_terms.items() if percent is not None
+    ]
+    if len(percents) == 1:
+        return rounded(percents[0][1], 1, rules.places)
+    of_all = sum((weight for weight, _ in percents), Decimal(0))
+    if not of_all:
+        percents, of_all = [(Decimal(1), percent) for _, percent in percents], Decimal(len(percents))
+    return rounded(sum((weight * percent for weight, percent in percents), Decimal(0)), of_all, rules.places)
+
+
+def _rank(
+    results: Mapping[str, Ranked],
+    keys: Mapping[str, Decimal | None],
+    figures: Mapping[str, Decimal | None],
+    batch_of: Mapping[str, str],
+) -> None:
+    """Give results their places by a key, the highest first, with the class figures of those who have one."""
+    by_batch: dict[str, list[str]] = {}
+    for student in results:
+        by_batch.setdefault(batch_of[student], []).append(student)
+    for members in by_batch.values():
+        for student, place in _places(members, keys, figures):
+            results[student].batch = place
+            results[student].cohort = place
+    if len(by_batch) > 1:
+        for student, place in _places([*results], keys, figures):
+            results[student].cohort = place
+
+
+def _places(
+    members: Sequence[str], keys: Mapping[str, Decimal | None], figures: Mapping[str, Decimal | None]
+) -> Iterable[tuple[str, Place]]:
+    """Rank members in standard competition: who share a key share a position, and the next is behind them all."""
+    ranked = sorted((key for one in members if (key := keys[one]) is not None), reverse=True)
+    counted = [figure for one in members if (figure := figures[one]) is not None]
+    of_class = (
+        rounded(sum(counted, Decimal(0)), len(counted), AVERAGE_PLACES),
+        min(counted, default=None),
+        max(counted, default=None),
+    )
+    position = {key: number for number, key in reversed([*enumerate(ranked, 1)])}
+    sharing = Counter(ranked)
+    unranked = Place(None, False, None, *of_class)
+    of_key = {key: Place(position[key], sharing[key] > 1, len(ranked), *of_class) for key in position}
+    for one in members:
+        key = keys[one]
+        yield one, unranked if key is None else of_key[key]
+
+
+_UNITS = tuple(Decimal(1).scaleb(-places) for places in range(AVERAGE_PLACES + 1))
+
+# More digits than a quotient of points and scores needs to tell a half from what is next to it.
+_EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
+
+
+def rounded(numerator: Decimal | int, denominator: Decimal | int, places: int) -> Decimal | None:
+    """Divide and round half up to `places`; None where the denominator is 0."""
+    if not denominator:
+        return None
+    return _EXACT.quantize(_EXACT.divide(Decimal(numerator), Decimal(denominator)), _UNITS[places])
+
+
+def in_hundredths(number: int) -> Decimal:
+    """Write a whole number of hundredths as points, with two places."""
+    return Decimal(number).scaleb(-2)

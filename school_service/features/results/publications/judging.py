@@ -1,0 +1,248 @@
+"""Whether batches may be published, and what stands in the way: judged of what was loaded, by a pure function."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from school_service.core.errors import Conflict, Invalid
+from school_service.features.results.computing.cards import Record
+from school_service.features.results.computing.class_term.loaded import Loaded, Person
+from school_service.features.results.computing.compute import Computed, TaughtSubject, blanks, compute
+from school_service.features.results.models import OF_COHORT, PUBLISHED
+
+MOST_NAMED = 20  # students in a refusal, of each result
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """A batch to publish: the `version` to be, and whose cards it has; `left` are not enrolled in it any more."""
+
+    batch: str
+    name: str
+    version: int
+    people: Sequence[Person]
+    left: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What may be published, and all that its cards are made of.
+
+    `leaving` and `coming` are the batches of students who are left out, and taken in, by the student's id.
+    """
+
+    row: Mapping[str, Any]
+    record: Record
+    computed: Computed
+    versions: Sequence[NewVersion]
+    leaving: Mapping[str, str]
+    coming: Mapping[str, str]
+
+
+def judge(
+    row: Mapping[str, Any], batches: Sequence[UUID], leave_out: Sequence[UUID], take_in: Sequence[UUID]
+) -> Judged:
+    """Judge a row of `reads.publishing`: each batch gets its next version.
+
+    Raises Invalid for batches that are unknown or of another cohort, for whom to leave out who does not belong to
+    them, and whom to take in who was not left out; and Conflict where something has to be done first, naming it.
+    """
+    found = Loaded.of(row)
+    if found is None:
+        raise RuntimeError("What is published was not loaded.")
+    loaded = found.shown_to(None)
+    _refuse_batches(batches, row["batches"], loaded.scope["cohort_id"])
+    leaving, coming = dict(row["leaving"]), dict(row["coming"])
+    _refuse_strangers(leave_out, take_in, leaving, coming)
+    versions = [_next_version(one, loaded.people) for one in row["batches"]]
+    empty = [one for one, version in zip(row["batches"], versions, strict=True) if not version.people]
+    if empty:
+        raise Conflict(f"There is nobody in: {_names(empty)}.")
+    record, computed = Record(loaded, row["record"]), compute(loaded.entered)
+    in_the_way = _InTheWay(row, record, {str(one) for one in batches})
+    _refuse_unsubmitted([*in_the_way.unsubmitted()])
+    _refuse_incomplete([*in_the_way.incomplete()])
+    _refuse_other_terms(row["earlier"], _changing(row["later"], loaded, computed))
+    return Judged(row, record, computed, versions, leaving, coming)
+
+
+def _next_version(batch: Mapping[str, Any], people: Iterable[Person]) -> NewVersion:
+    members = [one for one in people if one.batch == batch["id"]]
+    left = sorted(one.id for one in members if one.enrolled_in != batch["id"])
+    return NewVersion(batch["id"], batch["arm"], batch["latest"] + 1, members, left)
+
+
+def _refuse_batches(ids: Collection[UUID], batches: Sequence[Mapping[str, Any]], cohort_id: str) -> None:
+    """Raise what is wrong with batches to publish, for themselves, naming them all."""
+    known = {one["id"] for one in batches}
+    unknown = [str(one) for one in ids if str(one) not in known]
+    if unknown:
+        raise Invalid.field("batches", f"no such batches: {', '.join(unknown)}")
+    elsewhere = _names(one for one in batches if one["cohort"] != cohort_id)
+    if elsewhere:
+        raise Invalid.field("batches", f"not of the same cohort: {elsewhere}")
+    done = _names(one for one in batches if one["state"] == PUBLISHED)
+    if done:
+        raise Conflict(f"Published already: {done}.")
+
+
+def _refuse_strangers(
+    leave_out: Sequence[UUID],
+    take_in: Sequence[UUID],
+    leaving: Mapping[str, str],
+    coming: Mapping[str, str],
+) -> None:
+    """Raise who is to be left out, or taken in, and can't be."""
+    twice = [str(one) for one, times in Counter(leave_out).items() if times > 1]
+    strangers = [str(one) for one in leave_out if str(one) not in leaving]
+    not_out = [str(one) for one in take_in if str(one) not in coming]
+    reasons = {
+        "leave_out": {
+            "named more than once": twice,
+            "do not belong to these batches in that term": strangers,
+        },
+        "take_in": {"were not left out of these batches, or have a card of another": not_out},
+    }
+    wrong = {
+        field: "; ".join(f"{reason}: {', '.join(names)}" for reason, names in of_field.items() if names)
+        for field, of_field in reasons.items()
+    }
+    if any(wrong.values()):
+        raise Invalid.fields({field: reason for field, reason in wrong.items() if reason})
+
+
+class _InTheWay:
+    """What has to be done in a class before its results are published.
+
+    Submitted and complete have to be the results of the batches alone, unless positions in the cohort are shown: then
+    those of every arm.
+    """
+
+    def __init__(self, row: Mapping[str, Any], record: Record, batches: Collection[str]) -> None:
+        self._record, self._loaded = record, record.loaded
+        of_every_arm = self._loaded.settings["positions"] in OF_COHORT
+        self._arms = [arm for arm in record.arms.values() if of_every_arm or arm.id in batches]
+        self._submitted = {(subject, batch): at for subject, batch, at, *_ in row["submissions"]}
+        self._stays: dict[str, list[tuple[str, int | None]]] = {}
+        for number, batch, ended in row["stays"]:
+            self._stays.setdefault(self._loaded.everyone[number].id, []).append((batch, ended))
+
+    def unsubmitted(self) -> Iterator[dict[str, Any]]:
+        """Name the subjects that count and somebody takes in an arm whose results are not submitted.
+
+        Each has these arms where others are.
+        """
+        batch_of = {one.id: one.batch for one in self._loaded.everyone}
+        for subject, taught in zip(self._loaded.subjects, self._loaded.entered.subjects, strict=True):
+            if not taught.papers:
+                continue
+            takers: dict[str, list[str]] = {}
+            for student in taught.takers:
+                takers.setdefault(batch_of[student], []).append(student)
+            lacking = [
+                arm.name
+                for arm in self._arms
+                if (subject.id, arm.id) not in self._submitted
+                and any(not self._is_held(student, subject.id) for student in takers.get(arm.id, ()))
+            ]
+            some = any((subject.id, arm.id) in self._submitted and takers.get(arm.id) for arm in self._arms)
+            if lacking:
+                yield {"subject": subject.name, "arms": lacking if some else None}
+
+    def _is_held(self, student: str, subject: str) -> bool:
+        """Tell whether the submission of an arm that a student is or was in holds what they have in a subject.
+
+        So who has come from an arm that was submitted before is submitted with it.
+        """
+        stays = self._stays.get(student, ())
+        for batch, ended in stays:
+            at = self._submitted.get((subject, batch))
+            if at is not None and (ended is None or at <= ended):
+                return True
+        is_enrolled = any(ended is None for _, ended in stays)
+        return not is_enrolled and any(of == subject for of, _ in self._submitted)
+
+    def incomplete(self) -> Iterator[dict[str, Any]]:
+        """Name the subjects with the students who have a blank."""
+        arms = {arm.id for arm in self._arms}
+        for subject, taught in zip(self._loaded.subjects, self._loaded.entered.subjects, strict=True):
+            blank = self._with_blanks(taught)
+            people = [one for one in self._loaded.everyone if one.id in blank and one.batch in arms]
+            if people:
+                people.sort(key=lambda one: one.place)
+                numbers = [one.student["admission_number"] for one in people]
+                yield {"subject": subject.name, "students": numbers}
+
+    def _with_blanks(self, taught: TaughtSubject) -> set[str]:
+        return {student for _, student in blanks(self._loaded.entered, taught)}
+
+
+def _changing(
+    later: Iterable[tuple[str, str, str, Any]], loaded: Loaded, computed: Computed
+) -> list[dict[str, Any]]:
+    """Name published results of later terms whose session figures would change, each with the admission numbers.
+
+    They rest on the percents of the graded subjects of this term, which for some students are others than on the card
+    in force, if there is one.
+    """
+    percents: dict[str, dict[str, Any]] = {}
+    for subject in loaded.subjects:
+        for student, result in computed.subjects[subject.id].items():
+            if result.percent is not None:
+                percents.setdefault(student, {})[subject.base] = result.percent
+    changing: dict[str, list[str]] = {}
+    for name, student, number, rested_on in later:
+        if percents.get(student) != rested_on:
+            changing.setdefault(name, []).append(number)
+    return [{"results": name, "students": numbers} for name, numbers in changing.items()]
+
+
+def _refuse_unsubmitted(subjects: Sequence[Mapping[str, Any]]) -> None:
+    if subjects:
+        words = [
+            f"{one['subject']} ({', '.join(one['arms'])})" if one["arms"] else one["subject"]
+            for one in subjects
+        ]
+        raise Conflict(
+            f"Not submitted yet: {', '.join(words)}.", {"subjects": [one["subject"] for one in subjects]}
+        )
+
+
+def _refuse_incomplete(subjects: Sequence[Mapping[str, Any]]) -> None:
+    if subjects:
+        words = "; ".join(f"{one['subject']}: {', '.join(one['students'])}" for one in subjects)
+        raise Conflict(
+            f"Something is blank since it was submitted. Reopen the subject, and enter what is missing. {words}.",
+            {"incomplete": subjects},
+        )
+
+
+def _refuse_other_terms(earlier: Sequence[Mapping[str, Any]], later: Sequence[Mapping[str, Any]]) -> None:
+    """Raise which results of other terms have to be published, or reopened, first."""
+    if earlier:
+        raise Conflict(
+            f"The results of the session rest on earlier terms: publish {_results(earlier)} first.",
+            {"earlier": _shortened(earlier)},
+        )
+    if later:
+        raise Conflict(
+            f"The session results of later terms would change: reopen {_results(later)} first.",
+            {"later": _shortened(later)},
+        )
+
+
+def _results(found: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(one["results"] for one in found)
+
+
+def _shortened(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Results with their students, of whom at most MOST_NAMED are named."""
+    return [{**one, "students": one["students"][:MOST_NAMED]} for one in found]
+
+
+def _names(batches: Iterable[Mapping[str, Any]]) -> str:
+    return ", ".join(one["name"] for one in batches)

@@ -1,0 +1,66 @@
+"""Drafts of report cards: what is printed of results as they are now, made of what was entered."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from school_service.core.exact_json import write_json
+from school_service.core.reach import Reach
+from school_service.core.read_models import Made
+from school_service.features.results.computing.cards import Record, bands, card
+from school_service.features.results.computing.class_term.loaded import Loaded
+from school_service.features.results.computing.compute import compute
+from school_service.features.results.models import DEFAULTS
+from school_service.features.results.report_cards import reads
+
+
+def of_batch(batch_id: UUID, term: str, student_ids: Collection[UUID] | None = None) -> Made:
+    """Make what is printed for a batch, by name, as `reads.printed_of_batch` selects it; None without a card."""
+    students = None if student_ids is None else {*map(str, student_ids)}
+    return Made(reads.drafted_of_batch(batch_id, term), partial(_drafted, students))
+
+
+def of_student(student_id: UUID, term: str, user_id: UUID | None = None, session: str | None = None) -> Made:
+    """Make what is printed for a student; `user_id` is whose token asks: the student's own account gets none."""
+    read = reads.drafted_of_student(student_id, term, user_id, session)
+    return Made(read, partial(_drafted, {str(student_id)}))
+
+
+def _drafted(
+    students: Collection[str] | None, row: Mapping[str, Any], reach: Reach | None
+) -> dict[str, Any] | None:
+    found = Loaded.of(row)
+    if found is None:
+        return None
+    loaded = found.shown_to(reach)
+    batch = loaded.scope["batch_id"]
+    people = [one for one in loaded.people if one.batch == batch and (students is None or one.id in students)]
+    if not people:
+        return None
+    record, computed = Record(loaded, row["record"]), compute(loaded.entered)
+    rules = {**{name: loaded.settings[name] for name in DEFAULTS}, "bands": bands(loaded)}
+    outcomes = {loaded.everyone[number].id: of for number, *of in row["outcomes"] or ()}
+    cards = []
+    for one in people:
+        outcome, outcome_class = outcomes.get(one.id, (None, None))
+        said = card(record, computed, one, version=None, published_at=None)
+        cards.append(
+            {"card": said, "code": None, "rules": rules, "outcome": outcome, "outcome_class": outcome_class}
+        )
+    scope, student = loaded.scope, people[0].student
+    about = {
+        "class": record.arms[batch].class_name,
+        "session": scope["session_name"],
+        "term": scope["term_id"],
+        "term_name": scope["term_name"],
+        **{name: student[name] for name in ("last_name", "first_name", "admission_number")},
+    }
+    return {
+        "cards": write_json(cards).decode(),
+        "pictures": row["pictures"],
+        "students": [one.id for one in people],
+        "about": write_json(about).decode(),
+    }

@@ -1,0 +1,128 @@
+"""What a code says of its paper: a pure function of the paper, and of what is in force now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from school_service.features.results.computing.comparing import (
+    class_figures,
+    own_figures,
+    session_figures,
+    term_figures,
+)
+from school_service.features.results.computing.stored import StoredCard
+from school_service.features.results.models import CURRENT_CARD, REPLACED_CARD, WITHDRAWN_CARD
+from school_service.features.school.models import TERMS
+
+Document = Mapping[str, Any]
+
+_MEMBERS = (
+    "state", "school", "student", "class", "session", "term", "version", "published_at", "replaced_at", "note",
+    "average", "grade", "position", "of", "subjects",
+)  # fmt: skip
+
+
+def verified_card(found: Document) -> dict[str, Any]:
+    """Tell what a card says, compared with the one in force of the same student and term.
+
+    It is CURRENT while that says the same of the student, with a `note` where the figures of the class are others.
+    """
+    document, now = found["card"], found["now"]
+    stored = StoredCard(document)
+    figures, shown = document["batch_figures"], stored.shows("batch")
+    zone = document.get("time_zone") or "UTC"
+    state, note = CURRENT_CARD, None
+    if found["is_withdrawn"]:
+        state = WITHDRAWN_CARD
+    elif not found["in_force"]:
+        if now is None or own_figures(now) != own_figures(document):
+            state = REPLACED_CARD
+        elif class_figures(now) != class_figures(document):
+            day = _day(found["newer_at"], zone)
+            note = f"Class figures were corrected on {day}; the student's own results are the same."
+    said = {
+        "student": _named(document),
+        "class": stored.printed_class,
+        "session": document["session"]["name"],
+        "term": document["term"]["term"],
+        "average": document["average"],
+        "grade": document["grade"],
+        "position": figures["position"] if shown else None,
+        "of": figures["of"] if shown else None,
+        "subjects": [
+            {"name": one["subject"]["name"], "percent": one["percent"], "grade": one["grade"]}
+            for one in stored.subjects
+        ],
+    }
+    answer = {
+        "state": state,
+        "school": document["letterhead"]["name"],
+        "version": found["version"],
+        "published_at": found["published_at"],
+        "replaced_at": found["newer_at"] if state == REPLACED_CARD else None,
+        "note": note,
+        **({} if state == WITHDRAWN_CARD else said),
+    }
+    return {**{name: answer.get(name) for name in _MEMBERS}, "time_zone": zone}
+
+
+def verified_transcript(found: Document) -> dict[str, Any]:
+    """Tell what a transcript says: each card that it rests on is compared with the one in force of the same term.
+
+    It is CURRENT while these say the same of what stands on a transcript, REPLACED where one does not, WITHDRAWN where
+    there is none.
+    """
+    said, cards = found["transcript"], found["cards"] or ()
+    replaced_at = max((one["published_at"] for one in cards if _differs(one, said)), default=None)
+    state = CURRENT_CARD if replaced_at is None else REPLACED_CARD
+    if any(one["now"] is None for one in cards):
+        state = WITHDRAWN_CARD
+    is_told = state != WITHDRAWN_CARD
+    answer = {
+        "state": state,
+        "school": said["school"]["name"],
+        "student": _named(said) if is_told else None,
+        "published_at": found["issued_at"],
+        "replaced_at": replaced_at if is_told else None,
+    }
+    return {
+        **{name: answer.get(name) for name in _MEMBERS},
+        "sessions": [_session(one) for one in said["sessions"]] if is_told else [],
+        "time_zone": said.get("time_zone"),
+    }
+
+
+def _differs(cards: Document, transcript: Document) -> bool:
+    """Tell whether the card in force says something else of what stands on the transcript."""
+    paper, now = cards["paper"], cards["now"]
+    if now is None:
+        return False
+
+    def shows(card: Document) -> bool:
+        return not transcript["own"] or StoredCard(card).shows("batch")
+
+    kinds = (term_figures, session_figures) if cards["is_latest"] else (term_figures,)
+    return any(figures(now, shows(now)) != figures(paper, shows(paper)) for figures in kinds)
+
+
+def _session(session: Document) -> dict[str, Any]:
+    of_subject = ("name", *TERMS, "percent", "grade")
+    return {
+        "session": session["session"]["name"],
+        "class": session["class_name"],
+        **{name: session[name] for name in ("average", "grade", "position", "of")},
+        "subjects": [{name: one[name] for name in of_subject} for one in session["subjects"]],
+    }
+
+
+def _named(document: Document) -> dict[str, Any]:
+    student = document["student"]
+    return {"name": StoredCard(document).printed_name, "admission_number": student["admission_number"]}
+
+
+def _day(moment: str, zone: str) -> str:
+    day = datetime.fromisoformat(moment).astimezone(ZoneInfo(zone))
+    return f"{day.day} {day:%B %Y}"

@@ -1,0 +1,213 @@
+"""How far the subjects of a class are, and what is blank of one: pure functions of what was entered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from school_service.core.reach import Reach
+from school_service.core.read_models import Made
+from school_service.features.results.computing.class_term.loaded import Loaded, Person, Subject
+from school_service.features.results.computing.compute import Paper, TaughtSubject, blanks
+from school_service.features.results.models import OPEN, SUBMITTED
+from school_service.features.results.submissions import reads
+
+Row = Mapping[str, Any]
+
+
+class Arm(NamedTuple):
+    """A batch of the cohort; `is_taught`: by the caller, for whoever submits what they teach."""
+
+    id: str
+    name: str
+    is_taught: bool = True
+
+
+class Submitted(NamedTuple):
+    """That a subject of a batch is submitted: when, in microseconds and as it is written, and by whom."""
+
+    microseconds: int
+    at: str
+    by: str
+    by_name: str
+
+
+class Handing:
+    """How far the subjects of a class are in a term: who of which arm takes them, and what is blank.
+
+    Of what is not submitted in an arm, while another subject is, takers and blanks are of who belongs once it is handed
+    in.
+    """
+
+    def __init__(self, row: Row, loaded: Loaded) -> None:
+        self.loaded = loaded
+        self.arms = [Arm(*arm) for arm in row["arms"]]
+        self._submitted = {(subject, batch): Submitted(*of) for subject, batch, *of in row["submissions"]}
+        self._begun = {batch for _, batch in self._submitted}
+        self._people = {one.id: one for one in loaded.everyone}
+
+    def subjects(self) -> Iterator[tuple[Subject, TaughtSubject]]:
+        """Give the cohort's subjects, by name, each with what was entered of it."""
+        return zip(self.loaded.subjects, self.loaded.entered.subjects, strict=True)
+
+    def is_begun(self, arm: Arm) -> bool:
+        """Tell whether a subject of an arm is submitted."""
+        return arm.id in self._begun
+
+    def submitted(self, subject: str, arm: Arm) -> Submitted | None:
+        """Tell how a subject of an arm was submitted."""
+        return self._submitted.get((subject, arm.id))
+
+    def takers(self, taught: TaughtSubject, arm: Arm) -> list[Person]:
+        """Give who of an arm takes a subject."""
+        return [one for one in map(self._people.__getitem__, taught.takers) if one.batch == arm.id]
+
+    def blanks(self, taught: TaughtSubject, arm: Arm) -> list[tuple[Paper, Person]]:
+        """Find what is blank of a subject in an arm."""
+        found = ((paper, self._people[student]) for paper, student in blanks(self.loaded.entered, taught))
+        return [(paper, person) for paper, person in found if person.batch == arm.id]
+
+    def submission(self, subject: Subject, taught: TaughtSubject, arm: Arm) -> dict[str, Any]:
+        """Answer the submission of a subject and an arm."""
+        found = self.submitted(subject.id, arm)
+        is_open = found is None and self.is_begun(arm)
+        return {
+            **self._head(subject, arm),
+            "state": OPEN if found is None else SUBMITTED,
+            "takers": sum(is_open or one.belongs for one in self.takers(taught, arm)),
+            "assessments": len(taught.papers),
+            "blanks": sum(is_open or one.belongs for _, one in self.blanks(taught, arm)),
+            **_by(found),
+            "teachers": self.loaded.teachers(subject.id, arm.id),
+        }
+
+    def of_all(self, subject: Subject, taught: TaughtSubject, teachers: Sequence[str]) -> dict[str, Any]:
+        """Answer the submission of a subject in all arms together: submitted as the last one was."""
+        each = [self.submission(subject, taught, arm) for arm in self.arms]
+        done = [of for arm in self.arms if (of := self.submitted(subject.id, arm)) is not None]
+        is_done = bool(done) and all(one["submitted_at"] or not one["takers"] for one in each)
+        return {
+            **self._head(subject, None),
+            "state": SUBMITTED if is_done else OPEN,
+            "takers": sum(one["takers"] for one in each),
+            "assessments": len(taught.papers),
+            "blanks": sum(one["blanks"] for one in each),
+            **_by(max(done, key=lambda of: of.microseconds) if is_done else None),
+            "teachers": teachers,
+        }
+
+    def _head(self, subject: Subject, arm: Arm | None) -> dict[str, Any]:
+        return {
+            "cohort_subject": subject.id,
+            "base": subject.base,
+            "subject": subject.name,
+            "batch": arm and arm.id,
+            "batch_name": arm and arm.name,
+            "term": self.loaded.term,
+        }
+
+
+def _by(found: Submitted | None) -> dict[str, Any]:
+    return {
+        "submitted_at": found and found.at,
+        "submitted_by": found and found.by,
+        "submitted_by_name": found and found.by_name,
+    }
+
+
+def of_class(batch: UUID, term: str, *, cohort: bool = False) -> Made:
+    """Answer SubmissionSchema of a batch, or of all batches of a cohort, by the subject's name, then by the batch's.
+
+    Those in which something counts, and what is submitted in any case.
+    """
+    read = reads.of_class(batch, term, cohort or None)
+    return Made(read, partial(_of_class, None if cohort else str(batch)))
+
+
+def _of_class(batch: str | None, row: Row, reach: Reach | None) -> list[dict[str, Any]]:
+    loaded = Loaded.of(row)
+    if loaded is None:
+        return []
+    reached = None if reach is None else {(subject, arm) for subject, arm in row["reached"] or ()}
+    handing = Handing(row, loaded)
+    return [
+        handing.submission(subject, taught, arm)
+        for subject, taught in handing.subjects()
+        for arm in handing.arms
+        if (batch is None or arm.id == batch)
+        and (reached is None or (subject.id, arm.id) in reached)
+        and (taught.papers or handing.submitted(subject.id, arm))
+    ]
+
+
+def of_subject(cohort_subject_id: UUID, term: str, batch: UUID | None = None) -> Made:
+    """Answer SubmissionSchema of a subject that was judged: of a batch, or of all together."""
+    read = reads.of_subject(cohort_subject_id, term)
+    return Made(read, partial(_of_subject, None if batch is None else str(batch)))
+
+
+def _of_subject(batch: str | None, row: Row, _reach: Reach | None) -> dict[str, Any] | None:
+    loaded = Loaded.of(row)
+    if loaded is None:
+        return None
+    handing = Handing(row, loaded)
+    for subject, taught in handing.subjects():
+        if batch is None:
+            return handing.of_all(subject, taught, row["teachers"])
+        for arm in handing.arms:
+            if arm.id == batch:
+                return handing.submission(subject, taught, arm)
+    return None
+
+
+def submitting(cohort_subject_id: UUID, term: str) -> Made:
+    """Find what decides whether results may be submitted: None where there is nothing that the caller may submit.
+
+    `batches`: the cohort's, by name, each with how many of its students take the subject (`takers`), whether anybody
+    does for whom results have to be handed in (`is_taken`), and whether it is `submitted` and `taught` by the caller;
+    `blanks`: each paper that has some, by abbreviation, with the students, by admission number, and their batches;
+    `counting`: how many papers count.
+    """
+    return Made(reads.submitting(cohort_subject_id, term), _submitting)
+
+
+def _submitting(row: Row, _reach: Reach | None) -> dict[str, Any] | None:
+    loaded = Loaded.of(row)
+    if loaded is None or not loaded.subjects:
+        return None
+    handing = Handing(row, loaded)
+    ((subject, taught),) = handing.subjects()
+    batches = []
+    blank: dict[str, list[Person]] = {}
+    for arm in handing.arms:
+        takers = handing.takers(taught, arm)
+        batches.append(
+            {
+                "id": arm.id,
+                "takers": len(takers),
+                "is_taken": any(handing.is_begun(arm) or one.belongs for one in takers),
+                "submitted": handing.submitted(subject.id, arm) is not None,
+                "taught": arm.is_taught,
+            }
+        )
+        for paper, person in handing.blanks(taught, arm):
+            blank.setdefault(paper.id, []).append(person)
+    return {
+        **{name: loaded.scope[name] for name in ("cohort_id", "session_id", "term_id")},
+        "batches": batches,
+        "counting": len(taught.papers),
+        "blanks": [
+            {
+                "assessment": paper.id,
+                "abbreviation": paper.abbreviation,
+                "students": [
+                    {"id": one.id, "admission_number": one.student["admission_number"], "batch": one.batch}
+                    for one in sorted(blank[paper.id], key=lambda one: one.place)
+                ],
+            }
+            for paper in sorted(taught.papers, key=lambda paper: paper.place)
+            if paper.id in blank
+        ],
+    }

@@ -1,0 +1,38 @@
+"""The term results of everyone in a batch, live: what publishing freezes of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from school_service.core.read_models import Made
+from school_service.features.results.computing.cards import term_result
+from school_service.features.results.computing.class_term.loaded import Loaded
+from school_service.features.results.computing.compute import compute
+from school_service.features.results.figures import reads
+
+PROVISIONAL = {"state": "PROVISIONAL", "version": None, "published_at": None}
+
+
+def term_results(batch_id: UUID, term: str) -> Made:
+    """Make them by name; `term` is the id of a term or its name in the batch's session."""
+    return Made(reads.class_in_term(batch_id, term, True), partial(_of_batch, str(batch_id)))
+
+
+def _of_batch(batch: str, row: Any, _reach: Any) -> list[dict[str, Any]]:
+    loaded = Loaded.of(row)
+    if loaded is None:
+        return []
+    loaded = loaded.shown_to(None)
+    computed = compute(loaded.entered)
+    return [
+        {
+            "student": one.student,
+            **loaded.head(batch, loaded.scope["batch_name"]),
+            **PROVISIONAL,
+            **term_result(loaded, computed, one),
+        }
+        for one in loaded.people
+        if one.batch == batch
+    ]
