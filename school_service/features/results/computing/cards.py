@@ -6,7 +6,7 @@ They are made of what was loaded and computed. A published card is such a dictio
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -19,10 +19,8 @@ from school_service.features.results.computing.class_term.loaded import Loaded, 
 from school_service.features.results.computing.compute import (
     Computed,
     Paper,
-    Place,
     SessionResult,
     SubjectResult,
-    TermResult,
     in_hundredths,
 )
 from school_service.features.results.models import BEST, LAYOUT, POOREST
@@ -38,42 +36,28 @@ _SETTINGS = (
 def subject_result(loaded: Loaded, subject: Subject, person: Person, result: SubjectResult) -> Document:
     """Say what a student has in a subject."""
     return {
-        "subject": {**subject._asdict(), "teachers": loaded.teachers(subject.id, person.batch)},
-        "scores": [_score(paper, person.id) for paper in loaded.papers_of(subject)],
-        **subject_members(result),
-    }
-
-
-def subject_members(result: SubjectResult) -> Document:
-    """Say what a result of a subject comes to."""
-    return {
+        "subject": loaded.subjects_in_batches[subject.id, person.batch],
+        "scores": _scores(loaded.papers[subject.id], person.id),
         "status": result.status,
         "score": result.score,
         "points": result.points,
         "percent": result.percent,
         "grade": result.grade,
         "remark": result.remark,
-        "batch": _place(result.batch),
-        "cohort": _place(result.cohort),
+        "batch": result.batch,
+        "cohort": result.cohort,
     }
 
 
 def term_result(loaded: Loaded, computed: Computed, person: Person) -> Document:
     """Say what a student has in a term, and in the session until it."""
+    result = computed.terms[person.id]
     return {
         "subjects": [
             subject_result(loaded, subject, person, found)
             for subject in loaded.subjects
             if (found := computed.subjects[subject.id].get(person.id)) is not None
         ],
-        **term_members(computed.terms[person.id]),
-        "cumulative": _cumulative(loaded, computed.sessions[person.id]),
-    }
-
-
-def term_members(result: TermResult) -> Document:
-    """Say what a result of a term comes to."""
-    return {
         "status": result.status,
         "total": result.total,
         "obtainable": 100 * result.graded,
@@ -82,8 +66,9 @@ def term_members(result: TermResult) -> Document:
         "remark": result.remark,
         "passed": result.passed,
         "failed": result.graded - result.passed,
-        "batch_figures": _place(result.batch),
-        "cohort_figures": _place(result.cohort),
+        "batch_figures": result.batch,
+        "cohort_figures": result.cohort,
+        "cumulative": _cumulative(loaded, computed.sessions[person.id]),
     }
 
 
@@ -93,8 +78,8 @@ def _cumulative(loaded: Loaded, session: SessionResult) -> Document:
         "average": session.average,
         "grade": session.grade,
         "remark": session.remark,
-        "batch_figures": _place(session.batch),
-        "cohort_figures": _place(session.cohort),
+        "batch_figures": session.batch,
+        "cohort_figures": session.cohort,
         "subjects": [
             {**base._asdict(), "terms": found.terms, "percent": found.percent, "grade": found.grade}
             for base in loaded.bases
@@ -103,28 +88,17 @@ def _cumulative(loaded: Loaded, session: SessionResult) -> Document:
     }
 
 
-def _score(paper: Paper, student: str) -> Document:
-    mark = paper.marks.get(student)
-    return {
-        "assessment": paper.id,
-        "category": paper.category,
-        "abbreviation": paper.abbreviation,
-        "total_points": paper.total_points,
-        "score": in_hundredths(mark) if isinstance(mark, int) else None,
-        "absence": mark if isinstance(mark, str) else None,
-        "publish": paper.publish,
-    }
-
-
-def _place(place: Place) -> Mapping[str, Any]:
-    return {
-        "position": place.position,
-        "tied": place.tied,
-        "of": place.of,
-        "average": place.average,
-        "lowest": place.lowest,
-        "highest": place.highest,
-    }
+def _scores(papers: Iterable[tuple[Paper, Mapping[str, Any]]], student: str) -> list[Mapping[str, Any]]:
+    """Say what a student has of papers, each given with what all students are told of it."""
+    said = []
+    for paper, document in papers:
+        mark = paper.marks.get(student)
+        if isinstance(mark, int):
+            document = {**document, "score": in_hundredths(mark)}
+        elif mark is not None:
+            document = {**document, "absence": mark}
+        said.append(document)
+    return said
 
 
 class Arm(NamedTuple):

@@ -14,11 +14,12 @@ from school_service.features.results.computing.stored import StoredCard
 
 Document = Mapping[str, Any]
 
-COMPARED = (
-    "student", "subjects", "status", "total", "average", "grade", "remark", "passed", "failed", "batch_figures",
-    "cohort_figures", "cumulative", "traits", "comments", "attendance", "positions", "number_in_class",
+OF_CLASS = (
+    "layout", "trait_key", "version", "published_at", "term_name", "level", "letterhead", "calendar", "bands",
+    "pass_mark", "percent_places", "verification", "name_order", "signatures", "show_teachers", "time_zone",
+    "class_name", "form_teacher_name", "batch", "batch_name", "cohort", "classroom", "session", "term", "obtainable",
 )  # fmt: skip
-"""The members of a card that say something of the student or of the class's figures: where they are equal all is."""
+"""The members of a card that are not compared: all students of a class have the same, or it follows from others."""
 
 _OF_TERM = (
     "student", "status", "total", "obtainable", "average", "grade", "remark", "passed", "failed", "traits",
@@ -26,7 +27,7 @@ _OF_TERM = (
 )  # fmt: skip
 _OF_SUBJECT = ("status", "score", "points", "percent", "grade", "remark")
 _OF_SESSION = ("terms", "average", "grade", "remark")
-_OF_CLASS = ("of", "average", "lowest", "highest")
+_FIGURES_OF_CLASS = ("of", "average", "lowest", "highest")
 
 
 def own_figures(card: Document) -> list[Any]:
@@ -78,7 +79,7 @@ def class_figures(card: Document) -> list[Any]:
     """What a card says of how the class did."""
 
     def figures(part: Document, *names: str) -> list[Any]:
-        return [_members(part[name], _OF_CLASS) for name in names]
+        return [_members(part[name], _FIGURES_OF_CLASS) for name in names]
 
     return [
         card.get("number_in_class"),

@@ -9,12 +9,13 @@ in words, under "Results".
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import cache, cached_property, partial
 from itertools import groupby
-from typing import NamedTuple
+from operator import itemgetter
+from typing import NamedTuple, TypedDict
 
 from school_service.features.results.models import (
     COMPLETE,
@@ -37,6 +38,11 @@ AVERAGE_PLACES = 2
 
 Mark = int | str
 """What a student has of a paper: a score in hundredths, or an absence, ABSENT or EXCUSED."""
+
+_Papers = Sequence[tuple[str, Sequence[tuple[int, Mapping[str, Mark]]]]]
+"""Papers by category, each its points in hundredths and its marks."""
+_Figures = tuple[Decimal | None, Decimal | None, Decimal | None, str | None, str | None]
+"""Score, points, percent, grade and remark."""
 
 
 class Band(NamedTuple):
@@ -85,7 +91,7 @@ class Member(NamedTuple):
     enrolled_in: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Paper:
     """An assessment that counts, with what students have of it by student: a score or an absence.
 
@@ -100,7 +106,7 @@ class Paper:
     place: int
     marks: dict[str, Mark] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def points(self) -> int:
         """The total points in hundredths."""
         return int(self.total_points * 100)
@@ -116,13 +122,12 @@ class TaughtSubject(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """A percent of a student in a base subject and a term: published before, or brought in from another school."""
+    """A percent of a student in a base subject and a term, as it was published before."""
 
     student: str
     base: str
     term: str
     percent: Decimal | None
-    own: bool
 
 
 class BroughtIn(NamedTuple):
@@ -147,8 +152,7 @@ class Entered:
     brought_in: Sequence[BroughtIn] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(TypedDict):
     """A position in a batch or a cohort, with the figures of the class; the position is null where there is none."""
 
     position: int | None
@@ -196,14 +200,12 @@ class TermResult(Ranked):
     remark: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSubject:
-    """The percents of a base subject by term, and the session's; `latest`: the student has it in this term."""
+class SessionSubject(NamedTuple):
+    """The percents of a base subject by term, and the session's."""
 
     terms: Mapping[str, Decimal | None]
-    percent: Decimal
+    percent: Decimal | None
     grade: str | None
-    latest: bool
 
 
 @dataclass(slots=True)
@@ -235,14 +237,15 @@ def compute(entered: Entered) -> Computed:
 
 def subject_results(entered: Entered) -> dict[str, dict[str, SubjectResult]]:
     """Compute the subject results, by subject and student; a subject in which all is excused is none of theirs."""
-    rules, batch_of = entered.rules, {member.student: member.batch for member in entered.roster}
+    batch_of = {member.student: member.batch for member in entered.roster}
+    figures = cache(partial(_figures, entered.rules))
     found: dict[str, dict[str, SubjectResult]] = {}
     for subject in entered.subjects:
-        papers = [(paper.category, paper.points, paper.marks) for paper in subject.papers]
+        papers = _by_category(entered.rules, subject.papers)
         results = {
             student: result
             for student in subject.takers
-            if student in batch_of and (result := _subject_result(rules, papers, student)) is not None
+            if student in batch_of and (result := _subject_result(figures, papers, student)) is not None
         }
         percents = {student: result.percent for student, result in results.items()}
         _rank(results, percents, percents, batch_of)
@@ -257,43 +260,59 @@ def blanks(entered: Entered, subject: TaughtSubject) -> Iterable[tuple[Paper, st
     return ((paper, student) for paper in subject.papers for student in takers if student not in paper.marks)
 
 
-def _subject_result(
-    rules: Rules, papers: Iterable[tuple[str, int, Mapping[str, Mark]]], student: str
-) -> SubjectResult | None:
-    """Compute a result of papers, each a category, points in hundredths and marks; None where all is excused."""
-    counted: list[tuple[str, int, int]] = []
-    blank, score, points = False, 0, 0
-    for category, of_paper, marks in papers:
-        mark = marks.get(student)
-        if mark is None:
-            blank = True
-        elif mark != EXCUSED:
-            scored = mark if isinstance(mark, int) else 0
-            score, points = score + scored, points + of_paper
-            counted.append((category, scored, of_paper))
-    if not counted:
-        return SubjectResult(None, None, None, None, None) if blank else None
+def _by_category(rules: Rules, papers: Sequence[Paper]) -> _Papers:
+    """Give papers by their category; all of them together where points count as they are."""
+    if rules.weights is None:
+        return [("", [(paper.points, paper.marks) for paper in papers])]
+    found: dict[str, list[tuple[int, Mapping[str, Mark]]]] = {}
+    for paper in papers:
+        found.setdefault(paper.category, []).append((paper.points, paper.marks))
+    return [*found.items()]
+
+
+def _subject_result(figures: Callable[..., _Figures], papers: _Papers, student: str) -> SubjectResult | None:
+    """Compute a result of papers by their figures; None where all is excused."""
+    sums: list[tuple[str, int, int]] = []
+    is_blank = False
+    for category, of_category in papers:
+        score, points = 0, 0
+        for of_paper, marks in of_category:
+            mark = marks.get(student)
+            if isinstance(mark, int):
+                score, points = score + mark, points + of_paper
+            elif mark is None:
+                is_blank = True
+            elif mark != EXCUSED:
+                points += of_paper
+        if points:
+            sums.append((category, score, points))
+    return SubjectResult(*figures(is_blank, *sums)) if sums or is_blank else None
+
+
+def _figures(rules: Rules, is_blank: bool, *sums: tuple[str, int, int]) -> _Figures:
+    """Give score, points, percent, grade and remark of sums, each a category, score and points in hundredths.
+
+    Each category has something that is not excused. There is no percent where something is blank.
+    """
+    if not sums:
+        return None, None, None, None, None
+    score, points = sum(one[1] for one in sums), sum(one[2] for one in sums)
     percent = None
-    if not blank:
+    if not is_blank:
         percent = (
             rounded(100 * score, points, rules.places)
             if rules.weights is None
-            else _weighed_percent(rules.weights, counted, rules.places)
+            else _weighed_percent(rules.weights, sums, rules.places)
         )
-    return SubjectResult(in_hundredths(score), in_hundredths(points), percent, *rules.band(percent))
+    return in_hundredths(score), in_hundredths(points), percent, *rules.band(percent)
 
 
 def _weighed_percent(
-    weights: Mapping[str, int], counted: Iterable[tuple[str, int, int]], places: int
+    weights: Mapping[str, int], sums: Iterable[tuple[str, int, int]], places: int
 ) -> Decimal | None:
-    """Compute a percent by the weights of the categories in which there is something that is not excused.
-
-    It is the sum of weight by score over points, over the sum of weights: as one fraction of whole numbers.
-    """
+    """Weigh categories: the sum of weight by score over points, over the sum of weights, as one fraction."""
     numerator, denominator, of_all = 0, 1, 0
-    for category, marks in groupby(sorted(counted), key=lambda mark: mark[0]):
-        of_category = [*marks]
-        score, points = sum(mark[1] for mark in of_category), sum(mark[2] for mark in of_category)
+    for category, score, points in sums:
         numerator = numerator * points + weights[category] * score * denominator
         denominator *= points
         of_all += weights[category]
@@ -336,10 +355,24 @@ def _term_result(rules: Rules, of_subjects: Iterable[Decimal | None]) -> TermRes
 def _session_results(
     entered: Entered, subjects: Mapping[str, Mapping[str, SubjectResult]], terms: Mapping[str, TermResult]
 ) -> dict[str, SessionResult]:
-    of_student: dict[str, dict[str, list[tuple[Earlier, bool]]]] = {student: {} for student in terms}
-    for one, latest in _percents_of_session(entered, subjects):
-        of_student[one.student].setdefault(one.base, []).append((one, latest))
-    found = {student: _session_result(entered.rules, percents) for student, percents in of_student.items()}
+    percents, own_terms = _percents_of_session(entered, subjects)
+    latest: dict[str, set[str]] = {student: set() for student in terms}
+    for subject in entered.subjects:
+        for student in subjects[subject.id]:
+            latest[student].add(subject.base)
+    weighed = cache(partial(_session_subject, entered.rules))
+    found = {}
+    for student, by_base in percents.items():
+        of_session = {base: weighed(*of_terms) for base, of_terms in by_base.items()}
+        averaged = [
+            one.percent
+            for base, one in of_session.items()
+            if one.percent is not None and base in latest[student]
+        ]
+        average = rounded(sum(averaged, Decimal(0)), len(averaged), AVERAGE_PLACES)
+        found[student] = SessionResult(
+            len(own_terms[student]), average, *entered.rules.band(average), of_session
+        )
     keys = {
         student: one.average
         if terms[student].status == COMPLETE and one.terms >= entered.rules.minimum_terms
@@ -352,49 +385,44 @@ def _session_results(
 
 def _percents_of_session(
     entered: Entered, subjects: Mapping[str, Mapping[str, SubjectResult]]
-) -> Iterable[tuple[Earlier, bool]]:
-    """Give the percents of the session's terms, each with whether it is of this term's own results."""
-    for subject in entered.subjects:
-        for student, result in subjects[subject.id].items():
-            yield Earlier(student, subject.base, entered.term, result.percent, own=True), True
-    for one in entered.published:
-        yield one, False
+) -> tuple[dict[str, dict[str, list[Decimal | None]]], dict[str, set[str]]]:
+    """Give the percents of a session's terms, by student and base subject; and the terms that were graded here.
+
+    What is graded here counts before what is brought in from elsewhere.
+    """
+    found: dict[str, dict[str, list[Decimal | None]]] = {member.student: {} for member in entered.roster}
+    own: dict[str, set[str]] = {member.student: set() for member in entered.roster}
+
+    def note(student: str, base: str, term: str, percent: Decimal | None) -> None:
+        if percent is not None:
+            found[student].setdefault(base, [None] * len(TERMS))[TERMS.index(term)] = percent
+
     for brought in entered.brought_in:
         percent = rounded(100 * brought.score, brought.points, entered.rules.places)
-        yield Earlier(brought.student, brought.base, brought.term, percent, own=False), False
+        note(brought.student, brought.base, brought.term, percent)
+    for one in entered.published:
+        note(*one)
+        if one.percent is not None:
+            own[one.student].add(one.term)
+    for subject in entered.subjects:
+        for student, result in subjects[subject.id].items():
+            note(student, subject.base, entered.term, result.percent)
+            if result.percent is not None:
+                own[student].add(entered.term)
+    return found, own
 
 
-def _session_result(rules: Rules, by_base: Mapping[str, Sequence[tuple[Earlier, bool]]]) -> SessionResult:
-    subjects: dict[str, SessionSubject] = {}
-    of_own: set[str] = set()
-    for base, percents in by_base.items():
-        of_terms: dict[str, Decimal | None] = dict.fromkeys(TERMS)
-        # What is graded here counts before what is brought in from elsewhere.
-        for one, _ in sorted(percents, key=lambda each: each[0].own):
-            if one.percent is not None:
-                of_terms[one.term] = one.percent
-                if one.own:
-                    of_own.add(one.term)
-        percent = _session_percent(rules, of_terms)
-        if percent is not None:
-            latest = any(is_latest for _, is_latest in percents)
-            subjects[base] = SessionSubject(of_terms, percent, rules.band(percent)[0], latest)
-    averaged = [one.percent for one in subjects.values() if one.latest]
-    average = rounded(sum(averaged, Decimal(0)), len(averaged), AVERAGE_PLACES)
-    return SessionResult(len(of_own), average, *rules.band(average), subjects)
-
-
-def _session_percent(rules: Rules, of_terms: Mapping[str, Decimal | None]) -> Decimal | None:
-    """Weigh the percents of terms; where all of its terms weigh nothing, they weigh the same. None without any."""
-    percents = [
-        (rules.term_weights[term], percent) for term, percent in of_terms.items() if percent is not None
+def _session_subject(rules: Rules, *of_terms: Decimal | None) -> SessionSubject:
+    """Weigh the percents of terms, of which there is one; where all of its terms weigh nothing, they weigh the same."""
+    weights = [rules.term_weights[term] for term in TERMS]
+    weighed = [
+        (weight, percent) for weight, percent in zip(weights, of_terms, strict=True) if percent is not None
     ]
-    if len(percents) == 1:
-        return rounded(percents[0][1], 1, rules.places)
-    of_all = sum((weight for weight, _ in percents), Decimal(0))
-    if not of_all:
-        percents, of_all = [(Decimal(1), percent) for _, percent in percents], Decimal(len(percents))
-    return rounded(sum((weight * percent for weight, percent in percents), Decimal(0)), of_all, rules.places)
+    if not any(weight for weight, _ in weighed):
+        weighed = [(Decimal(1), percent) for _, percent in weighed]
+    total = sum((weight * percent for weight, percent in weighed), Decimal(0))
+    percent = rounded(total, sum((weight for weight, _ in weighed), Decimal(0)), rules.places)
+    return SessionSubject(dict(zip(TERMS, of_terms, strict=True)), percent, rules.band(percent)[0])
 
 
 def _rank(
@@ -418,22 +446,28 @@ def _rank(
 
 def _places(
     members: Sequence[str], keys: Mapping[str, Decimal | None], figures: Mapping[str, Decimal | None]
-) -> Iterable[tuple[str, Place]]:
+) -> Iterator[tuple[str, Place]]:
     """Rank members in standard competition: who share a key share a position, and the next is behind them all."""
-    ranked = sorted((key for one in members if (key := keys[one]) is not None), reverse=True)
     counted = [figure for one in members if (figure := figures[one]) is not None]
-    of_class = (
-        rounded(sum(counted, Decimal(0)), len(counted), AVERAGE_PLACES),
-        min(counted, default=None),
-        max(counted, default=None),
+    unranked = Place(
+        position=None,
+        tied=False,
+        of=None,
+        average=rounded(sum(counted, Decimal(0)), len(counted), AVERAGE_PLACES),
+        lowest=min(counted, default=None),
+        highest=max(counted, default=None),
     )
-    position = {key: number for number, key in reversed([*enumerate(ranked, 1)])}
-    sharing = Counter(ranked)
-    unranked = Place(None, False, None, *of_class)
-    of_key = {key: Place(position[key], sharing[key] > 1, len(ranked), *of_class) for key in position}
-    for one in members:
-        key = keys[one]
-        yield one, unranked if key is None else of_key[key]
+    by_key = itemgetter(0)
+    ranked = sorted(
+        ((key, one) for one in members if (key := keys[one]) is not None), key=by_key, reverse=True
+    )
+    position = 1
+    for _, sharing in groupby(ranked, key=by_key):
+        together = [one for _, one in sharing]
+        place: Place = {**unranked, "position": position, "tied": len(together) > 1, "of": len(ranked)}
+        yield from ((one, place) for one in together)
+        position += len(together)
+    yield from ((one, unranked) for one in members if keys[one] is None)
 
 
 _UNITS = tuple(Decimal(1).scaleb(-places) for places in range(AVERAGE_PLACES + 1))

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from school_service.features.results.computing.cards import subject_members, term_members
-from school_service.features.results.computing.class_term.loaded import Loaded
+from school_service.features.results.computing.class_term.loaded import Loaded, Person
 from school_service.features.results.computing.compute import (
     AVERAGE_PLACES,
+    SubjectResult,
+    TermResult,
     rounded,
     subject_results,
     term_results,
@@ -22,27 +23,39 @@ from school_service.features.results.models import GRADED, PROVISIONAL, SURNAME_
 
 Document = Mapping[str, Any]
 _PRINTED = (
-    "school_name",
-    "term_name",
-    "places",
-    "moment",
-    "class_name",
-    "positions",
-    "name_order",
-    "time_zone",
-)
+    "school_name", "term_name", "places", "moment", "class_name", "positions", "name_order", "time_zone", "pass_mark",
+)  # fmt: skip
 """The members that the workbook says beside those that are answered."""
 _OF_CLASS = ("average", "lowest", "highest")
 
 
+class Result(NamedTuple):
+    """A result of a subject, with its place and the figures of the class in the batch."""
+
+    percent: Decimal | None
+    grade: str | None
+    status: str
+    place: Document
+
+    def said(self) -> dict[str, Any]:
+        """Say it as a broadsheet does."""
+        return {
+            "percent": self.percent,
+            "grade": self.grade,
+            "position": self.place["position"],
+            "status": self.status,
+        }
+
+
 class Row(NamedTuple):
-    """A student with their results by subject; `figures` are the place and the class figures of the average."""
+    """A student with their results by subject; `place` has the figures of the class of the average."""
 
     student: Document
-    results: Mapping[str, dict[str, Any]]
+    results: Mapping[str, Result]
     total: Decimal
-    result: Document
-    figures: Document
+    average: Decimal | None
+    grade: str | None
+    place: Document
     cohort_position: int | None
     graded: int
     status: str
@@ -51,7 +64,7 @@ class Row(NamedTuple):
     @property
     def position(self) -> int | None:
         """The position in the batch."""
-        found: int | None = self.figures["position"]
+        found: int | None = self.place["position"]
         return found
 
 
@@ -60,21 +73,7 @@ def live_broadsheet(row: Document, loaded: Loaded) -> dict[str, Any]:
     scope, batch = loaded.scope, loaded.scope["batch_id"]
     of_subjects = subject_results(loaded.entered)
     terms = term_results(loaded.entered, of_subjects)
-    rows = [
-        _of_term(
-            {
-                "student": one.student,
-                "subjects": [
-                    {"subject": {"id": id}, **subject_members(found)}
-                    for id, results in of_subjects.items()
-                    if (found := results.get(one.id)) is not None
-                ],
-                **term_members(terms[one.id]),
-            }
-        )
-        for one in loaded.people
-        if one.batch == batch
-    ]
+    rows = [_live_row(one, of_subjects, terms[one.id]) for one in loaded.people if one.batch == batch]
     submitted = row["submitted"] or {}
     subjects = [
         {
@@ -96,6 +95,20 @@ def live_broadsheet(row: Document, loaded: Loaded) -> dict[str, Any]:
         **{name: row[name] for name in ("school_name", "moment", "class_name", "time_zone")},
         **{name: loaded.settings[name] for name in ("positions", "name_order")},
     }
+
+
+def _live_row(
+    person: Person, of_subjects: Mapping[str, Mapping[str, SubjectResult]], term: TermResult
+) -> Row:
+    results = {
+        id: Result(found.percent, found.grade, found.status, found.batch)
+        for id, of_subject in of_subjects.items()
+        if (found := of_subject.get(person.id)) is not None
+    }
+    place, cohort = term.batch, term.cohort["position"]
+    return Row(
+        person.student, results, term.total, term.average, term.grade, place, cohort, term.graded, term.status
+    )
 
 
 def published_broadsheet(row: Document) -> dict[str, Any]:
@@ -126,7 +139,8 @@ def session_broadsheet(row: Document) -> dict[str, Any]:
     for card in published["cards"]:
         session, bases = card["cumulative"], {*(card["bases"] or ())}
         results = {
-            ids[one["base"]]: _result(one, figures[one["base"]], GRADED) for one in session["subjects"]
+            ids[one["base"]]: Result(one["percent"], one["grade"], GRADED, figures[one["base"]])
+            for one in session["subjects"]
         }
         # A subject that was dropped earlier is shown, and not averaged.
         averaged = [one["percent"] for one in session["subjects"] if one["base"] in bases]
@@ -136,33 +150,25 @@ def session_broadsheet(row: Document) -> dict[str, Any]:
 
 def _of_term(card: Document) -> Row:
     results = {
-        one["subject"]["id"]: _result(one, one["batch"], one["status"]) for one in card["subjects"] or ()
+        one["subject"]["id"]: Result(one["percent"], one["grade"], one["status"], one["batch"])
+        for one in card["subjects"] or ()
     }
     return _row(card, card, results, card["total"], card["obtainable"] // 100)
-
-
-def _result(result: Document, figures: Document, status: str) -> dict[str, Any]:
-    return {
-        "percent": result["percent"],
-        "grade": result["grade"],
-        "position": figures["position"],
-        "status": status,
-        "figures": figures,
-    }
 
 
 def _row(
     card: Document,
     result: Document,
-    results: Mapping[str, dict[str, Any]],
+    results: Mapping[str, Result],
     total: Decimal,
     graded: int,
     averages: Document | None = None,
 ) -> Row:
     """Make the row of a card, of its term's `result` or of that of its session."""
-    student, place = StoredCard(card).student, result["cohort_figures"]["position"]
-    figures = result["batch_figures"]
-    return Row(student, results, total, result, figures, place, graded, card["status"], averages)
+    place, cohort = result["batch_figures"], result["cohort_figures"]["position"]
+    average, grade = result["average"], result["grade"]
+    student, status = StoredCard(card).student, card["status"]
+    return Row(student, results, total, average, grade, place, cohort, graded, status, averages)
 
 
 def _published(row: Document, rows: Sequence[Row], *, term: Document | None) -> dict[str, Any]:
@@ -202,54 +208,54 @@ def _put_together(
     rows: Sequence[Row], subjects: Iterable[Document], pass_mark: Decimal | None
 ) -> dict[str, Any]:
     """Put together `subjects`, those that somebody has, `students`, by position, then by name, and the `summary`."""
-
-    def passes(figure: Decimal | None) -> bool:
-        return figure is not None and pass_mark is not None and figure >= pass_mark
-
-    of_subject: dict[str, list[dict[str, Any]]] = {}
+    of_subject: dict[str, list[Result]] = {}
     for row in rows:
         for id, result in row.results.items():
-            result["passed"] = passes(result["percent"])
             of_subject.setdefault(id, []).append(result)
-    ranked = [row for row in rows if row.position is not None]
-    in_order = sorted(ranked, key=lambda row: row.position or 0) + [
-        row for row in rows if row.position is None
-    ]
-    average, lowest, highest = _greatest(row.figures for row in rows)
+    ranked = sorted((row for row in rows if row.position is not None), key=lambda row: row.position or 0)
+    average, lowest, highest = _greatest(row.place for row in rows)
     return {
-        "subjects": [_subject(one, of_subject[one["id"]]) for one in subjects if one["id"] in of_subject],
-        "students": [_student(row) for row in in_order],
+        "subjects": [
+            _subject(one, of_subject[one["id"]], pass_mark) for one in subjects if one["id"] in of_subject
+        ],
+        "students": [_student(row) for row in (*ranked, *(row for row in rows if row.position is None))],
         "summary": {
             "students": len(rows),
             "ranked": len(ranked),
             "average": average,
             "highest": highest,
             "lowest": lowest,
-            "passed": sum(passes(row.result["average"]) for row in ranked),
+            "passed": sum(passes(row.average, pass_mark) for row in ranked),
         },
+        "pass_mark": pass_mark,
     }
 
 
-def _subject(subject: Document, results: Sequence[Document]) -> dict[str, Any]:
+def passes(figure: Decimal | None, pass_mark: Decimal | None) -> bool:
+    """Tell whether a figure reaches a pass mark; the oldest publications do not say theirs."""
+    return figure is not None and pass_mark is not None and figure >= pass_mark
+
+
+def _subject(subject: Document, results: Sequence[Result], pass_mark: Decimal | None) -> dict[str, Any]:
     return {
         **_without(subject, "submitted_by"),
         "takers": len(results),
-        "graded": sum(one["percent"] is not None for one in results),
-        **dict(zip(_OF_CLASS, _greatest(one["figures"] for one in results), strict=True)),
+        "graded": sum(one.percent is not None for one in results),
+        **dict(zip(_OF_CLASS, _greatest(one.place for one in results), strict=True)),
         "submitted_by": subject["submitted_by"],
-        "passes": sum(one["passed"] for one in results),
+        "passes": sum(passes(one.percent, pass_mark) for one in results),
     }
 
 
 def _student(row: Row) -> dict[str, Any]:
     return {
         "student": row.student,
-        "results": {id: _without(result, "figures") for id, result in row.results.items()},
+        "results": {id: result.said() for id, result in row.results.items()},
         "total": row.total,
-        "average": row.result["average"],
-        "grade": row.result["grade"],
+        "average": row.average,
+        "grade": row.grade,
         "position": row.position,
-        "tied": row.figures["tied"],
+        "tied": row.place["tied"],
         "cohort_position": row.cohort_position,
         "graded": row.graded,
         "status": row.status,
@@ -268,13 +274,7 @@ def _greatest(figures: Iterable[Document]) -> list[Any]:
 def answered(sheet: Document) -> dict[str, Any]:
     """Leave out what stands on paper alone."""
     subjects = [_without(one, "submitted_by", "passes") for one in sheet["subjects"]]
-    students = [
-        {
-            **_without(one, "averages"),
-            "results": {id: _without(result, "passed") for id, result in one["results"].items()},
-        }
-        for one in sheet["students"]
-    ]
+    students = [_without(one, "averages") for one in sheet["students"]]
     return {**_without(sheet, *_PRINTED), "subjects": subjects, "students": students}
 
 

@@ -139,6 +139,7 @@ def class_in_term(batch_id: UUID, term: str, live: bool | None = None, reach: Re
     """
     of = class_term(
         scope_of_batch(batch_id, term),
+        session=False,
         in_reach=None if reach is None else lambda row: scopes.is_form_batch(reach, row.c.batch_id),
     )
     is_reached = None if reach is None else scopes.is_form_batch(reach, batch_id)

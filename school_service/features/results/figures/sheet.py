@@ -14,6 +14,7 @@ from school_service.core.read_models import fetch_made
 from school_service.core.texts import full_name, position_text
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.results.figures.answers import broadsheet
+from school_service.features.results.figures.broadsheets import passes
 from school_service.features.results.figures.service import check_broadsheet
 from school_service.features.results.models import BATCH, BOTH, COHORT, INCOMPLETE, PROVISIONAL
 from school_service.features.school.models import TERMS
@@ -116,7 +117,7 @@ def _row(number: int, row: Mapping[str, Any], sheet: Mapping[str, Any], terms: S
         number,
         student["admission_number"],
         full_name(student, sheet["name_order"]),
-        *(_cell(row["results"].get(subject["id"])) for subject in sheet["subjects"]),
+        *(_cell(row["results"].get(subject["id"]), sheet["pass_mark"]) for subject in sheet["subjects"]),
         *(_number(row["averages"][term]) for term in terms),
         _number(row["total"]),
         _number(row["average"]),
@@ -126,13 +127,13 @@ def _row(number: int, row: Mapping[str, Any], sheet: Mapping[str, Any], terms: S
     ]
 
 
-def _cell(result: Mapping[str, Any] | None) -> Value:
+def _cell(result: Mapping[str, Any] | None, pass_mark: Decimal | None) -> Value:
     if result is None:
         return NOT_TAKEN
     if result["status"] == INCOMPLETE:
         return NOT_COMPLETE
     percent = Decimal(result["percent"])
-    return percent if result["passed"] else Marked(percent)
+    return percent if passes(percent, pass_mark) else Marked(percent)
 
 
 def _summary(sheet: Mapping[str, Any], terms: Sequence[str]) -> Iterator[list[Value]]:

@@ -11,8 +11,8 @@ from sqlalchemy import (
     CTE,
     JSON,
     FromClause,
-    Insert,
     Integer,
+    Numeric,
     Text,
     Uuid,
     and_,
@@ -34,7 +34,7 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
-from school_service.core.records import json_rows, once_locked
+from school_service.core.records import once_locked, unnest_rows
 from school_service.features.attendance.calendar import counts_registers
 from school_service.features.attendance.overviews.reads import missing_registers
 from school_service.features.people.models import WITHDRAWN, Student
@@ -44,7 +44,7 @@ from school_service.features.results.computing.class_term.entered import class_t
 from school_service.features.results.computing.class_term.record import record
 from school_service.features.results.computing.class_term.roster import belongs_without_card, members
 from school_service.features.results.computing.class_term.scopes import one, scope_of_batch
-from school_service.features.results.computing.comparing import COMPARED
+from school_service.features.results.computing.comparing import OF_CLASS
 from school_service.features.results.figures.frozen import name_order
 from school_service.features.results.models import (
     IN_FORCE,
@@ -484,35 +484,45 @@ def _registers_missing(scope: CTE, batch_ids: Any) -> Any:
 # Freezing
 
 
-def given_cards(cards: Any) -> CTE:
-    """Cards to be stored, a text of JSON: an array of their columns, with the batch and the version of each."""
-    columns: Any = {name: ReportCard.__table__.c[name].type for name in STORED_OF_CARD}
-    rows = json_rows("given", cards, **columns, batch_id=Uuid(), version=Integer())
-    return select(rows).cte("given_cards").prefix_with("MATERIALIZED")
-
-
-STORED_OF_CARD = ("id", "publication_id", "student_id", "term_id", "code", "average", "position", "card")
-
-
-def storing(given: CTE) -> Insert:
-    """Store cards; how they differ from those before is marked afterwards."""
-    stored = [given.c[name] for name in STORED_OF_CARD]
-    values = select(*stored, literal(True), literal(False), literal(False))
-    columns = [*STORED_OF_CARD, "in_force", "changed", "class_figures_changed"]
-    return insert(ReportCard).from_select(columns, values, include_defaults=False)
+@read_model
+def freezing(ids: list[str], codes: list[str], publication_ids: list[UUID], cards: list[str]) -> Query:
+    """Store cards, each a text of JSON, and select those that `comparing` does; they are marked afterwards."""
+    given = _given(cards, id=(Uuid, ids), code=(Uuid, codes), publication_id=(Uuid, publication_ids))
+    card = given.c.card
+    values: dict[str, Any] = {
+        **{name: given.c[name] for name in ("id", "code", "publication_id", "student_id", "term_id", "card")},
+        "average": cast(card["average"].astext, Numeric),
+        "position": cast(card["batch_figures"]["position"].astext, Integer),
+        "in_force": literal(True),
+        "changed": literal(False),
+        "class_figures_changed": literal(False),
+    }
+    storing = insert(ReportCard).from_select([*values], select(*values.values()), include_defaults=False)
+    return _differing(given).add_cte(storing.cte("stored"))
 
 
 @read_model
-def freezing(cards: str) -> Query:
-    """Store cards, and select those that `comparing` does."""
-    given = given_cards(cards)
-    return _differing(given).add_cte(storing(given).cte("stored"))
-
-
-@read_model
-def comparing(cards: str) -> Query:
+def comparing(cards: list[str]) -> Query:
     """Select the cards to be that differ from those of the version before, with these: `student`, `new` and `old`."""
-    return _differing(given_cards(cards))
+    return _differing(_given(cards))
+
+
+def _given(cards: Any, **columns: tuple[Any, Any]) -> CTE:
+    texts = unnest_rows("texts", None, card=(Text, cards), **columns)
+    read = select(*(texts.c[name] for name in columns), cast(texts.c.card, JSONB).label("card"))
+    given = read.cte("given_cards").prefix_with("MATERIALIZED")
+    of = given.c.card
+    return (
+        select(
+            given,
+            cast(of["student"]["id"].astext, Uuid).label("student_id"),
+            cast(of["batch"].astext, Uuid).label("batch_id"),
+            cast(of["term"]["id"].astext, Uuid).label("term_id"),
+            cast(of["version"].astext, Integer).label("version"),
+        )
+        .cte("cards_to_be")
+        .prefix_with("MATERIALIZED")
+    )
 
 
 def _differing(given: CTE) -> Query:
@@ -528,7 +538,8 @@ def _differing(given: CTE) -> Query:
         .correlate(given)
         .lateral("before")
     )
-    same = and_(*(given.c.card[member] == before.c.card[member] for member in COMPARED))
+    of_class = cast(list(OF_CLASS), ARRAY(Text))
+    same = given.c.card.op("-")(of_class) == before.c.card.op("-")(of_class)
     return (
         select(given.c.student_id.label("student"), given.c.card.label("new"), before.c.card.label("old"))
         .select_from(given)

@@ -110,11 +110,13 @@ def publish(
         *([_take_in(list(take_in), batch_ids, term_id)] if take_in else []),
         _insert(_written(_publications(judged, ids)), moment, *_actor()),
     )
-    cards = _written(_cards(judged, ids, moment))
+    cards = _cards(judged, moment)
+    publications = [ids[version.batch] for version in judged.versions for _ in version.people]
+    freezing = reads.freezing(new_ids(len(cards)), new_ids(len(cards)), publications, cards)
     read = reads.published([*ids.values()])
     if all(version.version == 1 for version in judged.versions):
-        return in_one_round_trip(*storing, _freeze(cards), read=read)
-    changed, of_class = _compared(in_one_round_trip(*storing, read=reads.freezing(cards)))
+        return in_one_round_trip(*storing, freezing, read=read)
+    changed, of_class = _compared(in_one_round_trip(*storing, read=freezing))
     return in_one_round_trip(_mark([*ids.values()], changed, of_class), read=read)
 
 
@@ -127,12 +129,10 @@ def rehearse(
 ) -> list[dict[str, Any]]:
     """Tell what `publish` would do, and store nothing; raises what it would raise."""
     judged = _judge(batches, term, leave_out, take_in, rehearsed=True)
-    ids = {version.batch: uuid4() for version in judged.versions}
     changed: list[UUID] = []
     of_class: list[UUID] = []
     if any(version.version > 1 for version in judged.versions):
-        cards = _written(_cards(judged, ids, now()))
-        changed, of_class = _compared(reads.comparing(cards))
+        changed, of_class = _compared(reads.comparing(_cards(judged, now())))
     scope, actor = judged.record.loaded.scope, _actor()
     missing = judged.row["registers_missing"]
     return [
@@ -270,33 +270,18 @@ def _publications(judged: Judged, ids: Mapping[str, UUID]) -> list[dict[str, Any
     ]
 
 
-def _cards(judged: Judged, ids: Mapping[str, UUID], moment: datetime) -> list[dict[str, Any]]:
-    """The cards of the versions to be, an id and a code for each."""
-    term_id, written = judged.record.loaded.scope["term_id"], written_moment(moment)
-    rows = []
-    for version in judged.versions:
-        for one in version.people:
-            said = card(judged.record, judged.computed, one, version=version.version, published_at=written)
-            rows.append(
-                {
-                    "publication_id": ids[version.batch],
-                    "batch_id": version.batch,
-                    "version": version.version,
-                    "student_id": one.id,
-                    "term_id": term_id,
-                    "average": said["average"],
-                    "position": said["batch_figures"]["position"],
-                    "card": said,
-                }
-            )
-    numbers = len(rows)
-    for row, id, code in zip(rows, new_ids(numbers), new_ids(numbers), strict=True):
-        row |= {"id": id, "code": code}
-    return rows
+def _cards(judged: Judged, moment: datetime) -> list[str]:
+    """The cards of the versions to be, in their order, as texts of JSON."""
+    written = written_moment(moment)
+    return [
+        _written(card(judged.record, judged.computed, one, version=version.version, published_at=written))
+        for version in judged.versions
+        for one in version.people
+    ]
 
 
-def _written(rows: list[dict[str, Any]]) -> str:
-    return write_json(rows).decode()
+def _written(document: Any) -> str:
+    return write_json(document).decode()
 
 
 def _compared(read: BoundQuery) -> tuple[list[UUID], list[UUID]]:
@@ -457,12 +442,6 @@ def _insert(publications: str, moment: datetime, actor: str, actor_name: str) ->
 _GIVEN = (
     "id", "batch_id", "cohort_id", "session_id", "term_id", "version", "logo_id", "signature_id", "rules",
 )  # fmt: skip
-
-
-@statement
-def _freeze(cards: str) -> Any:
-    """Store the cards of first versions, which have none to be compared with."""
-    return reads.storing(reads.given_cards(cards))
 
 
 @statement

@@ -28,7 +28,6 @@ from tests.features.results.figures import oracle
 from tests.features.results.figures.classes import LEVEL, RandomClass
 from tests.features.results.figures.oracle import TERMS, SampleClass, term_results
 
-PLACE = ("position", "tied", "of", "average", "lowest", "highest")
 PEOPLE = [str(UUID(int=number, version=4)) for number in range(45)]
 # How often results of 500 classes are what the test is about: a rule that no class comes near is not tested.
 SEEN_AT_LEAST = {
@@ -97,7 +96,7 @@ def entered(sample: SampleClass, term: str, published: oracle.Percents) -> Enter
             for subject, base in sample.base_of.items()
         ],
         published=[
-            Earlier(student, base, name, percent, own=True)
+            Earlier(student, base, name, percent)
             for student, terms in published.items()
             if student in sample.batch_of
             for name, percents in terms.items()
@@ -182,10 +181,7 @@ def _figures(result: SubjectResult) -> dict[str, Any]:
 
 
 def _places(ranked: Any, batch: str, cohort: str) -> dict[str, Any]:
-    return {
-        name: {member: getattr(place, member) for member in PLACE}
-        for name, place in ((batch, ranked.batch), (cohort, ranked.cohort))
-    }
+    return {batch: {**ranked.batch}, cohort: {**ranked.cohort}}
 
 
 def _as_written(value: Any) -> Any:

@@ -314,7 +314,7 @@ def test_only_a_later_version_is_compared_with_the_one_before(api, arms, message
         api.ok(arms.publish(arms.first))
 
     assert [len(first), len(second)] == [4, 5]
-    assert [any("before" in sent for sent in each) for each in (first, second)] == [False, True]
+    assert [any("SET changed=" in sent for sent in each) for each in (first, second)] == [False, True]
 
 
 def test_who_came_since_has_changed_and_had_nothing_before(api, make, arms):

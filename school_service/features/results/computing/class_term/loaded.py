@@ -24,6 +24,8 @@ from school_service.features.results.computing.compute import (
 from school_service.features.results.models import BY_CATEGORY, DEFAULTS
 from school_service.features.school.models import TERMS
 
+Document = Mapping[str, Any]
+
 
 class Person(NamedTuple):
     """Somebody on the roster: as results name them, their batch, the one they are enrolled in, their date of birth.
@@ -124,17 +126,27 @@ class Loaded:
         return found
 
     @cached_property
+    def subjects_in_batches(self) -> Mapping[tuple[str, str], Document]:
+        """The subjects as cards name them, by their id and the batch's."""
+        batches = dict.fromkeys(one.batch for one in self.everyone)
+        return {
+            (subject.id, batch): {**subject._asdict(), "teachers": self.teachers(subject.id, batch)}
+            for subject in self.subjects
+            for batch in batches
+        }
+
+    @cached_property
     def bases(self) -> Sequence[Base]:
         """The base subjects of the session's results, by name."""
         return [Base(*one) for one in self.document["bases"]]
 
-    def papers_of(self, subject: Subject) -> Sequence[Paper]:
-        """The papers of a subject that count, in their order."""
-        return self._papers_by_subject[subject.id]
-
     @cached_property
-    def _papers_by_subject(self) -> Mapping[str, Sequence[Paper]]:
-        return {subject.id: subject.papers for subject in self.entered.subjects}
+    def papers(self) -> Mapping[str, Sequence[tuple[Paper, Document]]]:
+        """The papers that count by subject, in their order, each with what cards say of it to who has nothing of it."""
+        return {
+            subject.id: [(paper, _paper(paper)) for paper in subject.papers]
+            for subject in self.entered.subjects
+        }
 
     @cached_property
     def rules(self) -> Rules:
@@ -169,7 +181,7 @@ class Loaded:
                 for number, subject in enumerate(self.subjects)
             ],
             published=[
-                Earlier(ids[person], base, term, percent, own=True)
+                Earlier(ids[person], base, term, percent)
                 for person, base, term, percent in self._rows("published")
             ],
             brought_in=[*self._brought_in(ids)],
@@ -199,6 +211,18 @@ class Loaded:
     def _rows(self, name: str) -> Iterator[tuple[Any, ...]]:
         columns = self.document.get(name)
         return zip(*columns, strict=True) if columns else iter(())
+
+
+def _paper(paper: Paper) -> Document:
+    return {
+        "assessment": paper.id,
+        "category": paper.category,
+        "abbreviation": paper.abbreviation,
+        "total_points": paper.total_points,
+        "score": None,
+        "absence": None,
+        "publish": paper.publish,
+    }
 
 
 def _weights_of(level: str, weights: Sequence[Mapping[str, Any]]) -> Mapping[str, int]:

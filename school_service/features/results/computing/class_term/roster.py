@@ -183,8 +183,9 @@ def _has_part(term_id: Any, closed_at: Column) -> Column:
         .exists()
         for mark in (GradebookEntry, Absence)
     ]
+    was_in_time = func.coalesce(Enrollment.started_at <= closed_at, True)
     # In this order: whoever was there in time is not looked for among scores.
-    return case((closed_at.is_(None), True), (Enrollment.started_at <= closed_at, True), else_=or_(*has_any))
+    return case((was_in_time, True), else_=or_(*has_any))
 
 
 def _closed_at(term_id: Any) -> Column:
