@@ -96,7 +96,7 @@ def serving(tenancy: Tenancy, **environment: str) -> Iterator[Serving]:
         {
             "DATABASE_URL": tenancy.serving_url.render_as_string(hide_password=False),
             "SIGNING_KEY": SigningKey.generate().to_pem(),
-            "SERVING_LOGINS": str(tenancy.logins),
+            "SERVING_LOGINS": str(tenancy.placement.logins),
             "LOG_LEVEL": "ERROR",
             **environment,
         }

@@ -16,7 +16,7 @@ from school_service.features.audit.service import operator_entry
 from school_service.features.school.geography import service as geography
 from school_service.release import this_release
 from school_service.seed.school import seed_school
-from tenants.placement import Placement, placement_of
+from tenants.placement import Placement
 from tenants.tenancy import Tenancy
 
 
@@ -25,12 +25,11 @@ def tenancy_of(settings: Settings) -> Tenancy:
     return Tenancy(
         admin_url=settings.admin_database_url,
         serving_url=settings.database_url,
+        placement=placement_of_settings(settings),
         roles=settings.tenant_roles,
         seed=seed_school,
         reference=geography.fill,
         password_faults=passwords.strict_faults,
-        logins=settings.serving_logins,
-        distributed=settings.tenant_distributed,
         models=import_models,
         operator_entry=operator_entry,
         release=__version__,
@@ -45,7 +44,12 @@ def tenancy_of(settings: Settings) -> Tenancy:
 def placement_of_settings(settings: Settings) -> Placement:
     """Say which login serves which school, and which server has it."""
     login = str(settings.database_url.username)
-    return placement_of(login, settings.serving_logins, distributed=settings.tenant_distributed)
+    if not settings.tenant_distributed:
+        return Placement(login, settings.serving_logins)
+    # Imported here: most installations do without.
+    from tenants.distribution.placement import NodePlacement
+
+    return NodePlacement(login, settings.serving_logins)
 
 
 def import_models() -> MetaData:

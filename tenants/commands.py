@@ -27,12 +27,13 @@ from tenants.backups.backup_all import BackupReport, back_up_all
 from tenants.backups.encryption import parse_recipient, read_identities
 from tenants.backups.restore import restore
 from tenants.driver_errors import first_line, sqlstate
-from tenants.exceptions import NotInstalled, TenancyError
+from tenants.exceptions import NotInstalled, TenancyError, UnfitPlacement
 from tenants.migrations.migrate import MAX_WORKERS, list_migration_states, migrate_schools, stopped_by_signals
 from tenants.migrations.migration_rules import check_migrations
 from tenants.migrations.migration_sql import TENANT, head, revisions, update_baseline
 from tenants.names import LONGEST, TYPED_BYTES, composed, is_visible
 from tenants.operator_log import record_operation
+from tenants.placement import ONE_SERVER
 from tenants.progress import no_progress
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
@@ -549,8 +550,12 @@ def move(tenancy: Tenancy, school_id: UUID, node: str, as_json: bool) -> None:
     Its users go on working. At the end they wait until those who are at work in the school have finished; where that
     takes too long, the school stays where it is.
     """
-    progress = partial(progress_bar, hidden=as_json)
-    moved = tenancy.placement.move_school(tenancy, school_id, node, progress=progress)
+    if not tenancy.placement.several_servers:
+        raise UnfitPlacement(ONE_SERVER)
+    # Imported here: most installations do without.
+    from tenants.distribution.moving import move_school
+
+    moved = move_school(tenancy, school_id, node, progress=partial(progress_bar, hidden=as_json))
     show(moved.as_record(), as_json)
 
 

@@ -6,8 +6,8 @@ for 10,000 schools (PostgreSQL 18; 29 ms on 16), more with each school. So the s
 logins, each a member of its own schools' roles alone. None of them has a power of its own, and none can become the
 role of another's schools.
 
-`Placement` has the answers of one server. Where Citus places the schools on several, `placement_of` makes the object
-of `tenants.distribution` in its place, which answers the same questions; nothing else tells the two apart.
+`Placement` has the answers of one server. Where Citus places the schools on several, the program makes the object of
+`tenants.distribution` in its place, which answers the same questions; nothing else tells the two apart.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import ceil
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 from uuid import UUID
 
 from sqlalchemy import URL, Connection, Table, text
@@ -24,17 +24,13 @@ from sqlalchemy.engine import Engine
 
 from tenants.connections.registry import RegistryConnections
 from tenants.exceptions import UnfitPlacement
-from tenants.progress import Progress, no_progress
 from tenants.wording import counted
-
-if TYPE_CHECKING:
-    from tenants.tenancy import Tenancy
 
 MAX_LOGINS = 99
 # Worked out in some 2 ms; beyond it a connection's first transaction begins to show.
 SCHOOLS_PER_LOGIN = 1000
 
-_ONE_SERVER = "TENANT_DISTRIBUTED is off: all schools are on one server."
+ONE_SERVER = "TENANT_DISTRIBUTED is off: all schools are on one server."
 
 
 class Entry(NamedTuple):
@@ -208,23 +204,4 @@ class Placement:
 
     def list_servers(self, connection: Connection) -> Sequence[Record]:
         """List the servers, and how many schools each has; raises UnfitPlacement where there is one."""
-        raise UnfitPlacement(_ONE_SERVER)
-
-    def move_school(
-        self, tenancy: Tenancy, school_id: UUID, target: str, *, progress: Progress = no_progress
-    ) -> Record:
-        """Move a school to the server of the address `target`, while its users go on working.
-
-        Raises UnfitPlacement where there is one server.
-        """
-        raise UnfitPlacement(_ONE_SERVER)
-
-
-def placement_of(login: str, logins: int = 1, *, distributed: bool = False) -> Placement:
-    """Make the placement of an installation; `distributed`: Citus places the schools on its nodes."""
-    if not distributed:
-        return Placement(login, logins)
-    # Imported here: most installations do without.
-    from tenants.distribution.placement import NodePlacement
-
-    return NodePlacement(login, logins)
+        raise UnfitPlacement(ONE_SERVER)

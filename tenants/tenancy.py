@@ -14,7 +14,7 @@ from sqlalchemy.engine import Engine
 
 from tenants.connections.engines import admin_engine
 from tenants.migrations.migration_sql import TENANT
-from tenants.placement import Placement, placement_of
+from tenants.placement import Placement
 
 MAX_PASSWORD_LENGTH = 1000
 """The most characters of a user's password, an administrator's too."""
@@ -51,13 +51,12 @@ class PasswordFaults(Protocol):
 class Tenancy:
     """The database of all schools.
 
-    `admin_url` is the login that provisions, `serving_url` the one that serves requests. `roles` says whether
-    each school has a role of its own. `seed` gives the first rows of a new school, `reference` fills the
-    reference data that the registry keeps for all schools. `password_faults` judges passwords that the operator sets.
-    `history` is the folder of the schools' migrations.
-    `logins` is the number of logins over which the schools are divided, `distributed` says whether Citus places each
-    school on a server. `models` gives the tables of a school as the program's code knows them, which a new migration
-    is drafted from. `operator_entry` gives the row of the audit log that says what the operator did.
+    `admin_url` is the login that provisions, `serving_url` the one that serves requests. `placement` says
+    which login serves which school, and which server has it; `roles`, whether each school has a role of its own.
+    `seed` gives the first rows of a new school, `reference` fills the reference data that the registry keeps for all
+    schools. `password_faults` judges passwords that the operator sets. `history` is the folder of the schools'
+    migrations. `models` gives the tables of a school as the program's code knows them, from which a new migration is
+    drafted. `operator_entry` gives the row of the audit log that says what the operator did.
     `release` is the version of the program, such as 0.3.0; `program` names it with all that is known of it, for
     the records that outlive it. `backup_recipients` are the public keys to which
     every backup is encrypted; none: backups are not encrypted. `permissions` are those that a client can be granted by
@@ -67,13 +66,12 @@ class Tenancy:
 
     admin_url: URL
     serving_url: URL
+    placement: Placement
     roles: bool
     seed: Seed
     reference: Reference
     password_faults: PasswordFaults
     history: Path = field(default=TENANT, kw_only=True)
-    logins: int = field(default=1, kw_only=True)
-    distributed: bool = field(default=False, kw_only=True)
     models: Callable[[], MetaData] | None = field(default=None, kw_only=True)
     operator_entry: OperatorEntry | None = field(default=None, kw_only=True)
     release: str = field(default="unknown", kw_only=True)
@@ -93,7 +91,7 @@ class Tenancy:
     @property
     def serving_login(self) -> str:
         """The role that serves requests; where schools are divided over several logins, the registry's."""
-        return self.serving_url.username or self.admin_url.username or ""
+        return self.placement.login
 
     @property
     def one_login(self) -> bool:
@@ -118,8 +116,3 @@ class Tenancy:
         Where roles have to be able to sign in, which these can't, it is done as the login that provisions.
         """
         return self.roles and not self.placement.roles_sign_in
-
-    @cached_property
-    def placement(self) -> Placement:
-        """Which login serves which school, and which server has it."""
-        return placement_of(self.serving_login, self.logins, distributed=self.distributed)

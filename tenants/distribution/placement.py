@@ -1,4 +1,4 @@
-"""The placement of schools on the nodes of Citus: `tenants.placement` makes it where TENANT_DISTRIBUTED is on."""
+"""The placement of schools on the nodes of Citus: the program makes it where TENANT_DISTRIBUTED is on."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ from sqlalchemy.exc import DBAPIError
 from tenants.connections.engines import execute_script
 from tenants.connections.registry import RegistryConnections
 from tenants.connections.statements import is_unreachable
-from tenants.distribution import moving, nodes, registry
+from tenants.distribution import nodes, registry
 from tenants.distribution.nodes import Location, Node, NodeState
 from tenants.exceptions import RegistrySilent
 from tenants.placement import Entry, Placement
-from tenants.progress import Progress, no_progress
-from tenants.tenancy import Tenancy
 
 
 class NodePlacement(Placement):
@@ -212,12 +210,3 @@ class NodePlacement(Placement):
     def list_servers(self, connection: Connection) -> list[NodeState]:
         """List the nodes, the coordinator first; raises UnfitPlacement where the database has no Citus."""
         return nodes.list_nodes(connection)
-
-    def move_school(
-        self, tenancy: Tenancy, school_id: UUID, target: str, *, progress: Progress = no_progress
-    ) -> moving.MovedSchool:
-        """Move a school to another node, `host:port`, while its users go on working.
-
-        Raises UnknownSchool, SchoolDeleting, SchoolBusy, UnknownNode, UnfitPlacement, MoveRefused.
-        """
-        return moving.move_school(tenancy, school_id, target, progress=progress)

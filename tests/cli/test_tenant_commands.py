@@ -9,6 +9,7 @@ import pytest
 from tenants import placement
 from tests.cli.program import in_this_process, run
 from tests.factories import UNKNOWN_ID
+from tests.postgres import on_postgresql_alone
 
 pytestmark = pytest.mark.program
 
@@ -427,6 +428,22 @@ def test_status_says_when_the_logins_are_too_few(cli, monkeypatch):
     said = cli("tenants", "status").stdout
     assert "Note: " in said
     assert "set SERVING_LOGINS to 99 and run: school-service tenants init." in said
+
+
+@on_postgresql_alone
+@pytest.mark.parametrize("verb", [("status", "--nodes"), ("move", UNKNOWN_ID, "elsewhere:5432")])
+@pytest.mark.parametrize(
+    ("switch", "said"),
+    [
+        ("off", "TENANT_DISTRIBUTED is off: all schools are on one server."),
+        ("on", "TENANT_DISTRIBUTED is on, but the database has no extension citus: create it there"),
+    ],
+)
+def test_nodes_and_moves_are_refused_where_citus_places_no_schools(cli, verb, switch, said):
+    done = cli("tenants", *verb, TENANT_DISTRIBUTED=switch)
+
+    assert done.exit_code == 1
+    assert done.stderr.startswith(f"Error: {said}")
 
 
 def test_the_audit_log_is_emptied_of_people_who_were_erased(printed, service, token):

@@ -69,6 +69,13 @@ def installation(
             tenancy.admin.dispose()
 
 
+def served_by(tenancy: Tenancy, url: URL | None = None, *, logins: int = 1) -> Tenancy:
+    """Describe an installation as served by another login, or divided over several."""
+    url = url or tenancy.serving_url
+    placement = replace(tenancy.placement, login=str(url.username), logins=logins)
+    return replace(tenancy, serving_url=url, placement=placement)
+
+
 @contextmanager
 def emptied(shared: Tenancy) -> Iterator[Tenancy]:
     """Lend an installation to a test: with an engine of its own, and without schools and clients afterwards."""

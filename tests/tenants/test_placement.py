@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
@@ -31,6 +30,7 @@ from tests.tenants.installations import (
     bound_sessions,
     execute,
     installation,
+    served_by,
     working,
 )
 
@@ -155,7 +155,7 @@ def works(tenancy, school_id, login=None):
 
 
 def test_more_logins_open_the_schools_that_exist_and_close_none(one):
-    three = replace(one, logins=3)
+    three = served_by(one, logins=3)
 
     install(three)
 
@@ -164,7 +164,7 @@ def test_more_logins_open_the_schools_that_exist_and_close_none(one):
 
 
 def test_what_is_not_used_any_more_is_withdrawn(one):
-    three = replace(one, logins=3)
+    three = served_by(one, logins=3)
     install(three)
 
     assert revoke_unused_memberships(three) == 3
@@ -176,7 +176,7 @@ def test_what_is_not_used_any_more_is_withdrawn(one):
 
 
 def test_fewer_logins_open_every_school_and_close_the_others_when_withdrawn(one):
-    three = replace(one, logins=3)
+    three = served_by(one, logins=3)
     install(three)
     revoke_unused_memberships(three)
 
@@ -202,14 +202,14 @@ def test_logins_of_others_are_left_alone(one, server):
     execute(one.admin_url, f"CREATE ROLE {quote_identifier(stranger)} LOGIN")
     execute(one.admin_url, f"GRANT {role} TO {quote_identifier(stranger)} WITH INHERIT FALSE, SET TRUE")
 
-    revoke_unused_memberships(replace(one, logins=2))
+    revoke_unused_memberships(served_by(one, logins=2))
 
     assert stranger in members(one)
 
 
 def test_many_schools_are_opened_and_withdrawn_in_batches(one, monkeypatch):
     monkeypatch.setattr(installing, "_BATCH_SIZE", 1)
-    two = replace(one, logins=2)
+    two = served_by(one, logins=2)
 
     install(two)
     revoke_unused_memberships(two)
@@ -229,7 +229,7 @@ def test_a_new_school_is_open_to_its_login_alone(server):
 def test_an_operator_who_is_no_superuser_divides_schools_too(server):
     with installation(server, superuser=False) as tenancy:
         create_school(tenancy, name="x", administrator=ADMINISTRATOR)
-        two = replace(tenancy, logins=2)
+        two = served_by(tenancy, logins=2)
 
         install(two)
         create_school(two, name="y", administrator=ADMINISTRATOR)
@@ -243,7 +243,7 @@ def test_a_school_of_a_login_that_is_not_made_yet_is_refused(one):
     before = schools_of(one)
 
     with pytest.raises(NotInstalled, match="tenants init"):
-        create_school(replace(one, logins=2), name="x", administrator=ADMINISTRATOR)
+        create_school(served_by(one, logins=2), name="x", administrator=ADMINISTRATOR)
 
     assert schools_of(one) == before
 
@@ -273,12 +273,12 @@ def test_a_login_with_powers_is_refused_whichever_it_is(one):
     execute(one.admin_url, f"CREATE ROLE {quote_identifier(login)} LOGIN CREATEROLE")
 
     with pytest.raises(UnfitLogin, match="_02 has CREATEROLE"):
-        install(replace(one, logins=2))
+        install(served_by(one, logins=2))
 
 
 def test_one_login_that_does_everything_is_not_divided(one):
     with pytest.raises(UnfitLogin, match="SERVING_LOGINS"):
-        install(replace(one, serving_url=one.admin_url, logins=2))
+        install(served_by(one, one.admin_url, logins=2))
 
 
 # Serving.
@@ -309,7 +309,7 @@ def make_app(one):
 
 
 def test_an_application_takes_each_school_to_its_login(one, make_app):
-    three = replace(one, logins=3)
+    three = served_by(one, logins=3)
     install(three)
     revoke_unused_memberships(three)
     app = make_app(3)
@@ -344,7 +344,7 @@ def test_each_logins_pool_keeps_a_share_and_opens_more_in_passing(make_app):
 
 def test_a_school_that_is_closed_to_its_login_answers_not_now(one, caplog):
     school_id = schools_of(one)[0]
-    two = replace(one, logins=2)
+    two = served_by(one, logins=2)
     install(two)
     revoke_unused_memberships(two)
     engine = serving_engine(at_schools(one.serving_url), pool_size=1)

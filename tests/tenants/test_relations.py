@@ -13,6 +13,7 @@ from tenants.connections.engines import execute_script, quote_identifier
 from tenants.provisioning import delete
 from tenants.provisioning.ownership import table_grants
 from tenants.relations import RELATIONS_OF_SCHEMA
+from tests.tenants.installations import served_by
 
 FOUND = text(f"SELECT c.relkind::text || ' ' || c.relname FROM {RELATIONS_OF_SCHEMA} ORDER BY 1")
 LISTED = text(
@@ -117,7 +118,7 @@ def test_a_schema_without_tables_is_no_fault(tenancy, connection):
 
 @pytest.mark.parametrize("login", ["it's", 'a "quoted" one', "$$", "%s"])
 def test_whatever_the_login_is_called_it_is_granted(tenancy, connection, schools, login):
-    odd = replace(tenancy, roles=False, serving_url=tenancy.serving_url.set(username=login))
+    odd = replace(served_by(tenancy, tenancy.serving_url.set(username=login)), roles=False)
     execute_script(connection, f"CREATE ROLE {quote_identifier(login)}")
 
     execute_script(connection, ";\n".join(table_grants(odd, schools[0].schema)))

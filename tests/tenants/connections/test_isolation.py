@@ -490,17 +490,17 @@ def test_a_login_becomes_no_role_of_another_logins_school(run_sql, tenancy, plac
         role = tagged_school(tenancy, rows=0, login=login).schema
 
         assert run_sql(f'SET LOCAL ROLE "{role}"') == {"sqlstate": "42501"}
-    assert len(strange) == tenancy.logins - 1
+    assert len(strange) == tenancy.placement.logins - 1
 
 
 def test_the_registrys_login_enters_no_school_of_the_others(tenancy, schools):
     states = {
         state_of(at_schools(tenancy.serving_url), f'SET ROLE "{school.schema}"')
         for school in schools
-        if tenancy.logins > 1
+        if tenancy.placement.logins > 1
     }
 
-    assert states == ({"42501"} if tenancy.logins > 1 else set())
+    assert states == ({"42501"} if tenancy.placement.logins > 1 else set())
 
 
 @pytest.mark.parametrize(

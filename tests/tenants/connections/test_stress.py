@@ -172,7 +172,7 @@ def http_ways(app, token):
 def test_no_session_sees_a_row_of_another_school(make_engines, tenancy, many, pool_size, part):
     engines = make_engines(pool_size=pool_size, pool_timeout=60)
     crowd = Crowd(many, session_ways(routed_sessions(engines, tenancy), many))
-    requests = REQUESTS[pool_size] // part // tenancy.logins**2
+    requests = REQUESTS[pool_size] // part // tenancy.placement.logins**2
 
     crowd.run(requests, seed=pool_size)
 
@@ -204,7 +204,7 @@ def token(busy_app, tenancy):
 def test_no_request_sees_a_row_of_another_school(busy_app, tenancy, token, many, part):
     crowd = Crowd(many, http_ways(busy_app, token))
 
-    requests = OVER_HTTP // part // tenancy.logins
+    requests = OVER_HTTP // part // tenancy.placement.logins
     crowd.run(requests, seed=0)
 
     assert crowd.strangers == []

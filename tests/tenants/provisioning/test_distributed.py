@@ -1,4 +1,4 @@
-"""Schools placed by Citus: the statements that create one, and refusals where Citus is missing or not used."""
+"""Schools placed by Citus: the statements that create one, and refusals where Citus is missing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from tenants.distribution.placement import NodePlacement
 from tenants.exceptions import UnfitPlacement
 from tenants.provisioning.create import create_school, creation_statements
 from tenants.registry.installation import install
@@ -24,6 +25,11 @@ def plain(server):
         yield tenancy
 
 
+def on_nodes(tenancy):
+    """Describe an installation as if Citus placed its schools."""
+    return replace(tenancy, placement=NodePlacement(tenancy.serving_login))
+
+
 def statements_of(tenancy, school_id):
     with tenancy.admin.connect() as connection:
         rows = [("users", [{"id": school_id}])]
@@ -36,7 +42,7 @@ def test_the_tables_are_given_to_citus_before_their_first_rows_and_grants(plain,
     school_id = uuid4()
     given = f"SELECT citus_schema_distribute('school_{school_id.hex}')"
 
-    sent = statements_of(replace(plain, distributed=True, roles=roles), school_id)
+    sent = statements_of(on_nodes(replace(plain, roles=roles)), school_id)
 
     assert sent.count(given) == 1
     kinds = [words(statement) for statement in sent]
@@ -67,7 +73,7 @@ def test_the_tables_of_schools_on_citus_belong_to_who_provisions(plain):
     with_roles = replace(plain, roles=True)
 
     assert with_roles.owner == f"{plain.serving_login}_owner"
-    assert replace(with_roles, distributed=True).owner == plain.admin_url.username
+    assert on_nodes(with_roles).owner == plain.admin_url.username
 
 
 def test_creating_is_refused_where_citus_is_missing(plain):
@@ -76,9 +82,7 @@ def test_creating_is_refused_where_citus_is_missing(plain):
     with pytest.raises(
         UnfitPlacement, match="TENANT_DISTRIBUTED is on, but the database has no extension citus"
     ):
-        create_school(
-            replace(plain, distributed=True), name="x", administrator=ADMINISTRATOR, school_id=school_id
-        )
+        create_school(on_nodes(plain), name="x", administrator=ADMINISTRATOR, school_id=school_id)
 
     assert execute(plain.admin_url, "SELECT FROM registry.schools WHERE id = %s", (str(school_id),)) == []
 
@@ -86,21 +90,14 @@ def test_creating_is_refused_where_citus_is_missing(plain):
 def test_installing_is_refused_where_citus_is_missing(server):
     with installation(server, roles=False, installed=False) as tenancy:
         with pytest.raises(UnfitPlacement):
-            install(replace(tenancy, distributed=True))
+            install(on_nodes(tenancy))
 
         assert execute(tenancy.admin_url, "SELECT FROM pg_namespace WHERE nspname = 'registry'") == []
 
 
-def test_nodes_and_moves_are_refused_where_all_schools_are_on_one_server(plain):
-    with pytest.raises(UnfitPlacement, match="all schools are on one server"):
-        plain.placement.move_school(plain, uuid4(), "elsewhere:5432")
-    with plain.admin.connect() as connection, pytest.raises(UnfitPlacement):
-        plain.placement.list_servers(connection)
-
-
 def test_how_long_a_lock_is_waited_for_is_told_the_nodes_too(plain):
     assert plain.placement.limit_waiting(2) == "SET LOCAL lock_timeout = '2000ms'"
-    first, limit, last = replace(plain, distributed=True).placement.limit_waiting(2).split(";\n")
+    first, limit, last = on_nodes(plain).placement.limit_waiting(2).split(";\n")
     assert limit == "SET LOCAL lock_timeout = '2000ms'"
     assert (first, last) == tuple(
         f"SET LOCAL citus.propagate_set_commands TO '{which}'" for which in ("local", "none")

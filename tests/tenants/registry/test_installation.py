@@ -30,6 +30,7 @@ from tests.tenants.installations import (
     bound_sessions,
     execute,
     installation,
+    served_by,
     working,
 )
 from tests.threads import run_concurrently
@@ -69,7 +70,7 @@ def login(server, bare):
 
     def name(start):
         named.append(f"{start} {uuid4().hex[:8]}")
-        return replace(bare, serving_url=bare.serving_url.set(username=named[-1]))
+        return served_by(bare, bare.serving_url.set(username=named[-1]))
 
     yield name
     for one in named:
@@ -644,7 +645,7 @@ def test_a_login_of_another_name_is_let_into_the_schools_that_exist(bare, login,
 
 
 def test_from_one_login_to_two(bare):
-    alone = replace(bare, serving_url=bare.admin_url)
+    alone = served_by(bare, bare.admin_url)
     install(alone)
     school = create_school(alone, name="x", administrator=ADMINISTRATOR)
     assert can_work(alone, school)
@@ -662,7 +663,7 @@ def test_one_login_is_left_as_it_is(bare):
         " WHERE NOT starts_with(rolname, 'school_') OR starts_with(rolname, current_database()) ORDER BY 1"
     )
     before = execute(bare.admin_url, roles)
-    alone = replace(bare, serving_url=bare.admin_url)
+    alone = served_by(bare, bare.admin_url)
 
     install(alone)
 
