@@ -46,7 +46,6 @@ from school_service.features.results.models import (
     Publication,
     ReportCard,
     RequiredSubject,
-    TermComment,
 )
 from school_service.features.results.promotions.rules import WITHOUT_FIGURES
 from school_service.features.school.cohorts.reads import session_by_id_or_name
@@ -61,6 +60,7 @@ from school_service.features.school.models import (
     Term,
 )
 from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
+from school_service.features.year.models import TermComment
 
 _NEXT = aliased(AcademicSession)
 _STUDENT = (
