@@ -54,6 +54,30 @@ class _Observed:
     scores: Mapping[str, int] | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Class:
+    """The traits of the school, and the students of a batch by type and id, each with their record of that type."""
+
+    traits: Sequence[Mapping[str, Any]]
+    students: Mapping[str, Mapping[UUID, _Observed]]
+
+    def trait_ids(self, metric_type: str) -> dict[str, UUID]:
+        """Find the ids of the traits of a type, by name."""
+        return {
+            trait["name"]: UUID(trait["id"]) for trait in self.traits if trait[METRIC_TYPE] == metric_type
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """A record of the list with its student: the row has the scores by trait, and so has `expected`."""
+
+    metric_type: str
+    student: _Observed
+    row: Row
+    expected: Mapping[str, Any]
+
+
 def enter_metrics(
     *, batch: UUID, term: str, metrics: Sequence[Mapping[str, Any]], principal: Principal
 ) -> BoundQuery:
@@ -67,46 +91,16 @@ def enter_metrics(
     away and the caller may not delete, and Conflict while the batch's results of the term are published.
     """
     place = find_place(batch, term)
-    found = execute(
-        lock_cohort_in_term(place.cohort_id, place.term_id), reads.observed(place.batch_id, place.term_id)
-    )
-    if found is None:
-        raise RuntimeError("A class list has a row, whether anybody is in the class or not.")
-    refuse_published(found["published"])
-    traits = orjson.loads(found["traits"])
-    rows = [_row(number, given, traits) for number, given in enumerate(metrics)]
-    by_type = {kind: _listed(found[kind]) for kind in METRIC_TYPES}
-    matched = match_records(
-        list(zip((given["student"] for given in metrics), rows, strict=True)),
-        by_type[METRIC_TYPES[0]],
-        list_name=METRICS,
-        not_in_class="is a student who is not in the batch",
-        validate=lambda row: _trait_errors(row, metrics[row.number], traits),
-        key=lambda student, row: (student, metrics[row.number][METRIC_TYPE]),
-    )
+    listed = _lock_class(place)
+    records = _matched(metrics, listed)
     compared = {
-        kind: compare_scores(
-            [
-                (by_type[kind][UUID(student.student_id)], row.values)
-                for student, row in matched
-                if metrics[row.number][METRIC_TYPE] == kind
-            ]
-        )
+        kind: compare_scores([(one.student, one.row.values) for one in records if one.metric_type == kind])
         for kind in METRIC_TYPES
     }
     if any(None in scores.values() for of_type in compared.values() for scores in of_type.changed.values()):
         principal.require((Permission.METRICS_DELETE,), "Taking a score away")
     refuse_unexpected(
-        (
-            replaced
-            for student, row in matched
-            for replaced in _replaced(
-                by_type[metrics[row.number][METRIC_TYPE]][UUID(student.student_id)],
-                row,
-                compared[metrics[row.number][METRIC_TYPE]],
-                _named(metrics[row.number].get("expected", {}), metrics[row.number], traits),
-            )
-        ),
+        (replaced for one in records for replaced in _replaced(one, compared[one.metric_type])),
         list_name=METRICS,
         entity=ENTITY,
         score_of=lambda scores, trait: scores and scores.get(trait),
@@ -115,20 +109,53 @@ def enter_metrics(
     writes = [
         write
         for kind, scores in compared.items()
-        for write in storing(
-            scores=scores,
-            trait_ids={trait["name"]: UUID(trait["id"]) for trait in traits if trait[METRIC_TYPE] == kind},
-            common=_common(place, kind),
-        )
+        for write in storing(scores=scores, trait_ids=listed.trait_ids(kind), common=_common(place, kind))
     ]
     return in_one_round_trip(*writes, read=reads.metrics(place.batch_id, place.term_id))
+
+
+def _lock_class(place: Place) -> _Class:
+    """Lock the cohort in the term, and list the class as it is then.
+
+    Raises Conflict while the batch's results of the term are published.
+    """
+    found = execute(
+        lock_cohort_in_term(place.cohort_id, place.term_id), reads.observed(place.batch_id, place.term_id)
+    )
+    if found is None:
+        raise RuntimeError("A class list has a row, whether anybody is in the class or not.")
+    refuse_published(found["published"])
+    return _Class(orjson.loads(found["traits"]), {kind: _students(found[kind]) for kind in METRIC_TYPES})
+
+
+def _matched(metrics: Sequence[Mapping[str, Any]], listed: _Class) -> list[_Record]:
+    """Find the student of each record, who is named once with a type. Raises InvalidRows."""
+    traits = listed.traits
+    rows = [(given["student"], _row(number, given, traits)) for number, given in enumerate(metrics)]
+    match_records(
+        rows,
+        listed.students[METRIC_TYPES[0]],
+        list_name=METRICS,
+        not_in_class="is a student who is not in the batch",
+        validate=lambda row: _trait_errors(row, metrics[row.number], traits),
+        key=lambda student, row: (student, metrics[row.number][METRIC_TYPE]),
+    )
+    return [
+        _Record(
+            given[METRIC_TYPE],
+            listed.students[given[METRIC_TYPE]][student],
+            row,
+            _named(given.get("expected", {}), given, traits),
+        )
+        for given, (student, row) in zip(metrics, rows, strict=True)
+    ]
 
 
 def _common(place: Place, metric_type: str) -> CommonColumns:
     return CommonColumns(place.batch_id, place.cohort_id, place.session_id, place.term_id, metric_type)
 
 
-def _listed(rows: str) -> dict[UUID, _Observed]:
+def _students(rows: str) -> dict[UUID, _Observed]:
     return {UUID(row["student_id"]): _Observed(**row) for row in orjson.loads(rows)}
 
 
@@ -171,11 +198,12 @@ def _trait_errors(
             seen.add(composed_name(name))
 
 
-def _replaced(
-    student: _Observed, row: Row, compared: ComparedScores, expected: Mapping[str, Any]
-) -> Iterator[Replaced]:
+def _replaced(record: _Record, compared: ComparedScores) -> Iterator[Replaced]:
     """Find the scores that are there and were not expected, of a record that changes them."""
+    student, expected = record.student, record.expected
     stored = student.scores or {}
     for name, score in compared.changed.get(student.student_id, {}).items():
         if name in expected and expected[name] != stored.get(name):
-            yield Replaced(row.number, name, shown(student), student.metric_id, stored.get(name), score)
+            yield Replaced(
+                record.row.number, name, shown(student), student.metric_id, stored.get(name), score
+            )

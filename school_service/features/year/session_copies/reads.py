@@ -67,94 +67,94 @@ def both(session_id: UUID, source: str) -> Query:
     def of_both(session: Any) -> Any:
         return or_(session == session_id, session == source_id)
 
+    records = {
+        "terms": _terms().where(of_both(Term.session_id)),
+        "cohorts": _cohorts().where(of_both(Cohort.session_id)),
+        "batches": _batches().where(of_both(Cohort.session_id)),
+        "subjects": _subjects().where(of_both(Cohort.session_id)),
+        "assessments": _assessments().where(of_both(Assessment.session_id), NOT_DELETED),
+        "teachers": _teachers().where(of_both(Cohort.session_id)),
+        # What is submitted stands in the way in the one that is copied to.
+        "submissions": _submissions().where(Submission.session_id == session_id),
+    }
     return select(
         cast(_SESSION, Text).label("target"),
         cast(other, Text).label("source"),
-        _array(
-            func.json_build_object(
-                *_columns(Term, "id", "session_id", "term", "display_name"),
-                "calendar",
-                func.json_build_object(
-                    *_columns(TermCalendar, "term_id", "start_date", "end_date", "next_term_begins")
-                ),
-            ),
-            Term.term,
-        )
-        .select_from(Term)
-        .outerjoin(TermCalendar, TermCalendar.term_id == Term.id)
-        .where(of_both(Term.session_id))
-        .scalar_subquery()
-        .label("terms"),
-        _array(
-            func.json_build_object(
-                *_columns(Cohort, "id", "session_id", "classroom_id"), "name", Classroom.name
-            ),
-            Classroom.name,
-            Cohort.id,
-        )
+        *(rows.scalar_subquery().label(name) for name, rows in records.items()),
+    ).where(AcademicSession.id == session_id)
+
+
+def _terms() -> Any:
+    calendar = func.json_build_object(
+        *_columns(TermCalendar, "term_id", "start_date", "end_date", "next_term_begins")
+    )
+    term = func.json_build_object(
+        *_columns(Term, "id", "session_id", "term", "display_name"), "calendar", calendar
+    )
+    return _array(term, Term.term).select_from(Term).outerjoin(TermCalendar, TermCalendar.term_id == Term.id)
+
+
+def _cohorts() -> Any:
+    cohort = func.json_build_object(
+        *_columns(Cohort, "id", "session_id", "classroom_id"), "name", Classroom.name
+    )
+    return (
+        _array(cohort, Classroom.name, Cohort.id)
         .select_from(Cohort)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
-        .where(of_both(Cohort.session_id))
-        .scalar_subquery()
-        .label("cohorts"),
-        _array(func.json_build_object(*_columns(Batch, "id", "cohort_id", "name")), Batch.number)
-        .select_from(Batch)
-        .join(Cohort, Cohort.id == Batch.cohort_id)
-        .where(of_both(Cohort.session_id))
-        .scalar_subquery()
-        .label("batches"),
-        _array(
-            func.json_build_object(
-                *_columns(CohortSubject, "id", "cohort_id", "subject_id", "elective"), "name", Subject.name
-            ),
-            Subject.name,
-            CohortSubject.id,
-        )
+    )
+
+
+def _batches() -> Any:
+    batch = func.json_build_object(*_columns(Batch, "id", "cohort_id", "name"))
+    return _array(batch, Batch.number).select_from(Batch).join(Cohort, Cohort.id == Batch.cohort_id)
+
+
+def _subjects() -> Any:
+    subject = func.json_build_object(
+        *_columns(CohortSubject, "id", "cohort_id", "subject_id", "elective"), "name", Subject.name
+    )
+    return (
+        _array(subject, Subject.name, CohortSubject.id)
         .select_from(CohortSubject)
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .join(Cohort, Cohort.id == CohortSubject.cohort_id)
-        .where(of_both(Cohort.session_id))
-        .scalar_subquery()
-        .label("subjects"),
-        _array(
-            func.json_build_object(
-                *_columns(Assessment, "id", "cohort_subject_id", "term_id", *ASSESSMENT_FIELDS),
-                "total_points",
-                cast(Assessment.total_points, Text),
-            ),
-            Assessment.due_date,
-            Assessment.created_at,
-            Assessment.id,
-        )
-        .select_from(Assessment)
-        .where(of_both(Assessment.session_id), NOT_DELETED)
-        .scalar_subquery()
-        .label("assessments"),
-        _array(
-            func.json_build_object(
-                *_columns(FormTeacher, "batch_id", "employee_id"),
-                "name",
-                User.first_name + " " + User.last_name,
-                "deleted",
-                or_(Employee.deleted_at.is_not(None), User.deleted_at.is_not(None)),
-            ),
-            FormTeacher.created_at,
-            FormTeacher.employee_id,
-        )
+    )
+
+
+def _assessments() -> Any:
+    assessment = func.json_build_object(
+        *_columns(Assessment, "id", "cohort_subject_id", "term_id", *ASSESSMENT_FIELDS),
+        "total_points",
+        cast(Assessment.total_points, Text),
+    )
+    return _array(assessment, Assessment.due_date, Assessment.created_at, Assessment.id).select_from(
+        Assessment
+    )
+
+
+def _teachers() -> Any:
+    """Select the form teachers of arms, those too who are employees no more."""
+    teacher = func.json_build_object(
+        *_columns(FormTeacher, "batch_id", "employee_id"),
+        "name",
+        User.first_name + " " + User.last_name,
+        "deleted",
+        or_(Employee.deleted_at.is_not(None), User.deleted_at.is_not(None)),
+    )
+    return (
+        _array(teacher, FormTeacher.created_at, FormTeacher.employee_id)
         .select_from(FormTeacher)
         .join(Employee, Employee.id == FormTeacher.employee_id)
         .join(User, User.id == Employee.user_id)
         .join(Batch, Batch.id == FormTeacher.batch_id)
         .join(Cohort, Cohort.id == Batch.cohort_id)
-        .where(of_both(Cohort.session_id))
-        .scalar_subquery()
-        .label("teachers"),
-        _array(func.json_build_object(*_columns(Submission, "cohort_subject_id", "term_id")), Submission.id)
-        .select_from(Submission)
-        .where(Submission.session_id == session_id)
-        .scalar_subquery()
-        .label("submissions"),
-    ).where(AcademicSession.id == session_id)
+    )
+
+
+def _submissions() -> Any:
+    submission = func.json_build_object(*_columns(Submission, "cohort_subject_id", "term_id"))
+    return _array(submission, Submission.id).select_from(Submission)
 
 
 ASSESSMENT_FIELDS = (
