@@ -39,6 +39,8 @@ from school_service.features.health.views import blp as health
 from school_service.features.identities.views import blp as identities
 from school_service.features.invitations.views import blp as invitations
 from school_service.features.me.views import blp as me
+from school_service.features.observations.comments.views import blp as comments
+from school_service.features.observations.metrics.views import blp as metrics
 from school_service.features.people.contacts.views import blp as contacts
 from school_service.features.people.employees.views import blp as employees
 from school_service.features.people.employees.views import teachers
@@ -49,24 +51,19 @@ from school_service.features.people.users.reads import USER_STATE
 from school_service.features.people.users.views import blp as users
 from school_service.features.personal_data.views import blp as personal_data
 from school_service.features.photos.views import blp as photos
-from school_service.features.results.comments.views import blp as comments
 from school_service.features.results.figures.views import blp as results
 from school_service.features.results.graduates.views import blp as graduates
-from school_service.features.results.letterheads.views import blp as letterheads
-from school_service.features.results.metrics.views import blp as metrics
 from school_service.features.results.promotions.views import blp as promotions
 from school_service.features.results.publications.views import blp as publications
 from school_service.features.results.report_cards.verification import blp as verification
 from school_service.features.results.report_cards.views import blp as report_cards
-from school_service.features.results.session_copies.views import blp as session_copies
-from school_service.features.results.settings.views import blp as result_settings
 from school_service.features.results.submissions.views import blp as submissions
-from school_service.features.results.term_calendars.views import blp as term_calendars
 from school_service.features.results.transcripts.views import blp as transcripts
 from school_service.features.role_reaches.views import blp as role_reaches
 from school_service.features.school.classrooms.views import blp as classrooms
 from school_service.features.school.cohorts.views import blp as cohorts
 from school_service.features.school.geography.views import blp as geography
+from school_service.features.school.letterheads.views import blp as letterheads
 from school_service.features.school.sessions.views import blp as sessions
 from school_service.features.school.settings.views import blp as school_settings
 from school_service.features.school.subjects.views import blp as subjects
@@ -74,6 +71,7 @@ from school_service.features.scores.absences.views import blp as absences
 from school_service.features.scores.assessments.views import blp as assessments
 from school_service.features.scores.grade_configs.views import blp as grade_configs
 from school_service.features.scores.gradebooks.views import blp as gradebooks
+from school_service.features.scores.result_settings.views import blp as result_settings
 from school_service.features.scores.scoresheets.views import blp as scoresheets
 from school_service.features.sign_in.invitation_page.views import blp as invitation_page
 from school_service.features.sign_in.pages.answers import KNOWN_CLIENTS
@@ -82,6 +80,8 @@ from school_service.features.sign_in.pages.views import blp as sign_in_pages
 from school_service.features.sign_in.sign_out.views import blp as sign_out
 from school_service.features.sign_in.views import blp as user_sessions
 from school_service.features.sign_in.views import openid_blp as openid
+from school_service.features.year.session_copies.views import blp as session_copies
+from school_service.features.year.term_calendars.views import blp as term_calendars
 from school_service.printing import printers
 from school_service.tenancy import placement_of_settings
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too

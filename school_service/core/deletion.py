@@ -321,17 +321,22 @@ def _count(table: Table, parts: Sequence[_Part], but: ColumnElement[bool] | None
     return select(func.count()).select_from(together.subquery()).correlate(None).scalar_subquery()
 
 
-def _goes_along(table: Table, goes: Condition) -> ColumnElement[bool]:
+def unreferred(table: Table) -> ColumnElement[bool]:
+    """Tell of a row of a table that nothing refers to it."""
     # Scalars, and no EXISTS, for which PostgreSQL may read all of a table into a hash.
-    unreferred = [
+    referring = (
         select(literal_column("1"))
         .where(one.column == table.c.id)
         .limit(1)
         .correlate(table)
         .scalar_subquery()
         for one in _references_to(table)
-    ]
-    return and_(goes(table), *(one.is_(None) for one in unreferred))
+    )
+    return and_(true(), *(one.is_(None) for one in referring))
+
+
+def _goes_along(table: Table, goes: Condition) -> ColumnElement[bool]:
+    return and_(goes(table), unreferred(table))
 
 
 @cache

@@ -16,10 +16,9 @@ from school_service.core.statements import execute
 from school_service.demo.context import DemoContext
 from school_service.features.audit.service import audit_change
 from school_service.features.people.models import Employee, User
-from school_service.features.results.letterheads.picture_format import read_format
-from school_service.features.results.letterheads.service import ENTITY, change_letterhead
-from school_service.features.results.models import LOGO, PNG, SIGNATURE, Letterhead, Picture
-from school_service.features.school.models import Position
+from school_service.features.school.letterheads.service import ENTITY, LIMITS, change_letterhead
+from school_service.features.school.models import LOGO, SIGNATURE, Letterhead, Picture, Position
+from school_service.printing.picture_format import PNG, read_format
 
 Pixel = tuple[int, int, int, int]
 """Red, green, blue and how much it covers, each from 0 to 255."""
@@ -108,7 +107,7 @@ def make_letterhead(context: DemoContext) -> None:
 
 
 def _store(content: bytes) -> Picture:
-    about = read_format(content)
+    about = read_format(content, LIMITS)
     picture = Picture(
         sha256=sha256(content).hexdigest(),
         media_type=PNG,

@@ -18,10 +18,8 @@ from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.cohort_subjects.service import create_cohort_subject, take_subject
 from school_service.features.classes.enrollments.service import enroll
 from school_service.features.classes.models import SubjectEnrollment
+from school_service.features.observations.comments.service import ENTITY as COMMENT
 from school_service.features.people.models import Student, User
-from school_service.features.results.comments.service import ENTITY as COMMENT
-from school_service.features.results.models import TermComment
-from school_service.features.results.term_calendars.service import set_calendar
 from school_service.features.school.classrooms.service import create_classroom
 from school_service.features.school.cohorts.service import create_batch, create_cohort
 from school_service.features.school.models import CURRENT, TERMS, Enrollment
@@ -30,6 +28,8 @@ from school_service.features.school.subjects.service import create_subject
 from school_service.features.scores.absences.service import ENTITY as ABSENCE
 from school_service.features.scores.absences.service import absence_values
 from school_service.features.scores.models import ABSENT, EXCUSED, Absence, Assessment, GradebookEntry
+from school_service.features.year.models import TermComment
+from school_service.features.year.term_calendars.service import set_calendar
 from tenants.clock import now
 
 CLASSROOMS = tuple(

@@ -13,7 +13,7 @@ import pytest
 
 from school_service.features.classes.enrollments import service as enrollments
 from tests.cli.program import wait_for
-from tests.features.results.metrics.sheets import Observed
+from tests.features.observations.metrics.sheets import Observed
 from tests.postgres import on_postgresql_alone
 from tests.tenants.installations import execute
 from tests.threads import run_concurrently

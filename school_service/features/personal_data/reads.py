@@ -57,7 +57,6 @@ from school_service.features.results.models import (
     PromotionDecision,
     Publication,
     ReportCard,
-    TermComment,
 )
 from school_service.features.school.models import (
     AcademicSession,
@@ -73,6 +72,7 @@ from school_service.features.school.models import (
 )
 from school_service.features.scores.absences.service import ENTITY as ABSENCE
 from school_service.features.scores.models import Absence, Assessment, GradebookEntry
+from school_service.features.year.models import TermComment
 
 Rows = Select[*tuple[Any, ...]]
 

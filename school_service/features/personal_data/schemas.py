@@ -42,11 +42,11 @@ from school_service.features.results.models import (
     MetricScore,
     PromotionDecision,
     ReportCard,
-    TermComment,
 )
 from school_service.features.results.promotions.schemas import PromotionReasonSchema
 from school_service.features.school.models import Enrollment
 from school_service.features.scores.models import Absence, GradebookEntry
+from school_service.features.year.models import TermComment
 from school_service.web.schemas import RecordSchema
 
 Field = fields.Field[Any]

@@ -53,10 +53,10 @@ from school_service.features.results.models import (
     PromotionDecision,
     Publication,
     ReportCard,
-    TermComment,
 )
 from school_service.features.school.models import CURRENT, Enrollment
 from school_service.features.scores.models import Absence, Submission
+from school_service.features.year.models import TermComment
 from tenants.clock import now
 
 STUDENT = "student"

@@ -20,7 +20,7 @@ from school_service.features.people.models import User, UserPhoto
 from school_service.features.people.users.reads import user as read_user
 from school_service.features.people.users.service import ENTITY
 from school_service.features.photos import reads
-from school_service.features.results.letterheads.picture_format import PictureLimits, read_format
+from school_service.printing.picture_format import PictureLimits, read_format
 from school_service.printing.printers import NotPrinted, print_paper
 
 MOST_BYTES = 8 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""The tables of results: how they are computed and released, what cards say beside figures, graduates, promotions."""
+"""The tables of results: how they are released, the traits that cards show beside figures, graduates, promotions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
-    LargeBinary,
     Numeric,
     SmallInteger,
     String,
@@ -28,156 +27,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
-from school_service.core.columns import (
-    EMAIL_LENGTH,
-    NAME_LENGTH,
-    TEXT_LENGTH,
-    Enumeration,
-    created_at,
-    primary_key,
-)
+from school_service.core.columns import NAME_LENGTH, TEXT_LENGTH, Enumeration, created_at, primary_key
 from school_service.core.database import db
 from school_service.core.deletion import goes_with
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
-from school_service.features.scores.models import ABSENCES, CATEGORIES, FILE_NAME_LENGTH
+from school_service.features.scores.models import ABSENCES, FILE_NAME_LENGTH
 from tenants.clock import now
-
-POINTS, BY_CATEGORY = WEIGHTINGS = Enumeration("Weighting", "POINTS", "CATEGORIES")
-AVERAGE, TOTAL = RANKINGS = Enumeration("RankBy", "AVERAGE", "TOTAL")
-BOTH, BATCH, COHORT, _ = SHOWN_POSITIONS = Enumeration("ShownPositions", "BOTH", "BATCH", "COHORT", "NONE")
-SURNAME_FIRST, GIVEN_FIRST = NAME_ORDERS = Enumeration("NameOrder", "SURNAME_FIRST", "GIVEN_FIRST")
-"""How the parts of a student's name follow one another on paper."""
-_, _, PICTURES_OR_LINES = SIGNATURES = Enumeration("Signatures", "NONE", "LINES", "PICTURES")
-"""What cards have for those who sign: nothing; lines, and a space for the stamp; or pictures, and lines without one."""
-OF_COHORT = (BOTH, COHORT)
-"""What cards show when positions in the cohort are on them: results of each arm rest on those of all."""
-COUNTING = Enumeration("CountingCategory", *(name for name in CATEGORIES if not name.endswith("_TERM")))
-"""The categories that count in a term: those of the others bring a term's result in from elsewhere."""
-
-MAX_PLACES, MAX_SUBJECTS, MAX_TERMS = 2, 40, 3
-HUNDREDTHS = Numeric(5, 2)
-
-
-class ResultSettings(db.Model):
-    """How a school's results are computed from now on; without the row, as `DEFAULTS` say.
-
-    `weights` is an array of `{"level": text or null, "category": text, "weight": number}`, where null stands for
-    every level that has no weights of its own; those of one level sum to 100. `principal_comments` is an array of
-    `{"lower_threshold": number, "comment": text}`, highest first. The weights of the terms are 0 or more, one above 0.
-    """
-
-    __tablename__ = "result_settings"
-    __table_args__ = (
-        UniqueConstraint("singleton"),
-        CheckConstraint("singleton", name="singleton"),
-        CheckConstraint("weighting IN ('POINTS', 'CATEGORIES')", name="weighting"),
-        CheckConstraint("percent_places BETWEEN 0 AND 2", name="percent_places"),
-        CheckConstraint("pass_mark BETWEEN 0 AND 100", name="pass_mark"),
-        CheckConstraint("minimum_subjects BETWEEN 1 AND 40", name="minimum_subjects"),
-        CheckConstraint("minimum_terms BETWEEN 1 AND 3", name="minimum_terms"),
-        CheckConstraint("rank_by IN ('AVERAGE', 'TOTAL')", name="rank_by"),
-        CheckConstraint("positions IN ('BOTH', 'BATCH', 'COHORT', 'NONE')", name="positions"),
-        CheckConstraint("name_order IN ('SURNAME_FIRST', 'GIVEN_FIRST')", name="name_order"),
-        CheckConstraint("signatures IN ('NONE', 'LINES', 'PICTURES')", name="signatures"),
-        CheckConstraint(
-            "first_term_weight >= 0 AND second_term_weight >= 0 AND third_term_weight >= 0"
-            " AND first_term_weight + second_term_weight + third_term_weight > 0",
-            name="term_weights",
-        ),
-    )
-
-    id: Mapped[UUID] = primary_key()
-    singleton: Mapped[bool] = mapped_column(Boolean, default=True)
-    weighting: Mapped[str] = mapped_column(String(20))
-    weights: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
-    percent_places: Mapped[int] = mapped_column(SmallInteger)
-    pass_mark: Mapped[Decimal] = mapped_column(HUNDREDTHS)
-    minimum_subjects: Mapped[int] = mapped_column(SmallInteger)
-    minimum_terms: Mapped[int] = mapped_column(SmallInteger)
-    rank_by: Mapped[str] = mapped_column(String(20))
-    first_term_weight: Mapped[Decimal] = mapped_column(HUNDREDTHS)
-    second_term_weight: Mapped[Decimal] = mapped_column(HUNDREDTHS)
-    third_term_weight: Mapped[Decimal] = mapped_column(HUNDREDTHS)
-    positions: Mapped[str] = mapped_column(String(20))
-    principal_comments: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
-    verification: Mapped[bool] = mapped_column(Boolean)
-    name_order: Mapped[str] = mapped_column(String(20))
-    signatures: Mapped[str] = mapped_column(String(20))
-    show_teachers: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
-
-
-DEFAULTS: dict[str, Any] = {
-    "weighting": POINTS,
-    "weights": [],
-    "percent_places": 2,
-    "pass_mark": Decimal("40.00"),
-    "minimum_subjects": 1,
-    "minimum_terms": 1,
-    "rank_by": AVERAGE,
-    "first_term_weight": Decimal("1.00"),
-    "second_term_weight": Decimal("1.00"),
-    "third_term_weight": Decimal("1.00"),
-    "positions": BOTH,
-    "principal_comments": [],
-    "verification": True,
-    "name_order": GIVEN_FIRST,
-    "signatures": PICTURES_OR_LINES,
-    "show_teachers": False,
-}
-"""The settings of a school without a row, by column: nothing is seeded."""
-
-
-PNG, JPEG = "image/png", "image/jpeg"
-LOGO, SIGNATURE = PICTURES = Enumeration("LetterheadPicture", "logo", "signature")
-MOTTO_LENGTH = 250
-WEBSITE_LENGTH = 254
-MOST_BYTES = 512 * 1024  # of a picture
-LEAST_PIXELS, MOST_PIXELS = 16, 2000  # a side
-
-
-class Picture(db.Model):
-    """A picture that is printed, known by the SHA-256 of its bytes, in hexadecimal: it never changes.
-
-    It is there for as long as the letterhead or a publication names it; `width` and `height` are pixels.
-    """
-
-    __tablename__ = "pictures"
-    __table_args__ = (
-        CheckConstraint("media_type IN ('image/png', 'image/jpeg')", name="media_type"),
-        CheckConstraint("width BETWEEN 16 AND 2000 AND height BETWEEN 16 AND 2000", name="size"),
-    )
-
-    id: Mapped[UUID] = primary_key()
-    sha256: Mapped[str] = mapped_column(String(64), unique=True)
-    media_type: Mapped[str] = mapped_column(String(20))
-    width: Mapped[int] = mapped_column(SmallInteger)
-    height: Mapped[int] = mapped_column(SmallInteger)
-    image: Mapped[bytes] = mapped_column(LargeBinary)
-    created_at: Mapped[datetime] = created_at()
-
-
-class Letterhead(db.Model):
-    """What stands on paper instead of the registry's details of the school; null where the registry's hold."""
-
-    __tablename__ = "letterheads"
-    __table_args__ = (UniqueConstraint("singleton"), CheckConstraint("singleton", name="singleton"))
-
-    id: Mapped[UUID] = primary_key()
-    singleton: Mapped[bool] = mapped_column(Boolean, default=True)
-    name: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
-    address: Mapped[str | None] = mapped_column(String(TEXT_LENGTH))
-    phone_number: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
-    email_address: Mapped[str | None] = mapped_column(String(EMAIL_LENGTH))
-    website: Mapped[str | None] = mapped_column(String(WEBSITE_LENGTH))
-    motto: Mapped[str | None] = mapped_column(String(MOTTO_LENGTH))
-    principal_name: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
-    principal_title: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
-    logo_id: Mapped[UUID | None] = mapped_column(ForeignKey("pictures.id"), index=True)
-    signature_id: Mapped[UUID | None] = mapped_column(ForeignKey("pictures.id"), index=True)
-
-
-MAX_TIMES_OPENED = 400
-
 
 OPEN, SUBMITTED = SUBMISSION_STATES = Enumeration("SubmissionState", "OPEN", "SUBMITTED")
 REFUSE, _, _ = BLANKS = Enumeration("Blanks", "REFUSE", *ABSENCES)
@@ -410,41 +265,6 @@ class MetricScore(db.Model):
         ForeignKey("metric_definitions.id"), primary_key=True, index=True
     )
     score: Mapped[int] = mapped_column(SmallInteger)
-
-
-COMMENT_LENGTH = 500
-
-
-class TermComment(db.Model):
-    """What form teacher and principal say of a student's term, how many times they came, and their batch.
-
-    Cohort and session are the batch's own. They are here so that the term is always one of that session, and the
-    cohort keeps its session, whoever writes at the same time. `sheet` is the name of the file that a change came
-    in last; None where it was made by hand.
-    """
-
-    __tablename__ = "term_comments"
-    __table_args__ = (
-        ForeignKeyConstraint(["batch_id", "cohort_id"], ["batches.id", "batches.cohort_id"]),
-        ForeignKeyConstraint(["cohort_id", "session_id"], ["cohorts.id", "cohorts.session_id"]),
-        ForeignKeyConstraint(["term_id", "session_id"], ["terms.id", "terms.session_id"]),
-        CheckConstraint("times_present BETWEEN 0 AND 400", name="times_present"),
-        Index(None, "batch_id", "cohort_id"),
-        Index(None, "cohort_id", "session_id"),
-        Index(None, "term_id", "session_id"),
-    )
-
-    student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), primary_key=True)
-    term_id: Mapped[UUID] = mapped_column(primary_key=True)
-    batch_id: Mapped[UUID]
-    cohort_id: Mapped[UUID]
-    session_id: Mapped[UUID]
-    times_present: Mapped[int | None] = mapped_column(SmallInteger)
-    form_teacher_comment: Mapped[str | None] = mapped_column(String(COMMENT_LENGTH))
-    principal_comment: Mapped[str | None] = mapped_column(String(COMMENT_LENGTH))
-    sheet: Mapped[str | None] = mapped_column(String(FILE_NAME_LENGTH))
-    created_at: Mapped[datetime] = created_at()
-    updated_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), default=now)
 
 
 CURRENT_CARD, REPLACED_CARD, WITHDRAWN_CARD = CARD_STATES = Enumeration(

@@ -1,6 +1,7 @@
 """School: what a school consists of, before anybody is in it.
 
 - `settings`: what a school has switched on; departments, employee categories, positions
+- `letterheads`: name, address, logo and signature on paper
 - `geography`: nationalities, states and local government areas, the same for every school
 - `classrooms`: the structure of the school, such as JSS 1
 - `subjects`: subjects such as Mathematics, under the path `/templates`

@@ -1,9 +1,10 @@
-"""The tables of scores: assessments and their submissions, gradebook entries, absences, and the bands of grades."""
+"""The tables of scores: assessments, submissions, scores, absences, the bands of grades, how results are computed."""
 
 from __future__ import annotations
 
 from datetime import date, datetime
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
@@ -17,6 +18,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Numeric,
+    SmallInteger,
     String,
     Table,
     UniqueConstraint,
@@ -25,7 +27,7 @@ from sqlalchemy import (
     literal_column,
     text,
 )
-from sqlalchemy.dialects.postgresql import ExcludeConstraint
+from sqlalchemy.dialects.postgresql import JSONB, ExcludeConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, POINTS, TEXT_LENGTH, Enumeration, created_at, primary_key
@@ -181,7 +183,7 @@ class GradebookEntry(db.Model):
     updated_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), default=now)
 
 
-THRESHOLD = Numeric(5, 2)
+HUNDREDTHS = Numeric(5, 2)
 
 
 class GradeConfiguration(db.Model):
@@ -212,11 +214,95 @@ class GradeConfiguration(db.Model):
     )
 
     id: Mapped[UUID] = primary_key()
-    lower_threshold: Mapped[Decimal] = mapped_column(THRESHOLD)
-    upper_threshold: Mapped[Decimal] = mapped_column(THRESHOLD)
+    lower_threshold: Mapped[Decimal] = mapped_column(HUNDREDTHS)
+    upper_threshold: Mapped[Decimal] = mapped_column(HUNDREDTHS)
     letter_grade: Mapped[str] = mapped_column(String(NAME_LENGTH))
     remarks: Mapped[str] = mapped_column(String(TEXT_LENGTH))
 
     def __str__(self) -> str:
         lower, upper = (f"{number.normalize():f}" for number in (self.lower_threshold, self.upper_threshold))
         return f"{self.letter_grade} ({lower} to {upper})"
+
+
+BY_POINTS, BY_CATEGORY = WEIGHTINGS = Enumeration("Weighting", "POINTS", "CATEGORIES")
+AVERAGE, TOTAL = RANKINGS = Enumeration("RankBy", "AVERAGE", "TOTAL")
+BOTH, BATCH, COHORT, _ = SHOWN_POSITIONS = Enumeration("ShownPositions", "BOTH", "BATCH", "COHORT", "NONE")
+SURNAME_FIRST, GIVEN_FIRST = NAME_ORDERS = Enumeration("NameOrder", "SURNAME_FIRST", "GIVEN_FIRST")
+"""How the parts of a student's name follow one another on paper."""
+_, _, PICTURES_OR_LINES = SIGNATURES = Enumeration("Signatures", "NONE", "LINES", "PICTURES")
+"""What cards have for those who sign: nothing; lines, and a space for the stamp; or pictures, and lines without one."""
+OF_COHORT = (BOTH, COHORT)
+"""What cards show when positions in the cohort are on them: results of each arm rest on those of all."""
+COUNTING = Enumeration("CountingCategory", *(name for name in CATEGORIES if not name.endswith("_TERM")))
+"""The categories that count in a term: those of the others bring a term's result in from elsewhere."""
+
+MAX_PLACES, MAX_SUBJECTS, MAX_TERMS = 2, 40, 3
+
+
+class ResultSettings(db.Model):
+    """How a school's results are computed from now on; without the row, as `DEFAULTS` say.
+
+    `weights` is an array of `{"level": text or null, "category": text, "weight": number}`, where null stands for
+    every level that has no weights of its own; those of one level sum to 100. `principal_comments` is an array of
+    `{"lower_threshold": number, "comment": text}`, highest first. The weights of the terms are 0 or more, one above 0.
+    """
+
+    __tablename__ = "result_settings"
+    __table_args__ = (
+        UniqueConstraint("singleton"),
+        CheckConstraint("singleton", name="singleton"),
+        CheckConstraint("weighting IN ('POINTS', 'CATEGORIES')", name="weighting"),
+        CheckConstraint("percent_places BETWEEN 0 AND 2", name="percent_places"),
+        CheckConstraint("pass_mark BETWEEN 0 AND 100", name="pass_mark"),
+        CheckConstraint("minimum_subjects BETWEEN 1 AND 40", name="minimum_subjects"),
+        CheckConstraint("minimum_terms BETWEEN 1 AND 3", name="minimum_terms"),
+        CheckConstraint("rank_by IN ('AVERAGE', 'TOTAL')", name="rank_by"),
+        CheckConstraint("positions IN ('BOTH', 'BATCH', 'COHORT', 'NONE')", name="positions"),
+        CheckConstraint("name_order IN ('SURNAME_FIRST', 'GIVEN_FIRST')", name="name_order"),
+        CheckConstraint("signatures IN ('NONE', 'LINES', 'PICTURES')", name="signatures"),
+        CheckConstraint(
+            "first_term_weight >= 0 AND second_term_weight >= 0 AND third_term_weight >= 0"
+            " AND first_term_weight + second_term_weight + third_term_weight > 0",
+            name="term_weights",
+        ),
+    )
+
+    id: Mapped[UUID] = primary_key()
+    singleton: Mapped[bool] = mapped_column(Boolean, default=True)
+    weighting: Mapped[str] = mapped_column(String(20))
+    weights: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
+    percent_places: Mapped[int] = mapped_column(SmallInteger)
+    pass_mark: Mapped[Decimal] = mapped_column(HUNDREDTHS)
+    minimum_subjects: Mapped[int] = mapped_column(SmallInteger)
+    minimum_terms: Mapped[int] = mapped_column(SmallInteger)
+    rank_by: Mapped[str] = mapped_column(String(20))
+    first_term_weight: Mapped[Decimal] = mapped_column(HUNDREDTHS)
+    second_term_weight: Mapped[Decimal] = mapped_column(HUNDREDTHS)
+    third_term_weight: Mapped[Decimal] = mapped_column(HUNDREDTHS)
+    positions: Mapped[str] = mapped_column(String(20))
+    principal_comments: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
+    verification: Mapped[bool] = mapped_column(Boolean)
+    name_order: Mapped[str] = mapped_column(String(20))
+    signatures: Mapped[str] = mapped_column(String(20))
+    show_teachers: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
+
+
+DEFAULTS: dict[str, Any] = {
+    "weighting": BY_POINTS,
+    "weights": [],
+    "percent_places": 2,
+    "pass_mark": Decimal("40.00"),
+    "minimum_subjects": 1,
+    "minimum_terms": 1,
+    "rank_by": AVERAGE,
+    "first_term_weight": Decimal("1.00"),
+    "second_term_weight": Decimal("1.00"),
+    "third_term_weight": Decimal("1.00"),
+    "positions": BOTH,
+    "principal_comments": [],
+    "verification": True,
+    "name_order": GIVEN_FIRST,
+    "signatures": PICTURES_OR_LINES,
+    "show_teachers": False,
+}
+"""The settings of a school without a row, by column: nothing is seeded."""

@@ -26,7 +26,7 @@ from school_service.web.request_scope import in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 from tests.factories import Factory
-from tests.features.results.metrics.sheets import TRAITS, Observed
+from tests.features.observations.metrics.sheets import TRAITS, Observed
 from tests.features.sign_in.rows import store_session, store_ways_in
 
 PRIVATE_OF_STUDENT = {

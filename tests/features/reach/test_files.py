@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from school_service.features.photos import service as photos
-from school_service.features.results.letterheads import service as letterheads
+from school_service.features.school.letterheads import service as letterheads
 from school_service.sheets import uploads
 
 # By operation, the name of the file in the form, the permission, and the address with the record that it is of.

@@ -53,12 +53,7 @@ from school_service.features.people.models import (
     User,
     UserRole,
 )
-from school_service.features.results.models import (
-    BY_CATEGORY,
-    Publication,
-    ReportCard,
-    ResultSettings,
-)
+from school_service.features.results.models import Publication, ReportCard
 from school_service.features.school.models import (
     CURRENT,
     TERMS,
@@ -74,11 +69,13 @@ from school_service.features.school.models import (
 )
 from school_service.features.scores.models import (
     ABSENT,
+    BY_CATEGORY,
     CATEGORIES,
     NOT_DELETED,
     Absence,
     Assessment,
     GradebookEntry,
+    ResultSettings,
 )
 
 Rows = Select[*tuple[Any, ...]] | CompoundSelect[Any]

@@ -17,16 +17,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple, TypedDict
 
-from school_service.features.results.models import (
-    COMPLETE,
-    GRADED,
-    INCOMPLETE,
-    NONE,
-    TOO_FEW,
-    TOTAL,
-)
+from school_service.features.results.models import COMPLETE, GRADED, INCOMPLETE, NONE, TOO_FEW
 from school_service.features.school.models import TERMS
-from school_service.features.scores.models import EXCUSED
+from school_service.features.scores.models import EXCUSED, TOTAL
 
 OF_A_TERM = ("CA1", "CA2", "CA3", "EXAM")
 """The categories of assessments that count in a term."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from school_service.core.texts import full_name
-from school_service.features.results.models import BATCH, BOTH, COHORT, GIVEN_FIRST
+from school_service.features.scores.models import BATCH, BOTH, COHORT, GIVEN_FIRST
 
 Document = Mapping[str, Any]
 

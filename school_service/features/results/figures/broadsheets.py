@@ -19,7 +19,8 @@ from school_service.features.results.computing.compute import (
     term_results,
 )
 from school_service.features.results.computing.stored import StoredCard
-from school_service.features.results.models import GRADED, PROVISIONAL, SURNAME_FIRST
+from school_service.features.results.models import GRADED, PROVISIONAL
+from school_service.features.scores.models import SURNAME_FIRST
 
 Document = Mapping[str, Any]
 _PRINTED = (

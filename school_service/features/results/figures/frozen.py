@@ -34,18 +34,10 @@ from school_service.core.sort_keys import sort_key
 from school_service.features.people.guardians import kin
 from school_service.features.results.computing.class_term.entered import SORT_KEYS
 from school_service.features.results.computing.class_term.scopes import one, term_of_student
-from school_service.features.results.models import (
-    BATCH,
-    BOTH,
-    COHORT,
-    SUPERSEDED,
-    SURNAME_FIRST,
-    WITHDRAWN,
-    Publication,
-    ReportCard,
-)
+from school_service.features.results.models import SUPERSEDED, WITHDRAWN, Publication, ReportCard
 from school_service.features.school.models import Batch, Term
 from school_service.features.school.sessions.service import is_term_id
+from school_service.features.scores.models import BATCH, BOTH, COHORT, SURNAME_FIRST
 
 Column = ColumnElement[Any]
 

@@ -16,8 +16,9 @@ from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.results.figures.answers import broadsheet
 from school_service.features.results.figures.broadsheets import passes
 from school_service.features.results.figures.service import check_broadsheet
-from school_service.features.results.models import BATCH, BOTH, COHORT, INCOMPLETE, PROVISIONAL
+from school_service.features.results.models import INCOMPLETE, PROVISIONAL
 from school_service.features.school.models import TERMS
+from school_service.features.scores.models import BATCH, BOTH, COHORT
 from school_service.sheets.report_writer import Report, ReportColumn, write_report
 from school_service.sheets.workbook_layout import Marked, Value
 

@@ -46,7 +46,6 @@ from school_service.features.results.models import (
     Publication,
     ReportCard,
     RequiredSubject,
-    TermComment,
 )
 from school_service.features.results.promotions.rules import WITHOUT_FIGURES
 from school_service.features.school.cohorts.reads import session_by_id_or_name
@@ -61,6 +60,7 @@ from school_service.features.school.models import (
     Term,
 )
 from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
+from school_service.features.year.models import TermComment
 
 _NEXT = aliased(AcademicSession)
 _STUDENT = (
@@ -508,39 +508,57 @@ def undoing(promotion_id: UUID, at_most: int) -> Query:
     name, and what, at most so many; `enrollments`, those that were made; `graduates`, each with the enrollments that
     they left; `counts`, by outcome.
     """
+    return select(
+        Promotion.undone_at.is_not(None).label("undone"),
+        _counts().label("counts"),
+        _enrollments_made().label("enrollments"),
+        _graduates().label("graduates"),
+        _resting(promotion_id, at_most).label("rests"),
+    ).where(Promotion.id == promotion_id)
+
+
+def _counts() -> Any:
+    """Count the decisions of a promotion, by outcome."""
     of_outcome = (
         part
         for outcome in OUTCOMES
         for part in (outcome, func.count().filter(PromotionDecision.outcome == outcome))
     )
-    counted = (
+    return (
         select(cast(func.json_build_object(*of_outcome), Text))
         .where(PromotionDecision.promotion_id == Promotion.id)
         .correlate(Promotion)
+        .scalar_subquery()
     )
+
+
+def _enrollments_made() -> Any:
+    """Gather the enrollments that a promotion made."""
     enrollment = func.json_build_object(
         "id", Enrollment.id,
         "student", Enrollment.student_id,
         "cohort", Enrollment.cohort_id,
         "batch", Enrollment.batch_id,
     )  # fmt: skip
-    made = (
+    return (
         select(_array(enrollment))
         .select_from(PromotionDecision)
         .join(Enrollment, Enrollment.id == PromotionDecision.enrollment_id)
         .where(PromotionDecision.promotion_id == Promotion.id)
         .correlate(Promotion)
+        .scalar_subquery()
     )
+
+
+def _graduates() -> Any:
+    """Gather the students who graduated with a promotion, each with the enrollments that they left."""
     left = func.jsonb_array_elements_text(PromotionDecision.before["enrollments"]).table_valued("id")
     left = left.render_derived(name="left_behind")
-    left_rows = (
-        select(
-            func.json_agg(
-                func.json_build_object(
-                    "id", Enrollment.id, "cohort", Enrollment.cohort_id, "batch", Enrollment.batch_id
-                )
-            )
-        )
+    enrollment = func.json_build_object(
+        "id", Enrollment.id, "cohort", Enrollment.cohort_id, "batch", Enrollment.batch_id
+    )
+    enrollments = (
+        select(func.json_agg(enrollment))
         .select_from(left)
         .join(Enrollment, Enrollment.id == cast(left.c.id, Uuid))
         .correlate(PromotionDecision)
@@ -551,69 +569,30 @@ def undoing(promotion_id: UUID, at_most: int) -> Query:
         "number", Graduate.number,
         "student", Graduate.student_id,
         "graduation_class", Graduate.graduation_class,
-        "enrollments", func.coalesce(left_rows, _none()),
+        "enrollments", func.coalesce(enrollments, _none()),
     )  # fmt: skip
-    graduates = (
+    return (
         select(_array(graduate))
         .select_from(PromotionDecision)
         .join(Graduate, Graduate.student_id == PromotionDecision.student_id)
         .where(PromotionDecision.promotion_id == Promotion.id, PromotionDecision.outcome == GRADUATED)
         .correlate(Promotion)
+        .scalar_subquery()
     )
-    return select(
-        Promotion.undone_at.is_not(None).label("undone"),
-        counted.scalar_subquery().label("counts"),
-        made.scalar_subquery().label("enrollments"),
-        graduates.scalar_subquery().label("graduates"),
-        _resting(promotion_id, at_most).label("rests"),
-    ).where(Promotion.id == promotion_id)
 
 
 def _resting(promotion_id: Any, at_most: Any) -> Any:
     """Name students with what rests on their promotion, by name."""
     student_id = PromotionDecision.student_id
-    of_next = {
-        "a score": select(GradebookEntry.id)
-        .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
-        .where(GradebookEntry.student_id == student_id, NOT_DELETED, _in_next(Assessment)),
-        "an absence": select(Absence.assessment_id)
-        .join(Assessment, Assessment.id == Absence.assessment_id)
-        .where(Absence.student_id == student_id, NOT_DELETED, _in_next(Assessment)),
-        "traits": select(Metric.id).where(Metric.student_id == student_id, _in_next(Metric)),
-        "a comment": select(TermComment.term_id).where(
-            TermComment.student_id == student_id, _in_next(TermComment)
-        ),
-        "a report card": select(ReportCard.id)
-        .join(Publication, Publication.id == ReportCard.publication_id)
-        .where(ReportCard.student_id == student_id, _in_next(Publication)),
-        "an elective": select(SubjectEnrollment.student_id)
-        .join(CohortSubject, CohortSubject.id == SubjectEnrollment.cohort_subject_id)
-        .join(Cohort, Cohort.id == CohortSubject.cohort_id)
-        .where(SubjectEnrollment.student_id == student_id, CohortSubject.elective, _in_next(Cohort)),
-    }
-    later, others = aliased(Promotion), aliased(PromotionDecision)
-    of_next["a later promotion"] = (
-        select(later.id)
-        .join(others, others.promotion_id == later.id)
-        .where(others.student_id == student_id, later.undone_at.is_(None), _in_next(later))
-    )
-    stays = select(Enrollment.id).where(Enrollment.id == PromotionDecision.enrollment_id, CURRENT)
-    # Numbers without gaps: who has one above the highest of this promotion came later.
-    own, following = aliased(Graduate), aliased(Graduate)
-    same = aliased(PromotionDecision)
-    of_promotion = select(same.student_id).where(same.promotion_id == promotion_id, same.outcome == GRADUATED)
-    followed = (
-        select(own.id)
-        .join(following, following.number > own.number)
-        .where(own.student_id == student_id, following.student_id.not_in(of_promotion))
-    )
     went = PromotionDecision.enrollment_id.is_not(None)
     graduated = PromotionDecision.outcome == GRADUATED
+    stays = select(Enrollment.id).where(Enrollment.id == PromotionDecision.enrollment_id, CURRENT)
+    followed = _followed(promotion_id, student_id)
     what = func.concat_ws(
         ", ",
         *(
             case((and_(went, rows.correlate(PromotionDecision, Promotion).exists()), words))
-            for words, rows in of_next.items()
+            for words, rows in _of_next_session(student_id).items()
         ),
         case((and_(went, ~stays.correlate(PromotionDecision).exists()), "moved or removed since")),
         case((and_(graduated, followed.correlate(PromotionDecision).exists()), "others graduated since")),
@@ -636,6 +615,48 @@ def _resting(promotion_id: Any, at_most: Any) -> Any:
     )
     one = func.json_build_object("student", rested.c.admission_number, "what", rested.c.what)
     return select(_array(aggregate_order_by(one, rested.c.number))).scalar_subquery()
+
+
+def _of_next_session(student_id: Any) -> dict[str, Query]:
+    """Select what a student has of the session that the promotion leads to, by what it is called."""
+    later, others = aliased(Promotion), aliased(PromotionDecision)
+    return {
+        "a score": select(GradebookEntry.id)
+        .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
+        .where(GradebookEntry.student_id == student_id, NOT_DELETED, _in_next(Assessment)),
+        "an absence": select(Absence.assessment_id)
+        .join(Assessment, Assessment.id == Absence.assessment_id)
+        .where(Absence.student_id == student_id, NOT_DELETED, _in_next(Assessment)),
+        "traits": select(Metric.id).where(Metric.student_id == student_id, _in_next(Metric)),
+        "a comment": select(TermComment.term_id).where(
+            TermComment.student_id == student_id, _in_next(TermComment)
+        ),
+        "a report card": select(ReportCard.id)
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .where(ReportCard.student_id == student_id, _in_next(Publication)),
+        "an elective": select(SubjectEnrollment.student_id)
+        .join(CohortSubject, CohortSubject.id == SubjectEnrollment.cohort_subject_id)
+        .join(Cohort, Cohort.id == CohortSubject.cohort_id)
+        .where(SubjectEnrollment.student_id == student_id, CohortSubject.elective, _in_next(Cohort)),
+        "a later promotion": select(later.id)
+        .join(others, others.promotion_id == later.id)
+        .where(others.student_id == student_id, later.undone_at.is_(None), _in_next(later)),
+    }
+
+
+def _followed(promotion_id: Any, student_id: Any) -> Query:
+    """Select the number of a graduate while others have graduated after the promotion.
+
+    Numbers have no gaps: who has one above the highest of this promotion came later.
+    """
+    own, following = aliased(Graduate), aliased(Graduate)
+    same = aliased(PromotionDecision)
+    of_promotion = select(same.student_id).where(same.promotion_id == promotion_id, same.outcome == GRADUATED)
+    return (
+        select(own.id)
+        .join(following, following.number > own.number)
+        .where(own.student_id == student_id, following.student_id.not_in(of_promotion))
+    )
 
 
 def _in_next(model: Any) -> Any:

@@ -15,10 +15,10 @@ from school_service.features.results.models import (
     LEFT_OUT,
     MAX_FAILED,
     MAX_REQUIRED,
-    MAX_TERMS,
     OUTCOMES,
 )
 from school_service.features.results.promotions.rules import DEFAULT, REASONS
+from school_service.features.scores.models import MAX_TERMS
 from school_service.web.fields import (
     MAX_IDS,
     Choice,

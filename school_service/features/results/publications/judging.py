@@ -12,7 +12,8 @@ from school_service.core.errors import Conflict, Invalid
 from school_service.features.results.computing.cards import Record
 from school_service.features.results.computing.class_term.loaded import Loaded, Person
 from school_service.features.results.computing.compute import Computed, TaughtSubject, blanks, compute
-from school_service.features.results.models import OF_COHORT, PUBLISHED
+from school_service.features.results.models import PUBLISHED
+from school_service.features.scores.models import OF_COHORT
 
 MOST_NAMED = 20  # students in a refusal, of each result
 

@@ -588,6 +588,27 @@ def reopening(publication_id: UUID) -> Query:
     and of where its students were then. `promoted` tells whether the batch is in a live promotion, or a student whose
     latest card of the session is one of these: from an arm to which they have gone since.
     """
+    in_promotion = (
+        select(PromotionBatch.batch_id)
+        .where(PromotionBatch.batch_id == Publication.batch_id, PromotionBatch.live)
+        .correlate(Publication)
+    )
+    return (
+        select(
+            Publication.state,
+            Publication.version,
+            Publication.batch_id,
+            Publication.term_id,
+            _later_published().label("later"),
+            or_(in_promotion.exists(), _promoted_by_card().exists()).label("promoted"),
+        )
+        .join(Term, Term.id == Publication.term_id)
+        .where(Publication.id == publication_id)
+    )
+
+
+def _later_published() -> Any:
+    """Name the published results of later terms of a publication's batch, and of where its students were then."""
     later, later_term = aliased(Publication), aliased(Term)
     own, others = aliased(ReportCard), aliased(ReportCard)
     shared = (
@@ -596,38 +617,8 @@ def reopening(publication_id: UUID) -> Query:
         .where(own.publication_id == Publication.id, others.publication_id == later.id, others.in_force)
         .correlate(Publication, later)
     )
-    newer, newer_term = aliased(ReportCard), aliased(Term)
-    replaced = (
-        select(newer.id)
-        .join(newer_term, newer_term.id == newer.term_id)
-        .where(
-            newer.student_id == own.student_id,
-            newer_term.session_id == Publication.session_id,
-            newer.in_force,
-            newer_term.term > Term.term,
-        )
-        .correlate(own, Publication, Term)
-    )
-    decided = (
-        select(PromotionDecision.student_id)
-        .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
-        .join(own, own.student_id == PromotionDecision.student_id)
-        .where(
-            own.publication_id == Publication.id,
-            own.in_force,
-            Promotion.session_id == Publication.session_id,
-            LIVE,
-            ~replaced.exists(),
-        )
-        .correlate(Publication, Term)
-    )
-    batch = (
-        select(PromotionBatch.batch_id)
-        .where(PromotionBatch.batch_id == Publication.batch_id, PromotionBatch.live)
-        .correlate(Publication)
-    )
     name = later_term.display_name + " of " + Classroom.name + " " + Batch.name
-    names = (
+    return (
         select(cast(_array(aggregate_order_by(name, later_term.term, Batch.name)), Text))
         .select_from(later)
         .join(later_term, later_term.id == later.term_id)
@@ -641,18 +632,36 @@ def reopening(publication_id: UUID) -> Query:
             or_(later.batch_id == Publication.batch_id, shared.exists()),
         )
         .correlate(Publication, Term)
+        .scalar_subquery()
+    )
+
+
+def _promoted_by_card() -> Query:
+    """Select the students in a live promotion whose latest card of the session is one of a publication's."""
+    own, newer, newer_term = aliased(ReportCard), aliased(ReportCard), aliased(Term)
+    replaced = (
+        select(newer.id)
+        .join(newer_term, newer_term.id == newer.term_id)
+        .where(
+            newer.student_id == own.student_id,
+            newer_term.session_id == Publication.session_id,
+            newer.in_force,
+            newer_term.term > Term.term,
+        )
+        .correlate(own, Publication, Term)
     )
     return (
-        select(
-            Publication.state,
-            Publication.version,
-            Publication.batch_id,
-            Publication.term_id,
-            names.scalar_subquery().label("later"),
-            or_(batch.exists(), decided.exists()).label("promoted"),
+        select(PromotionDecision.student_id)
+        .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
+        .join(own, own.student_id == PromotionDecision.student_id)
+        .where(
+            own.publication_id == Publication.id,
+            own.in_force,
+            Promotion.session_id == Publication.session_id,
+            LIVE,
+            ~replaced.exists(),
         )
-        .join(Term, Term.id == Publication.term_id)
-        .where(Publication.id == publication_id)
+        .correlate(Publication, Term)
     )
 
 

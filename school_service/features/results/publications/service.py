@@ -36,7 +36,6 @@ from school_service.features.results.computing.cards import bands, card
 from school_service.features.results.computing.comparing import class_figures, own_figures
 from school_service.features.results.figures.service import check_broadsheet
 from school_service.features.results.models import (
-    DEFAULTS,
     PUBLISHED,
     REOPENED,
     SUPERSEDED,
@@ -51,7 +50,7 @@ from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import Batch, Cohort
 from school_service.features.school.sessions.service import check_term
 from school_service.features.school.settings.service import share_settings
-from school_service.features.scores.models import GradeConfiguration
+from school_service.features.scores.models import DEFAULTS, GradeConfiguration
 from tenants.clock import now
 
 ENTITY = "publication"

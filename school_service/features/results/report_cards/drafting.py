@@ -13,8 +13,8 @@ from school_service.core.read_models import Made
 from school_service.features.results.computing.cards import Record, bands, card
 from school_service.features.results.computing.class_term.loaded import Loaded
 from school_service.features.results.computing.compute import compute
-from school_service.features.results.models import DEFAULTS
 from school_service.features.results.report_cards import reads
+from school_service.features.scores.models import DEFAULTS
 
 
 def of_batch(batch_id: UUID, term: str, student_ids: Collection[UUID] | None = None) -> Made:

@@ -46,15 +46,13 @@ from school_service.features.results.models import (
     WITHDRAWN,
     IssuedTranscript,
     LeftOut,
-    Letterhead,
-    Picture,
     Publication,
     ReportCard,
-    ResultSettings,
 )
 from school_service.features.results.transcripts.reads import class_of_outcome, outcome_of
-from school_service.features.school.models import Term
+from school_service.features.school.models import Letterhead, Picture, Term
 from school_service.features.school.sessions.service import is_term
+from school_service.features.scores.models import ResultSettings
 
 
 @read_model

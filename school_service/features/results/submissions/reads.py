@@ -28,10 +28,10 @@ from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.entered import ClassTerm, class_term, submissions
 from school_service.features.results.computing.class_term.roster import members_at_submission
 from school_service.features.results.computing.class_term.scopes import one, scope_of_batch, scope_of_subject
-from school_service.features.results.models import BOTH, OF_COHORT, PUBLISHED, Publication
+from school_service.features.results.models import PUBLISHED, Publication
 from school_service.features.school.models import Batch, Classroom, Cohort, Term
 from school_service.features.school.sessions.service import is_term
-from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
+from school_service.features.scores.models import BOTH, NOT_DELETED, OF_COHORT, Assessment, Submission
 
 ENTITY = "submission"
 """What the audit log calls it; the id there is the cohort subject's."""

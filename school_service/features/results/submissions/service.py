@@ -64,10 +64,7 @@ def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, bla
     read, batches = answers.of_subject(cohort_subject_id, term, batch), found["batches"]
     _require_taught(batches, batch)
     submitted = [one for one in batches if one["submitted"]]
-    submitting = [one for one in _meant(batches, batch) if not one["submitted"]]
-    if batch is None:
-        taken = [one for one in submitting if one["is_taken"]]
-        submitting = taken if taken or submitted else submitting
+    submitting = _submitting(batches, batch)
     if not submitting:
         return read
     if not found["counting"]:
@@ -75,10 +72,10 @@ def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, bla
     blank = _of_batches(found["blanks"], submitting)
     if blank and blanks == REFUSE:
         raise _refused(blank)
-    moment, principal = now(), request_context().principal
     absences = [
         (UUID(one["assessment"]), UUID(student["id"])) for one in blank for student in one["students"]
     ]
+    moment = now()
     audit_change(
         reads.ENTITY,
         cohort_subject_id,
@@ -93,17 +90,7 @@ def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, bla
     )
     becoming = [storing_blanks(absences, blanks, moment=moment, source="submission")] if absences else []
     return in_one_round_trip(
-        _insert(
-            [uuid4() for _ in submitting],
-            _ids(submitting),
-            cohort_subject_id,
-            found["cohort_id"],
-            found["session_id"],
-            found["term_id"],
-            moment,
-            principal.actor if principal else OPERATOR,
-            principal.actor_name if principal else OPERATOR,
-        ),
+        _storing(cohort_subject_id, found, submitting, moment),
         *becoming,
         _hold(cohort_subject_id, found["term_id"], _ids([*submitted, *submitting])),
         read=read,
@@ -145,6 +132,18 @@ def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | Non
         _delete(cohort_subject_id, found["term_id"], _ids(reopening)),
         read=read,
     )
+
+
+def _submitting(batches: Sequence[dict[str, Any]], batch: UUID | None) -> Sequence[dict[str, Any]]:
+    """Give the batches whose results become submitted: the one that is meant, or those in which the subject is taken.
+
+    Where nobody takes it and nothing is submitted yet, they are all. Raises Invalid.
+    """
+    left = [one for one in _meant(batches, batch) if not one["submitted"]]
+    if batch is not None:
+        return left
+    taken = [one for one in left if one["is_taken"]]
+    return taken if taken or len(left) < len(batches) else left
 
 
 def _meant(batches: Sequence[dict[str, Any]], batch: UUID | None) -> Sequence[dict[str, Any]]:
@@ -219,6 +218,24 @@ def _refused(blanks: Sequence[dict[str, Any]]) -> Conflict:
     return Conflict(
         f"{words}: enter the scores or absences that are missing, or say with blanks what they become.",
         {"blanks": named},
+    )
+
+
+def _storing(
+    cohort_subject_id: UUID, found: dict[str, Any], batches: Sequence[dict[str, Any]], moment: datetime
+) -> Any:
+    """Insert submissions of batches, by the caller or, outside of requests, the operator."""
+    principal = request_context().principal
+    return _insert(
+        [uuid4() for _ in batches],
+        _ids(batches),
+        cohort_subject_id,
+        found["cohort_id"],
+        found["session_id"],
+        found["term_id"],
+        moment,
+        principal.actor if principal else OPERATOR,
+        principal.actor_name if principal else OPERATOR,
     )
 
 

@@ -20,15 +20,11 @@ from school_service.features.results.models import (
     LEFT_OUT,
     LIVE,
     Graduate,
-    Letterhead,
-    Picture,
     Promotion,
     PromotionDecision,
     Publication,
     ReportCard,
-    ResultSettings,
 )
-from school_service.features.results.settings.reads import bands, setting
 from school_service.features.school.models import (
     TERMS,
     AcademicSession,
@@ -36,9 +32,13 @@ from school_service.features.school.models import (
     Classroom,
     Cohort,
     Enrollment,
+    Letterhead,
+    Picture,
     Term,
 )
 from school_service.features.school.settings.service import time_zone
+from school_service.features.scores.models import ResultSettings
+from school_service.features.scores.result_settings.reads import bands, setting
 
 SCHOOL = (
     "name",

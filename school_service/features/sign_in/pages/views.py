@@ -19,8 +19,8 @@ from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.principal import CANONICAL_UUID
 from school_service.core.errors import Invalid, NotFound, TooManyAttempts, WrongPassword
 from school_service.features.people.users.schemas import LoginSchema
-from school_service.features.results.letterheads import service as letterheads
-from school_service.features.results.models import LOGO
+from school_service.features.school.letterheads import service as letterheads
+from school_service.features.school.models import LOGO
 from school_service.features.sign_in.pages import service
 from school_service.features.sign_in.pages.answers import (
     Errand,

@@ -17,14 +17,9 @@ from school_service.core.database import db
 from school_service.features.exchange.oneroster import standard
 from school_service.features.exchange.oneroster.reads import PERMISSIONS
 from school_service.features.exchange.oneroster.service import write_export
-from school_service.features.results.models import (
-    DEFAULTS,
-    Publication,
-    ReportCard,
-    ResultSettings,
-)
+from school_service.features.results.models import Publication, ReportCard
 from school_service.features.school.models import TermCalendar
-from school_service.features.scores.models import Absence
+from school_service.features.scores.models import DEFAULTS, Absence, ResultSettings
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import execute_script

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import Connection
 
 from school_service.core.database import db
-from school_service.features.results.models import DEFAULTS, ResultSettings
+from school_service.features.scores.models import DEFAULTS, ResultSettings
 from tests.features.results.figures.oracle import BROUGHT_IN, OF_A_TERM, TERMS, Paper, Rules, SampleClass
 
 WAEC = (

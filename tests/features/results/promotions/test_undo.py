@@ -6,7 +6,7 @@ from copy import deepcopy
 
 import pytest
 
-from tests.features.results.metrics.sheets import PSYCHOMOTOR, TRAITS, Observed
+from tests.features.observations.metrics.sheets import PSYCHOMOTOR, TRAITS, Observed
 from tests.features.results.promotions.ends import End
 from tests.features.results.submissions.classes import message
 

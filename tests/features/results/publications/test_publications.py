@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.features.results.metrics.sheets import TRAITS, Observed
+from tests.features.observations.metrics.sheets import TRAITS, Observed
 from tests.features.results.publications.arms import Arms
 from tests.features.results.submissions.classes import Class, message
 

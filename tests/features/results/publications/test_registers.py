@@ -18,7 +18,7 @@ from school_service.features.results.report_cards.drafting import of_batch, of_s
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.features.attendance.classes import today
-from tests.features.results.comments.sheets import fill
+from tests.features.observations.comments.sheets import fill
 from tests.features.results.publications.arms import Arms
 from tests.features.scores.scoresheets.sheets import opened
 

@@ -7,7 +7,7 @@ from io import BytesIO
 
 import pytest
 
-from tests.features.results.metrics.sheets import STUDENT, TRAITS
+from tests.features.observations.metrics.sheets import STUDENT, TRAITS
 from tests.features.results.report_cards.papers import misplaced, needs_poppler, text_of
 from tests.features.results.report_cards.test_verification import HTML, code_of, verify
 from tests.features.scores.scoresheets.sheets import sheet_of

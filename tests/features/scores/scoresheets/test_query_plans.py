@@ -15,11 +15,11 @@ from school_service.core.records import array_text, new_ids
 from school_service.features.audit import service as audit
 from school_service.features.classes.cohort_subjects import reads as cohort_subjects
 from school_service.features.classes.cohort_subjects import service as taught
+from school_service.features.observations.metrics import reads as metrics
 from school_service.features.people.students import reads as students
 from school_service.features.people.students import service as students_service
 from school_service.features.people.users import reads as users
 from school_service.features.personal_data import reads as personal_data
-from school_service.features.results.metrics import reads as metrics
 from school_service.features.school.cohorts import service as cohorts
 from school_service.features.school.sessions import service as sessions
 from school_service.features.school.subjects import service as subjects

@@ -9,8 +9,7 @@ from sqlalchemy import CTE, FromClause, Numeric, Text, case, column, func, liter
 from school_service.core.read_models import Query
 from school_service.core.records import is_one_of
 from school_service.features.results.computing.compute import OF_A_TERM
-from school_service.features.results.models import BY_CATEGORY, ResultSettings
-from school_service.features.scores.models import Assessment
+from school_service.features.scores.models import BY_CATEGORY, Assessment, ResultSettings
 
 
 def counted_by(classes: FromClause) -> CTE:

@@ -41,7 +41,7 @@ from school_service.features.people.students.reads import BY_NAME
 from school_service.features.results.computing.class_term.roster import members, subjects_of_gone
 from school_service.features.results.computing.class_term.scopes import one
 from school_service.features.results.computing.compute import BROUGHT_IN, OF_A_TERM
-from school_service.features.results.models import ReportCard, ResultSettings
+from school_service.features.results.models import ReportCard
 from school_service.features.school.models import Subject, Term
 from school_service.features.scores.models import (
     NOT_DELETED,
@@ -49,6 +49,7 @@ from school_service.features.scores.models import (
     Assessment,
     GradebookEntry,
     GradeConfiguration,
+    ResultSettings,
     Submission,
 )
 

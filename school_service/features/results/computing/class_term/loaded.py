@@ -21,8 +21,8 @@ from school_service.features.results.computing.compute import (
     Rules,
     TaughtSubject,
 )
-from school_service.features.results.models import BY_CATEGORY, DEFAULTS
 from school_service.features.school.models import TERMS
+from school_service.features.scores.models import BY_CATEGORY, DEFAULTS
 
 Document = Mapping[str, Any]
 

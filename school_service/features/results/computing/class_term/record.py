@@ -18,17 +18,11 @@ from school_service.features.people.employees.reads import TITLED_NAME
 from school_service.features.people.models import Employee, FormTeacher, User
 from school_service.features.results.computing.class_term.entered import ClassTerm, listed, rows_of
 from school_service.features.results.computing.class_term.scopes import one
-from school_service.features.results.models import (
-    Letterhead,
-    Metric,
-    MetricDefinition,
-    MetricScore,
-    Picture,
-    TermComment,
-)
+from school_service.features.results.models import Metric, MetricDefinition, MetricScore
 from school_service.features.school.cohorts.reads import class_name
-from school_service.features.school.models import Batch, TermCalendar
+from school_service.features.school.models import Batch, Letterhead, Picture, TermCalendar
 from school_service.features.school.settings.service import time_zone
+from school_service.features.year.models import TermComment
 
 Column = ColumnElement[Any]
 

@@ -1,0 +1,147 @@
+"""Read models of comments, and the class list that they are compared with."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import CTE, Select, Text, and_, case, cast, func, literal_column, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from school_service.core.reach import Reach
+from school_service.core.read_models import Query, read_model
+from school_service.features.attendance.calendar import counts_registers
+from school_service.features.attendance.models import Register
+from school_service.features.attendance.sums import roll_up_of
+from school_service.features.people.models import Student, User
+from school_service.features.people.students.reads import BY_NAME
+from school_service.features.reach import scopes
+from school_service.features.results.computing.class_term.roster import members
+from school_service.features.results.publications.reads import published_name
+from school_service.features.school.models import Batch, Cohort, Term, TermCalendar
+from school_service.features.school.sessions.service import is_term
+from school_service.features.year.models import TermComment
+
+TEXTS = (TermComment.form_teacher_comment, TermComment.principal_comment)
+"""What is said of a student's term in words."""
+
+
+@read_model
+def comments(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
+    """Read model of TermCommentSchema: whoever belongs to a batch in a term, by name.
+
+    `term` is FIRST, SECOND or THIRD of the batch's session, or the id of a term of it; there are no rows for another.
+    """
+    student = func.json_build_object(
+        "id",
+        Student.id,
+        "admission_number",
+        Student.admission_number,
+        "first_name",
+        User.first_name,
+        "last_name",
+        User.last_name,
+    )
+    of_term = (
+        select(Batch.cohort_id, Term.id.label("term_id"))
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(Term, Term.session_id == Cohort.session_id)
+        .where(Batch.id == batch_id, is_term(term))
+        .cte("of_term")
+    )
+    cohort_id, term_id = (select(of_term.c[name]).scalar_subquery() for name in ("cohort_id", "term_id"))
+    belonging = _belonging(batch_id, cohort_id, term_id)
+    rolled_up = _rolled_up(belonging, term_id)
+    shown = _times_present(rolled_up).label("times_present")
+    found = select(student.label("student"), shown, *TEXTS, TermComment.updated_at)
+    listed = _class_of(found, belonging, term_id, rolled_up).order_by(*BY_NAME)
+    return listed if reach is None else listed.where(scopes.is_form_batch(reach, batch_id))
+
+
+@read_model(judged=True)
+def sharing(cohort_id: UUID, term_id: UUID) -> Query:
+    """Lock a term and a cohort FOR SHARE: neither is the calendar changed meanwhile, nor are the results published."""
+    return (
+        select(Cohort.id)
+        .join(Term, Term.session_id == Cohort.session_id)
+        .where(Cohort.id == cohort_id, Term.id == term_id)
+        .with_for_update(read=True, of=(Term, Cohort))
+    )
+
+
+@read_model(judged=True)
+def locking(batch_id: UUID) -> Query:
+    """Lock a batch FOR NO KEY UPDATE: its comments are entered one after the other."""
+    return select(Batch.id).where(Batch.id == batch_id).with_for_update(key_share=True)
+
+
+@read_model(judged=True)
+def class_list(batch_id: UUID, term_id: UUID) -> Query:
+    """Select whoever belongs to a batch in a term, by name, with what is said of their term, as JSON.
+
+    In one row with `times_opened`, how often school opened by the calendar, null where that is not set, `published`,
+    the name of batch and term while the results are, and `by_registers`, whether the registers say how often students
+    came. `commented` tells whether there is a record, and `typed_present` is what was typed in, whatever counts.
+    """
+    cohort_id = select(Batch.cohort_id).where(Batch.id == batch_id).scalar_subquery()
+    belonging = _belonging(batch_id, cohort_id, term_id)
+    rolled_up = _rolled_up(belonging, term_id)
+    row = func.json_build_object(
+        "student_id",
+        Student.id,
+        "admission_number",
+        Student.admission_number,
+        "first_name",
+        User.first_name,
+        "middle_name",
+        Student.middle_name,
+        "last_name",
+        User.last_name,
+        "commented",
+        TermComment.student_id.is_not(None),
+        "times_present",
+        _times_present(rolled_up),
+        "typed_present",
+        TermComment.times_present,
+        *(part for column in TEXTS for part in (column.name, column)),
+    )
+    rows = _class_of(select(_aggregated(row)), belonging, term_id, rolled_up)
+    opened = select(TermCalendar.times_opened).where(TermCalendar.term_id == term_id)
+    return select(
+        rows.scalar_subquery().label("rows"),
+        opened.scalar_subquery().label("times_opened"),
+        published_name(batch_id, term_id).label("published"),
+        counts_registers().label("by_registers"),
+    )
+
+
+def _belonging(batch_id: Any, cohort_id: Any, term_id: Any) -> CTE:
+    found = members(cohort_id, term_id)
+    return select(found.c.student_id).where(found.c.batch_id == batch_id).cte("belonging")
+
+
+def _rolled_up(belonging: CTE, term_id: Any) -> CTE:
+    """Roll up the registers of the term of whoever belongs to a batch; no rows where what is typed in counts."""
+    students = select(belonging.c.student_id)
+    return roll_up_of(students, counts_registers(), Register.term_id == term_id)
+
+
+def _times_present(rolled_up: Any) -> Any:
+    return case((counts_registers(), rolled_up.c.present), else_=TermComment.times_present)
+
+
+def _class_of(selected: Select[Any], belonging: CTE, term_id: Any, rolled_up: Any) -> Select[Any]:
+    of_term = and_(TermComment.student_id == Student.id, TermComment.term_id == term_id)
+    return (
+        selected.select_from(belonging)
+        .join(Student, Student.id == belonging.c.student_id)
+        .join(User, User.id == Student.user_id)
+        .outerjoin(TermComment, of_term)
+        .outerjoin(rolled_up, rolled_up.c.student_id == Student.id)
+    )
+
+
+def _aggregated(row: Any) -> Any:
+    """Gather rows by name, as the text of a JSON array."""
+    rows = func.json_agg(aggregate_order_by(row, *BY_NAME))
+    return cast(func.coalesce(rows, literal_column("'[]'")), Text)

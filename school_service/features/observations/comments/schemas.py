@@ -1,0 +1,89 @@
+"""Comments as the interface shows them."""
+
+from __future__ import annotations
+
+from marshmallow import fields, validate
+
+from school_service.features.school.sessions.schemas import term_text
+from school_service.features.year.models import COMMENT_LENGTH, MAX_TIMES_OPENED
+from school_service.web.fields import MAX_IDS, Id, ListOf, Nested, StrictInteger, Text
+from school_service.web.schemas import RecordSchema, Schema, UploadOptionsSchema
+
+_PRESENT = "On how many of the times that school opened the student came."
+
+
+class CommentedStudentSchema(RecordSchema):
+    """A student of the batch."""
+
+    id = fields.UUID()
+    admission_number = fields.String()
+    first_name = fields.String()
+    last_name = fields.String()
+
+
+class TermCommentSchema(RecordSchema):
+    """What is said of a student's term; null where nothing was entered."""
+
+    student = fields.Nested(CommentedStudentSchema)
+    times_present = fields.Integer(allow_none=True, metadata={"description": _PRESENT})
+    form_teacher_comment = fields.String(allow_none=True)
+    principal_comment = fields.String(allow_none=True)
+    updated_at = fields.AwareDateTime(allow_none=True)
+
+
+class CommentFilterSchema(Schema):
+    """Whose comments to show."""
+
+    batch = Id(metadata={"description": "A cohort's id is its first batch."})
+    term = term_text("the batch's")
+
+
+class CommentUploadSchema(UploadOptionsSchema):
+    """Which batch a sheet is of, and how to enter it."""
+
+    batch = Id()
+    term = Text(
+        required=False,
+        metadata={
+            "description": "As for the download; of a sheet without a sheet Details, such as a .csv file."
+        },
+    )
+
+
+class ExpectedCommentSchema(Schema):
+    """What was said of a student's term when it was read; of a member that is left out nothing is expected."""
+
+    times_present = StrictInteger(0, MAX_TIMES_OPENED, required=False, allow_none=True)
+    form_teacher_comment = Text(COMMENT_LENGTH, any_characters=True, required=False, allow_none=True)
+    principal_comment = Text(COMMENT_LENGTH, any_characters=True, required=False, allow_none=True)
+
+
+class NewTermCommentSchema(Schema):
+    """What is said of a student's term: what is left out stays, null clears it."""
+
+    student = Id(metadata={"description": "In the batch."})
+    times_present = StrictInteger(
+        0, MAX_TIMES_OPENED, required=False, allow_none=True, metadata={"description": _PRESENT}
+    )
+    form_teacher_comment = Text(COMMENT_LENGTH, any_characters=True, required=False, allow_none=True)
+    principal_comment = Text(
+        COMMENT_LENGTH,
+        any_characters=True,
+        required=False,
+        allow_none=True,
+        metadata={"description": "To change it needs `write:results`, too."},
+    )
+    expected = Nested(
+        ExpectedCommentSchema,
+        required=False,
+        metadata={
+            "description": "What was there when it was read. Where a member that is to be replaced is another by now, "
+            "nothing is stored (409)."
+        },
+    )
+
+
+class TermCommentsSchema(CommentFilterSchema):
+    """Comments to enter; those of others stay."""
+
+    comments = ListOf(Nested(NewTermCommentSchema), validate=validate.Length(min=1, max=MAX_IDS))

@@ -1,0 +1,310 @@
+"""Comments on students' terms, and how often they came.
+
+Whoever enters them locks the cohort and the term FOR SHARE, and the batch FOR NO KEY UPDATE: so no results are
+published and no calendar is changed meanwhile, and what one leaves alone is not lost by another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+import orjson
+from sqlalchemy import SmallInteger, String, Uuid, null, select
+from sqlalchemy.dialects.postgresql import insert
+
+from school_service.auth.principal import Principal
+from school_service.core.errors import Conflict, Invalid
+from school_service.core.permissions import Permission
+from school_service.core.read_models import BoundQuery, fetch_row
+from school_service.core.records import unnest_rows
+from school_service.core.statements import execute, in_one_round_trip, statement
+from school_service.features.audit.service import Change, Values, audit_changes
+from school_service.features.observations.comments import reads
+from school_service.features.people.models import student_name
+from school_service.features.people.students.sheet_rows import shown
+from school_service.features.people.students.sheet_uploads import Replaced, refuse_unexpected
+from school_service.features.results.publications.service import refuse_published
+from school_service.features.school.cohorts.class_sheets import Place, find_batch, find_place, find_term
+from school_service.features.year.models import TermComment
+from school_service.sheets.uploads import RowCounts
+from tenants.clock import now
+
+ENTITY = "comment"
+"""What the audit log calls it; the id there is the student's, and `term` says of which term it is."""
+
+TIMES_PRESENT = "times_present"
+PRINCIPAL = "principal_comment"
+MEMBERS = (TIMES_PRESENT, "form_teacher_comment", PRINCIPAL)
+FROM_REGISTERS = "comes from the registers"
+NEWEST_CHANGES = 100  # of a student's comments, in whichever term: somebody changed this one before these
+
+
+@dataclass(frozen=True, slots=True)
+class Commented:
+    """A student on the class list, and what is said of their term; `commented`: whether there is a record.
+
+    `times_present` is what counts, `typed_present` what is stored: two values where the registers are rolled up.
+    """
+
+    student_id: str
+    admission_number: str
+    first_name: str
+    middle_name: str | None
+    last_name: str
+    commented: bool
+    times_present: int | None
+    typed_present: int | None
+    form_teacher_comment: str | None
+    principal_comment: str | None
+
+    def __str__(self) -> str:
+        return student_name(self.admission_number, self.student_id)
+
+    def stored(self) -> dict[str, Any]:
+        """Give the members as they are stored."""
+        return {**{name: getattr(self, name) for name in MEMBERS}, TIMES_PRESENT: self.typed_present}
+
+    def differing(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Give the members that are to be something else than they are."""
+        return {name: given[name] for name in MEMBERS if name in given and given[name] != getattr(self, name)}
+
+
+@dataclass(frozen=True, slots=True)
+class ClassList:
+    """Whoever belongs to a batch in a term, by name, and how often school opened by its calendar.
+
+    That is None where it is not set, and where the registers say how often students came, `by_registers`, so that it
+    bounds nothing.
+    """
+
+    students: Sequence[Commented]
+    times_opened: int | None
+    by_registers: bool
+
+
+def check_comment_filter(*, batch: UUID, term: str) -> None:
+    """Tell whether there are the batch and the term of its session whose comments are asked for. Raises Invalid."""
+    find_term(term, find_batch(batch, field="batch"))
+
+
+def enter_comments(
+    *, batch: UUID, term: str, comments: Sequence[Mapping[str, Any]], principal: Principal
+) -> BoundQuery:
+    """Enter comments on students of a batch, all or none: a member that is left out stays, None clears it.
+
+    With `expected`, members as they were when they were read, a member is replaced only where it still is as expected.
+    Returns the read model of the batch's comments, which are stored in the round trip that reads it. Raises Invalid
+    for an unknown batch or term, and naming the students who are named twice, are not in the batch, or were present
+    more often than school opened; Forbidden where a principal's comment changes and the caller may not write results,
+    RowsChanged where something else than expected would be replaced, and Conflict while the batch's results of the term
+    are published, and where it would change how often a student came, which the registers say.
+    """
+    place = find_place(batch, term)
+    listed = lock_class(place)
+    students = {UUID(student.student_id): student for student in listed.students}
+    _refuse(comments, students, listed.times_opened)
+    if listed.by_registers:
+        _refuse_typed(comments, students)
+    changes = [
+        (student, differing)
+        for row in comments
+        if (differing := (student := students[row["student"]]).differing(row))
+    ]
+    require_for(changes, principal)
+    refuse_unexpected(
+        _unexpected(comments, students),
+        list_name="comments",
+        entity=ENTITY,
+        score_of=partial(is_change, term=str(place.term_id)),
+        newest=NEWEST_CHANGES,
+        member=None,
+    )
+    read = reads.comments(batch, str(place.term_id))
+    return in_one_round_trip(storing(place, changes, source="hand"), read=read) if changes else read
+
+
+def lock_class(place: Place) -> ClassList:
+    """Lock what must not change while comments are entered, and list the class as it is then.
+
+    Raises Conflict while the batch's results of the term are published.
+    """
+    found = execute(
+        reads.sharing(place.cohort_id, place.term_id),
+        reads.locking(place.batch_id),
+        reads.class_list(place.batch_id, place.term_id),
+    )
+    refuse_published(found["published"] if found else None)
+    return _class_list(found)
+
+
+def list_class(place: Place) -> ClassList:
+    """List the class of a batch, with what is said of the term."""
+    return _class_list(fetch_row(reads.class_list(place.batch_id, place.term_id)))
+
+
+def require_for(changes: Sequence[tuple[Commented, Mapping[str, Any]]], principal: Principal) -> None:
+    """Refuse whoever changes a principal's comment and may not write results: a form teacher does not speak for them.
+
+    Raises Forbidden.
+    """
+    if any(PRINCIPAL in differing for _, differing in changes):
+        principal.require((Permission.RESULTS_WRITE,), "Changing a principal's comment")
+
+
+def storing(
+    place: Place,
+    changes: Sequence[tuple[Commented, Mapping[str, Any]]],
+    *,
+    sheet: str | None = None,
+    forced: Collection[str] = (),
+    **source: Any,
+) -> BoundQuery:
+    """Store the members that differ, of students whose batch is locked: the statement, for `execute`.
+
+    `sheet` is the file's name; `source`, and `forced`, the students for whom something is replaced by force, are for
+    the audit log. It says which members changed, and of the texts no more.
+    """
+    new = [{**student.stored(), **differing} for student, differing in changes]
+    audit_changes(
+        ENTITY,
+        (
+            Change(
+                UUID(student.student_id),
+                _values(place, student.typed_present) if student.commented else None,
+                {
+                    **_values(place, after[TIMES_PRESENT]),
+                    "changed": sorted(differing),
+                    **source,
+                    **({"forced": True} if student.student_id in forced else {}),
+                },
+            )
+            for (student, differing), after in zip(changes, new, strict=True)
+        ),
+    )
+    times_present, form_teacher, principal = ([after[name] for after in new] for name in MEMBERS)
+    return _store(
+        place.batch_id,
+        place.cohort_id,
+        place.session_id,
+        place.term_id,
+        [UUID(student.student_id) for student, _ in changes],
+        times_present,
+        form_teacher,
+        principal,
+        now(),
+        sheet,
+    )
+
+
+def count(rows: Sequence[tuple[Commented, Mapping[str, Any], Mapping[str, Any]]]) -> RowCounts:
+    """Count rows of a sheet, each a student, what it has, and what differs: new, changed, unchanged."""
+    created = sum(bool(differing) and not student.commented for student, _, differing in rows)
+    updated = sum(bool(differing) for _, _, differing in rows) - created
+    return RowCounts(created, updated, sum(bool(given) for _, given, _ in rows) - created - updated)
+
+
+def _values(place: Place, times_present: int | None) -> Values:
+    return {"term": place.term_id, TIMES_PRESENT: times_present}
+
+
+def _class_list(found: dict[str, Any] | None) -> ClassList:
+    if found is None:
+        raise RuntimeError("A class list has a row, whether anybody is in the class or not.")
+    by_registers = found["by_registers"]
+    return ClassList(
+        [Commented(**row) for row in orjson.loads(found["rows"])],
+        None if by_registers else found["times_opened"],
+        by_registers,
+    )
+
+
+def _refuse(
+    comments: Sequence[Mapping[str, Any]], students: Mapping[UUID, Commented], times_opened: int | None
+) -> None:
+    """Raise what keeps any of the comments from being entered, naming all students."""
+    named = Counter(row["student"] for row in comments)
+    reasons = {
+        "named more than once": [str(student) for student, times in named.items() if times > 1],
+        "not in the batch": [str(student) for student in named if student not in students],
+        f"present more often than the {times_opened} times that school opened": [
+            str(students[row["student"]])
+            for row in comments
+            if row["student"] in students and _is_more(row.get(TIMES_PRESENT), times_opened)
+        ],
+    }
+    wrong = "; ".join(f"{reason}: {', '.join(names)}" for reason, names in reasons.items() if names)
+    if wrong:
+        raise Invalid.field("comments", wrong)
+
+
+def _refuse_typed(comments: Sequence[Mapping[str, Any]], students: Mapping[UUID, Commented]) -> None:
+    """Refuse what is typed in of how often students came, and is not what the registers say. Raises Conflict."""
+    others = [
+        str(student)
+        for row in comments
+        if TIMES_PRESENT in (student := students[row["student"]]).differing(row)
+    ]
+    if others:
+        raise Conflict(
+            f"How often a student was present {FROM_REGISTERS}; something else was given for: {', '.join(others)}.",
+            {"times_present": [FROM_REGISTERS]},
+        )
+
+
+def _unexpected(
+    comments: Sequence[Mapping[str, Any]], students: Mapping[UUID, Commented]
+) -> Iterator[Replaced]:
+    """Find the members that would be replaced, and are not as a record expected them."""
+    for number, row in enumerate(comments):
+        student, expected = students[row["student"]], row.get("expected", {})
+        for name, value in student.differing(row).items():
+            stored = getattr(student, name)
+            if name in expected and expected[name] != stored:
+                whose = shown(student), student.student_id
+                yield Replaced(number, name, *whose, stored, value, kind="value")
+
+
+def is_change(values: Any, column: str, term: str) -> bool:
+    """Tell whether what the log says of a student's comments after a change is that this one changed."""
+    return bool(values) and values.get("term") == term and column in values.get("changed", ())
+
+
+def _is_more(times_present: int | None, times_opened: int | None) -> bool:
+    return times_present is not None and times_opened is not None and times_present > times_opened
+
+
+@statement
+def _store(
+    batch_id: UUID,
+    cohort_id: UUID,
+    session_id: UUID,
+    term_id: UUID,
+    student_ids: list[UUID],
+    times_present: list[int | None],
+    form_teacher_comments: list[str | None],
+    principal_comments: list[str | None],
+    moment: datetime,
+    sheet: str | None = None,
+) -> Any:
+    rows = unnest_rows(
+        student_id=(Uuid, student_ids),
+        times_present=(SmallInteger, times_present),
+        form_teacher_comment=(String, form_teacher_comments),
+        principal_comment=(String, principal_comments),
+    )
+    common = {"batch_id": batch_id, "cohort_id": cohort_id, "session_id": session_id, "term_id": term_id}
+    values: Any = (*common.values(), null() if sheet is None else sheet, moment, moment, *rows.c)
+    changing = ("batch_id", "cohort_id", "session_id", "sheet", "updated_at", *MEMBERS)
+    storing = insert(TermComment).from_select(
+        [*common, "sheet", "created_at", "updated_at", "student_id", *MEMBERS], select(*values)
+    )
+    return storing.on_conflict_do_update(
+        index_elements=TermComment.__table__.primary_key.columns,
+        set_={name: storing.excluded[name] for name in changing},
+    )

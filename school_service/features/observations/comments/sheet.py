@@ -1,0 +1,252 @@
+"""The comment sheet of a batch and a term: downloaded to be filled in, and uploaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import partial
+from typing import IO, Any
+from uuid import UUID
+
+from school_service.auth.principal import Principal
+from school_service.core.database import current_school
+from school_service.core.statements import execute
+from school_service.features.audit.service import EXPORT, audit_change
+from school_service.features.observations.comments.service import (
+    ENTITY,
+    FROM_REGISTERS,
+    MEMBERS,
+    NEWEST_CHANGES,
+    TIMES_PRESENT,
+    ClassList,
+    Commented,
+    count,
+    is_change,
+    list_class,
+    lock_class,
+    require_for,
+    storing,
+)
+from school_service.features.people.students.sheet_rows import (
+    ADMISSION_NUMBER,
+    STUDENT_COLUMNS,
+    change_of,
+    shown,
+)
+from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
+from school_service.features.school.cohorts.class_sheets import (
+    TERM,
+    Place,
+    about_class,
+    find_batch,
+    find_term,
+    judge_batch,
+    judge_term,
+    named_details,
+)
+from school_service.features.year.models import COMMENT_LENGTH, MAX_TIMES_OPENED
+from school_service.sheets.columns import CellType, Column, NumberRange
+from school_service.sheets.downloads import download_details, read_download
+from school_service.sheets.row_errors import INVALID, RowError
+from school_service.sheets.sheet_files import SheetFile
+from school_service.sheets.sheet_reader import Row, SheetContent, read_details, read_sheet, too_long
+from school_service.sheets.sheet_writer import Table, write_workbook
+from school_service.sheets.uploads import RowCounts
+from tenants.names import composed
+
+SHEET = "Comments"
+
+_MatchedRows = list[tuple[Commented, Row]]
+
+
+def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
+    """Write a comment sheet to fill in: the file's name and the workbook.
+
+    It has a row for everyone who belongs to the batch in the term, with what is stored. `term` is FIRST, SECOND or
+    THIRD of the batch's session, or the id of a term. Raises Invalid for an unknown batch or term, and for a term of
+    another session.
+    """
+    found = find_batch(batch, field="batch")
+    of_term = find_term(term, found)
+    listed = list_class(_place(found, of_term.id))
+    rows = [{name: getattr(student, name) for name in (*_IDENTITY, *MEMBERS)} for student in listed.students]
+    audit_change(EXPORT, found.id, new={"sheet": "comments", "students": len(rows)})
+    table = Table(SHEET, _columns(listed.times_opened), rows)
+    stored = {
+        student.admission_number: {name: getattr(student, name) for name in MEMBERS}
+        for student in listed.students
+        if student.commented or listed.by_registers
+    }
+    downloaded, hidden = download_details(found.moment, stored)
+    words, ids = about_class(found, of_term)
+    opened = [("Times opened", str(listed.times_opened))] if listed.times_opened is not None else []
+    page_header = (
+        f"{current_school().name}\n{found.class_name} {found.session}",
+        f"Comments, {of_term.display_name}",
+    )
+    content = write_workbook(
+        [table], [*words, *opened, *ids, downloaded], hidden=hidden, page_header=page_header
+    )
+    return f"{found.class_name} {found.session} {of_term.display_name} comments.xlsx", content
+
+
+def upload(
+    *,
+    batch: UUID,
+    file: IO[bytes],
+    file_name: str,
+    principal: Principal,
+    term: str | None = None,
+    dry_run: bool = False,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Enter the comments of a sheet, all or none, and count its rows: new, changed, unchanged, blank.
+
+    `term` is that of a sheet that does not name it itself. A student who is not in the sheet, and a cell that is blank
+    there, stay as they are. `dry_run` stores nothing, and answers what would change, too, and who is not in the sheet.
+    Raises Invalid for an unknown batch and what is no sheet of this batch, InvalidRows naming every bad row, Forbidden
+    where the caller changes a principal's comment and may not write results, and RowsChanged where something was
+    changed since the sheet was downloaded, unless `force` replaces it.
+    """
+    found = find_batch(batch, field="batch")
+    sheet_upload = _CommentUpload(
+        batch=found, principal=principal, named_term=term, file_name=file_name, dry_run=dry_run, force=force
+    )
+    return sheet_upload.run(file)
+
+
+@dataclass(kw_only=True)
+class _CommentUpload(ClassSheetUpload[Commented]):
+    """The upload of the comments of a batch; the details say of which term."""
+
+    batch: Any
+    principal: Principal
+    named_term: str | None
+    place: Place = field(init=False)
+    listed: ClassList = field(init=False)
+    students: Mapping[str, Commented] = field(init=False)
+
+    def read_details(self, workbook: SheetFile) -> None:
+        found = read_details(workbook)
+        details = named_details(found, self.batch, {TERM: self.named_term})
+        judge_batch(details, self.batch)
+        self.place = _place(self.batch, judge_term(details, self.batch).id)
+        self.download = read_download(details)
+
+    def read_rows(self, workbook: SheetFile) -> SheetContent:
+        return read_sheet(workbook, SHEET, _columns(None))
+
+    def lock(self) -> None:
+        self.listed = lock_class(self.place)
+        self.students = {student.admission_number: student for student in self.listed.students}
+
+    def match(self, content: SheetContent) -> _MatchedRows:
+        return self.match_class(
+            content,
+            self.listed.students,
+            not_in_class="is a student who is not in the batch",
+            validate=self._row_errors,
+        )
+
+    def _row_errors(self, row: Row) -> Iterator[RowError]:
+        """Yield the errors of a row; where the registers say how often a student came, the sheet can't change that.
+
+        What the sheet said of it when it was downloaded may stand there: nobody has typed that in.
+        """
+        yield from _row_errors(row, self.listed.times_opened)
+        times = row.values.get(TIMES_PRESENT)
+        if not self.listed.by_registers or times is None:
+            return
+        number = composed(str(row.values.get(ADMISSION_NUMBER, "")))
+        student = self.students.get(number)
+        then = None if self.download is None else self.download.values_of(number).get(TIMES_PRESENT)
+        if student is not None and times not in (student.times_present, then):
+            remedy = "leave it as it is, or blank"
+            yield RowError(
+                row.number, TIMES_PRESENT, INVALID, FROM_REGISTERS, f"{times.normalize():f}", remedy
+            )
+
+    def store(self, matched: _MatchedRows) -> RowCounts:
+        given = [(student, row, _given(row)) for student, row in matched]
+        rows = [(student, row, values, self._differing(student, values)) for student, row, values in given]
+        changes = [(student, differing) for student, _, _, differing in rows if differing]
+        require_for(changes, self.principal)
+        refused = self.refuse_changed(
+            self._replaced([(student, row, differing) for student, row, _, differing in rows]),
+            entity=ENTITY,
+            score_of=partial(is_change, term=str(self.place.term_id)),
+            newest=NEWEST_CHANGES,
+            member=None,
+        )
+        forced = frozenset(student.student_id for student, row in matched if row.number in refused)
+        if self.dry_run:
+            self.answer["changes"] = [
+                change_of(row, student, name, getattr(student, name), value)
+                for student, row, _, differing in rows
+                for name, value in differing.items()
+            ]
+        elif changes:
+            source = {"source": "sheet", "file_name": self.file_name}
+            if self.download is not None:
+                source["downloaded"] = self.download.moment
+            execute(storing(self.place, changes, sheet=self.file_name, forced=forced, **source))
+        return count([(student, values, differing) for student, _, values, differing in rows])
+
+    def _differing(self, student: Commented, values: Mapping[str, Any]) -> dict[str, Any]:
+        differing = student.differing(values)
+        if self.listed.by_registers:
+            differing.pop(TIMES_PRESENT, None)
+        return differing
+
+    def _replaced(self, rows: Sequence[tuple[Commented, Row, Mapping[str, Any]]]) -> Iterator[Replaced]:
+        """Find the values that were changed since the download, and that the sheet would replace."""
+        if self.download is None:
+            return
+        for student, row, differing in rows:
+            then = self.download.values_of(student.admission_number)
+            for name, value in differing.items():
+                stored = getattr(student, name)
+                if stored != then.get(name):
+                    whose = shown(student), student.student_id
+                    yield Replaced(row.number, name, *whose, stored, value, kind="value")
+
+
+_IDENTITY = (ADMISSION_NUMBER, "first_name", "last_name")
+
+
+def _place(batch: Any, term_id: UUID) -> Place:
+    return Place(batch.id, batch.cohort_id, batch.session_id, term_id)
+
+
+def _columns(times_opened: int | None) -> list[Column]:
+    most = MAX_TIMES_OPENED if times_opened is None else times_opened
+    times = NumberRange(Decimal(0), Decimal(most), whole=True)
+    return [
+        *STUDENT_COLUMNS,
+        Column(TIMES_PRESENT, CellType.NUMBER, rule=times, width=16, heading="Times present"),
+        Column("form_teacher_comment", most=COMMENT_LENGTH, width=50, heading="Form teacher's comment"),
+        Column("principal_comment", most=COMMENT_LENGTH, width=50, heading="Principal's comment"),
+    ]
+
+
+def _given(row: Row) -> dict[str, Any]:
+    """What a row has of the members: a whole number, and texts without the space around them."""
+    given = {name: row.values[name] for name in MEMBERS if name in row.values}
+    return {name: int(value) if name == TIMES_PRESENT else value.strip() for name, value in given.items()}
+
+
+def _row_errors(row: Row, times_opened: int | None) -> Iterator[RowError]:
+    times = row.values.get(TIMES_PRESENT)
+    most = MAX_TIMES_OPENED if times_opened is None else times_opened
+    if times is not None and not (0 <= times <= most and times == int(times)):
+        remedy = f"write a whole number from 0 to {most}"
+        problem = "is more than the times that school opened" if times > most else "is no number of times"
+        yield RowError(row.number, TIMES_PRESENT, INVALID, problem, f"{times.normalize():f}", remedy)
+    for name in MEMBERS[1:]:
+        text = row.values.get(name, "").strip()
+        if len(text) > COMMENT_LENGTH:
+            fault = too_long(text, COMMENT_LENGTH)
+            yield RowError(row.number, name, INVALID, fault.problem, fault.value, fault.remedy)
+        elif "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in text):
+            yield RowError(row.number, name, INVALID, "has characters that are no text", None, "remove them")

@@ -1,0 +1,327 @@
+"""Metrics: the traits that students are scored for, and the records with their scores.
+
+Uploading a sheet locks the cohort FOR NO KEY UPDATE until the scores are entered, while whatever changes where
+students are locks it FOR SHARE. So who is in the batch, and their records, do not change meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+from sqlalchemy import ARRAY, SmallInteger, Text, Uuid, any_, cast, delete, null, select, update
+from sqlalchemy.dialects.postgresql import insert
+
+from school_service.core.counters import TRAITS, next_numbers
+from school_service.core.database import db
+from school_service.core.deletion import Deletion
+from school_service.core.errors import Conflict, Invalid
+from school_service.core.read_models import BoundQuery
+from school_service.core.records import change, get, get_referenced, unnest_rows
+from school_service.core.statements import execute, in_one_round_trip, new_row, statement
+from school_service.features.audit.service import Change, audit_change, audit_changes, score_values
+from school_service.features.observations.metrics import reads
+from school_service.features.people.students.sheet_rows import STUDENT_COLUMNS
+from school_service.features.results.models import Metric, MetricDefinition, MetricScore
+from school_service.features.results.publications.reads import published_name
+from school_service.features.results.publications.service import refuse_published
+from school_service.features.school.models import Batch
+from school_service.sheets.columns import composed_name, words_of
+from school_service.sheets.uploads import RowCounts
+from tenants.clock import now
+
+ENTITY, DEFINITION = "metric", "metric-definition"
+
+DELETION = Deletion(
+    Metric,
+    {
+        "score": cast(reads.SCORES, Text),
+        "sheet": Metric.sheet,
+        "published": published_name(Metric.batch_id, Metric.term_id),
+    },
+)
+DEFINITION_DELETION = Deletion(
+    MetricDefinition, {"name": MetricDefinition.name, "metric_type": MetricDefinition.metric_type}
+)
+NEWEST_CHANGES = 100  # of a record, of any of its traits: somebody changed a trait before these
+
+Scores = Mapping[str, int | None]
+"""Scores by the name of the trait; None takes one away."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommonColumns:
+    """The columns that are the same in all records that are entered; `sheet` is the file's name, None without one."""
+
+    batch_id: UUID
+    cohort_id: UUID
+    session_id: UUID
+    term_id: UUID
+    metric_type: str
+    sheet: str | None = None
+
+
+def check_metric_filter(*, batch_id: UUID) -> None:
+    """Tell whether there is the batch that a filter of metrics names. Raises Invalid."""
+    get_referenced(Batch, batch_id, "batchId")
+
+
+def create_definition(*, name: str, metric_type: str) -> BoundQuery:
+    """Add a trait after the others of its type; one that a sheet could not tell from another is a conflict.
+
+    Returns the read model of the trait, which is inserted in the round trip that reads it. Raises Invalid for the
+    name of a column that says whose row it is.
+    """
+    # This locks the counter: nobody else can add the same name meanwhile.
+    (position,) = next_numbers(TRAITS[metric_type])
+    _check_name(name, metric_type)
+    trait = new_row(MetricDefinition, name=name, metric_type=metric_type, position=position)
+    audit_change(DEFINITION, trait.id, new={"name": name, "metric_type": metric_type})
+    return in_one_round_trip(trait, read=reads.definition(trait.id))
+
+
+def change_definition(
+    *, definition_id: UUID, name: str | None = None, metric_type: str | None = None
+) -> UUID:
+    """Change the name of a trait, or its type while nobody has a score of it; then it comes after the others.
+
+    Raises NotFound, Invalid for the name of a column that says whose row it is, and Conflict for a trait that a sheet
+    could not tell from another and for the other type of one that has scores.
+    """
+    found = DEFINITION_DELETION.lock(definition_id, reads.lock_traits())
+    given = {"name": name, "metric_type": metric_type}
+    changes = {member: value for member, value in given.items() if value not in (None, found.values[member])}
+    if changes:
+        after = {**found.values, **changes}
+        _check_name(after["name"], after["metric_type"], but=definition_id)
+        columns: dict[str, Any] = dict(changes)
+        if "metric_type" in changes:
+            found.refuse_if_in_use()
+            (columns["position"],) = next_numbers(TRAITS[after["metric_type"]])
+        change(get(MetricDefinition, definition_id), columns)
+        old = {member: found.values[member] for member in changes}
+        audit_change(DEFINITION, definition_id, old=old, new=changes)
+    return definition_id
+
+
+def delete_definition(*, definition_id: UUID) -> UUID:
+    """Delete a trait; one that students have a score of is a conflict. Raises NotFound."""
+    found = DEFINITION_DELETION.lock(definition_id)
+    audit_change(DEFINITION, definition_id, old=found.values)
+    return found.delete()
+
+
+def _check_name(name: str, metric_type: str, but: UUID | None = None) -> None:
+    """Check that sheets can tell a trait's column from all others; raises Invalid, Conflict."""
+    if words_of(name) in {words_of(column.name) for column in STUDENT_COLUMNS}:
+        raise Invalid.field("name", "is the name of another column of metric sheets")
+    for known in list_traits():
+        same = known.metric_type == metric_type and composed_name(known.name) == composed_name(name)
+        if same and known.id != but:
+            raise Conflict(
+                f"The {metric_type} trait {known.name} exists already.", {"name": ["already taken"]}
+            )
+
+
+def delete_record(*, metric_id: UUID) -> UUID:
+    """Delete what was seen of a student in a term, of one type: its scores go to the audit log.
+
+    Raises NotFound, and Conflict while the results of the batch and term are published.
+    """
+    found = DELETION.lock(metric_id, reads.lock_cohort_of(metric_id))
+    refuse_published(found.values["published"])
+    scores = orjson.loads(found.values["score"]) if found.values["score"] else {}
+    audit_change(ENTITY, metric_id, old=score_values(scores, found.values["sheet"]))
+    return found.delete()
+
+
+def list_traits() -> Sequence[Any]:
+    """List the traits of both types, in the order in which sheets show them."""
+    query = select(MetricDefinition.id, MetricDefinition.name, MetricDefinition.metric_type)
+    in_order = query.order_by(MetricDefinition.position).execution_options(judged=True)
+    return db.session.execute(in_order).all()
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedScores:
+    """The scores of students on a class list, compared with what is stored.
+
+    `changed` has those that differ or are new, by the student's id as text, None where one is taken away; a student
+    without any has no entry.
+    """
+
+    students: Sequence[tuple[Any, Scores]]
+    changed: Mapping[str, Scores]
+
+    @property
+    def counts(self) -> RowCounts:
+        """Count the students: who has no record yet, whose changes, and whose stays as it is."""
+        created = sum(
+            student.metric_id is None for student, _ in self.students if student.student_id in self.changed
+        )
+        filled_in = sum(bool(of_sheet) for _, of_sheet in self.students)
+        return RowCounts(created, len(self.changed) - created, filled_in - len(self.changed))
+
+
+def compare_scores(students: Sequence[tuple[Any, Scores]]) -> ComparedScores:
+    """Compare the scores of students on a class list, each once, with those that the list has. Sends no statement."""
+    changed = {}
+    for student, given in students:
+        stored = student.scores or {}
+        if differing := {name: score for name, score in given.items() if stored.get(name) != score}:
+            changed[student.student_id] = differing
+    return ComparedScores(students, changed)
+
+
+def enter_sheet(
+    *,
+    scores: ComparedScores,
+    trait_ids: Mapping[str, UUID],
+    common: CommonColumns,
+    downloaded: str | None = None,
+    forced: Collection[str] = (),
+) -> RowCounts:
+    """Enter the scores of students on a class list, as `storing` does, in one round trip; counts the students."""
+    writes = storing(scores=scores, trait_ids=trait_ids, common=common, downloaded=downloaded, forced=forced)
+    if writes:
+        execute(*writes)
+    return scores.counts
+
+
+def storing(
+    *,
+    scores: ComparedScores,
+    trait_ids: Mapping[str, UUID],
+    common: CommonColumns,
+    downloaded: str | None = None,
+    forced: Collection[str] = (),
+) -> list[BoundQuery]:
+    """Store the scores of students on a class list, and write them to the audit log: the statements, for `execute`.
+
+    `trait_ids` are by name. The cohort must be locked since the list was read, and the scores must be whole numbers
+    from 1 to 5, or None to take one away; a record goes with the last of its scores. `downloaded` and `forced`, the
+    students whose scores are replaced by force, are for the audit log.
+    """
+    created: dict[UUID, str] = {}
+    updated: list[UUID] = []
+    removed: list[UUID] = []
+    rows: list[tuple[UUID, UUID, int]] = []
+    cleared: list[tuple[UUID, UUID]] = []
+    changes = []
+    for student, given in scores.students:
+        changed = scores.changed.get(student.student_id)
+        if changed is None:
+            if given and student.metric_id and UUID(str(student.batch_id)) != common.batch_id:
+                # The record comes to the arm on whose sheet it stands.
+                updated.append(UUID(student.metric_id))
+            continue
+        stored = student.scores or {}
+        after = {name: score for name, score in {**stored, **changed}.items() if score is not None}
+        old = None if student.metric_id is None else score_values(stored, student.sheet)
+        if student.metric_id is None:
+            created[metric_id := uuid4()] = student.student_id
+        elif after:
+            updated.append(metric_id := UUID(student.metric_id))
+        else:
+            removed.append(metric_id := UUID(student.metric_id))
+        rows.extend((metric_id, trait_ids[name], score) for name, score in changed.items() if score)
+        cleared.extend((metric_id, trait_ids[name]) for name, score in changed.items() if score is None)
+        is_forced = student.student_id in forced
+        new = score_values(after, common.sheet, downloaded=downloaded, forced=is_forced)
+        changes.append(Change(metric_id, old, new if after else None))
+    audit_changes(ENTITY, changes)
+    return _writes(created, updated, rows, cleared, removed, common)
+
+
+def _writes(
+    created: Mapping[UUID, str],
+    updated: list[UUID],
+    scores: list[tuple[UUID, UUID, int]],
+    cleared: list[tuple[UUID, UUID]],
+    removed: list[UUID],
+    common: CommonColumns,
+) -> list[BoundQuery]:
+    moment = now()
+    writes = []
+    if created:
+        students = [UUID(student) for student in created.values()]
+        writes.append(_create(list(created), students, moment=moment, **asdict(common)))
+    if updated:
+        writes.append(_update(updated, common.batch_id, common.cohort_id, moment, common.sheet))
+    if scores:
+        metric_ids, definition_ids, values = (list(each) for each in zip(*scores, strict=True))
+        writes.append(_score(metric_ids, definition_ids, values))
+    if cleared:
+        metric_ids, definition_ids = (list(each) for each in zip(*cleared, strict=True))
+        writes.append(_clear(metric_ids, definition_ids))
+    if removed:
+        writes.append(_remove(removed))
+    return writes
+
+
+@statement
+def _create(
+    ids: list[UUID],
+    student_ids: list[UUID],
+    batch_id: UUID,
+    cohort_id: UUID,
+    session_id: UUID,
+    term_id: UUID,
+    metric_type: str,
+    moment: datetime,
+    sheet: str | None = None,
+) -> Any:
+    rows = unnest_rows(id=(Uuid, ids), student_id=(Uuid, student_ids))
+    common = {
+        "batch_id": batch_id,
+        "cohort_id": cohort_id,
+        "session_id": session_id,
+        "term_id": term_id,
+        "metric_type": metric_type,
+        "sheet": null() if sheet is None else sheet,
+        "created_at": moment,
+        "updated_at": moment,
+    }
+    values: Any = (*rows.c, *common.values())
+    return insert(Metric).from_select([*rows.c.keys(), *common], select(*values), include_defaults=False)
+
+
+@statement
+def _update(
+    ids: list[UUID], batch_id: UUID, cohort_id: UUID, moment: datetime, sheet: str | None = None
+) -> Any:
+    values = {
+        "batch_id": batch_id,
+        "cohort_id": cohort_id,
+        "sheet": null() if sheet is None else sheet,
+        "updated_at": moment,
+    }
+    return update(Metric).where(Metric.id == any_(cast(ids, ARRAY(Uuid)))).values(values)
+
+
+@statement
+def _score(metric_ids: list[UUID], definition_ids: list[UUID], scores: list[int]) -> Any:
+    rows = unnest_rows(
+        metric_id=(Uuid, metric_ids), definition_id=(Uuid, definition_ids), score=(SmallInteger, scores)
+    )
+    entering = insert(MetricScore).from_select(rows.c.keys(), select(*rows.c))
+    return entering.on_conflict_do_update(
+        index_elements=MetricScore.__table__.primary_key.columns, set_={"score": entering.excluded.score}
+    )
+
+
+@statement
+def _clear(metric_ids: list[UUID], definition_ids: list[UUID]) -> Any:
+    rows = unnest_rows(metric_id=(Uuid, metric_ids), definition_id=(Uuid, definition_ids))
+    return delete(MetricScore).where(
+        MetricScore.metric_id == rows.c.metric_id, MetricScore.definition_id == rows.c.definition_id
+    )
+
+
+@statement
+def _remove(ids: list[UUID]) -> Any:
+    return delete(Metric).where(Metric.id == any_(cast(ids, ARRAY(Uuid))))

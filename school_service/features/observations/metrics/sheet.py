@@ -1,0 +1,278 @@
+"""The metric sheet of a batch, a term and a metric type: downloaded to be filled in, and uploaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import partial
+from typing import IO, Any
+from uuid import UUID
+
+from school_service.core.database import current_school, db
+from school_service.core.errors import SAID_BACK, Invalid
+from school_service.features.audit.service import EXPORT, audit_change
+from school_service.features.observations.metrics.reads import class_list
+from school_service.features.observations.metrics.service import (
+    ENTITY,
+    NEWEST_CHANGES,
+    CommonColumns,
+    Scores,
+    compare_scores,
+    enter_sheet,
+    list_traits,
+)
+from school_service.features.people.students.sheet_rows import (
+    ADMISSION_NUMBER,
+    STUDENT_COLUMNS,
+    change_of,
+    shown,
+)
+from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
+from school_service.features.results.models import BEST, METRIC_TYPES, POOREST
+from school_service.features.results.publications.service import lock_open
+from school_service.features.school.cohorts.class_sheets import (
+    BATCH,
+    TERM,
+    about_class,
+    detail,
+    find_batch,
+    find_term,
+    judge_batch,
+    judge_term,
+    named_details,
+)
+from school_service.features.school.models import Term
+from school_service.sheets.columns import CellType, Column, NumberRange, normalized_name
+from school_service.sheets.downloads import download_details, read_download
+from school_service.sheets.row_errors import INVALID, RowError
+from school_service.sheets.sheet_files import SheetFile
+from school_service.sheets.sheet_reader import (
+    ANY_NUMBER,
+    DETAILS,
+    Row,
+    SheetContent,
+    read_details,
+    read_sheet,
+)
+from school_service.sheets.sheet_writer import Table, write_workbook
+from school_service.sheets.uploads import RowCounts
+
+SHEET = "Metrics"
+METRIC_TYPE = "Metric type"
+BATCH_FIELD = "batchId"
+_SCALE = f"write a whole number from {POOREST}, poor, to {BEST}, excellent"
+_NAMED = ((f"{BATCH} ID", BATCH), (f"{TERM} ID", TERM), (METRIC_TYPE,))
+
+_MatchedRows = list[tuple[Any, Row]]
+"""Each row with who is in the batch, as `class_list` selects them."""
+
+
+def download(*, batch_id: UUID, term: str, metric_type: str) -> tuple[str, bytes]:
+    """Write a metric sheet to fill in: the file's name and the workbook.
+
+    It has a row for everyone who is in the batch now, with the scores that are stored. `term` is FIRST,
+    SECOND or THIRD of the batch's session, or the id of a term. Raises Invalid for an unknown batch or term,
+    and for a term of another session.
+    """
+    batch = find_batch(batch_id, field=BATCH_FIELD)
+    found = find_term(term, batch)
+    traits = {str(trait.id): trait.name for trait in list_traits() if trait.metric_type == metric_type}
+    rows = []
+    for row in db.session.execute(class_list(batch.id, found.id, metric_type)).mappings():
+        scores = row["scores"] or {}
+        rows.append(({column.name: row[column.name] for column in STUDENT_COLUMNS} | scores, scores))
+    audit_change(
+        EXPORT, batch.id, new={"sheet": "metrics", "metric_type": metric_type, "students": len(rows)}
+    )
+    table = Table(SHEET, _columns(traits.values()), [columns for columns, _ in rows])
+    about = f"{batch.class_name} {batch.session} {found.display_name} {metric_type.lower()}"
+    stored = {columns[ADMISSION_NUMBER]: scores for columns, scores in rows if scores}
+    downloaded, hidden = download_details(batch.moment, stored, traits)
+    details = [*_details(batch, found, metric_type), downloaded]
+    page_header = (
+        f"{current_school().name}\n{batch.class_name} {batch.session}",
+        f"{metric_type}, {found.display_name}\n{BEST} (excellent) to {POOREST} (poor)",
+    )
+    return f"{about}.xlsx", write_workbook([table], details, hidden=hidden, page_header=page_header)
+
+
+def upload(
+    *,
+    batch: UUID | int,
+    file: IO[bytes],
+    file_name: str,
+    term: str | None = None,
+    metric_type: str | None = None,
+    dry_run: bool = False,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Enter the scores of a metric sheet, all or none, and count its rows: new, changed, unchanged, blank.
+
+    `batch` is an id, or a number in the school. `term` and `metric_type` are those of a sheet that does not name them
+    itself. A student who is not in the sheet, and a score that is blank there, stay as they are. Uploads for a cohort
+    follow one another. `dry_run` stores nothing, and answers what would change, too, and who is not in the sheet.
+    Raises Invalid for an unknown batch and what is no sheet of this batch, InvalidRows naming every bad row, and
+    RowsChanged where scores were changed since the sheet was downloaded, unless `force` replaces them, and Conflict
+    while the batch's results of the term are published.
+    """
+    named = {TERM: term, METRIC_TYPE: metric_type}
+    sheet_upload = _MetricUpload(
+        batch=find_batch(batch, field=BATCH_FIELD),
+        named=named,
+        file_name=file_name,
+        dry_run=dry_run,
+        force=force,
+    )
+    return sheet_upload.run(file)
+
+
+@dataclass(kw_only=True)
+class _MetricUpload(ClassSheetUpload[Any]):
+    """The upload of the scores of a batch; the details say of which term and metric type."""
+
+    batch: Any
+    named: Mapping[str, str | None]
+    term: Term = field(init=False)
+    metric_type: str = field(init=False)
+    trait_ids: dict[str, UUID] = field(init=False)
+    renamed: dict[str, str] = field(init=False)
+
+    def read_details(self, workbook: SheetFile) -> None:
+        details = read_details(workbook)
+        self.term, self.metric_type = _judge_details(details, self.batch, self.named)
+        self.download = read_download(details or {})
+
+    def read_rows(self, workbook: SheetFile) -> SheetContent:
+        traits = list_traits()
+        self.trait_ids = {trait.name: trait.id for trait in traits if trait.metric_type == self.metric_type}
+        self.renamed = self._renamed()
+        names = [*self.renamed, *(name for name in self.trait_ids if name not in self.renamed.values())]
+        content = read_sheet(
+            workbook, SHEET, _columns(names), unknown_column=partial(_unknown_trait, traits=traits)
+        )
+        # A word such as Excellent: what the scores mean is in the sheet.
+        content.errors[:] = [
+            replace(error, remedy=_SCALE) if error.column in names and error.remedy == ANY_NUMBER else error
+            for error in content.errors
+        ]
+        return content.with_columns_named(self.renamed) if self.renamed else content
+
+    def _renamed(self) -> dict[str, str]:
+        """Find the traits that have another name since the download: what they are called now, by what they were.
+
+        Raises Invalid where another trait has such a name by now that the sheet has no column of.
+        """
+        then = self.download.names if self.download else {}
+        called = {
+            then[str(trait_id)]: name for name, trait_id in self.trait_ids.items() if str(trait_id) in then
+        }
+        renamed = {was: name for was, name in called.items() if was != name}
+        if any(name in renamed for name, trait_id in self.trait_ids.items() if str(trait_id) not in then):
+            raise Invalid("The traits are others since the sheet was downloaded: download it again.")
+        return renamed
+
+    def lock(self) -> None:
+        lock_open(cohort_id=self.batch.cohort_id, batch_id=self.batch.id, term_id=self.term.id)
+
+    def match(self, content: SheetContent) -> _MatchedRows:
+        listed = db.session.execute(class_list(self.batch.id, self.term.id, self.metric_type)).all()
+        return self.match_class(
+            content,
+            listed,
+            not_in_class="is a student who is not in the batch",
+            validate=partial(_score_errors, names=self.trait_ids),
+        )
+
+    def store(self, matched: _MatchedRows) -> RowCounts:
+        common = CommonColumns(
+            batch_id=self.batch.id,
+            cohort_id=self.batch.cohort_id,
+            session_id=self.term.session_id,
+            term_id=self.term.id,
+            metric_type=self.metric_type,
+            sheet=self.file_name,
+        )
+        students = [
+            (student, {name: int(row.values[name]) for name in self.trait_ids if name in row.values})
+            for student, row in matched
+        ]
+        compared = compare_scores(students)
+        rows = self.refuse_changed(
+            self._replaced(matched, compared.changed),
+            entity=ENTITY,
+            score_of=lambda scores, trait: scores and scores.get(trait),
+            newest=NEWEST_CHANGES,
+        )
+        forced = frozenset(student.student_id for student, row in matched if row.number in rows)
+        if self.dry_run:
+            self.answer["changes"] = [
+                change_of(row, student, name, (student.scores or {}).get(name), score)
+                for student, row in matched
+                for name, score in compared.changed.get(student.student_id, {}).items()
+            ]
+            return compared.counts
+        return enter_sheet(
+            scores=compared,
+            trait_ids=self.trait_ids,
+            common=common,
+            downloaded=self.download.moment if self.download else None,
+            forced=forced,
+        )
+
+    def _replaced(self, matched: _MatchedRows, changed: Mapping[str, Scores]) -> Iterator[Replaced]:
+        """Find the scores that were changed since the download, and that the sheet would replace."""
+        if self.download is None:
+            return
+        for student, row in matched:
+            values = self.download.values_of(student.admission_number)
+            then = {self.renamed.get(name, name): score for name, score in values.items()}
+            stored = student.scores or {}
+            for name, score in changed.get(student.student_id, {}).items():
+                if name in stored and stored[name] != then.get(name):
+                    yield Replaced(row.number, name, shown(student), student.metric_id, stored[name], score)
+
+
+def _columns(names: Iterable[str]) -> list[Column]:
+    rule = NumberRange(Decimal(POOREST), Decimal(BEST), whole=True)
+    return [*STUDENT_COLUMNS, *(Column(name, CellType.NUMBER, required=True, rule=rule) for name in names)]
+
+
+def _details(batch: Any, term: Term, metric_type: str) -> list[tuple[str, str]]:
+    words, ids = about_class(batch, term)
+    scale = ("Scores", f"{BEST} (excellent) to {POOREST} (poor)")
+    return [*words, (METRIC_TYPE, metric_type), scale, *ids]
+
+
+def _judge_details(
+    details: Mapping[str, str] | None, batch: Any, named: Mapping[str, str | None]
+) -> tuple[Term, str]:
+    """Find the term and the metric type that a sheet is of. Raises Invalid, for that of another batch too.
+
+    A sheet that was not downloaded may name batch and term without their ids: the batch by its number, the
+    term as FIRST, SECOND or THIRD. What it has no sheet Details for, as in a .csv file, is `named` by the request.
+    """
+    details = named_details(details, batch, named)
+    # What is lacking is said first.
+    _, _, metric_type = (detail(details, *labels) for labels in _NAMED)
+    judge_batch(details, batch)
+    if metric_type.upper() not in METRIC_TYPES:
+        raise Invalid(f"{METRIC_TYPE} on the sheet {DETAILS}: is none of {' and '.join(METRIC_TYPES)}.")
+    return judge_term(details, batch), metric_type.upper()
+
+
+def _unknown_trait(name: str, traits: Iterable[Any]) -> str:
+    """Say why a column is not one of the sheet's traits."""
+    others = [trait.metric_type for trait in traits if normalized_name(trait.name) == normalized_name(name)]
+    return (
+        f"{name} is {others[0]}, and has a sheet of that type"
+        if others
+        else f"there is no trait {name[:SAID_BACK]}"
+    )
+
+
+def _score_errors(row: Row, names: Iterable[str]) -> Iterator[RowError]:
+    for name in names:
+        score = row.values.get(name)
+        if score is not None and not (POOREST <= score <= BEST and score == int(score)):
+            yield RowError(row.number, name, INVALID, "is no score", f"{score.normalize():f}", _SCALE)

@@ -1,0 +1,103 @@
+"""Read models of letterheads."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Select, case, delete, func, literal, select, true
+from sqlalchemy.orm import aliased
+
+from school_service.core.deletion import unreferred
+from school_service.core.read_models import Query, read_model
+from school_service.core.statements import statement
+from school_service.features.school.models import LOGO, SIGNATURE, Letterhead, Picture
+
+TEXTS = (
+    "name",
+    "address",
+    "phone_number",
+    "email_address",
+    "website",
+    "motto",
+    "principal_name",
+    "principal_title",
+)
+_NOTHING = select(literal(1).label("one"))
+
+
+@read_model
+def letterhead() -> Query:
+    """Read model of LetterheadSchema: of nothing but nulls where the school has set none."""
+    logo, signature = aliased(Picture), aliased(Picture)
+    return (
+        _of_school(
+            *(getattr(Letterhead, name) for name in TEXTS),
+            _about(logo).label(LOGO),
+            _about(signature).label(SIGNATURE),
+        )
+        .outerjoin(logo, logo.id == Letterhead.logo_id)
+        .outerjoin(signature, signature.id == Letterhead.signature_id)
+    )
+
+
+@read_model
+def stored(sha256: str | None = None) -> Query:
+    """Select the columns of the letterhead, nulls where the school has set none, and the hashes of its pictures.
+
+    `picture_id` is the id of the picture with a hash, null where there is none yet.
+    """
+    logo, signature = aliased(Picture), aliased(Picture)
+    named = select(Picture.id).where(Picture.sha256 == sha256).scalar_subquery()
+    return (
+        _of_school(
+            *(getattr(Letterhead, name) for name in TEXTS),
+            Letterhead.logo_id,
+            Letterhead.signature_id,
+            logo.sha256.label("logo"),
+            signature.sha256.label("signature"),
+            named.label("picture_id"),
+        )
+        .outerjoin(logo, logo.id == Letterhead.logo_id)
+        .outerjoin(signature, signature.id == Letterhead.signature_id)
+    )
+
+
+@read_model
+def logo() -> Query:
+    """Select the logo: media type and bytes; no row without one."""
+    return select(Picture.media_type, Picture.image).join(Letterhead, Letterhead.logo_id == Picture.id)
+
+
+@read_model
+def signature() -> Query:
+    """Select the signature: media type and bytes; no row without one."""
+    return select(Picture.media_type, Picture.image).join(Letterhead, Letterhead.signature_id == Picture.id)
+
+
+PICTURES = {LOGO: logo, SIGNATURE: signature}
+
+
+@statement
+def delete_unused_picture(picture_id: UUID) -> Any:
+    """Make the statement that deletes a picture to which nothing refers, neither letterhead nor publication."""
+    return delete(Picture).where(Picture.id == picture_id, unreferred(Picture.__table__))
+
+
+def _of_school(*columns: Any) -> Select[Any]:
+    """Select from the school's row, or from a row of nulls where it has none."""
+    return select(*columns).select_from(_NOTHING.subquery("nothing")).outerjoin(Letterhead, true())
+
+
+def _about(picture: Any) -> Any:
+    about = func.json_build_object(
+        "media_type",
+        picture.media_type,
+        "bytes",
+        func.octet_length(picture.image),
+        "width",
+        picture.width,
+        "height",
+        picture.height,
+    )
+    return case((picture.id.is_not(None), about))

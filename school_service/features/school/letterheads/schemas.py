@@ -1,0 +1,63 @@
+"""Letterheads as the interface shows them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import fields, validate
+
+from school_service.core.columns import TEXT_LENGTH
+from school_service.features.school.models import (
+    LEAST_PIXELS,
+    MOST_BYTES,
+    MOST_PIXELS,
+    MOTTO_LENGTH,
+    WEBSITE_LENGTH,
+)
+from school_service.printing.picture_format import JPEG, PNG
+from school_service.web.fields import Email, Text
+from school_service.web.schemas import RecordSchema, Schema
+
+_HOLDS = "Null: that of the school as it is registered."
+_CHANGE: dict[str, Any] = {"required": False, "allow_none": True}
+
+
+class PictureSchema(RecordSchema):
+    """What a picture is: its bytes are at its own address."""
+
+    media_type = fields.String(validate=validate.OneOf((PNG, JPEG)))
+    bytes = fields.Integer(validate=validate.Range(1, MOST_BYTES))
+    width = fields.Integer(
+        validate=validate.Range(LEAST_PIXELS, MOST_PIXELS), metadata={"description": "In pixels."}
+    )
+    height = fields.Integer(
+        validate=validate.Range(LEAST_PIXELS, MOST_PIXELS), metadata={"description": "In pixels."}
+    )
+
+
+class LetterheadSchema(RecordSchema):
+    """What stands on the school's paper; elsewhere its details are those that it is registered with."""
+
+    name = fields.String(allow_none=True, metadata={"description": _HOLDS})
+    address = fields.String(allow_none=True, metadata={"description": _HOLDS})
+    phone_number = fields.String(allow_none=True, metadata={"description": _HOLDS})
+    email_address = fields.String(allow_none=True, metadata={"description": _HOLDS})
+    website = fields.String(allow_none=True)
+    motto = fields.String(allow_none=True)
+    principal_name = fields.String(allow_none=True)
+    principal_title = fields.String(allow_none=True, metadata={"description": "Such as Principal."})
+    logo = fields.Nested(PictureSchema, allow_none=True)
+    signature = fields.Nested(PictureSchema, allow_none=True, metadata={"description": "The principal's."})
+
+
+class LetterheadChangesSchema(Schema):
+    """What to change: any of these; null takes it back."""
+
+    name = Text(**_CHANGE)
+    address = Text(TEXT_LENGTH, any_characters=True, **_CHANGE)
+    phone_number = Text(**_CHANGE)
+    email_address = Email(**_CHANGE)
+    website = Text(WEBSITE_LENGTH, **_CHANGE)
+    motto = Text(MOTTO_LENGTH, **_CHANGE)
+    principal_name = Text(**_CHANGE)
+    principal_title = Text(**_CHANGE)

@@ -1,0 +1,152 @@
+"""Result settings as the interface shows them."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from marshmallow import fields, validate
+
+from school_service.features.scores.models import (
+    COUNTING,
+    MAX_PLACES,
+    MAX_SUBJECTS,
+    MAX_TERMS,
+    NAME_ORDERS,
+    RANKINGS,
+    SHOWN_POSITIONS,
+    SIGNATURES,
+    WEIGHTINGS,
+)
+from school_service.web.fields import Choice, ListOf, Nested, Points, StrictBoolean, StrictInteger, Text
+from school_service.web.schemas import RecordSchema, Schema
+
+ALL = Decimal(100)  # percent
+MAX_TERM_WEIGHT = Decimal("999.99")
+MAX_WEIGHTS = 200
+MAX_COMMENTS = 100
+COMMENT_LENGTH = 500
+
+_WORDS = {
+    "weighting": "POINTS: the points of all assessments as they are; CATEGORIES: each category has its weight.",
+    "weights": "With CATEGORIES. Those of a level sum to 100; null stands for every level without weights of its own.",
+    "percent_places": "Decimal places to which a percentage is rounded, half up.",
+    "pass_mark": "In percent: a subject is passed from this on.",
+    "minimum_subjects": "Graded subjects without which a term has no position.",
+    "minimum_terms": "Terms without which a session has no position.",
+    "rank_by": "Whether the average or the total of the percentages decides about the position in a term.",
+    "term_weights": "How much the terms count in the session's result.",
+    "positions": "Which positions report cards and a student's own reading show.",
+    "principal_comments": "The principal's comment where none is written, by the average: that of the highest "
+    "threshold that is not above it.",
+    "verification": "Whether report cards and transcripts can be verified by their code.",
+    "name_order": "How names stand on papers: surname, first name, middle name; or first, middle name, surname.",
+    "signatures": "What report cards have for those who sign. NONE: nothing. LINES: lines for form teacher and "
+    "principal, and a space for the stamp. PICTURES: the letterhead's picture of the signature, and lines where there "
+    "is none.",
+    "show_teachers": "Whether report cards name, below each subject, who teaches it.",
+}
+
+
+def _about(name: str) -> dict[str, Any]:
+    return {"description": _WORDS[name]}
+
+
+class WeightSchema(RecordSchema):
+    """What a category counts, of 100, in the classrooms of a level."""
+
+    level = fields.String(allow_none=True)
+    category = fields.String(validate=validate.OneOf(COUNTING))
+    weight = fields.Decimal()
+
+
+class TermWeightsSchema(RecordSchema):
+    """How much each term counts."""
+
+    FIRST = fields.Decimal()
+    SECOND = fields.Decimal()
+    THIRD = fields.Decimal()
+
+
+class PrincipalCommentSchema(RecordSchema):
+    """What the principal says of an average from a threshold on."""
+
+    lower_threshold = fields.Decimal(metadata={"description": "In percent."})
+    comment = fields.String()
+
+
+class ResultSettingsSchema(RecordSchema):
+    """How results are computed, ranked and shown from now on; what is published stays as it is."""
+
+    weighting = fields.String(validate=validate.OneOf(WEIGHTINGS), metadata=_about("weighting"))
+    weights = fields.List(fields.Nested(WeightSchema), metadata=_about("weights"))
+    percent_places = fields.Integer(metadata=_about("percent_places"))
+    pass_mark = fields.Decimal(metadata=_about("pass_mark"))
+    minimum_subjects = fields.Integer(metadata=_about("minimum_subjects"))
+    minimum_terms = fields.Integer(metadata=_about("minimum_terms"))
+    rank_by = fields.String(validate=validate.OneOf(RANKINGS), metadata=_about("rank_by"))
+    term_weights = fields.Nested(TermWeightsSchema, metadata=_about("term_weights"))
+    positions = fields.String(validate=validate.OneOf(SHOWN_POSITIONS), metadata=_about("positions"))
+    principal_comments = fields.List(
+        fields.Nested(PrincipalCommentSchema), metadata=_about("principal_comments")
+    )
+    verification = fields.Boolean(metadata=_about("verification"))
+    name_order = fields.String(validate=validate.OneOf(NAME_ORDERS), metadata=_about("name_order"))
+    signatures = fields.String(validate=validate.OneOf(SIGNATURES), metadata=_about("signatures"))
+    show_teachers = fields.Boolean(metadata=_about("show_teachers"))
+
+
+class NewWeightSchema(Schema):
+    """The weight of a category, in all levels or in one."""
+
+    level = Text(
+        load_default=None,
+        allow_none=True,
+        metadata={"description": "That of classrooms; null for all others."},
+    )
+    category = Choice(COUNTING)
+    weight = Points(ALL)
+
+
+class NewTermWeightsSchema(Schema):
+    """How much each term counts: one of them more than 0."""
+
+    FIRST = Points(MAX_TERM_WEIGHT)
+    SECOND = Points(MAX_TERM_WEIGHT)
+    THIRD = Points(MAX_TERM_WEIGHT)
+
+
+class NewPrincipalCommentSchema(Schema):
+    """What the principal says of an average from a threshold on."""
+
+    lower_threshold = Points(ALL, metadata={"description": "In percent; each once."})
+    comment = Text(COMMENT_LENGTH, any_characters=True)
+
+
+class ResultSettingsChangesSchema(Schema):
+    """What to change: any of these. An array or an object is replaced as a whole."""
+
+    weighting = Choice(WEIGHTINGS, required=False, metadata=_about("weighting"))
+    weights = ListOf(
+        Nested(NewWeightSchema),
+        validate=validate.Length(max=MAX_WEIGHTS),
+        required=False,
+        metadata=_about("weights"),
+    )
+    percent_places = StrictInteger(0, MAX_PLACES, required=False, metadata=_about("percent_places"))
+    pass_mark = Points(ALL, required=False, metadata=_about("pass_mark"))
+    minimum_subjects = StrictInteger(1, MAX_SUBJECTS, required=False, metadata=_about("minimum_subjects"))
+    minimum_terms = StrictInteger(1, MAX_TERMS, required=False, metadata=_about("minimum_terms"))
+    rank_by = Choice(RANKINGS, required=False, metadata=_about("rank_by"))
+    term_weights = Nested(NewTermWeightsSchema, required=False, metadata=_about("term_weights"))
+    positions = Choice(SHOWN_POSITIONS, required=False, metadata=_about("positions"))
+    principal_comments = ListOf(
+        Nested(NewPrincipalCommentSchema),
+        validate=validate.Length(max=MAX_COMMENTS),
+        required=False,
+        metadata=_about("principal_comments"),
+    )
+    verification = StrictBoolean(required=False, metadata=_about("verification"))
+    name_order = Choice(NAME_ORDERS, required=False, metadata=_about("name_order"))
+    signatures = Choice(SIGNATURES, required=False, metadata=_about("signatures"))
+    show_teachers = StrictBoolean(required=False, metadata=_about("show_teachers"))

@@ -1,0 +1,97 @@
+"""Result settings: how results are computed from now on, and how that is changed."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import select
+
+from school_service.core.database import db, request_context
+from school_service.core.errors import Invalid
+from school_service.core.read_models import BoundQuery
+from school_service.core.statements import execute, in_one_round_trip, put_row
+from school_service.features.audit.service import audit_member_changes
+from school_service.features.school.models import TERMS, Classroom
+from school_service.features.school.settings.service import lock_settings
+from school_service.features.scores.models import ResultSettings
+from school_service.features.scores.result_settings import reads
+from tenants.connections.engines import json_text
+
+ENTITY = "result-settings"
+ALL = Decimal(100)  # percent
+
+_TERM_WEIGHTS = dict(
+    zip(TERMS, ("first_term_weight", "second_term_weight", "third_term_weight"), strict=True)
+)
+_DOCUMENTS = ("weights", "principal_comments")
+
+
+def change_result_settings(**changes: Any) -> BoundQuery:
+    """Change any member of the settings; what is given as an array or an object is replaced as a whole.
+
+    Returns the read model of the settings, which are stored in the round trip that reads them. Raises Invalid for
+    weights of a level that do not sum to 100, a level that no classroom has, term weights that are all 0, and what is
+    there twice.
+    """
+    read = reads.result_settings()
+    old = execute(lock_settings(), reads.stored())
+    if old is None:
+        raise RuntimeError("The settings have a row, whether the school has any or not.")
+    if "weights" in changes:
+        changes["weights"] = _checked_weights(changes["weights"])
+    if "principal_comments" in changes:
+        changes["principal_comments"] = _checked_comments(changes["principal_comments"])
+    for term, weight in changes.pop("term_weights", {}).items():
+        changes[_TERM_WEIGHTS[term]] = weight
+    new = {**old, **changes}
+    if not any(new[name] for name in _TERM_WEIGHTS.values()):
+        raise Invalid.field("term_weights", "one of them must be more than 0")
+    if new == old:
+        return read
+    audit_member_changes(ENTITY, request_context().school_id, old, new)
+    values = {**new, **{name: json_text(new[name]) for name in _DOCUMENTS}}
+    return in_one_round_trip(put_row(ResultSettings, "singleton", **values), read=read)
+
+
+def _checked_weights(weights: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Put the weights in order: those for every level first. Raises Invalid."""
+    of_level: dict[str | None, list[Decimal]] = defaultdict(list)
+    for row in weights:
+        of_level[row["level"]].append(row["weight"])
+    twice = _twice((row["level"], row["category"]) for row in weights)
+    wrong = [
+        *(f"{category} is there twice for {_level(level)}" for level, category in twice),
+        *(
+            f"those of {_level(level)} sum to {sum(each, Decimal(0)).normalize():f} and not to 100"
+            for level, each in of_level.items()
+            if sum(each) != ALL
+        ),
+    ]
+    named = {level for level in of_level if level is not None}
+    if named:
+        known = set(db.session.scalars(select(Classroom.level).where(Classroom.level.in_(named)).distinct()))
+        wrong += [f'no classroom has the level "{level}"' for level in sorted(named - known)]
+    if wrong:
+        raise Invalid.field("weights", "; ".join(wrong))
+    rows = [{**row, "weight": float(row["weight"])} for row in weights]
+    return sorted(rows, key=lambda row: (row["level"] or "", row["category"]))
+
+
+def _checked_comments(comments: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Put the comments in order, the highest threshold first. Raises Invalid."""
+    twice = _twice(row["lower_threshold"] for row in comments)
+    if twice:
+        raise Invalid.field("principal_comments", f"the threshold {twice[0].normalize():f} is there twice")
+    rows = [{**row, "lower_threshold": float(row["lower_threshold"])} for row in comments]
+    return sorted(rows, key=lambda row: -row["lower_threshold"])
+
+
+def _twice(values: Iterable[Any]) -> list[Any]:
+    return [value for value, times in Counter(values).items() if times > 1]
+
+
+def _level(level: str | None) -> str:
+    return "every level" if level is None else f'the level "{level}"'

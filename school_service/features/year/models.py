@@ -1,0 +1,60 @@
+"""The table of the year: what is said of a student's term.
+
+It stands here, since the calendar of a term is held against it: nobody came more often than school opened.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import (
+    CheckConstraint,
+    DateTime,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    SmallInteger,
+    String,
+)
+from sqlalchemy.orm import Mapped, mapped_column
+
+from school_service.core.columns import created_at
+from school_service.core.database import db
+from school_service.features.scores.models import FILE_NAME_LENGTH
+from tenants.clock import now
+
+MAX_TIMES_OPENED = 400
+COMMENT_LENGTH = 500
+
+
+class TermComment(db.Model):
+    """What form teacher and principal say of a student's term, how many times they came, and their batch.
+
+    Cohort and session are the batch's own. They are here so that the term is always one of that session, and the
+    cohort keeps its session, whoever writes at the same time. `sheet` is the name of the file that a change came
+    in last; None where it was made by hand.
+    """
+
+    __tablename__ = "term_comments"
+    __table_args__ = (
+        ForeignKeyConstraint(["batch_id", "cohort_id"], ["batches.id", "batches.cohort_id"]),
+        ForeignKeyConstraint(["cohort_id", "session_id"], ["cohorts.id", "cohorts.session_id"]),
+        ForeignKeyConstraint(["term_id", "session_id"], ["terms.id", "terms.session_id"]),
+        CheckConstraint("times_present BETWEEN 0 AND 400", name="times_present"),
+        Index(None, "batch_id", "cohort_id"),
+        Index(None, "cohort_id", "session_id"),
+        Index(None, "term_id", "session_id"),
+    )
+
+    student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), primary_key=True)
+    term_id: Mapped[UUID] = mapped_column(primary_key=True)
+    batch_id: Mapped[UUID]
+    cohort_id: Mapped[UUID]
+    session_id: Mapped[UUID]
+    times_present: Mapped[int | None] = mapped_column(SmallInteger)
+    form_teacher_comment: Mapped[str | None] = mapped_column(String(COMMENT_LENGTH))
+    principal_comment: Mapped[str | None] = mapped_column(String(COMMENT_LENGTH))
+    sheet: Mapped[str | None] = mapped_column(String(FILE_NAME_LENGTH))
+    created_at: Mapped[datetime] = created_at()
+    updated_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), default=now)

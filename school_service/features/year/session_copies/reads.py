@@ -1,0 +1,217 @@
+"""What a copy of a session is made of, and the statements that make it."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import JSON, Text, cast, column, func, insert, literal_column, or_, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+
+from school_service.core.read_models import Query, ReadModel, read_model
+from school_service.core.statements import statement
+from school_service.features.classes.models import CohortSubject
+from school_service.features.people.models import Employee, FormTeacher, User
+from school_service.features.school.cohorts.reads import session_by_id_or_name
+from school_service.features.school.models import (
+    AcademicSession,
+    Batch,
+    Classroom,
+    Cohort,
+    Subject,
+    Term,
+    TermCalendar,
+)
+from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
+
+
+@read_model
+def lock_session(session_id: UUID) -> Query:
+    """Lock a session FOR NO KEY UPDATE: copies into it follow one another."""
+    return select(AcademicSession.id).where(AcademicSession.id == session_id).with_for_update(key_share=True)
+
+
+@read_model
+def lock_cohorts(session_id: UUID) -> Query:
+    """Lock the cohorts of a session FOR NO KEY UPDATE, in order of id, as whoever adds a subject to one does."""
+    found = select(Cohort.id).where(Cohort.session_id == session_id).order_by(Cohort.id)
+    return found.with_for_update(key_share=True)
+
+
+@read_model
+def lock_teachers(source: str) -> Query:
+    """Lock the form teachers of a session FOR SHARE, with their accounts: neither is deleted meanwhile."""
+    session_id = session_by_id_or_name(source).scalar_subquery()
+    return (
+        select(Employee.id)
+        .join(User, User.id == Employee.user_id)
+        .join(FormTeacher, FormTeacher.employee_id == Employee.id)
+        .join(Batch, Batch.id == FormTeacher.batch_id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .where(Cohort.session_id == session_id)
+        .order_by(Employee.id)
+        .with_for_update(read=True, of=(Employee, User))
+    )
+
+
+@read_model
+def both(session_id: UUID, source: str) -> Query:
+    """Select what there is in a session and in the one that is copied from, by its id or name, as JSON in texts.
+
+    No row without the first; `source` is null without the second. Each column is an array of the records of both, in
+    the order in which they are shown.
+    """
+    source_id = session_by_id_or_name(source).scalar_subquery()
+    other = select(_SESSION).where(AcademicSession.id == source_id).scalar_subquery()
+
+    def of_both(session: Any) -> Any:
+        return or_(session == session_id, session == source_id)
+
+    records = {
+        "terms": _terms().where(of_both(Term.session_id)),
+        "cohorts": _cohorts().where(of_both(Cohort.session_id)),
+        "batches": _batches().where(of_both(Cohort.session_id)),
+        "subjects": _subjects().where(of_both(Cohort.session_id)),
+        "assessments": _assessments().where(of_both(Assessment.session_id), NOT_DELETED),
+        "teachers": _teachers().where(of_both(Cohort.session_id)),
+        # What is submitted stands in the way in the one that is copied to.
+        "submissions": _submissions().where(Submission.session_id == session_id),
+    }
+    return select(
+        cast(_SESSION, Text).label("target"),
+        cast(other, Text).label("source"),
+        *(rows.scalar_subquery().label(name) for name, rows in records.items()),
+    ).where(AcademicSession.id == session_id)
+
+
+def _terms() -> Any:
+    calendar = func.json_build_object(
+        *_columns(TermCalendar, "term_id", "start_date", "end_date", "next_term_begins")
+    )
+    term = func.json_build_object(
+        *_columns(Term, "id", "session_id", "term", "display_name"), "calendar", calendar
+    )
+    return _array(term, Term.term).select_from(Term).outerjoin(TermCalendar, TermCalendar.term_id == Term.id)
+
+
+def _cohorts() -> Any:
+    cohort = func.json_build_object(
+        *_columns(Cohort, "id", "session_id", "classroom_id"), "name", Classroom.name
+    )
+    return (
+        _array(cohort, Classroom.name, Cohort.id)
+        .select_from(Cohort)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+    )
+
+
+def _batches() -> Any:
+    batch = func.json_build_object(*_columns(Batch, "id", "cohort_id", "name"))
+    return _array(batch, Batch.number).select_from(Batch).join(Cohort, Cohort.id == Batch.cohort_id)
+
+
+def _subjects() -> Any:
+    subject = func.json_build_object(
+        *_columns(CohortSubject, "id", "cohort_id", "subject_id", "elective"), "name", Subject.name
+    )
+    return (
+        _array(subject, Subject.name, CohortSubject.id)
+        .select_from(CohortSubject)
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .join(Cohort, Cohort.id == CohortSubject.cohort_id)
+    )
+
+
+def _assessments() -> Any:
+    assessment = func.json_build_object(
+        *_columns(Assessment, "id", "cohort_subject_id", "term_id", *ASSESSMENT_FIELDS),
+        "total_points",
+        cast(Assessment.total_points, Text),
+    )
+    return _array(assessment, Assessment.due_date, Assessment.created_at, Assessment.id).select_from(
+        Assessment
+    )
+
+
+def _teachers() -> Any:
+    """Select the form teachers of arms, those too who are employees no more."""
+    teacher = func.json_build_object(
+        *_columns(FormTeacher, "batch_id", "employee_id"),
+        "name",
+        User.first_name + " " + User.last_name,
+        "deleted",
+        or_(Employee.deleted_at.is_not(None), User.deleted_at.is_not(None)),
+    )
+    return (
+        _array(teacher, FormTeacher.created_at, FormTeacher.employee_id)
+        .select_from(FormTeacher)
+        .join(Employee, Employee.id == FormTeacher.employee_id)
+        .join(User, User.id == Employee.user_id)
+        .join(Batch, Batch.id == FormTeacher.batch_id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+    )
+
+
+def _submissions() -> Any:
+    submission = func.json_build_object(*_columns(Submission, "cohort_subject_id", "term_id"))
+    return _array(submission, Submission.id).select_from(Submission)
+
+
+ASSESSMENT_FIELDS = (
+    "name",
+    "abbreviation",
+    "due_date",
+    "description",
+    "category",
+    "file_name",
+    "include_in_final",
+    "publish_scores",
+)
+"""What a copied assessment has of the other as it is, beside its total points; the due date is shifted."""
+
+
+def _columns(model: type[Any], *names: str) -> list[Any]:
+    return [part for name in names for part in (name, getattr(model, name))]
+
+
+_SESSION = func.json_build_object(*_columns(AcademicSession, "id", "name", "start_date", "end_date"))
+
+
+def _array(row: Any, *order: Any) -> Any:
+    rows = func.json_agg(aggregate_order_by(row, *order))
+    return select(cast(func.coalesce(rows, literal_column("'[]'")), Text))
+
+
+def _insertion(model: type[Any], *names: str) -> ReadModel[[str]]:
+    """Make the statement that inserts rows of a model, which it takes as the text of a JSON array of objects."""
+
+    @statement
+    def insertion(rows: str) -> Any:
+        columns = [column(name, model.__table__.c[name].type) for name in names]
+        given = func.json_to_recordset(cast(rows, JSON)).table_valued(*columns)
+        typed = given.render_derived(name="given", with_types=True)
+        return insert(model).from_select(list(names), select(*typed.c), include_defaults=False)
+
+    return insertion
+
+
+INSERTIONS = {
+    Term: _insertion(Term, "id", "session_id", "term", "display_name"),
+    TermCalendar: _insertion(TermCalendar, "term_id", "start_date", "end_date", "next_term_begins"),
+    Cohort: _insertion(Cohort, "id", "classroom_id", "session_id"),
+    Batch: _insertion(Batch, "id", "number", "cohort_id", "name"),
+    CohortSubject: _insertion(CohortSubject, "id", "cohort_id", "subject_id", "elective"),
+    Assessment: _insertion(
+        Assessment,
+        "id",
+        "cohort_subject_id",
+        "cohort_id",
+        "session_id",
+        "term_id",
+        *ASSESSMENT_FIELDS,
+        "total_points",
+        "created_at",
+    ),
+    FormTeacher: _insertion(FormTeacher, "batch_id", "employee_id", "created_at"),
+}
+"""The statement that inserts rows of each model, in the order of their references."""

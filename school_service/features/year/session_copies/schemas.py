@@ -1,0 +1,73 @@
+"""Copies of sessions as the interface shows them."""
+
+from __future__ import annotations
+
+from marshmallow import fields, validate
+
+from school_service.features.year.session_copies.parts import COPIED_PARTS, COPY_OUTCOMES
+from school_service.web.fields import Choice, ListOf, QueryBoolean, Text
+from school_service.web.schemas import RecordSchema, Schema
+
+
+class CopyOptionsSchema(Schema):
+    """How to copy a session."""
+
+    dry_run = QueryBoolean(
+        load_default=False,
+        metadata={"description": "Answer what would be made, row by row, and store nothing."},
+    )
+
+
+class NewCopySchema(Schema):
+    """What to copy from which session."""
+
+    session = Text(metadata={"description": "The session that is copied from: its id or its name."})
+    parts = ListOf(
+        Choice(COPIED_PARTS),
+        load_default=list(COPIED_PARTS),
+        validate=validate.Length(min=1, max=len(COPIED_PARTS)),
+        metadata={
+            "description": "Which parts, all without it. TERMS: the terms, and their calendars with shifted dates; "
+            "COHORTS: the cohorts with their arms; SUBJECTS: what is taught to them; ASSESSMENTS, with shifted due "
+            "dates; FORM_TEACHERS of the arms."
+        },
+    )
+
+
+class CopiedRecordSchema(RecordSchema):
+    """A record of the session that is copied from, and what becomes of it."""
+
+    part = fields.String(validate=validate.OneOf(COPIED_PARTS))
+    record = fields.String(
+        metadata={"description": "What it is, as the audit log calls it, such as `batch`."}
+    )
+    name = fields.String(metadata={"description": "In words, such as `JSS 1 Mathematics, First term: CA 1`."})
+    outcome = fields.String(
+        validate=validate.OneOf(COPY_OUTCOMES),
+        metadata={
+            "description": "MADE, PRESENT where there is such a one already, or LEFT_OUT for a reason."
+        },
+    )
+    reason = fields.String(allow_none=True, metadata={"description": "Why it is left out."})
+    id = fields.UUID(
+        allow_none=True,
+        metadata={
+            "description": "Of the record in the new session, of a form teacher the employee's; null where it is left "
+            "out, and in a dry run where it would be made."
+        },
+    )
+    start_date = fields.Date(allow_none=True, metadata={"description": "Of a calendar, shifted."})
+    end_date = fields.Date(allow_none=True, metadata={"description": "Of a calendar, shifted."})
+    due_date = fields.Date(allow_none=True, metadata={"description": "Of an assessment, shifted."})
+
+
+class SessionCopySchema(RecordSchema):
+    """What a copy of a session made, or would make: how many records of each outcome, and each by itself."""
+
+    session = fields.UUID()
+    copied_from = fields.UUID()
+    dry_run = fields.Boolean()
+    made = fields.Integer()
+    present = fields.Integer()
+    left_out = fields.Integer()
+    rows = fields.List(fields.Nested(CopiedRecordSchema))

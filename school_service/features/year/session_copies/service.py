@@ -1,0 +1,434 @@
+"""Set up an academic session as another one was: terms, cohorts, subjects, assessments and form teachers, by choice.
+
+What there is already stays as it is, so a copy that is made again makes nothing again. Copies into a session follow one
+another: each locks the session FOR NO KEY UPDATE, and then its cohorts, as whoever adds a subject to one does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from functools import cached_property
+from typing import Any
+from uuid import UUID, uuid4
+
+import orjson
+
+from school_service.auth.principal import Principal
+from school_service.core.columns import NAME_LENGTH
+from school_service.core.counters import BATCHES, next_numbers
+from school_service.core.errors import Invalid
+from school_service.core.permissions import Permission
+from school_service.core.records import not_found
+from school_service.core.statements import execute
+from school_service.features.audit.service import audit_change
+from school_service.features.classes.cohort_subjects.service import take_new_subjects
+from school_service.features.classes.models import CohortSubject
+from school_service.features.classes.subject_teachers.reads import lock_subjects_of_session
+from school_service.features.people.employees.service import FORM_TEACHER
+from school_service.features.people.models import FormTeacher
+from school_service.features.school.cohorts.service import NO_SESSION
+from school_service.features.school.models import AcademicSession, Batch, Cohort, Term, TermCalendar
+from school_service.features.scores.models import Assessment
+from school_service.features.year.session_copies import reads
+from school_service.features.year.session_copies.parts import (
+    ASSESSMENTS,
+    COHORTS,
+    FORM_TEACHERS,
+    LEFT_OUT,
+    MADE,
+    PRESENT,
+    SUBJECTS,
+    TERMS,
+)
+from school_service.features.year.term_calendars.service import ENTITY as CALENDAR
+from tenants.clock import now
+from tenants.connections.engines import json_text
+
+NEEDED = {
+    TERMS: Permission.TERMS_WRITE,
+    COHORTS: Permission.COHORTS_WRITE,
+    SUBJECTS: Permission.COHORT_SUBJECTS_WRITE,
+    ASSESSMENTS: Permission.ASSESSMENTS_WRITE,
+    FORM_TEACHERS: Permission.TEACHERS_WRITE,
+}
+"""What a part needs, as making its records one by one does."""
+
+Record = Mapping[str, Any]
+
+
+def copy_session(
+    *, session_id: UUID, session: str, parts: Collection[str], principal: Principal, dry_run: bool = False
+) -> dict[str, Any]:
+    """Make in a session what another one has, all or none; answers each record and what becomes of it.
+
+    `session` is the other one's id or name. Dates are shifted by the days between the first days of both, and kept
+    within the session. With `dry_run` nothing is stored. Raises Forbidden naming the permissions that the parts need,
+    NotFound, and Invalid for an unknown session and for the same one.
+    """
+    principal.require([NEEDED[part] for part in parts], "Copying these parts")
+    found = execute(
+        reads.lock_session(session_id),
+        reads.lock_cohorts(session_id),
+        lock_subjects_of_session(session_id),
+        reads.lock_teachers(session),
+        reads.both(session_id, session),
+    )
+    if found is None:
+        raise not_found(AcademicSession)
+    if found["source"] is None:
+        raise Invalid.field("session", NO_SESSION)
+    copy = _Copy(**{name: orjson.loads(text) for name, text in found.items()})
+    if copy.source["id"] == copy.target["id"]:
+        raise Invalid.field("session", "is the same session")
+    for part, make in copy.makers.items():
+        if part in parts:
+            make()
+    if not dry_run:
+        copy.store()
+    outcomes = Counter(row["outcome"] for row in copy.rows)
+    return {
+        "session": session_id,
+        "copied_from": UUID(copy.source["id"]),
+        "dry_run": dry_run,
+        "made": outcomes[MADE],
+        "present": outcomes[PRESENT],
+        "left_out": outcomes[LEFT_OUT],
+        "rows": [{**row, "id": None} if dry_run and row["outcome"] == MADE else row for row in copy.rows],
+    }
+
+
+@dataclass
+class _Copy:
+    """What both sessions have, each list with the records of both; and what is made of it, in memory.
+
+    `new` are the rows to insert, by model; `rows` what becomes of each record of the source.
+    """
+
+    target: Record
+    source: Record
+    terms: list[Record]
+    cohorts: list[Record]
+    batches: list[Record]
+    subjects: list[Record]
+    assessments: list[Record]
+    teachers: list[Record]
+    submissions: list[Record]
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    new: dict[type[Any], list[dict[str, Any]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        of_target = self.target["id"]
+        self._term_names = {term["id"]: term["display_name"] for term in self.terms}
+        self._classes = {cohort["id"]: cohort["name"] for cohort in self.cohorts}
+        # What the target has, or gets here, by what the source's records are found with.
+        self._terms = {one["term"]: one["id"] for one in self.terms if one["session_id"] == of_target}
+        self._cohorts = {
+            one["classroom_id"]: one["id"] for one in self.cohorts if one["session_id"] == of_target
+        }
+        own = set(self._cohorts.values())
+        self._batches = {
+            (one["cohort_id"], one["name"]): one["id"] for one in self.batches if one["cohort_id"] in own
+        }
+        self._subjects = {
+            (one["cohort_id"], one["subject_id"]): one["id"]
+            for one in self.subjects
+            if one["cohort_id"] in own
+        }
+        # For each cohort of the source, that of the same classroom.
+        self._classrooms = {one["id"]: one["classroom_id"] for one in self.cohorts}
+
+    @property
+    def makers(self) -> dict[str, Callable[[], None]]:
+        """What makes each part, in the order in which one rests on another."""
+        return {
+            TERMS: self._copy_terms,
+            COHORTS: self._copy_cohorts,
+            SUBJECTS: self._copy_subjects,
+            ASSESSMENTS: self._copy_assessments,
+            FORM_TEACHERS: self._copy_teachers,
+        }
+
+    @cached_property
+    def shift(self) -> timedelta:
+        """The days between the first days of both sessions."""
+        first, other = (date.fromisoformat(one["start_date"]) for one in (self.target, self.source))
+        return first - other
+
+    def shifted(self, day: str | None) -> date | None:
+        """Shift a day, and keep it within the session."""
+        first, last = (date.fromisoformat(self.target[name]) for name in ("start_date", "end_date"))
+        return self._shifted_within(day, first, last)
+
+    def _shifted_within(self, day: str | None, first: date, last: date) -> date | None:
+        """Shift a day, and keep it between two: by its number, as there are no dates beyond the year 9999."""
+        if day is None:
+            return None
+        number = date.fromisoformat(day).toordinal() + self.shift.days
+        return date.fromordinal(min(max(number, first.toordinal()), last.toordinal()))
+
+    def store(self) -> None:
+        """Insert what is new, in one round trip, and one more for the numbers of arms where there are any."""
+        if not self.new:
+            return
+        batches = self.new.get(Batch, [])
+        if batches:
+            for batch, number in zip(batches, next_numbers(BATCHES, len(batches)), strict=True):
+                batch["number"] = number
+        self._audit()
+        compulsory = [UUID(one["id"]) for one in self.new.get(CohortSubject, []) if not one["elective"]]
+        execute(
+            *(
+                insertion(json_text(self.new[model]))
+                for model, insertion in reads.INSERTIONS.items()
+                if model in self.new
+            ),
+            *([take_new_subjects(compulsory, now())] if compulsory else []),
+        )
+
+    def _copy_terms(self) -> None:
+        calendars = {
+            one["term"]: one["calendar"]
+            for one in self.terms
+            if one["session_id"] == self.target["id"] and one["calendar"]["term_id"]
+        }
+        for term in self._of_source(self.terms):
+            # What names the other session names this one.
+            display_name = term["display_name"].replace(self.source["name"], self.target["name"])
+            about = TERMS, "term", display_name
+            present = self._terms.get(term["term"])
+            if present:
+                self._row(*about, PRESENT, present)
+            else:
+                self._terms[term["term"]] = self._make(
+                    Term,
+                    session_id=self.target["id"],
+                    term=term["term"],
+                    display_name=display_name[:NAME_LENGTH],
+                )
+                self._row(*about, MADE, self._terms[term["term"]])
+            self._copy_calendar(term, display_name, present=term["term"] in calendars)
+
+    def _copy_calendar(self, term: Record, display_name: str, *, present: bool) -> None:
+        calendar = term["calendar"]
+        if calendar["start_date"] is None and calendar["end_date"] is None:
+            return
+        term_id = self._terms[term["term"]]
+        start, end = (self.shifted(calendar[name]) for name in ("start_date", "end_date"))
+        if not present:
+            self._add(
+                TermCalendar,
+                term_id=term_id,
+                start_date=start,
+                end_date=end,
+                # The term after the last one is of another session.
+                next_term_begins=self._shifted_within(calendar["next_term_begins"], date.min, date.max),
+            )
+        about = TERMS, CALENDAR, f"{display_name}: calendar"
+        if present:
+            self._row(*about, PRESENT, term_id)
+        else:
+            self._row(*about, MADE, term_id, start_date=start, end_date=end)
+
+    def _copy_cohorts(self) -> None:
+        for cohort in self._of_source(self.cohorts):
+            about = COHORTS, "cohort", cohort["name"]
+            present = self._cohorts.get(cohort["classroom_id"])
+            if present:
+                self._row(*about, PRESENT, present)
+            else:
+                made = self._make(Cohort, classroom_id=cohort["classroom_id"], session_id=self.target["id"])
+                self._cohorts[cohort["classroom_id"]] = made
+                self._row(*about, MADE, made)
+            self._copy_arms(cohort, is_new=not present)
+
+    def _copy_arms(self, cohort: Record, *, is_new: bool) -> None:
+        cohort_id = self._cohorts[cohort["classroom_id"]]
+        for batch in self.batches:
+            if batch["cohort_id"] != cohort["id"]:
+                continue
+            about = COHORTS, "batch", f"{cohort['name']} {batch['name']}"
+            present = self._batches.get((cohort_id, batch["name"]))
+            if present:
+                self._row(*about, PRESENT, present)
+                continue
+            # The first arm of a cohort has its id.
+            is_first = is_new and batch["id"] == cohort["id"]
+            made = self._make(
+                Batch, id=cohort_id if is_first else None, cohort_id=cohort_id, name=batch["name"]
+            )
+            self._batches[cohort_id, batch["name"]] = made
+            self._row(*about, MADE, made)
+
+    def _copy_subjects(self) -> None:
+        for subject in self._in_source(self.subjects):
+            about = SUBJECTS, "cohort-subject", self._taught(subject)
+            cohort_id = self._counterpart(subject["cohort_id"])
+            if cohort_id is None:
+                self._row(*about, LEFT_OUT, reason=self._no_cohort(subject["cohort_id"]))
+                continue
+            present = self._subjects.get((cohort_id, subject["subject_id"]))
+            if present:
+                self._row(*about, PRESENT, present)
+                continue
+            made = self._make(
+                CohortSubject,
+                cohort_id=cohort_id,
+                subject_id=subject["subject_id"],
+                elective=subject["elective"],
+            )
+            self._subjects[cohort_id, subject["subject_id"]] = made
+            self._row(*about, MADE, made)
+
+    def _copy_assessments(self) -> None:
+        terms = {term["id"]: term["term"] for term in self.terms}
+        subjects = {subject["id"]: subject for subject in self.subjects}
+        submitted = {(one["cohort_subject_id"], terms[one["term_id"]]) for one in self.submissions}
+        own = {one["id"] for one in self.subjects if one["cohort_id"] in self._cohorts.values()}
+
+        def key(assessment: Record, cohort_subject_id: str) -> tuple[str, ...]:
+            return cohort_subject_id, terms[assessment["term_id"]], assessment["category"], assessment["name"]
+
+        # A subject may have the same assessment twice: each of the source's has one of the target's.
+        present: dict[tuple[str, ...], list[str]] = {}
+        for one in self.assessments:
+            if one["cohort_subject_id"] in own:
+                present.setdefault(key(one, one["cohort_subject_id"]), []).append(one["id"])
+        for one in self.assessments:
+            subject = subjects[one["cohort_subject_id"]]
+            if subject["id"] in own:
+                continue
+            term = terms[one["term_id"]]
+            name = f"{self._taught(subject)}, {self._term_names[one['term_id']]}: {one['name']}"
+            about = ASSESSMENTS, "assessment", name
+            cohort_id = self._counterpart(subject["cohort_id"])
+            subject_id = self._subjects.get((cohort_id or "", subject["subject_id"]))
+            if cohort_id is None:
+                self._row(*about, LEFT_OUT, reason=self._no_cohort(subject["cohort_id"]))
+            elif subject_id is None:
+                taught = f"{subject['name']} is not taught in {self._classes[subject['cohort_id']]}"
+                self._row(*about, LEFT_OUT, reason=f"{taught} in {self.target['name']}.")
+            elif term not in self._terms:
+                reason = f"{self.target['name']} has no term {term}."
+                self._row(*about, LEFT_OUT, reason=reason)
+            elif there := present.get(key(one, subject_id)):
+                self._row(*about, PRESENT, there.pop(0))
+            elif (subject_id, term) in submitted:
+                self._row(*about, LEFT_OUT, reason="The results of the subject and term are submitted.")
+            else:
+                due_date = self.shifted(one["due_date"])
+                made = self._make(
+                    Assessment,
+                    cohort_subject_id=subject_id,
+                    cohort_id=cohort_id,
+                    session_id=self.target["id"],
+                    term_id=self._terms[term],
+                    **{name: one[name] for name in reads.ASSESSMENT_FIELDS if name != "due_date"},
+                    total_points=one["total_points"],
+                    due_date=due_date,
+                )
+                self._row(*about, MADE, made, due_date=due_date)
+
+    def _copy_teachers(self) -> None:
+        batches = {batch["id"]: batch for batch in self.batches}
+        own = set(self._batches.values())
+        present = {(one["batch_id"], one["employee_id"]) for one in self.teachers if one["batch_id"] in own}
+        for one in self.teachers:
+            if one["batch_id"] in own:
+                continue
+            batch = batches[one["batch_id"]]
+            arm = f"{self._classes[batch['cohort_id']]} {batch['name']}"
+            about = FORM_TEACHERS, FORM_TEACHER, f"{arm}: {one['name']}"
+            batch_id = self._batches.get((self._counterpart(batch["cohort_id"]) or "", batch["name"]))
+            if one["deleted"]:
+                self._row(*about, LEFT_OUT, reason=f"{one['name']} is no longer an employee.")
+            elif batch_id is None:
+                self._row(*about, LEFT_OUT, reason=f"There is no {arm} in {self.target['name']}.")
+            elif (batch_id, one["employee_id"]) in present:
+                self._row(*about, PRESENT, one["employee_id"])
+            else:
+                self._add(FormTeacher, batch_id=batch_id, employee_id=one["employee_id"])
+                self._row(*about, MADE, one["employee_id"])
+
+    def _of_source(self, records: Iterable[Record]) -> list[Record]:
+        return [one for one in records if one["session_id"] == self.source["id"]]
+
+    def _in_source(self, records: Iterable[Record]) -> list[Record]:
+        cohorts = {one["id"] for one in self._of_source(self.cohorts)}
+        return [one for one in records if one["cohort_id"] in cohorts]
+
+    def _counterpart(self, cohort_id: str) -> str | None:
+        """Find the cohort of the same classroom in the target."""
+        return self._cohorts.get(self._classrooms[cohort_id])
+
+    def _no_cohort(self, cohort_id: str) -> str:
+        return f"{self._classes[cohort_id]} has no cohort in {self.target['name']}."
+
+    def _taught(self, subject: Record) -> str:
+        return f"{self._classes[subject['cohort_id']]} {subject['name']}"
+
+    def _make(self, model: type[Any], *, id: str | None = None, **values: Any) -> str:
+        """Add a row with an id, and return that."""
+        made = id or str(uuid4())
+        self._add(model, id=made, **values)
+        return made
+
+    def _add(self, model: type[Any], **values: Any) -> None:
+        self.new.setdefault(model, []).append(values)
+
+    def _row(
+        self,
+        part: str,
+        record: str,
+        name: str,
+        outcome: str,
+        id: str | None = None,
+        *,
+        reason: str | None = None,
+        **dates: date | None,
+    ) -> None:
+        days = {"start_date": None, "end_date": None, "due_date": None, **dates}
+        self.rows.append(
+            {
+                "part": part,
+                "record": record,
+                "name": name,
+                "outcome": outcome,
+                "reason": reason,
+                "id": None if id is None else UUID(id),
+                **days,
+            }
+        )
+
+    def _audit(self) -> None:
+        """Write to the audit log what is made, each as it is on record when it is made by itself."""
+        moment = now()
+        for number, row in enumerate(self.new.get(Assessment, [])):
+            row["created_at"] = moment + timedelta(microseconds=number)
+            logged = {name: row[name] for name in ("name", "category", "total_points")}
+            audit_change("assessment", UUID(row["id"]), new=logged)
+        # The latest form teacher of an arm is the one that papers name.
+        for number, row in enumerate(self.new.get(FormTeacher, [])):
+            row["created_at"] = moment + timedelta(microseconds=number)
+            audit_change(FORM_TEACHER, UUID(row["batch_id"]), new={"teacher": row["employee_id"]})
+        for row in self.new.get(Term, []):
+            logged = {"session": row["session_id"], "term": row["term"], "display_name": row["display_name"]}
+            audit_change("term", UUID(row["id"]), new=logged)
+        for row in self.new.get(TermCalendar, []):
+            dates = {name: value for name, value in row.items() if name != "term_id" and value is not None}
+            audit_change(CALENDAR, UUID(row["term_id"]), old=dict.fromkeys(dates), new=dates)
+        for row in self.new.get(Cohort, []):
+            logged = {"classroom": row["classroom_id"], "session": row["session_id"]}
+            audit_change("cohort", UUID(row["id"]), new=logged)
+        for row in self.new.get(Batch, []):
+            logged = {"cohort": row["cohort_id"], "name": row["name"], "number": row["number"]}
+            audit_change("batch", UUID(row["id"]), new=logged)
+        for row in self.new.get(CohortSubject, []):
+            logged = {
+                "cohort": row["cohort_id"],
+                "subject": row["subject_id"],
+                "elective": row["elective"],
+            }
+            audit_change("cohort-subject", UUID(row["id"]), new=logged)

@@ -1,0 +1,83 @@
+"""Term calendars over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from flask.views import MethodView
+from marshmallow import fields, validate
+
+from school_service.core.permissions import Permission
+from school_service.core.reach import EVERYTHING
+from school_service.features.school.models import NOTICE_LENGTH, TERMS
+from school_service.features.year.models import MAX_TIMES_OPENED
+from school_service.features.year.term_calendars import service
+from school_service.web.blueprint import Blueprint
+from school_service.web.fields import IsoDate, StrictInteger, Text
+from school_service.web.schemas import RecordSchema, Schema
+
+_OPENED = "How many times school opened in the term."
+_NOTICE = "What its report cards tell parents, such as fees and what to bring."
+
+
+class CalendarTermSchema(RecordSchema):
+    """The term of a calendar."""
+
+    id = fields.UUID()
+    term = fields.String(validate=validate.OneOf(TERMS))
+
+
+class TermCalendarSchema(RecordSchema):
+    """When a term begins and ends, and what is told at its end; null where that was never set."""
+
+    term = fields.Nested(CalendarTermSchema)
+    start_date = fields.Date(allow_none=True)
+    end_date = fields.Date(allow_none=True)
+    times_opened = fields.Integer(allow_none=True, metadata={"description": _OPENED})
+    next_term_begins = fields.Date(allow_none=True)
+    notice = fields.String(allow_none=True, metadata={"description": _NOTICE})
+
+
+class NewTermCalendarSchema(Schema):
+    """A calendar, in place of the one that is there: what is left out is null."""
+
+    start_date = IsoDate(load_default=None, allow_none=True, metadata={"description": "Within the session."})
+    end_date = IsoDate(
+        load_default=None,
+        allow_none=True,
+        metadata={"description": "The last day, within the session; not before `start_date`."},
+    )
+    times_opened = StrictInteger(
+        0, MAX_TIMES_OPENED, load_default=None, allow_none=True, metadata={"description": _OPENED}
+    )
+    next_term_begins = IsoDate(load_default=None, allow_none=True)
+    notice = Text(
+        NOTICE_LENGTH,
+        any_characters=True,
+        load_default=None,
+        allow_none=True,
+        metadata={"description": _NOTICE},
+    )
+
+
+blp = Blueprint("term_calendars", __name__, description="When terms begin and end.")
+
+
+@blp.route("/terms/<uuid:id>/calendar")
+class TermCalendar(MethodView):
+    """The calendar of a term."""
+
+    @blp.requires(Permission.TERMS_READ, own=EVERYTHING)
+    @blp.returns(TermCalendarSchema, if_empty=service.check_term)
+    def get(self, id: UUID) -> Any:
+        """Show when a term begins and ends, how often school opened, and what is told at its end."""
+        return service.term_calendar(id)
+
+    @blp.requires(Permission.TERMS_WRITE)
+    @blp.arguments(NewTermCalendarSchema)
+    @blp.answers(409)
+    @blp.returns(TermCalendarSchema)
+    def put(self, calendar: dict[str, Any], id: UUID) -> Any:
+        """Set the calendar of a term: what is left out is null."""
+        return service.set_calendar(term_id=id, **calendar)

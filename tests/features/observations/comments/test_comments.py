@@ -1,0 +1,326 @@
+"""What is said of students' terms, and how often they came."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+
+from tests.factories import UNKNOWN_ID
+from tests.features.observations.comments.sheets import Said
+from tests.threads import run_concurrently
+
+NOTHING = (None, None, None)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Said)
+
+
+@pytest.fixture
+def said(rehearsed, made):
+    return deepcopy(made)
+
+
+def row(said, number, **members):
+    return {"student": said.students[f"C/{number}"], **members}
+
+
+def refused(answer, field="comments"):
+    assert answer.status_code == 422, answer.get_data(as_text=True)
+    ((words,),) = answer.get_json()["errors"]["json"].values()
+    assert list(answer.get_json()["errors"]["json"]) == [field]
+    return words
+
+
+def test_everybody_in_the_batch_is_listed_by_name(api, make, said):
+    for number, name in (("C/1", "Ọ̀ṣun"), ("C/2", "Ɗan Ladi"), ("C/3", "Àbíọ̀dún")):
+        api.ok(api.patch(f"/students/{said.students[number]}", {"last_name": name}))
+
+    answer = api.ok(
+        said.put(row(said, 2, times_present=112, form_teacher_comment="  Ó dára púpọ̀.\nẸ ṣeun  "))
+    )
+
+    assert answer == api.ok(said.get())
+    assert [one["student"]["last_name"] for one in answer] == ["Àbíọ̀dún", "Ɗan Ladi", "Ọ̀ṣun"]
+    assert answer[0] | {"student": None} == dict.fromkeys(
+        ("student", "times_present", "form_teacher_comment", "principal_comment", "updated_at")
+    )
+    assert answer[1]["student"] == {
+        "id": said.students["C/2"],
+        "admission_number": "C/2",
+        "first_name": "Chidinma",
+        "last_name": "Ɗan Ladi",
+    }
+    shown = answer[1]["times_present"], answer[1]["form_teacher_comment"], answer[1]["principal_comment"]
+    assert shown == (112, "Ó dára púpọ̀.\nẸ ṣeun", None)
+    assert abs(datetime.now(UTC) - datetime.fromisoformat(answer[1]["updated_at"])) < timedelta(minutes=5)
+
+
+def test_a_member_left_out_stays_and_null_clears_it(api, said):
+    api.ok(said.put(row(said, 1, times_present=0, form_teacher_comment="Good", principal_comment="Fine")))
+    api.ok(said.put(row(said, 1, form_teacher_comment="Better"), row(said, 2, times_present=5)))
+    assert said.said() == {"C/1": (0, "Better", "Fine"), "C/2": (5, None, None), "C/3": NOTHING}
+
+    api.ok(said.put(row(said, 1, times_present=None, principal_comment=None), row(said, 3)))
+
+    assert said.said() == {"C/1": (None, "Better", None), "C/2": (5, None, None), "C/3": NOTHING}
+
+
+def test_the_log_has_what_changed_and_of_texts_that_they_did(api, said):
+    term, hand = said.term["id"], {"source": "hand"}
+    api.ok(said.put(row(said, 1, times_present=3, form_teacher_comment="Good")))
+    api.ok(said.put(row(said, 1, times_present=4, form_teacher_comment="Good"), row(said, 2)))
+    api.ok(said.put(row(said, 1, times_present=4)))
+
+    assert said.log() == [
+        (
+            "create",
+            "C/1",
+            None,
+            {"term": term, "times_present": 3, "changed": ["form_teacher_comment", "times_present"], **hand},
+        ),
+        (
+            "update",
+            "C/1",
+            {"term": term, "times_present": 3},
+            {"term": term, "times_present": 4, "changed": ["times_present"], **hand},
+        ),
+    ]
+
+
+def test_the_term_is_one_of_the_batchs_session_by_its_id_or_name(api, make, said):
+    second = make.term({"id": said.cohort["session"]}, term="SECOND")
+    api.ok(said.put(row(said, 1, times_present=1), term=second["id"]))
+    api.ok(said.put(row(said, 1, times_present=2), term=said.term["id"].upper()))
+
+    assert (said.said(term="SECOND")["C/1"], said.said(term=second["id"].upper())["C/1"]) == (
+        (1, None, None),
+        (1, None, None),
+    )
+    assert said.said()["C/1"] == (2, None, None)
+    elsewhere = make.term()
+    for term, words in (
+        ("THIRD", "no such term"),
+        ("first", "no such term"),
+        (str(uuid4()), "no such term"),
+        (elsewhere["id"], "is not of the batch's session"),
+    ):
+        assert refused(said.put(row(said, 1), term=term), "term") == words
+        answer = said.get(term=term)
+        assert (answer.status_code, answer.get_json()["errors"]["query"]) == (422, {"term": [words]})
+
+
+def test_an_unknown_batch_is_422_and_an_empty_one_an_empty_list(api, make, said):
+    answer = said.get(batch=str(uuid4()))
+    assert (answer.status_code, answer.get_json()["errors"]["query"]) == (422, {"batch": ["no such batch"]})
+    assert refused(said.put(row(said, 1), batch=str(uuid4())), "batch") == "no such batch"
+
+    arm = make.batch(said.cohort)
+    assert api.ok(said.get(batch=arm["id"])) == []
+
+
+def test_an_arm_has_its_own_students_and_their_comments_follow_them(api, make, said):
+    arm = make.batch(said.cohort)
+    api.ok(said.put(row(said, 1, form_teacher_comment="Good")))
+    make.enrolled(said.cohort, {"id": said.students["C/1"]}, batch=arm["id"])
+
+    assert said.said().keys() == {"C/2", "C/3"}
+    assert said.said(batch=arm["id"]) == {"C/1": (None, "Good", None)}
+    assert refused(said.put(row(said, 1, times_present=1))) == f"not in the batch: {said.students['C/1']}"
+    api.ok(said.put(row(said, 1, times_present=1), batch=arm["id"]))
+    assert said.said(batch=arm["id"]) == {"C/1": (1, "Good", None)}
+
+
+def test_the_withdrawn_are_in_no_list(api, said):
+    student = said.students["C/2"]
+    api.ok(said.put(row(said, 2, times_present=1)))
+    api.ok(api.patch(f"/students/{student}", {"status": "WITHDRAWN"}))
+
+    assert said.said().keys() == {"C/1", "C/3"}
+    assert refused(said.put(row(said, 1, times_present=1), row(said, 2))) == f"not in the batch: {student}"
+    assert said.said()["C/1"] == NOTHING
+
+
+def test_all_who_are_at_fault_are_named_and_nothing_is_stored(api, said):
+    said.opened(100)
+    stranger = str(uuid4())
+
+    answer = said.put(
+        row(said, 1, times_present=101),
+        row(said, 2, times_present=100),
+        row(said, 3, times_present=1),
+        row(said, 3, times_present=1),
+        {"student": stranger, "times_present": 1},
+    )
+
+    assert refused(answer) == (
+        f"named more than once: {said.students['C/3']}; not in the batch: {stranger}; "
+        f"present more often than the 100 times that school opened: C/1 ({said.students['C/1']})"
+    )
+    assert set(said.said().values()) == {NOTHING}
+    assert said.log() == []
+    api.ok(said.put(row(said, 1, times_present=100)))
+
+
+def test_school_can_not_have_opened_less_often_than_somebody_came(api, said):
+    api.ok(said.put(row(said, 1, times_present=90), row(said, 2, times_present=70)))
+    path = f"/terms/{said.term['id']}/calendar"
+
+    answer = api.put(path, {"times_opened": 89})
+
+    assert answer.status_code == 409
+    assert answer.get_json()["message"] == (
+        "School opened 89 times, but a student was present 90 times in the term."
+    )
+    assert api.ok(api.get(path))["times_opened"] is None
+    said.opened(90)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"times_present": -1},
+        {"times_present": 401},
+        {"times_present": 1.5},
+        {"times_present": "1"},
+        {"times_present": True},
+        {"form_teacher_comment": ""},
+        {"form_teacher_comment": "   "},
+        {"form_teacher_comment": "Ẹ" * 501},
+        {"form_teacher_comment": "a\0b"},
+        {"form_teacher_comment": 5},
+        {"principal_comment": "x" * 501},
+        {"updated_at": None},
+    ],
+    ids=lambda members: str(members)[:40],
+)
+def test_bad_members_are_422(said, members):
+    assert said.put(row(said, 1, **members)).status_code == 422
+    assert said.said()["C/1"] == NOTHING
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"comments": []},
+        {"comments": None},
+        {"comments": [{}]},
+        {"comments": [{"student": "x"}]},
+        {"comments": [{"student": UNKNOWN_ID}] * 1001},
+        {"batch": "x"},
+        {"batch": None},
+        {"term": ""},
+        {"term": 1},
+    ],
+    ids=lambda body: str(body)[:40],
+)
+def test_bad_bodies_are_422(said, body):
+    assert said.put(row(said, 1), **body).status_code == 422
+
+
+def test_the_bounds_and_any_text_are_taken(api, said):
+    text = "#let x = $1$ *bold* = + - @ \u200f שלום 张 😀 ".ljust(500, "Ẹ")
+    api.ok(
+        said.put(row(said, 1, times_present=400, form_teacher_comment=text), row(said, 2, times_present=0))
+    )
+
+    assert said.said() == {"C/1": (400, text.strip(), None), "C/2": (0, None, None), "C/3": NOTHING}
+
+
+# Who may
+
+
+def test_a_principals_comment_needs_a_permission_of_its_own(api, make, said):
+    form_teacher = make.caller("write:metrics")
+    principal = make.caller("write:metrics", "write:results")
+    api.ok(said.put(row(said, 1, principal_comment="Fine"), api=principal))
+
+    for comment in ("Better", None):
+        answer = said.put(
+            row(said, 1, principal_comment=comment), row(said, 2, times_present=1), api=form_teacher
+        )
+        assert (answer.status_code, answer.get_json()["message"]) == (
+            403,
+            "Changing a principal's comment needs the permission write:results.",
+        )
+    assert said.said() == {"C/1": (None, None, "Fine"), "C/2": NOTHING, "C/3": NOTHING}
+    # As it stands it may be sent along.
+    api.ok(said.put(row(said, 1, principal_comment="Fine", times_present=4), api=form_teacher))
+    assert said.said()["C/1"] == (4, None, "Fine")
+
+
+def test_the_other_schools_records_are_none(api, other_api, make_other, said):
+    theirs = Said(make_other)
+    other_api.ok(theirs.put(row(theirs, 1, times_present=1)))
+
+    for answer in (said.get(batch=theirs.batch), said.put(row(said, 1), batch=theirs.batch)):
+        assert answer.status_code == 422
+    for answer in (said.get(term=theirs.term["id"]), said.put(row(said, 1), term=theirs.term["id"])):
+        assert answer.status_code == 422
+    stranger = row(theirs, 1, times_present=9)
+    assert (
+        refused(said.put(row(said, 1, times_present=1), stranger))
+        == f"not in the batch: {stranger['student']}"
+    )
+    assert theirs.get(api=api.using(school=other_api.school)).status_code == 403
+    assert theirs.put(stranger, api=api.using(school=other_api.school)).status_code == 403
+    assert said.said()["C/1"] == NOTHING
+    assert theirs.said()["C/1"] == (1, None, None)
+
+
+# Several at once
+
+
+def test_of_members_entered_at_once_each_holds(committing):
+    said = Said(committing, 2)
+    members = [{"times_present": 7}, {"form_teacher_comment": "Good"}, {"principal_comment": "Fine"}]
+
+    answers = run_concurrently(
+        3, lambda n: said.put(row(said, 1, **members[n]), api=said.api.using()).status_code
+    )
+
+    assert answers == [200] * 3
+    assert said.said()["C/1"] == (7, "Good", "Fine")
+    assert sorted(name for *_, new in said.log() for name in new["changed"]) == [
+        "form_teacher_comment",
+        "principal_comment",
+        "times_present",
+    ]
+    assert [action for action, *_ in said.log()] == ["create", "update", "update"]
+
+
+def test_a_calendar_and_an_attendance_at_once_fit_together(committing):
+    said = Said(committing, 1)
+    path = f"/terms/{said.term['id']}/calendar"
+
+    def send(number):
+        if number % 2:
+            return said.put(row(said, 1, times_present=100), api=said.api.using()).status_code
+        return said.api.using().put(path, {"times_opened": 50}).status_code
+
+    statuses = run_concurrently(6, send)
+
+    opened = said.api.ok(said.api.get(path))["times_opened"]
+    (present, _, _) = said.said()["C/1"]
+    assert (opened, present) in {(50, None), (None, 100)}
+    assert 200 in statuses
+    assert set(statuses) <= {200, 409, 422}
+
+
+@pytest.mark.parametrize("students", [2, 30])
+def test_messages_do_not_depend_on_how_many(make_other, messages, students):
+    said, api = Said(make_other, students), make_other.api
+    rows = [
+        {"student": one, "times_present": 1, "form_teacher_comment": "Good"} for one in said.students.values()
+    ]
+
+    with messages() as sent:
+        answer = api.ok(said.put(*rows))
+    with messages() as read:
+        assert api.ok(said.get()) == answer
+
+    assert (len(answer), len(sent), len(read)) == (students, 5, 1)

@@ -1,0 +1,153 @@
+"""A metric sheet that is older than what is stored, a trial of one, and one without details."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from io import BytesIO
+
+import pytest
+
+from tests.features.observations.metrics.sheets import PSYCHOMOTOR, Observed, fill
+from tests.features.scores.scoresheets.sheets import bad_rows, counts, download
+from tests.sheets.workbooks import saved
+
+
+class Watched(Observed):
+    """Two students of different names; the first has 4 for painting and 3 for flexibility."""
+
+    def __init__(self, make):
+        super().__init__(make, 0)
+        people = [("Ngọzi", "Eze", "A/1"), ("Ƙwai", "Ɗanladi", "A/2")]
+        made = [make.student(first_name=f, last_name=n, admission_number=a) for f, n, a in people]
+        make.enrolled(self.cohort, *made)
+        self.enter({"A/1": {"painting": 4, "flexibility": 3}})
+
+    def enter(self, scores, api=None):
+        names = {"A/1": ("Ngọzi", "Eze"), "A/2": ("Ƙwai", "Ɗanladi")}
+        rows = [(number, *names[number], *map(of_row.get, self.traits)) for number, of_row in scores.items()]
+        counts(self.upload(self.sheet_of(*rows), "hand.xlsx", api=api))
+
+    def post(self, content, **query):
+        form = {"metric_sheet": (BytesIO(content), "metrics.xlsx")}
+        return self.api.post(
+            "/metrics/upload-sheet", query_string={"batchId": self.batch, **query}, data=form
+        )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(Watched)
+
+
+@pytest.fixture
+def seen(rehearsed, made):
+    return deepcopy(made)
+
+
+def changed(answer):
+    assert answer.status_code == 409, answer.get_data(as_text=True)
+    return [
+        (error["column"], error["code"], error["message"]) for error in answer.get_json()["errors"]["rows"]
+    ]
+
+
+def test_a_score_that_was_changed_since_the_download_is_not_replaced(seen):
+    content = fill(seen.workbook(), {"A/1": {"painting": 5}, "A/2": {"painting": 1}})
+    seen.enter({"A/1": {"painting": 2}})
+
+    ((column, code, message),) = changed(seen.upload(content))
+
+    assert (column, code) == ("painting", "changed")
+    assert '"5" would replace 2, which ' in message
+    assert "for Ngọzi Eze (A/1)" in message
+    assert seen.scores() == {"A/1": {"painting": 2, "flexibility": 3}}
+
+
+def test_another_trait_that_changed_is_named_and_not_lost(seen, make):
+    content = fill(seen.workbook(), {"A/1": {"painting": 5}})
+    seen.enter({"A/1": {"flexibility": 1}})
+
+    assert [column for column, _, _ in changed(seen.upload(content))] == ["flexibility"]
+
+
+def test_a_sheet_is_no_obstacle_to_itself_but_to_its_copy(seen, make):
+    workbook = seen.workbook()
+    first, second = (fill(workbook, {"A/1": {"painting": score}}) for score in (5, 2))
+    assert counts(seen.upload(first)) == (2, 0, 1, 0, 1)
+    assert counts(seen.upload(second)) == (2, 0, 1, 0, 1)
+
+    assert changed(seen.upload(first, api=make.caller("write:metrics")))
+
+
+def test_force_replaces_and_is_on_record(seen):
+    content = fill(seen.workbook(), {"A/1": {"painting": 5}, "A/2": {"painting": 1}})
+    seen.enter({"A/1": {"painting": 2}})
+
+    assert counts(seen.post(content, force="true")) == (2, 1, 1, 0, 0)
+
+    assert seen.scores()["A/1"] == {"painting": 5, "flexibility": 3}
+    assert {new["score"]["painting"]: new.get("forced") for _, _, new in seen.log()[:2]} == {5: True, 1: None}
+
+
+def test_a_dry_run_tells_what_would_change_and_who_is_missing(seen):
+    workbook = seen.workbook()
+    gone = next(cells[0].row for cells in workbook["Metrics"].iter_rows() if cells[0].value == "A/2")
+    workbook["Metrics"].delete_rows(gone)
+    before = seen.log()
+
+    answer = seen.api.ok(
+        seen.post(fill(workbook, {"A/1": {"painting": 5, "drawing and arts": 1}}), dry_run="true")
+    )
+
+    told = {(one["column"], one["old"], one["new"]) for one in answer["changes"]}
+    assert told == {("painting", 4, 5), ("drawing and arts", None, 1)}
+    assert [one["admission_number"] for one in answer["not_in_sheet"]] == ["A/2"]
+    assert (answer["rows"], answer["updated"]) == (1, 1)
+    assert (seen.scores(), seen.log()) == ({"A/1": {"painting": 4, "flexibility": 3}}, before)
+
+
+def test_a_row_with_the_name_of_another_is_refused(seen):
+    workbook = seen.workbook()
+    rows = list(workbook["Metrics"].iter_rows(min_row=2, max_col=3))
+    (one, two), (other, name) = ((row[1].value, row[2].value) for row in rows)
+    for row, names in zip(rows, ((other, name), (one, two)), strict=True):
+        row[1].value, row[2].value = names
+
+    assert bad_rows(seen.upload(saved(workbook))) == [(row, "first_name", "invalid") for row in (2, 3)]
+
+
+def test_a_csv_file_is_a_sheet_where_the_request_says_of_what(seen):
+    header = ";".join(["Admission number", *(trait.capitalize() for trait in seen.traits)])
+    content = f"{header}\nA/2;5{';' * (len(seen.traits) - 1)}\n".encode("utf-16")
+
+    assert seen.post(content).status_code == 422
+    answer = seen.post(content, term="FIRST", metric_type=PSYCHOMOTOR)
+    assert counts(answer) == (1, 1, 0, 0, 0)
+    assert seen.scores()["A/2"] == {seen.traits[0]: 5}
+    assert seen.post(content, term="SECOND", metric_type=PSYCHOMOTOR).status_code == 422
+
+
+def test_a_score_sheet_is_no_metric_sheet(seen, make):
+    taught = make.taught()
+    assessment = make.assessment(taught.subject, taught.term)
+
+    assert seen.upload(saved(download(make.api, assessment))).status_code == 422
+
+
+def test_it_costs_one_statement_more_where_there_is_something_to_tell(seen, messages):
+    content = fill(seen.workbook(), {"A/1": dict.fromkeys(seen.traits, 5), "A/2": {"painting": 1}})
+    with messages() as right:
+        counts(seen.post(content, dry_run="true"))
+    seen.enter({"A/1": {"painting": 2, "flexibility": 2}})
+    with messages() as late:
+        assert len(changed(seen.post(content))) == 2
+
+    assert len(late) - len(right) == 1
+
+
+def test_the_sheet_of_the_other_school_is_refused(seen, make_other):
+    theirs = Watched(make_other)
+    content = fill(theirs.workbook(), {"A/1": {"painting": 1}})
+
+    assert seen.post(content, force="true").status_code == 422
+    assert seen.scores()["A/1"]["painting"] == 4

@@ -1,0 +1,269 @@
+"""The metric sheet of a batch, to be filled in."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from uuid import uuid4
+
+import pytest
+from openpyxl.utils import get_column_letter
+
+from tests.factories import UNKNOWN_ID
+from tests.features.observations.metrics.sheets import AFFECTIVE, PSYCHOMOTOR, STUDENT, TRAITS, Observed
+from tests.features.scores.scoresheets.sheets import DOWNLOADED, counts, opened, without_times
+from tests.sheets.workbooks import saved
+
+NAMES = ("=1+1", "=cmd|' /C calc'!A0", "+2", "-3", "@SUM(A1)", "Ọlá\u0301délé", "\t=cmd", "1e5", "007")
+
+
+def three_seen(make):
+    """Three students, of whom the first has two scores."""
+    seen = Observed(make, 0)
+    people = [("Ada", "Eze", "Q/1"), ("Bola", "Àdé", "Q/2"), ("Chi", "Eze", "Q/3")]
+    made = [make.student(first_name=f, last_name=n, admission_number=a) for f, n, a in people]
+    make.enrolled(seen.cohort, *made)
+    counts(seen.send({"Q/1": {"handwriting": 5, "painting": 2}}))
+    return seen
+
+
+@pytest.fixture(scope="module", autouse=True)
+def made(prepared):
+    return prepared(three_seen)
+
+
+@pytest.fixture
+def seen(rehearsed, made):
+    return deepcopy(made)
+
+
+def rows(sheet):
+    return [tuple(cell.value for cell in row) for row in sheet.iter_rows()]
+
+
+def test_it_has_a_row_for_everyone_with_the_scores_that_there_are(seen):
+    shown = rows(seen.workbook()["Metrics"])
+
+    assert shown[0] == (*STUDENT, *TRAITS)
+    blank = (None,) * len(TRAITS)
+    assert sorted(shown[1:]) == [
+        ("Q/1", "Ada", "Eze", 5, None, None, 2, None, None, None, None),
+        ("Q/2", "Bola", "Àdé", *blank),
+        ("Q/3", "Chi", "Eze", *blank),
+    ]
+
+
+def test_each_term_and_type_has_its_own(make, seen):
+    make.term({"id": seen.cohort["session"]}, term="SECOND")
+    affective = seen.workbook(metric_type=AFFECTIVE)["Metrics"]
+    second = seen.workbook(term="SECOND")["Metrics"]
+
+    assert [cell.value for cell in affective[1]][3:5] == ["punctuality", "neatness"]
+    assert len(affective[1]) == 3 + 10
+    for sheet in (affective, second):
+        assert {cell.value for row in sheet.iter_rows(min_row=2, min_col=4) for cell in row} == {None}
+
+
+def test_a_new_trait_has_the_last_column(api, seen):
+    api.ok(api.post("/metric-definitions", {"name": "sewing", "metric_type": PSYCHOMOTOR}))
+
+    assert [cell.value for cell in seen.workbook()["Metrics"][1]][-2:] == ["handling tools", "sewing"]
+
+
+def test_only_scores_can_be_typed_and_only_those_that_there_can_be(seen):
+    sheet = seen.workbook()["Metrics"]
+
+    assert sheet.protection.sheet
+    assert sheet.protection.password is None
+    for row in sheet.iter_rows(min_row=2):
+        assert [cell.protection.locked for cell in row] == [True] * 3 + [False] * len(TRAITS)
+    rules = sheet.data_validations.dataValidation
+    assert {str(rule.sqref) for rule in rules} == {
+        f"{letter}2:{letter}4" for letter in map(get_column_letter, range(4, 4 + len(TRAITS)))
+    }
+    for rule in rules:
+        assert (rule.type, rule.operator, rule.formula1, rule.formula2) == ("whole", "between", "1", "5")
+        assert (rule.showErrorMessage, rule.allow_blank) == (True, True)
+
+
+def test_its_header_and_its_names_are_frozen_and_its_columns_are_wide_enough(seen):
+    sheet = seen.workbook()["Metrics"]
+
+    assert sheet.freeze_panes == "D2"
+    for column in sheet.iter_cols():
+        width = sheet.column_dimensions[column[0].column_letter].width
+        assert width > max(len(str(cell.value)) for cell in column)
+
+
+@pytest.mark.parametrize("arm", [False, True])
+def test_its_details_say_what_it_is(api, make, seen, place, arm):
+    batch = make.batch(seen.cohort) if arm else {"id": seen.batch, "name": "A"}
+    session = api.ok(api.get(f"/sessions/{seen.cohort['session']}"))
+
+    assert without_times(seen.workbook(batchId=batch["id"])["Details"]) == [
+        ("School", place.name),
+        ("Class", f"{seen.cohort['classroom']} {batch['name']}"),
+        ("Batch", batch["name"]),
+        ("Session", session["name"]),
+        ("Term", "FIRST"),
+        ("Term name", "First term"),
+        ("Metric type", PSYCHOMOTOR),
+        ("Scores", "5 (excellent) to 1 (poor)"),
+        ("Batch ID", batch["id"]),
+        ("Term ID", seen.term["id"]),
+        *DOWNLOADED,
+    ]
+
+
+def test_who_is_in_the_batch_now_alone_is_on_it(api, make, seen):
+    arm = make.batch(seen.cohort)["id"]
+    make.enrolled(seen.cohort, make.student(admission_number="Q/4"), batch=arm)
+    left = {"student_ids": [record["id"] for record in api.ok(api.get("/students?search=Q/1"))["data"]]}
+    api.ok(api.patch(f"/cohorts/{seen.cohort['id']}/remove_students", left))
+
+    assert sorted(row[0] for row in rows(seen.workbook()["Metrics"])[1:]) == ["Q/2", "Q/3"]
+    assert [row[0] for row in rows(seen.workbook(batchId=arm)["Metrics"])[1:]] == ["Q/4"]
+
+
+def test_its_order_is_that_of_students(api, seen):
+    listed = api.ok(api.get(f"/students?batch={seen.batch}"))["data"]
+
+    shown = rows(seen.workbook()["Metrics"])[1:]
+    assert [row[0] for row in shown] == [student["admission_number"] for student in listed]
+
+
+def test_scores_of_the_term_come_along_to_another_arm(api, make, seen):
+    arm = make.batch(seen.cohort)["id"]
+    (moving,) = api.ok(api.get("/students?search=Q/1"))["data"]
+    make.enrolled(seen.cohort, moving, batch=arm)
+
+    assert rows(seen.workbook(batchId=arm)["Metrics"])[1][3] == 5
+
+
+def test_a_batch_without_students_has_a_sheet_too(make):
+    assert len(rows(Observed(make, 0).workbook()["Metrics"])) == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_text_stays_a_text_whatever_it_starts_with(api, make, name):
+    seen = Observed(make, 0)
+    make.enrolled(seen.cohort, make.student(first_name=name, last_name=name, admission_number=name))
+    api.ok(api.post("/metric-definitions", {"name": name, "metric_type": PSYCHOMOTOR}))
+    workbook = seen.workbook()
+
+    sheet = workbook["Metrics"]
+    cells = [*sheet[2][:3], sheet[1][-1]]
+    assert [cell.value for cell in cells] == [name.strip()] * 4
+    assert {cell.data_type for cell in cells} == {"s"}
+
+
+@pytest.mark.parametrize("name", ["sheet", "scores", "metric_id", "x" * 120, "_x0001_", "_x0041_", "😀" * 60])
+def test_a_trait_may_have_any_name(api, make, name):
+    seen = Observed(make)
+    counts(seen.send({"A/1": {"painting": 3}}))
+    api.ok(api.post("/metric-definitions", {"name": name, "metric_type": PSYCHOMOTOR}))
+
+    answer = seen.download()
+    workbook = opened(answer)
+    sheet = workbook["Metrics"]
+    assert sheet.cell(2, sheet.max_column).value is None
+    sheet.cell(2, sheet.max_column).value = 4
+
+    # To Excel a workbook is broken in which the title of a message has more than 32 characters.
+    assert all(len(rule.errorTitle) <= 32 for rule in sheet.data_validations.dataValidation)
+    assert counts(seen.upload(answer.data)) == (3, 0, 0, 1, 2)
+    assert counts(seen.upload(saved(workbook))) == (3, 0, 1, 0, 2)
+    assert seen.scores() == {"A/1": {"painting": 3, name: 4}}
+
+
+def test_the_file_is_named_by_what_it_is_of(other_api, make_other):
+    cohort = make_other.cohort(make_other.classroom(name="JSS 1"), make_other.session(name="2044/2045"))
+    make_other.term({"id": cohort["session"]}, display_name="Ìdánwò")
+    query = {"batchId": cohort["id"], "term": "FIRST", "metric_type": AFFECTIVE}
+
+    answer = other_api.get("/metrics/download-sheet", query_string=query)
+
+    assert answer.headers["Content-Disposition"] == (
+        'attachment; filename="JSS 1 A 2044-2045 Idanwo affective.xlsx"; '
+        "filename*=UTF-8''JSS%201%20A%202044-2045%20%C3%8Cd%C3%A1nw%C3%B2%20affective.xlsx"
+    )
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_it_costs_a_fixed_number_of_statements(make, messages):
+    seen = Observed(make, 0)
+    costs = []
+    for size in (1, 300):
+        made = [make.student() for _ in range(size)]
+        make.enrolled(seen.cohort, *made)
+        counts(seen.send({student["admission_number"]: dict.fromkeys(TRAITS, 3) for student in made}))
+        with messages() as sent:
+            seen.workbook()
+        costs.append(len(sent))
+
+    # Begin, the batch, the term, the traits, the class list, the end.
+    assert costs == [6, 6]
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"batchId": None},
+        {"batchId": "1"},
+        {"term": None},
+        {"term": " "},
+        {"term": "x" * 121},
+        {"metric_type": None},
+        {"metric_type": "affective"},
+        {"metric_type": "COGNITIVE"},
+    ],
+)
+def test_wrong_input_is_refused(seen, query):
+    answer = seen.download(**query)
+
+    assert answer.status_code == 422
+    assert list(answer.get_json()["errors"]["query"]) == list(query)
+
+
+def test_an_unknown_batch_is_named(seen, make_other):
+    for unknown in (uuid4(), make_other.cohort()["id"]):
+        answer = seen.download(batchId=unknown)
+
+        assert answer.status_code == 422
+        assert answer.get_json()["errors"]["query"] == {"batchId": ["no such batch"]}
+
+
+def test_the_term_may_be_named_or_be_an_id(make, seen):
+    for term in ("FIRST", seen.term["id"], seen.term["id"].upper()):
+        assert ("Term ID", seen.term["id"]) in rows(seen.workbook(term=term)["Details"])
+
+
+@pytest.mark.parametrize("term", ["SECOND", "first", "First term", "1", UNKNOWN_ID])
+def test_an_unknown_term_is_named(seen, term):
+    answer = seen.download(term=term)
+
+    assert answer.status_code == 422
+    assert answer.get_json()["errors"]["query"] == {"term": ["no such term"]}
+
+
+def test_a_term_of_another_session_is_refused(make, make_other, seen):
+    answer = seen.download(term=make.term(term="SECOND")["id"])
+
+    assert answer.status_code == 422
+    assert answer.get_json()["errors"]["query"] == {"term": ["is not of the batch's session"]}
+    assert seen.download(term="SECOND").status_code == 422
+    foreign = seen.download(term=make_other.term()["id"])
+    assert foreign.get_json()["errors"]["query"] == {"term": ["no such term"]}
+
+
+def test_the_other_school_has_its_own(api, other_api, seen, make_other):
+    theirs = Observed(make_other)
+
+    assert seen.download(other_api).status_code == 422
+    assert seen.download(other_api.using(school=api.school)).status_code == 403
+    assert seen.download(api.using(school=None)).status_code == 400
+    assert theirs.download(api).status_code == 422
+    assert len(rows(theirs.workbook()["Metrics"])) == 1 + 3
