@@ -9,12 +9,11 @@ in words, under "Results".
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache, cached_property, partial
 from itertools import groupby
-from operator import itemgetter
 from typing import NamedTuple, TypedDict
 
 from school_service.features.results.models import COMPLETE, GRADED, INCOMPLETE, NONE, TOO_FEW
@@ -425,23 +424,24 @@ def _rank(
     batch_of: Mapping[str, str],
 ) -> None:
     """Give results their places by a key, the highest first, with the class figures of those who have one."""
+    ranked = {one: key for one in results if (key := keys[one]) is not None}
+    in_order = sorted(ranked, key=ranked.__getitem__, reverse=True)
+    in_order += [one for one in results if keys[one] is None]
     by_batch: dict[str, list[str]] = {}
-    for student in results:
+    for student in in_order:
         by_batch.setdefault(batch_of[student], []).append(student)
+    for student, place in zip(in_order, _places(in_order, keys, figures), strict=True):
+        results[student].cohort = place
     for members in by_batch.values():
-        for student, place in _places(members, keys, figures):
+        for student, place in zip(members, _places(members, keys, figures), strict=True):
             results[student].batch = place
-            results[student].cohort = place
-    if len(by_batch) > 1:
-        for student, place in _places([*results], keys, figures):
-            results[student].cohort = place
 
 
 def _places(
-    members: Sequence[str], keys: Mapping[str, Decimal | None], figures: Mapping[str, Decimal | None]
-) -> Iterator[tuple[str, Place]]:
-    """Rank members in standard competition: who share a key share a position, and the next is behind them all."""
-    counted = [figure for one in members if (figure := figures[one]) is not None]
+    in_order: Sequence[str], keys: Mapping[str, Decimal | None], figures: Mapping[str, Decimal | None]
+) -> list[Place]:
+    """Rank in standard competition: who share a key share a position, and the next is behind them all."""
+    counted = [figure for one in in_order if (figure := figures[one]) is not None]
     unranked = Place(
         position=None,
         tied=False,
@@ -450,17 +450,13 @@ def _places(
         lowest=min(counted, default=None),
         highest=max(counted, default=None),
     )
-    by_key = itemgetter(0)
-    ranked = sorted(
-        ((key, one) for one in members if (key := keys[one]) is not None), key=by_key, reverse=True
-    )
-    position = 1
-    for _, sharing in groupby(ranked, key=by_key):
-        together = [one for _, one in sharing]
-        place: Place = {**unranked, "position": position, "tied": len(together) > 1, "of": len(ranked)}
-        yield from ((one, place) for one in together)
-        position += len(together)
-    yield from ((one, unranked) for one in members if keys[one] is None)
+    ranked = [key for one in in_order if (key := keys[one]) is not None]
+    places: list[Place] = []
+    for _, together in groupby(ranked):
+        number = len([*together])
+        place: Place = {**unranked, "position": len(places) + 1, "tied": number > 1, "of": len(ranked)}
+        places += [place] * number
+    return places + [unranked] * (len(in_order) - len(ranked))
 
 
 _UNITS = tuple(Decimal(1).scaleb(-places) for places in range(AVERAGE_PLACES + 1))

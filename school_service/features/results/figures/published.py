@@ -79,8 +79,8 @@ def _publications() -> Query:
 
 def of_term(publication: CTE) -> Column:
     """A column: what the broadsheet of a published term is made of, or null."""
-    cards = _cards(publication)
-    subjects = _listed(cards.c.card["subjects"])
+    cards = _cards(publication, *_OF_STUDENT, "subjects")
+    subjects = _listed(cards.c.subjects)
     subject = subjects.c.subject
     result = func.json_build_object(
         "subject", func.json_build_object("id", subject["subject"]["id"]),
@@ -96,11 +96,8 @@ def of_term(publication: CTE) -> Column:
         .select_from(cards.join(subjects, _TRUE))
         .subquery("subjects_of_cards")
     )
-    card = func.json_build_object(
-        "student", cards.c.card["student"],
-        *_members(cards.c.card, *_OF_STUDENT),
-        "subjects", results.scalar_subquery(),
-    )  # fmt: skip
+    said = _members(cards.c, "student", *_OF_STUDENT)
+    card = func.json_build_object(*said, "subjects", results.scalar_subquery())
     return _published(publication, cards, card, found)
 
 
@@ -109,8 +106,8 @@ def of_session(publication: CTE) -> Column:
 
     A subject has the id that it has in the term of the publication, and else that of the base subject.
     """
-    cards = _cards(publication)
-    subjects = _listed(cards.c.card["cumulative"]["subjects"])
+    cards = _cards(publication, "status", "cumulative", "subjects")
+    subjects = _listed(cards.c.cumulative["subjects"])
     subject = subjects.c.subject
     taught = (
         func.jsonb_each(cast(select(publication.c.rules["subjects"]).scalar_subquery(), JSONB))
@@ -129,11 +126,10 @@ def of_session(publication: CTE) -> Column:
         .outerjoin(taught, taught.c.value["base"].astext == subject["base"].astext)
         .subquery("subjects_of_cards")
     )
-    of_term = _listed(cards.c.card["subjects"])
+    of_term = _listed(cards.c.subjects)
     bases = select(func.json_agg(of_term.c.subject["subject"]["base"])).select_from(of_term).correlate(cards)
     card = func.json_build_object(
-        "student", cards.c.card["student"],
-        *_members(cards.c.card, "status", "cumulative"),
+        *_members(cards.c, "student", "status", "cumulative"),
         "bases", bases.scalar_subquery(),
         "averages", _averages(publication, cards),
     )  # fmt: skip
@@ -152,10 +148,8 @@ def _published(publication: CTE, cards: CTE, card: Any, subjects: FromClause) ->
     in_order = aggregate_order_by(
         func.json_build_array(first.c.id, first.c.subject), first.c.subject["name"].astext, first.c.id
     )
-    any_card = select(func.json_build_object(*_members(cards.c.card, *_OF_CLASS))).order_by(
-        cards.c.student_id
-    )
-    by_name = aggregate_order_by(card, *name_order(cards.c.card["student"]))
+    any_card = select(func.json_build_object(*_members(cards.c, *_OF_CLASS))).order_by(cards.c.student_id)
+    by_name = aggregate_order_by(card, *name_order(cards.c.student))
     found = func.json_build_object(
         "state", of.state,
         "version", of.version,
@@ -169,14 +163,20 @@ def _published(publication: CTE, cards: CTE, card: Any, subjects: FromClause) ->
     return select(found).select_from(publication).where(select(cards.c.student_id).exists()).scalar_subquery()
 
 
-def _cards(publication: CTE) -> CTE:
-    """The cards of a publication that are in force; all of one that is withdrawn."""
-    return (
+def _cards(publication: CTE, *members: str) -> CTE:
+    """The cards of a publication that are in force; all of one that is withdrawn. Each member is a column.
+
+    There are the student, those of the class, and `members`: PostgreSQL unpacks a stored card once for all of them.
+    """
+    cards = (
         select(ReportCard.student_id, ReportCard.card)
         .join(publication, publication.c.id == ReportCard.publication_id)
         .where(or_(ReportCard.in_force, publication.c.state == WITHDRAWN))
-        .cte("cards")
+        .subquery("stored")
     )
+    columns = [column(name, JSONB) for name in ("student", *_OF_CLASS, *members)]
+    said = func.jsonb_to_record(cards.c.card).table_valued(*columns).render_derived("said", with_types=True)
+    return select(cards.c.student_id, *said.c).select_from(cards.join(said, _TRUE)).cte("cards")
 
 
 def _averages(publication: CTE, cards: CTE) -> Any:

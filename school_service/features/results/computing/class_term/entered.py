@@ -1,8 +1,8 @@
 """The one SELECT that loads all that results of a class in a term are computed of.
 
 `entered` makes the document that `loaded.Loaded` reads, a JSON object: people, subjects and papers are numbered in the
-order that PostgreSQL gives them, and scores, absences and who takes what name them by their numbers, in arrays of one
-length. Scores are whole hundredths.
+order that PostgreSQL gives them, and scores, absences and who takes what name them by their numbers. Scores are whole
+hundredths.
 """
 
 from __future__ import annotations
@@ -235,13 +235,13 @@ def _paper(papers: CTE) -> Any:
 
 def _pairs(taking: CTE, people: CTE, subjects: CTE) -> Query:
     found = (
-        select(people.c.number.label("person"), subjects.c.number.label("subject"))
+        select(subjects.c.number.label("subject"), people.c.number.label("person"))
         .select_from(taking)
         .join(people, people.c.student_id == taking.c.student_id)
         .join(subjects, subjects.c.id == taking.c.cohort_subject_id)
         .subquery("pairs")
     )
-    return rows_of(found)
+    return _grouped(found)
 
 
 def _marks(table: Any, papers: CTE, people: CTE, mark: Any) -> Query:
@@ -253,7 +253,7 @@ def _marks(table: Any, papers: CTE, people: CTE, mark: Any) -> Query:
         .join(people, people.c.student_id == table.student_id)
         .subquery("marks")
     )
-    return rows_of(found)
+    return _grouped(found)
 
 
 def _published(scope: CTE, people: CTE) -> CTE:
@@ -370,6 +370,14 @@ def listed(document: Any, *order: Any, of: FromClause) -> Query:
     """Select the rows of something as an array of documents, in order."""
     found = func.json_agg(aggregate_order_by(document, *order))
     return select(func.coalesce(found, _NONE)).select_from(of)
+
+
+def _grouped(found: FromClause) -> Query:
+    """Select the rows of something by their first column: with it, an array of each of the others."""
+    key, *others = found.c
+    arrays = [func.array_to_json(func.array_agg(each)) for each in others]
+    of_key = select(func.json_build_array(key, *arrays).label("row")).group_by(key).subquery("of_keys")
+    return select(func.coalesce(func.json_agg(of_key.c.row), _NONE)).select_from(of_key)
 
 
 def rows_of(found: FromClause) -> Query:

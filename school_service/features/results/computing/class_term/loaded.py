@@ -168,16 +168,14 @@ class Loaded:
     def entered(self) -> Entered:
         """All that results are computed of."""
         ids = [one.id for one in self.everyone]
-        takers: list[list[str]] = [[] for _ in self.subjects]
-        for person, subject in zip(*self.document["taking"], strict=True):
-            takers[subject].append(ids[person])
+        takers = {subject: [ids[person] for person in people] for subject, people in self.document["taking"]}
         papers = self._papers(ids)
         return Entered(
             term=self.scope["term"],
             rules=self.rules,
             roster=[Member(one.id, one.batch, one.enrolled_in) for one in self.everyone],
             subjects=[
-                TaughtSubject(subject.id, subject.base, papers[number], takers[number])
+                TaughtSubject(subject.id, subject.base, papers[number], takers.get(number, ()))
                 for number, subject in enumerate(self.subjects)
             ],
             published=[
@@ -191,8 +189,8 @@ class Loaded:
         """The papers that count, by the number of their subject, with what everyone has of them."""
         loaded = [(subject, Paper(id, *of)) for id, subject, *of in self.document["papers"]]
         for kind in ("absences", "scores"):
-            for number, person, mark in self._rows(kind):
-                loaded[number][1].marks[ids[person]] = mark
+            for number, people, marks in self.document[kind]:
+                loaded[number][1].marks.update(zip([ids[person] for person in people], marks, strict=True))
         papers: dict[int, list[Paper]] = defaultdict(list)
         for subject, paper in loaded:
             if self.rules.counts(paper.category):
