@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    FromClause,
     Text,
     Uuid,
     and_,
@@ -45,7 +46,11 @@ def of_class(batch_id: UUID, term: str, cohort: bool | None = None, reach: Reach
     and a batch that are taught, or of a cohort looked after.
     """
     scope = scope_of_batch(batch_id, term)
-    of = _class_term(scope if cohort is None else scope.where(Cohort.id == batch_id))
+    of = (
+        _class_term(scope, batch_id=batch_id)
+        if cohort is None
+        else _class_term(scope.where(Cohort.id == batch_id))
+    )
     reached: Any = null()
     if reach is not None:
         is_reached = or_(
@@ -70,8 +75,16 @@ def of_subject(cohort_subject_id: UUID, term: str) -> Query:
     return _handing(of, teachers=teachers_of(cast(cohort_subject_id, Uuid)))
 
 
-def _class_term(scope: Query, cohort_subject_id: Any = None) -> ClassTerm:
-    return class_term(scope, cohort_subject_id=cohort_subject_id, roster=members_at_submission, session=False)
+def _class_term(scope: Query, cohort_subject_id: Any = None, *, batch_id: Any = None) -> ClassTerm:
+    """Load a class, or a batch of it alone: blanks need no positions."""
+
+    def roster(cohort_id: Any, term_id: Any) -> FromClause:
+        members = members_at_submission(cohort_id, term_id)
+        return (
+            members if batch_id is None else select(members).where(members.c.batch_id == batch_id).subquery()
+        )
+
+    return class_term(scope, cohort_subject_id=cohort_subject_id, roster=roster, session=False)
 
 
 def _handing(of: ClassTerm, condition: Any = None, taught: tuple[Any, ...] = (), **more: Any) -> Query:
