@@ -7,7 +7,9 @@ B sends a request, again and again, first on a quiet service and then while some
 classrooms while school A is under an exclusive lock with 64 requests waiting for it, sends 64 uploads of 5,000 rows at
 once, signs in 64 users at once, and while a stranger has 500 connections half open. It uploads a sheet of one row, and
 asks for classrooms, while 8 clients of A upload workbooks of 990,000 empty rows; prints one card, while 8 clients of A
-print zips of 200; and uses a token for the first time, while strangers behind a proxy verify codes, 300 at once.
+print zips of 200; asks for classrooms, while 8 clients of A read the live broadsheet of a class of 200 students, who
+take 15 subjects with 4 assessments each, and while one client of A reopens and publishes it again and again; and uses a
+token for the first time, while strangers behind a proxy verify codes, 300 at once.
 
 Whatever goes on meanwhile is sent by a process of its own that runs where no other would (Linux's SCHED_IDLE): it would
 come from other machines, which take nothing of this one's processors. So B's client waits for nobody but the service.
@@ -79,9 +81,19 @@ class Caller:
 
     def send(self, method: str, path: str, **options: Any) -> int:
         """Send a request; answers its status."""
+        return self._send(method, path, **options).status
+
+    def publish_again(self) -> int:
+        """Reopen what is published of the class, and publish it as the next version; answers the status."""
+        newest = self._send("GET", f"/publications?batch={self.batch}").json()["items"][0]
+        if newest["state"] == "PUBLISHED":
+            self.send("POST", f"/publications/{newest['id']}/reopening", json={"reason": "again"})
+        return self.send("POST", "/publications", json={"term": "FIRST", "batches": [str(self.batch)]})
+
+    def _send(self, method: str, path: str, **options: Any) -> urllib3.BaseHTTPResponse:
         headers = {**self._headers, **options.pop("headers", {})}
         address = f"http://127.0.0.1:{PORT}{path}"
-        return self._http.request(method, address, headers=headers, timeout=CLIENT_TIMEOUT, **options).status
+        return self._http.request(method, address, headers=headers, timeout=CLIENT_TIMEOUT, **options)
 
 
 @contextmanager
@@ -278,8 +290,8 @@ def prepare(folder: str) -> tuple[Any, Any, dict[str, str], Callable[[], str], C
 
 
 def publish(school: School) -> UUID:
-    """Publish the first term of a school's class, of 12 subjects with 4 assessments; returns the batch."""
-    school.score(school.teach(year=2025, terms=1, subjects=12, assessments=4))
+    """Publish the first term of a school's class, of 15 subjects with 4 assessments; returns the batch."""
+    school.score(school.teach(year=2025, terms=1, subjects=15, assessments=4))
     with school.connect() as connection:
         found: UUID = connection.exec_driver_sql("SELECT id FROM batches").scalar_one()
         subjects = connection.exec_driver_sql("SELECT id FROM cohort_subjects").scalars().all()
@@ -369,6 +381,12 @@ def main() -> None:
             lambda: b.send("GET", f"/students/{b.student}/report-card?term=FIRST"),
             200,
         ),
+        f"{ATTACKERS} readers of a class's results in A": (
+            repeated(lambda: a.send("GET", f"/broadsheets?batch={a.batch}&term=FIRST&live=true"), ATTACKERS),
+            classrooms,
+            200,
+        ),
+        "a class's results published again in A": (repeated(a.publish_again, 1), classrooms, 200),
         f"{STRANGERS} verifications; B's first uses": (repeated(Verifying(), STRANGERS), first_use, 200),
     }
     try:
