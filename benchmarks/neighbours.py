@@ -85,7 +85,7 @@ class Caller:
 
     def publish_again(self) -> int:
         """Reopen what is published of the class, and publish it as the next version; answers the status."""
-        newest = self._send("GET", f"/publications?batch={self.batch}").json()["items"][0]
+        newest = self._send("GET", f"/publications?batch={self.batch}").json()["data"][0]
         if newest["state"] == "PUBLISHED":
             self.send("POST", f"/publications/{newest['id']}/reopening", json={"reason": "again"})
         return self.send("POST", "/publications", json={"term": "FIRST", "batches": [str(self.batch)]})
