@@ -16,8 +16,8 @@ from tenants.tenancy import Tenancy
 from tests.conftest import replaced_engines
 from tests.postgres import at_schools
 
-Look = Callable[[Any, str], None]
-"""Gets the driver's connection and the text of the message that it is to send."""
+Look = Callable[[Any, str], str]
+"""Gets the driver's connection and the text of the message that it is to send, and gives the text that is sent."""
 
 
 @contextmanager
@@ -28,8 +28,8 @@ def watched_messages(
 
     class Watched(psycopg2.extensions.cursor):
         def execute(self, query: Any, vars: Any = None) -> None:
-            look(self.connection, query.decode() if isinstance(query, bytes) else str(query))
-            super().execute(query, vars)
+            message = query.decode() if isinstance(query, bytes) else str(query)
+            super().execute(look(self.connection, message), vars)
 
     options = serving_options(connections)
     options["connect_args"]["cursor_factory"] = Watched
@@ -48,12 +48,13 @@ class Between:
         self.act: Callable[[], None] | None = None
         self.number, self.sent = -1, 0
 
-    def look(self, _connection: Any, _message: str) -> None:
+    def look(self, _connection: Any, message: str) -> str:
         """Note a message that is about to be sent."""
         number, self.sent = self.sent, self.sent + 1
         if number == self.number and self.act is not None:
             act, self.act = self.act, None
             act()
+        return message
 
     @contextmanager
     def acting(self, number: int, act: Callable[[], None]) -> Iterator[None]:
