@@ -139,8 +139,11 @@ def nodes_of(server: URL) -> list[URL]:
 
 
 @contextmanager
-def test_database(server: URL) -> Iterator[tuple[URL, URL]]:
-    """Make a database and a serving login for this run; yield the addresses of admin and serving login."""
+def test_database(server: URL, *, locale: str = "") -> Iterator[tuple[URL, URL]]:  # noqa: PT028 -- no test
+    """Make a database and a serving login for this run; yield the addresses of admin and serving login.
+
+    `locale` are options of CREATE DATABASE that choose another than the server's.
+    """
     name = f"school_tests_{uuid4().hex[:12]}"
     nodes = nodes_of(server)
     admin = server.set(database=name)
@@ -148,7 +151,7 @@ def test_database(server: URL) -> Iterator[tuple[URL, URL]]:
         for node in nodes:
             with _admin(node) as connection:
                 # Copied as files, as there is nothing to be lost that the server's log would have to hold.
-                connection.execute(text(f"CREATE DATABASE {name} STRATEGY FILE_COPY"))
+                connection.execute(text(f"CREATE DATABASE {name} {locale} STRATEGY FILE_COPY"))
         if on_citus():
             _join([node.set(database=name) for node in nodes])
         yield admin, admin.set(username=f"{name}_serving", password="a password")

@@ -73,7 +73,7 @@ def judge(
 
 def _next_version(batch: Mapping[str, Any], people: Iterable[Person]) -> NewVersion:
     members = [one for one in people if one.batch == batch["id"]]
-    left = sorted(one.id for one in members if one.enrolled_in != batch["id"])
+    left = sorted((one.id for one in members if one.enrolled_in != batch["id"]), key=UUID)
     return NewVersion(batch["id"], batch["arm"], batch["latest"] + 1, members, left)
 
 

@@ -102,7 +102,7 @@ def print_cards(
             raise NotFound("No report cards of this batch and term are there to print.")
         found = {"students": []}
     there = set(found["students"])
-    missing = sorted(str(one) for one in students or () if str(one) not in there)
+    missing = [str(one) for one in sorted(students or ()) if str(one) not in there]
     if missing:
         raise Invalid.field("students", f"not in the batch: {', '.join(missing)}")
     if len(there) > MAX_CARDS:

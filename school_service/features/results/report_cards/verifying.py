@@ -76,7 +76,8 @@ def verified_transcript(found: Document) -> dict[str, Any]:
     there is none.
     """
     said, cards = found["transcript"], found["cards"] or ()
-    replaced_at = max((one["published_at"] for one in cards if _differs(one, said)), default=None)
+    replacing = [one["published_at"] for one in cards if _differs(one, said)]
+    replaced_at = max(replacing, key=datetime.fromisoformat, default=None)
     state = CURRENT_CARD if replaced_at is None else REPLACED_CARD
     if any(one["now"] is None for one in cards):
         state = WITHDRAWN_CARD

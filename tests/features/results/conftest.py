@@ -1,0 +1,23 @@
+"""Fixtures of the tests of results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from flask import Flask
+
+from school_service.config import Settings
+from tenants.tenancy import Tenancy
+from tests.factories import Factory
+from tests.watched_messages import Between, watched_messages
+
+
+@pytest.fixture
+def between(app: Flask, tenancy: Tenancy, settings: Settings, committing: Factory) -> Iterator[Between]:
+    """Acts between two messages of a request of `committing`."""
+    found = Between()
+    with watched_messages(app, tenancy, settings, found.look):
+        # The first connection is asked for the server's settings.
+        committing.api.ok(committing.api.get("/result-settings"))
+        yield found
