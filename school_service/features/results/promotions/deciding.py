@@ -15,13 +15,13 @@ from typing import Any
 import orjson
 
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.statements import execute
+from school_service.core.read_models import fetch_document
+from school_service.core.statements import in_one_round_trip
 from school_service.features.people.models import ACTIVE
 from school_service.features.results.models import GRADUATED, LEFT_OUT, NO_RESULT, OUTCOMES, REPEATED
 from school_service.features.results.promotions import reads
 from school_service.features.results.promotions.rules import (
     DEFAULT,
-    WITHOUT_FIGURES,
     Reason,
     Rule,
     SessionResult,
@@ -71,12 +71,6 @@ class Decision:
         }
 
     @property
-    def shown_without_figures(self) -> dict[str, Any]:
-        """The decision as it is answered to whoever may not read results."""
-        reasons = [{**reason, "message": WITHOUT_FIGURES[reason["code"]]} for reason in self.reasons]
-        return {**self.shown, "average": None, "reasons": reasons}
-
-    @property
     def stored(self) -> dict[str, Any]:
         """The decision by the columns of its row, as JSON."""
         shown = {name: value for name, value in self.shown.items() if name != "student"}
@@ -115,14 +109,9 @@ def find(
         *(override.get("batch") for override in overrides),
     }
     batch_ids = [one for one in named if one is not None]
-    found = execute(
-        lock_cohorts(batch_ids),
-        reads.lock_students(from_ids),
-        reads.lock_cards(session, from_ids),
-        reads.promoting(session, from_ids, batch_ids, fingerprint),
-    )
-    if found is None:
-        raise RuntimeError("What decides has a row, whatever is named.")
+    locks = lock_cohorts(batch_ids), reads.lock_students(from_ids), reads.lock_cards(session, from_ids)
+    read = reads.promoting(session, from_ids, batch_ids, fingerprint)
+    found: dict[str, Any] = fetch_document(in_one_round_trip(*locks, read=read))
     return found
 
 
@@ -134,21 +123,21 @@ def judge_all(
     """Decide what becomes of each student: by batch in the order of the moves, then by name."""
     if found["session_id"] is None:
         raise Invalid.field("session", NO_SESSION)
-    batches = {batch["id"]: batch for batch in orjson.loads(found["batches"])}
+    batches = {batch["id"]: batch for batch in found["batches"]}
     _refuse_moves(found, moves, batches)
     next_session = _next_session(found, moves, overrides, batches)
-    live = orjson.loads(found["live"])
+    moved = {str(move["batch"]) for move in moves}
+    live = [batch["name"] for batch in found["batches"] if batch["live"] and batch["id"] in moved]
     if live:
         raise Conflict(f"Promoted already: {', '.join(live)}. Undo that promotion first.")
-    unpublished = orjson.loads(found["unpublished"])
-    if unpublished:
+    if unpublished := found["unpublished"]:
         raise Conflict(
             f"A promotion rests on published results: publish {', '.join(unpublished)} first.",
             {"unpublished": unpublished},
         )
-    students = orjson.loads(found["students"])
+    students = found["students"]
     by_student = _by_student(overrides, students)
-    rules = {row["level"]: Rule.of(row) for row in orjson.loads(found["rules"])}
+    rules = {row["level"]: Rule.of(row) for row in found["rules"]}
     otherwise = rules.get(None, DEFAULT)
     decisions = []
     for move in moves:
@@ -162,10 +151,7 @@ def judge_all(
     _refuse_decisions(decisions, moves, by_student)
     if next_session is not None:
         _refuse_elsewhere(decisions, next_session)
-    used = {
-        batch["id"]: rule_figures(rules.get(batch["level"], otherwise))
-        for batch in (batches[str(move["batch"])] for move in moves)
-    }
+    used = {batch: rule_figures(rules.get(batches[batch]["level"], otherwise)) for batch in moved}
     return Judged(
         {"id": found["session_id"], "name": found["session_name"]},
         next_session,
@@ -216,7 +202,7 @@ def _next_session(
     wrong: dict[str, list[str]] = {}
     for field, target in targets:
         batch = batches[str(target)]
-        if batch["start_date"] <= found["start_date"].isoformat():
+        if batch["start_date"] <= found["start_date"]:
             wrong.setdefault(field, []).append(batch["name"])
     if wrong:
         raise Invalid.fields(
@@ -276,11 +262,16 @@ def _decide(
 
 
 def _result(card: Mapping[str, Any] | None) -> SessionResult | None:
-    """Read the session result of what is told of a card; None without one, or without an average in it."""
-    if card is None or card["average"] is None:
+    """Read the session result of a card; None without one, or without an average in it."""
+    if card is None or card["cumulative"]["average"] is None:
         return None
-    percents = {subject: Decimal(percent) for subject, percent in card["percents"].items()}
-    return SessionResult(Decimal(card["average"]), card["terms"], Decimal(card["pass_mark"]), percents)
+    session = card["cumulative"]
+    percents = {
+        subject["base"]: Decimal(subject["percent"])
+        for subject in session["subjects"]
+        if subject["base"] in card["bases"] and subject["percent"] is not None
+    }
+    return SessionResult(Decimal(session["average"]), session["terms"], Decimal(card["pass_mark"]), percents)
 
 
 def _refuse_decisions(

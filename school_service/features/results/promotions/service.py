@@ -44,10 +44,10 @@ from school_service.auth.principal import Principal
 from school_service.core.database import request_context
 from school_service.core.errors import SAID_BACK, Conflict, Invalid
 from school_service.core.permissions import Permission
-from school_service.core.read_models import BoundQuery
+from school_service.core.read_models import BoundQuery, Made, fetch_document
 from school_service.core.records import not_found
-from school_service.core.statements import execute, in_one_round_trip, new_row, statement
-from school_service.features.audit.service import OPERATOR, audit_change
+from school_service.core.statements import Executable, execute, in_one_round_trip, new_row, statement
+from school_service.features.audit.service import acting, audit_change
 from school_service.features.classes.enrollments.service import (
     delete_enrollments,
     reopen_enrollments,
@@ -65,7 +65,7 @@ from school_service.features.results.models import (
 )
 from school_service.features.results.promotions import reads
 from school_service.features.results.promotions.deciding import Judged, find, judge_all, named, rule_figures
-from school_service.features.results.promotions.rules import Rule
+from school_service.features.results.promotions.rules import WITHOUT_FIGURES, Rule
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import CURRENT, Enrollment
 from school_service.features.school.settings.service import lock_settings
@@ -89,11 +89,9 @@ def replace_rules(*, rules: Sequence[Mapping[str, Any]]) -> BoundQuery:
     read = reads.promotion_rules()
     levels = [rule["level"] for rule in rules if rule["level"] is not None]
     subjects = list({subject for rule in rules for subject in rule["required_subjects"]})
-    found = execute(lock_settings(), reads.replacing(levels, subjects))
-    if found is None:
-        raise RuntimeError("What there is of rules has a row, whether there are any or not.")
-    _refuse_rules(rules, set(orjson.loads(found["levels"])), set(orjson.loads(found["subjects"])))
-    old = {row["level"]: rule_figures(Rule.of(row)) for row in orjson.loads(found["rules"])}
+    found = fetch_document(in_one_round_trip(lock_settings(), read=reads.replacing(levels, subjects)))
+    _refuse_rules(rules, set(found["levels"]), set(found["subjects"]))
+    old = {row["level"]: rule_figures(Rule.of(row)) for row in found["rules"]}
     new = {rule["level"]: rule_figures(_rule(rule)) for rule in rules}
     if new == old:
         return read
@@ -115,14 +113,8 @@ def replace_rules(*, rules: Sequence[Mapping[str, Any]]) -> BoundQuery:
 
 def _rule(given: Mapping[str, Any]) -> Rule:
     """A rule of the input; the names of subjects do not matter there."""
-    return Rule(
-        given["minimum_average"],
-        given["trial_average"],
-        {str(subject): "" for subject in given["required_subjects"]},
-        given["required_percent"],
-        given["maximum_failed"],
-        given["minimum_terms"],
-    )
+    subjects = [{"id": str(subject), "name": ""} for subject in given["required_subjects"]]
+    return Rule.of({**given, "required_subjects": subjects})
 
 
 def _refuse_rules(rules: Sequence[Mapping[str, Any]], levels: set[str], subjects: set[str]) -> None:
@@ -177,7 +169,7 @@ def rehearse(
     Averages, and the figures in the reasons, are left out for a caller who may not read results.
     """
     judged = judge_all(find(session, moves, overrides, fingerprint), moves, overrides)
-    return {
+    promotion = {
         "id": None,
         "session": judged.session,
         "next_session": judged.next_session,
@@ -187,11 +179,9 @@ def rehearse(
         "undone_at": None,
         "undone_by_name": None,
         "counts": judged.counts,
-        "decisions": [
-            decision.shown if principal.has(Permission.RESULTS_READ) else decision.shown_without_figures
-            for decision in judged.decisions
-        ],
+        "decisions": [decision.shown for decision in judged.decisions],
     }
+    return promotion if principal.has(Permission.RESULTS_READ) else _without_figures(promotion)
 
 
 def promote(
@@ -201,7 +191,7 @@ def promote(
     overrides: Sequence[Mapping[str, Any]],
     principal: Principal,
     fingerprint: str | None = None,
-) -> BoundQuery:
+) -> BoundQuery | Made:
     """Promote the students of batches, all or none, as the dry run of this fingerprint answered.
 
     Where there is a live promotion of the fingerprint, it is that one that is returned, and nothing changes. Returns
@@ -245,14 +235,28 @@ def promote(
     if leaving:
         graduates.graduate_all(*writing, enrollments=leaving)
         writing = []
-    return in_one_round_trip(*writing, read=_shown_to(principal, promotion_id))
+    return _shown_to(principal, promotion_id, *writing)
 
 
-def _shown_to(principal: Principal, promotion_id: UUID) -> BoundQuery:
+def _shown_to(principal: Principal, promotion_id: UUID, *before: Executable) -> BoundQuery | Made:
     """Read a promotion; without figures for a caller who may not read results."""
+    read = in_one_round_trip(*before, read=reads.promotion(promotion_id))
     if principal.has(Permission.RESULTS_READ):
-        return reads.promotion(promotion_id)
-    return reads.promotion_without_figures(promotion_id)
+        return read
+    return Made(read, lambda promotion, _reach: _without_figures(promotion))
+
+
+def _without_figures(promotion: Mapping[str, Any]) -> dict[str, Any]:
+    """Show a promotion without averages, and without figures in what the reasons say."""
+    decisions = [
+        {
+            **one,
+            "average": None,
+            "reasons": [{**reason, "message": WITHOUT_FIGURES[reason["code"]]} for reason in one["reasons"]],
+        }
+        for one in promotion["decisions"]
+    ]
+    return {**promotion, "decisions": decisions}
 
 
 def _writing(promotion_id: UUID, judged: Judged, moment: datetime) -> list[Any]:
@@ -263,7 +267,7 @@ def _writing(promotion_id: UUID, judged: Judged, moment: datetime) -> list[Any]:
         for one in judged.decisions
         if one.is_new
     ]
-    actor, actor_name = _actor()
+    actor, actor_name = acting()
     promotion = new_row(
         Promotion,
         id=promotion_id,
@@ -291,11 +295,6 @@ def _batch(batch: Mapping[str, Any]) -> _Batch:
     return _Batch(UUID(batch["id"]), UUID(batch["cohort"]))
 
 
-def _actor() -> tuple[str, str]:
-    principal = request_context().principal
-    return (principal.actor, principal.actor_name) if principal else (OPERATOR, OPERATOR)
-
-
 # Undoing
 
 
@@ -305,27 +304,25 @@ def undo(*, promotion_id: UUID, principal: Principal) -> UUID:
     Raises NotFound, Forbidden where students graduated by it and the caller may not write graduates, and Conflict where
     it is undone already, or something rests on it, naming students and what.
     """
-    found = execute(
+    locks = (
         reads.lock_cohorts_of(promotion_id),
         reads.lock_assessments_of(promotion_id),
         reads.lock_students_of(promotion_id),
         reads.lock_numbers_of_graduates(),
-        reads.undoing(promotion_id, MOST_NAMED),
     )
+    found = fetch_document(in_one_round_trip(*locks, read=reads.undoing(promotion_id)))
     if found is None:
         raise not_found(Promotion)
-    graduated = orjson.loads(found["graduates"])
+    graduated, made = found["graduates"], found["enrollments"]
     if graduated:
         principal.require((Permission.GRADUATES_WRITE,), "Taking back that students graduated")
     if found["undone"]:
         raise Conflict("The promotion is undone already.")
-    resting = orjson.loads(found["rests"])
+    resting = [one for one in found["rests"] if one["what"]][:MOST_NAMED]
     if resting:
         named = "; ".join(f"{one['student']}: {one['what']}" for one in resting)
         raise Conflict(f"Something rests on the promotion. {named}.", {"students": resting})
-    made = orjson.loads(found["enrollments"])
-    audit_change(ENTITY, promotion_id, old={"counts": orjson.loads(found["counts"])})
-    actor, actor_name = _actor()
+    audit_change(ENTITY, promotion_id, old={"counts": found["counts"]})
     back = {UUID(one["student"]): one["enrollments"] for one in graduated}
     execute(
         _touch_assessments(promotion_id),
@@ -338,7 +335,7 @@ def undo(*, promotion_id: UUID, principal: Principal) -> UUID:
             else ()
         ),
         _end_batches(promotion_id),
-        _end(promotion_id, now(), actor, actor_name),
+        _end(promotion_id, now(), *acting()),
     )
     return promotion_id
 
