@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 import orjson
 
@@ -52,7 +53,14 @@ class Decision:
     @property
     def is_new(self) -> bool:
         """Tell whether the student is to be enrolled, and is not yet."""
-        return self.to_batch is not None and self.to_batch not in _batches_of(self.student)
+        batches = {enrollment["batch"] for enrollment in self.student["enrollments"]}
+        return self.to_batch is not None and self.to_batch not in batches
+
+    @property
+    def number(self) -> str:
+        """The student's admission number, by which refusals name them."""
+        found: str = self.student["admission_number"]
+        return found
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -84,7 +92,6 @@ class Judged:
     session: Mapping[str, Any]
     next_session: Mapping[str, Any] | None
     batches: Mapping[str, Mapping[str, Any]]
-    moves: Sequence[Mapping[str, Any]]
     decisions: Sequence[Decision]
     fingerprint: str
 
@@ -103,16 +110,21 @@ def find(
 ) -> dict[str, Any]:
     """Lock all that a promotion concerns, and find what decides; one round trip."""
     from_ids = list(dict.fromkeys(move["batch"] for move in moves))
-    named = {
-        *from_ids,
-        *(move[name] for move in moves for name in ("promote_to", "repeat_in")),
-        *(override.get("batch") for override in overrides),
-    }
-    batch_ids = [one for one in named if one is not None]
+    batch_ids = list({*from_ids, *(target for _, target in _targets(moves, overrides))})
     locks = lock_cohorts(batch_ids), reads.lock_students(from_ids), reads.lock_cards(session, from_ids)
     read = reads.promoting(session, from_ids, batch_ids, fingerprint)
     found: dict[str, Any] = fetch_document(in_one_round_trip(*locks, read=read))
     return found
+
+
+def _targets(
+    moves: Sequence[Mapping[str, Any]], overrides: Sequence[Mapping[str, Any]]
+) -> list[tuple[str, UUID]]:
+    """List the batches that students are to go to, each with the field of the input that names it."""
+    return [
+        *(("moves", move[name]) for move in moves for name in ("promote_to", "repeat_in") if move[name]),
+        *(("overrides", override["batch"]) for override in overrides if "batch" in override),
+    ]
 
 
 def judge_all(
@@ -156,7 +168,6 @@ def judge_all(
         {"id": found["session_id"], "name": found["session_name"]},
         next_session,
         batches,
-        moves,
         decisions,
         _fingerprint(used, moves, overrides, decisions),
     )
@@ -165,13 +176,8 @@ def judge_all(
 def _refuse_moves(
     found: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], batches: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    named = [
-        (str(one), field)
-        for move in moves
-        for field in ("batch", "promote_to", "repeat_in")
-        if (one := move[field])
-    ]
-    unknown = [one for one, _ in named if one not in batches]
+    named = [str(move[name]) for move in moves for name in ("batch", "promote_to", "repeat_in") if move[name]]
+    unknown = [one for one in named if one not in batches]
     if unknown:
         raise Invalid.field("moves", f"no such batches: {', '.join(dict.fromkeys(unknown))}")
     times = Counter(str(move["batch"]) for move in moves)
@@ -195,13 +201,9 @@ def _next_session(
     for override in overrides:
         if "batch" in override and str(override["batch"]) not in batches:
             raise Invalid.field("overrides", f"no such batch: {override['batch']}")
-    targets = [
-        *(("moves", move[name]) for move in moves for name in ("promote_to", "repeat_in") if move[name]),
-        *(("overrides", override["batch"]) for override in overrides if "batch" in override),
-    ]
+    targets = [(field, batches[str(target)]) for field, target in _targets(moves, overrides)]
     wrong: dict[str, list[str]] = {}
-    for field, target in targets:
-        batch = batches[str(target)]
+    for field, batch in targets:
         if batch["start_date"] <= found["start_date"]:
             wrong.setdefault(field, []).append(batch["name"])
     if wrong:
@@ -212,9 +214,7 @@ def _next_session(
                 for field, names in wrong.items()
             }
         )
-    sessions = {
-        batches[str(target)]["session"]: batches[str(target)]["session_name"] for _, target in targets
-    }
+    sessions = {batch["session"]: batch["session_name"] for _, batch in targets}
     if len(sessions) > 1:
         raise Invalid.field(
             targets[-1][0], f"batches of several sessions: {', '.join(sorted(sessions.values()))}"
@@ -298,7 +298,7 @@ def _refuse_decisions(
             reason = f"{override['outcome']} from a batch that graduates, and need a batch"
         else:
             continue
-        reasons.setdefault(reason, []).append(named(one.student))
+        reasons.setdefault(reason, []).append(one.number)
     if reasons:
         words = "; ".join(f"{reason}: {', '.join(names)}" for reason, names in reasons.items())
         raise Invalid.field("overrides", words)
@@ -307,9 +307,9 @@ def _refuse_decisions(
 def _refuse_elsewhere(decisions: Sequence[Decision], next_session: Mapping[str, str]) -> None:
     """Raise Conflict naming students who are in another batch of the session that they go to."""
     elsewhere = [
-        named(one.student)
+        one.number
         for one in decisions
-        if one.is_new and next_session["id"] in _sessions_of(one.student)
+        if one.is_new and next_session["id"] in {each["session"] for each in one.student["enrollments"]}
     ]
     if elsewhere:
         words = f"Students are in another batch of {next_session['name']} already: {', '.join(elsewhere)}."
@@ -340,18 +340,6 @@ def _fingerprint(
         },
     }
     return sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
-def _batches_of(student: Mapping[str, Any]) -> set[str]:
-    return {enrollment["batch"] for enrollment in student["enrollments"]}
-
-
-def _sessions_of(student: Mapping[str, Any]) -> set[str]:
-    return {enrollment["session"] for enrollment in student["enrollments"]}
-
-
-def named(student: Mapping[str, Any]) -> str:
-    return str(student["admission_number"])
 
 
 def rule_figures(rule: Rule) -> dict[str, Any]:

@@ -13,39 +13,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 import orjson
-from sqlalchemy import (
-    DateTime,
-    Integer,
-    Numeric,
-    SmallInteger,
-    Text,
-    Uuid,
-    case,
-    cast,
-    column,
-    delete,
-    func,
-    insert,
-    literal,
-    literal_column,
-    select,
-    update,
-)
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import DateTime, Uuid, case, column, delete, func, insert, literal, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from school_service.auth.principal import Principal
 from school_service.core.database import request_context
 from school_service.core.errors import SAID_BACK, Conflict, Invalid
 from school_service.core.permissions import Permission
-from school_service.core.read_models import BoundQuery, Made, fetch_document
-from school_service.core.records import not_found
+from school_service.core.read_models import BoundQuery, Made, array_of, fetch_document
+from school_service.core.records import json_rows, not_found
 from school_service.core.statements import Executable, execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import acting, audit_change
 from school_service.features.classes.enrollments.service import (
@@ -64,7 +45,7 @@ from school_service.features.results.models import (
     RequiredSubject,
 )
 from school_service.features.results.promotions import reads
-from school_service.features.results.promotions.deciding import Judged, find, judge_all, named, rule_figures
+from school_service.features.results.promotions.deciding import Judged, find, judge_all, rule_figures
 from school_service.features.results.promotions.rules import WITHOUT_FIGURES, Rule
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import CURRENT, Enrollment
@@ -143,8 +124,7 @@ def _listed(rules: Mapping[str | None, Mapping[str, Any]]) -> list[dict[str, Any
 # Promoting
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
+class _Batch(NamedTuple):
     id: UUID
     cohort_id: UUID
 
@@ -208,7 +188,7 @@ def promote(
     judged = judge_all(found, moves, overrides)
     if fingerprint != judged.fingerprint:
         raise Conflict("Something has changed since that dry run: look at a new one, and commit that.")
-    lacking = [named(one.student) for one in judged.decisions if one.lacks]
+    lacking = [one.number for one in judged.decisions if one.lacks]
     if lacking:
         raise Invalid.field(
             "overrides", f"it has to be decided what becomes of them, and where they go: {', '.join(lacking)}"
@@ -227,11 +207,11 @@ def promote(
         new={
             "session": judged.session["id"],
             "next_session": judged.next_session and judged.next_session["id"],
-            "batches": [str(move["batch"]) for move in judged.moves],
+            "batches": [str(move["batch"]) for move in moves],
             "counts": judged.counts,
         },
     )
-    writing = _writing(promotion_id, judged, moment)
+    writing = _writing(promotion_id, judged, moves, moment)
     if leaving:
         graduates.graduate_all(*writing, enrollments=leaving)
         writing = []
@@ -259,7 +239,9 @@ def _without_figures(promotion: Mapping[str, Any]) -> dict[str, Any]:
     return {**promotion, "decisions": decisions}
 
 
-def _writing(promotion_id: UUID, judged: Judged, moment: datetime) -> list[Any]:
+def _writing(
+    promotion_id: UUID, judged: Judged, moves: Sequence[Mapping[str, Any]], moment: datetime
+) -> list[Executable]:
     """Write what is stored of a promotion, and the enrollments: statements that go out in one round trip."""
     made = {one.student["id"]: uuid4() for one in judged.decisions if one.is_new}
     enrollments = [
@@ -278,14 +260,22 @@ def _writing(promotion_id: UUID, judged: Judged, moment: datetime) -> list[Any]:
         committed_by=actor,
         committed_by_name=actor_name,
     )
-    rows = [
-        {"batch": move["batch"], "promote_to": move["promote_to"], "repeat_in": move["repeat_in"]}
-        for move in judged.moves
+    batches = [
+        new_row(
+            PromotionBatch,
+            promotion_id=promotion_id,
+            batch_id=move["batch"],
+            number=number,
+            promote_to_id=move["promote_to"],
+            repeat_in_id=move["repeat_in"],
+            live=True,
+        )
+        for number, move in enumerate(moves, 1)
     ]
     decisions = [{**one.stored, "enrollment": made.get(one.student["id"])} for one in judged.decisions]
     return [
         promotion,
-        _insert_batches(promotion_id, orjson.dumps(rows).decode()),
+        *batches,
         *(start_enrollments(enrollments) if enrollments else ()),
         _insert_decisions(promotion_id, orjson.dumps(decisions).decode()),
     ]
@@ -349,55 +339,21 @@ def _delete_rules() -> Any:
 
 
 @statement
-def _insert_batches(promotion_id: UUID, batches: str) -> Any:
-    """Insert the batches of a promotion, JSON, in this order."""
-    rows = (
-        func.jsonb_array_elements(cast(batches, JSONB))
-        .table_valued(column("move", JSONB), with_ordinality="number")
-        .render_derived(name="moves")
-    )
-    move = rows.c.move
-    values: dict[str, Any] = {
-        "promotion_id": promotion_id,
-        "batch_id": cast(move["batch"].astext, Uuid),
-        "number": cast(rows.c.number, SmallInteger),
-        "promote_to_id": cast(move["promote_to"].astext, Uuid),
-        "repeat_in_id": cast(move["repeat_in"].astext, Uuid),
-        "live": literal(True),
-    }
-    return insert(PromotionBatch).from_select(list(values), select(*values.values()).select_from(rows))
-
-
-@statement
 def _insert_decisions(promotion_id: UUID, decisions: str) -> Any:
     """Insert decisions, JSON, with what graduates have before they leave it."""
-    rows = (
-        func.jsonb_to_recordset(cast(decisions, JSONB))
-        .table_valued(
-            column("student", Uuid),
-            column("from_batch", Uuid),
-            column("average", Numeric),
-            column("terms", Integer),
-            column("by_rule", Text),
-            column("outcome", Text),
-            column("reasons", JSONB),
-            column("reason", Text),
-            column("to_batch", Uuid),
-            column("enrollment", Uuid),
-        )
-        .render_derived(name="decided", with_types=True)
-    )
+    columns: Any = {name: PromotionDecision.__table__.c[column].type for name, column in _DECIDED.items()}
+    rows = json_rows("decided", decisions, **columns)
     enrollments = (
-        select(func.coalesce(func.jsonb_agg(Enrollment.id), _nothing()))
+        select(array_of(Enrollment.id))
         .where(Enrollment.student_id == rows.c.student, CURRENT)
         .correlate(rows)
         .scalar_subquery()
     )
-    subject = func.jsonb_build_object(
+    subject = func.json_build_object(
         "cohort_subject_id", SubjectEnrollment.cohort_subject_id, "created_at", SubjectEnrollment.created_at
     )
     subjects = (
-        select(func.coalesce(func.jsonb_agg(subject), _nothing()))
+        select(array_of(subject))
         .where(SubjectEnrollment.student_id == rows.c.student)
         .correlate(rows)
         .scalar_subquery()
@@ -405,19 +361,20 @@ def _insert_decisions(promotion_id: UUID, decisions: str) -> Any:
     before = func.jsonb_build_object("enrollments", enrollments, "subjects", subjects)
     values: dict[str, Any] = {
         "promotion_id": promotion_id,
-        "student_id": rows.c.student,
-        "from_batch_id": rows.c.from_batch,
-        "average": rows.c.average,
-        "terms": rows.c.terms,
-        "by_rule": rows.c.by_rule,
-        "outcome": rows.c.outcome,
-        "reasons": rows.c.reasons,
-        "reason": rows.c.reason,
-        "to_batch_id": rows.c.to_batch,
-        "enrollment_id": rows.c.enrollment,
+        **{column: rows.c[name] for name, column in _DECIDED.items()},
         "before": case((rows.c.outcome == GRADUATED, before)),
     }
     return insert(PromotionDecision).from_select(list(values), select(*values.values()).select_from(rows))
+
+
+_DECIDED = {
+    "student": "student_id",
+    "from_batch": "from_batch_id",
+    "to_batch": "to_batch_id",
+    "enrollment": "enrollment_id",
+    **{name: name for name in ("average", "terms", "by_rule", "outcome", "reasons", "reason")},
+}
+"""The columns of a decision by the members of the JSON that they are stored of."""
 
 
 @statement
@@ -470,7 +427,3 @@ def _end(promotion_id: UUID, moment: datetime, actor: str, actor_name: str) -> A
         .where(Promotion.id == promotion_id)
         .values(undone_at=moment, undone_by=actor, undone_by_name=actor_name)
     )
-
-
-def _nothing() -> Any:
-    return literal_column("'[]'::jsonb")
