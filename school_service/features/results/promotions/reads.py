@@ -32,6 +32,7 @@ from school_service.features.results.models import (
     ReportCard,
     RequiredSubject,
 )
+from school_service.features.results.publications.reads import CLASS, results_of, with_class
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import (
     CURRENT,
@@ -229,23 +230,19 @@ def promoting(session: str, from_ids: list[UUID], batch_ids: list[UUID], fingerp
     """
     found = select(session_by_id_or_name(session).scalar_subquery().label("id")).cte("found")
     live = select(PromotionBatch.batch_id).where(PromotionBatch.batch_id == Batch.id, PromotionBatch.live)
-    classes = (
+    named = with_class(
         select(
             Batch.id,
-            (Classroom.name + " " + Batch.name).label("name"),
+            CLASS.label("name"),
             Classroom.level,
             Cohort.id.label("cohort"),
             AcademicSession.id.label("session"),
             AcademicSession.name.label("session_name"),
             AcademicSession.start_date,
             live.exists().label("live"),
-        )
-        .join(Cohort, Cohort.id == Batch.cohort_id)
-        .join(Classroom, Classroom.id == Cohort.classroom_id)
-        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
-        .where(Batch.id == one_of(batch_ids))
-        .cte("classes")
+        ).where(Batch.id == one_of(batch_ids))
     )
+    classes = named.join(AcademicSession, AcademicSession.id == Cohort.session_id).cte("classes")
     batches = select(array_of(classes.table_valued(), classes.c.name)).select_from(classes)
     committed = select(Promotion.id).where(Promotion.fingerprint == fingerprint, LIVE)
     return (
@@ -305,17 +302,15 @@ def _unpublished(classes: Any, from_ids: Any, session_id: Any) -> Any:
     )
     card = _latest_card(Enrollment.student_id, session_id)
     under_review = (
-        select((Term.display_name + " of " + Classroom.name + " " + Batch.name).label("name"))
+        select(results_of(Term).label("name"))
         .select_from(Enrollment)
         .join(card, literal(True))
         .join(Publication, Publication.id == card.c.publication)
         .join(Term, Term.id == Publication.term_id)
         .join(Batch, Batch.id == Publication.batch_id)
-        .join(Cohort, Cohort.id == Batch.cohort_id)
-        .join(Classroom, Classroom.id == Cohort.classroom_id)
         .where(Enrollment.batch_id == one_of(from_ids), CURRENT, Publication.state != PUBLISHED)
     )
-    name = own.union(under_review).subquery("unpublished").c.name
+    name = own.union(with_class(under_review)).subquery("unpublished").c.name
     return select(array_of(name, name)).scalar_subquery()
 
 

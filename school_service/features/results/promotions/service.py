@@ -27,7 +27,7 @@ from school_service.core.errors import SAID_BACK, Conflict, Invalid
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery, Made, array_of, fetch_document
 from school_service.core.records import json_rows, not_found
-from school_service.core.statements import Executable, execute, in_one_round_trip, new_row, statement
+from school_service.core.statements import Executable, NewRows, execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import acting, audit_change
 from school_service.features.classes.enrollments.service import (
     delete_enrollments,
@@ -275,7 +275,7 @@ def _writing(
     decisions = [{**one.stored, "enrollment": made.get(one.student["id"])} for one in judged.decisions]
     return [
         promotion,
-        *batches,
+        NewRows(batches),
         *(start_enrollments(enrollments) if enrollments else ()),
         _insert_decisions(promotion_id, orjson.dumps(decisions).decode()),
     ]

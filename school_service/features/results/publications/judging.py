@@ -57,7 +57,7 @@ def judge(
         raise RuntimeError("What is published was not loaded.")
     loaded = found.shown_to(None)
     _refuse_batches(batches, row["batches"], loaded.scope["cohort_id"])
-    leaving, coming = dict(row["leaving"]), dict(row["coming"])
+    leaving, coming = dict(row["leaving"] or ()), dict(row["coming"] or ())
     _refuse_strangers(leave_out, take_in, leaving, coming)
     versions = [_next_version(one, loaded.people) for one in row["batches"]]
     empty = [one for one, version in zip(row["batches"], versions, strict=True) if not version.people]
@@ -67,7 +67,7 @@ def judge(
     in_the_way = _InTheWay(row, record, {str(one) for one in batches})
     _refuse_unsubmitted([*in_the_way.unsubmitted()])
     _refuse_incomplete([*in_the_way.incomplete()])
-    _refuse_other_terms(row["earlier"], _changing(row["later"], loaded, computed))
+    _refuse_other_terms(_by_results(row["earlier"]), _changing(row["later"], loaded, computed))
     return Judged(row, record, computed, versions, leaving, coming)
 
 
@@ -195,11 +195,17 @@ def _changing(
         for student, result in computed.subjects[subject.id].items():
             if result.percent is not None:
                 percents.setdefault(student, {})[subject.base] = result.percent
-    changing: dict[str, list[str]] = {}
-    for name, student, number, rested_on in later:
-        if percents.get(student) != rested_on:
-            changing.setdefault(name, []).append(number)
-    return [{"results": name, "students": numbers} for name, numbers in changing.items()]
+    return _by_results(
+        (name, number) for name, student, number, rested_on in later if percents.get(student) != rested_on
+    )
+
+
+def _by_results(found: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Name results, each with the admission numbers of its students, in their order."""
+    students: dict[str, list[str]] = {}
+    for name, number in found:
+        students.setdefault(name, []).append(number)
+    return [{"results": name, "students": numbers} for name, numbers in students.items()]
 
 
 def _refuse_unsubmitted(subjects: Sequence[Mapping[str, Any]]) -> None:
