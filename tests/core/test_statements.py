@@ -76,7 +76,11 @@ def test_rows_of_one_table_are_one_statement(in_school, messages):
         execute(NewRows(rows))
 
     assert [one.count("INSERT") for one in sent] == [1]
-    assert [fetch_row(level_of(row.id)) for row in rows] == [{"level": "1 %s"}, {"level": "2"}, {"level": "3"}]
+    assert [fetch_row(level_of(row.id)) for row in rows] == [
+        {"level": "1 %s"},
+        {"level": "2"},
+        {"level": "3"},
+    ]
 
 
 def test_what_is_not_given_is_the_models_default_else_null(in_school):
