@@ -32,7 +32,7 @@ from school_service.features.results.models import (
     ReportCard,
     RequiredSubject,
 )
-from school_service.features.results.publications.reads import CLASS, results_of, with_class
+from school_service.features.results.publications.reads import CLASS, latest_card, results_of, with_class
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import (
     CURRENT,
@@ -300,7 +300,7 @@ def _unpublished(classes: Any, from_ids: Any, session_id: Any) -> Any:
             case((state.is_(None), without_card.exists()), else_=state != PUBLISHED),
         )
     )
-    card = _latest_card(Enrollment.student_id, session_id)
+    card = latest_card(Enrollment.student_id, session_id)
     under_review = (
         select(results_of(Term).label("name"))
         .select_from(Enrollment)
@@ -314,24 +314,9 @@ def _unpublished(classes: Any, from_ids: Any, session_id: Any) -> Any:
     return select(array_of(name, name)).scalar_subquery()
 
 
-def _latest_card(student_id: Any, session_id: Any) -> Any:
-    """The card in force of the latest term of a session that a student has one of, whichever class it is of."""
-    return (
-        select(ReportCard.card, ReportCard.publication_id.label("publication"), Publication.version)
-        .join(Publication, Publication.id == ReportCard.publication_id)
-        .join(Term, Term.id == ReportCard.term_id)
-        .where(ReportCard.student_id == student_id, Term.session_id == session_id, ReportCard.in_force)
-        # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
-        .order_by(Term.term.desc())
-        .limit(1)
-        .correlate_except(ReportCard, Publication, Term)
-        .lateral("latest_card")
-    )
-
-
 def _roster(session_id: Any, from_ids: Any) -> Any:
     """Who is in batches, by name, each with their open enrollments and what their latest card of the session says."""
-    latest = _latest_card(Student.id, session_id)
+    latest = latest_card(Student.id, session_id)
     card = func.json_build_object(
         "publication", latest.c.publication,
         "version", latest.c.version,
@@ -537,14 +522,10 @@ def _in_next(model: Any) -> Any:
 
 def _cohorts_of(promotion_id: Any) -> Any:
     """Select the cohorts of the batches that students came from and were to go to."""
-    batches = aliased(PromotionBatch)
-    named = [
-        select(Batch.cohort_id)
-        .join(batches, Batch.id == getattr(batches, name))
-        .where(batches.promotion_id == promotion_id)
-        for name in ("batch_id", "promote_to_id", "repeat_in_id")
-    ]
-    return named[0].union(*named[1:], cohorts_gone_to(promotion_id))
+    of = PromotionBatch
+    is_named = Batch.id.in_((of.batch_id, of.promote_to_id, of.repeat_in_id))
+    named = select(Batch.cohort_id).join(of, is_named).where(of.promotion_id == promotion_id)
+    return named.union(cohorts_gone_to(promotion_id))
 
 
 def cohorts_gone_to(promotion_id: Any) -> Query:

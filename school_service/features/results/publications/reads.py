@@ -566,30 +566,30 @@ def _later_published() -> Any:
 
 def _promoted_by_card() -> Query:
     """Select the students in a live promotion whose latest card of the session is one of a publication's."""
-    own, newer, newer_term = aliased(ReportCard), aliased(ReportCard), aliased(Term)
-    replaced = (
-        select(newer.id)
-        .join(newer_term, newer_term.id == newer.term_id)
-        .where(
-            newer.student_id == own.student_id,
-            newer_term.session_id == Publication.session_id,
-            newer.in_force,
-            newer_term.term > Term.term,
-        )
-        .correlate(own, Publication, Term)
-    )
+    own = aliased(ReportCard)
+    latest = latest_card(own.student_id, Publication.session_id)
     return (
         select(PromotionDecision.student_id)
         .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
         .join(own, own.student_id == PromotionDecision.student_id)
-        .where(
-            own.publication_id == Publication.id,
-            own.in_force,
-            Promotion.session_id == Publication.session_id,
-            LIVE,
-            ~replaced.exists(),
-        )
-        .correlate(Publication, Term)
+        .join(latest, latest.c.publication == own.publication_id)
+        .where(own.publication_id == Publication.id, Promotion.session_id == Publication.session_id, LIVE)
+        .correlate(Publication)
+    )
+
+
+def latest_card(student_id: Any, session_id: Any) -> Any:
+    """The card in force of the latest term of a session that a student has one of, whichever class it is of."""
+    return (
+        select(ReportCard.card, ReportCard.publication_id.label("publication"), Publication.version)
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .join(Term, Term.id == ReportCard.term_id)
+        .where(ReportCard.student_id == student_id, Term.session_id == session_id, ReportCard.in_force)
+        # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+        .order_by(Term.term.desc())
+        .limit(1)
+        .correlate_except(ReportCard, Publication, Term)
+        .lateral("latest_card")
     )
 
 

@@ -14,7 +14,7 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Uuid, cast, delete, insert, or_, select, update
+from sqlalchemy import delete, or_, update
 
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.exact_json import write_json, written_moment
@@ -26,7 +26,6 @@ from school_service.core.records import (
     not_found,
     one_of,
     unknown_reference,
-    unnest_rows,
 )
 from school_service.core.statements import (
     Executable,
@@ -109,10 +108,14 @@ def publish(
     ids = {version.batch: uuid4() for version in judged.versions}
     _audit(judged, ids, {str(one["student"]): one["reason"] for one in leave_out})
     batch_ids, term_id = [UUID(version.batch) for version in judged.versions], UUID(scope["term_id"])
+    left_out = [
+        new_row(LeftOut, student_id=student, batch_id=batch, term_id=term_id)
+        for student, batch in judged.leaving.items()
+    ]
     storing: tuple[Executable, ...] = (
         _replace_cards(batch_ids, term_id),
         _supersede(batch_ids, term_id),
-        *([_leave_out(*_pairs(judged.leaving), term_id)] if leave_out else []),
+        *([NewRows(left_out)] if left_out else []),
         *([_take_in(list(take_in), batch_ids, term_id)] if take_in else []),
         NewRows(_publications(judged, ids, moment)),
     )
@@ -202,33 +205,25 @@ def _judge(
     return judge(row, ids, leaving, take_in)
 
 
-def _pairs(batch_of: Mapping[str, str]) -> tuple[list[UUID], list[UUID]]:
-    return [UUID(one) for one in batch_of], [UUID(one) for one in batch_of.values()]
-
-
 def _audit(judged: Judged, ids: Mapping[str, UUID], reasons: Mapping[str, str]) -> None:
     """Put versions on record, and who is left out of them, or taken in."""
     term_id = judged.record.loaded.scope["term_id"]
+    batch_of = {**judged.leaving, **judged.coming}
+    said: dict[str, dict[str, Any]] = {
+        **{one: {"left_out": True, "reason": reasons[one]} for one in judged.leaving},
+        **{one: {"taken_in": True} for one in judged.coming},
+    }
     for version in judged.versions:
         publication = ids[version.batch]
         where = {"batch": version.batch, "term": term_id, "version": version.version}
         new = {"state": PUBLISHED, **where, "students": len(version.people)}
         audit_change(ENTITY, publication, new=new)
-        changes: dict[str, dict[str, Any]] = {
-            **{one: {"left_out": True, "reason": reasons[one]} for one in _of(version, judged.leaving)},
-            **{one: {"taken_in": True} for one in _of(version, judged.coming)},
-        }
-        audit_changes(
-            ENTITY,
-            [
-                Change(UUID(student), None, {**change, "publication": publication, **where})
-                for student, change in changes.items()
-            ],
-        )
-
-
-def _of(version: NewVersion, batch_of: Mapping[str, str]) -> list[str]:
-    return [student for student, batch in batch_of.items() if batch == version.batch]
+        changes = [
+            Change(UUID(student), None, {**change, "publication": publication, **where})
+            for student, change in said.items()
+            if batch_of[student] == version.batch
+        ]
+        audit_changes(ENTITY, changes)
 
 
 def _publications(judged: Judged, ids: Mapping[str, UUID], moment: datetime) -> list[NewRow]:
@@ -396,13 +391,6 @@ def _end_cards(publication_id: UUID) -> Any:
         .where(ReportCard.publication_id == publication_id, ReportCard.in_force)
         .values(in_force=False)
     )
-
-
-@statement
-def _leave_out(student_ids: list[UUID], batch_ids: list[UUID], term_id: UUID) -> Any:
-    rows = unnest_rows("leaving", student_id=(Uuid, student_ids), batch_id=(Uuid, batch_ids))
-    values = select(rows.c.student_id, rows.c.batch_id, cast(term_id, Uuid))
-    return insert(LeftOut).from_select(["student_id", "batch_id", "term_id"], values)
 
 
 @statement
