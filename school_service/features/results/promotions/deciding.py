@@ -33,6 +33,24 @@ from school_service.features.school.cohorts.service import NO_SESSION
 
 
 @dataclass(frozen=True, slots=True)
+class Plan:
+    """Where the students of batches of a session are to go, and what is decided otherwise of some."""
+
+    session: str
+    moves: Sequence[Mapping[str, Any]]
+    overrides: Sequence[Mapping[str, Any]]
+
+    @property
+    def targets(self) -> list[tuple[str, UUID]]:
+        """List the batches that students are to go to, each with the field of the input that names it."""
+        by_move = [move[name] for move in self.moves for name in ("promote_to", "repeat_in")]
+        return [
+            *(("moves", batch) for batch in by_move if batch is not None),
+            *(("overrides", override["batch"]) for override in self.overrides if "batch" in override),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """What becomes of a student. `to_batch` is None, too, where the rule has nowhere to send them."""
 
@@ -102,43 +120,24 @@ class Judged:
         return {outcome: found[outcome] for outcome in OUTCOMES}
 
 
-def find(
-    session: str,
-    moves: Sequence[Mapping[str, Any]],
-    overrides: Sequence[Mapping[str, Any]],
-    fingerprint: str,
-) -> dict[str, Any]:
+def find(plan: Plan, fingerprint: str) -> dict[str, Any]:
     """Lock all that a promotion concerns, and find what decides; one round trip."""
-    from_ids = list(dict.fromkeys(move["batch"] for move in moves))
-    batch_ids = list({*from_ids, *(target for _, target in _targets(moves, overrides))})
-    locks = lock_cohorts(batch_ids), reads.lock_students(from_ids), reads.lock_cards(session, from_ids)
-    read = reads.promoting(session, from_ids, batch_ids, fingerprint)
+    from_ids = list({move["batch"] for move in plan.moves})
+    batch_ids = list({*from_ids, *(target for _, target in plan.targets)})
+    locks = lock_cohorts(batch_ids), reads.lock_students(from_ids), reads.lock_cards(plan.session, from_ids)
+    read = reads.promoting(plan.session, from_ids, batch_ids, fingerprint)
     found: dict[str, Any] = fetch_document(in_one_round_trip(*locks, read=read))
     return found
 
 
-def _targets(
-    moves: Sequence[Mapping[str, Any]], overrides: Sequence[Mapping[str, Any]]
-) -> list[tuple[str, UUID]]:
-    """List the batches that students are to go to, each with the field of the input that names it."""
-    return [
-        *(("moves", move[name]) for move in moves for name in ("promote_to", "repeat_in") if move[name]),
-        *(("overrides", override["batch"]) for override in overrides if "batch" in override),
-    ]
-
-
-def judge_all(
-    found: Mapping[str, Any],
-    moves: Sequence[Mapping[str, Any]],
-    overrides: Sequence[Mapping[str, Any]],
-) -> Judged:
+def judge_all(found: Mapping[str, Any], plan: Plan) -> Judged:
     """Decide what becomes of each student: by batch in the order of the moves, then by name."""
     if found["session_id"] is None:
         raise Invalid.field("session", NO_SESSION)
     batches = {batch["id"]: batch for batch in found["batches"]}
-    _refuse_moves(found, moves, batches)
-    next_session = _next_session(found, moves, overrides, batches)
-    moved = {str(move["batch"]) for move in moves}
+    _refuse_moves(found, plan, batches)
+    next_session = _next_session(found, plan, batches)
+    moved = {str(move["batch"]) for move in plan.moves}
     live = [batch["name"] for batch in found["batches"] if batch["live"] and batch["id"] in moved]
     if live:
         raise Conflict(f"Promoted already: {', '.join(live)}. Undo that promotion first.")
@@ -148,11 +147,11 @@ def judge_all(
             {"unpublished": unpublished},
         )
     students = found["students"]
-    by_student = _by_student(overrides, students)
+    by_student = _by_student(plan, students)
     rules = {row["level"]: Rule.of(row) for row in found["rules"]}
     otherwise = rules.get(None, DEFAULT)
     decisions = []
-    for move in moves:
+    for move in plan.moves:
         batch = str(move["batch"])
         rule = rules.get(batches[batch]["level"], otherwise)
         decisions += [
@@ -160,7 +159,7 @@ def judge_all(
             for student in students
             if student["batch"] == batch
         ]
-    _refuse_decisions(decisions, moves, by_student)
+    _refuse_decisions(decisions, plan, by_student)
     if next_session is not None:
         _refuse_elsewhere(decisions, next_session)
     used = {batch: rule_figures(rules.get(batches[batch]["level"], otherwise)) for batch in moved}
@@ -169,39 +168,32 @@ def judge_all(
         next_session,
         batches,
         decisions,
-        _fingerprint(used, moves, overrides, decisions),
+        _fingerprint(used, plan, decisions),
     )
 
 
-def _refuse_moves(
-    found: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], batches: Mapping[str, Mapping[str, Any]]
-) -> None:
-    named = [str(move[name]) for move in moves for name in ("batch", "promote_to", "repeat_in") if move[name]]
-    unknown = [one for one in named if one not in batches]
+def _refuse_moves(found: Mapping[str, Any], plan: Plan, batches: Mapping[str, Mapping[str, Any]]) -> None:
+    named = [move[name] for move in plan.moves for name in ("batch", "promote_to", "repeat_in")]
+    unknown = [str(one) for one in named if one is not None and str(one) not in batches]
     if unknown:
         raise Invalid.field("moves", f"no such batches: {', '.join(dict.fromkeys(unknown))}")
-    times = Counter(str(move["batch"]) for move in moves)
+    times = Counter(str(move["batch"]) for move in plan.moves)
     twice = [batches[batch]["name"] for batch, count in times.items() if count > 1]
     if twice:
         raise Invalid.field("moves", f"named more than once: {', '.join(twice)}")
-    elsewhere = [
-        batches[batch]["name"] for batch in times if batches[batch]["session"] != str(found["session_id"])
-    ]
+    elsewhere = [batches[one]["name"] for one in times if batches[one]["session"] != found["session_id"]]
     if elsewhere:
         raise Invalid.field("moves", f"not of {found['session_name']}: {', '.join(elsewhere)}")
 
 
 def _next_session(
-    found: Mapping[str, Any],
-    moves: Sequence[Mapping[str, Any]],
-    overrides: Sequence[Mapping[str, Any]],
-    batches: Mapping[str, Mapping[str, Any]],
+    found: Mapping[str, Any], plan: Plan, batches: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str] | None:
     """Find the session of the batches that students go to: one, which starts later. Raises Invalid."""
-    for override in overrides:
-        if "batch" in override and str(override["batch"]) not in batches:
-            raise Invalid.field("overrides", f"no such batch: {override['batch']}")
-    targets = [(field, batches[str(target)]) for field, target in _targets(moves, overrides)]
+    for field, target in plan.targets:
+        if str(target) not in batches:
+            raise Invalid.field(field, f"no such batch: {target}")
+    targets = [(field, batches[str(target)]) for field, target in plan.targets]
     wrong: dict[str, list[str]] = {}
     for field, batch in targets:
         if batch["start_date"] <= found["start_date"]:
@@ -222,19 +214,17 @@ def _next_session(
     return next(({"id": one, "name": name} for one, name in sessions.items()), None)
 
 
-def _by_student(
-    overrides: Sequence[Mapping[str, Any]], students: Sequence[Mapping[str, Any]]
-) -> dict[str, Mapping[str, Any]]:
+def _by_student(plan: Plan, students: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Give the override of each student; raises Invalid naming those who are in no batch, and who are there twice."""
     known = {student["id"] for student in students}
-    times = Counter(str(override["student"]) for override in overrides)
+    times = Counter(str(override["student"]) for override in plan.overrides)
     absent = [one for one in times if one not in known]
     if absent:
         raise Invalid.field("overrides", f"not in a batch that is to be promoted: {', '.join(absent)}")
     twice = [one for one, count in times.items() if count > 1]
     if twice:
         raise Invalid.field("overrides", f"students named more than once: {', '.join(twice)}")
-    return {str(override["student"]): override for override in overrides}
+    return {str(override["student"]): override for override in plan.overrides}
 
 
 def _decide(
@@ -275,12 +265,10 @@ def _result(card: Mapping[str, Any] | None) -> SessionResult | None:
 
 
 def _refuse_decisions(
-    decisions: Sequence[Decision],
-    moves: Sequence[Mapping[str, Any]],
-    overrides: Mapping[str, Mapping[str, Any]],
+    decisions: Sequence[Decision], plan: Plan, overrides: Mapping[str, Mapping[str, Any]]
 ) -> None:
     """Raise Invalid for overrides that can't be: of who is not ACTIVE, and of who would have no batch to go to."""
-    last = {str(move["batch"]) for move in moves if move["promote_to"] is None}
+    last = {str(move["batch"]) for move in plan.moves if move["promote_to"] is None}
     reasons: dict[str, list[str]] = {}
     for one in decisions:
         override = overrides.get(one.student["id"])
@@ -316,19 +304,14 @@ def _refuse_elsewhere(decisions: Sequence[Decision], next_session: Mapping[str, 
         raise Conflict(words, {"students": elsewhere})
 
 
-def _fingerprint(
-    rules: Mapping[str, Any],
-    moves: Sequence[Mapping[str, Any]],
-    overrides: Sequence[Mapping[str, Any]],
-    decisions: Sequence[Decision],
-) -> str:
+def _fingerprint(rules: Mapping[str, Any], plan: Plan, decisions: Sequence[Decision]) -> str:
     """Tell by 64 characters all that decides: the same facts and the same decisions have the same."""
     document = {
         "rules": rules,
-        "moves": {str(move["batch"]): [move["promote_to"], move["repeat_in"]] for move in moves},
+        "moves": {str(move["batch"]): [move["promote_to"], move["repeat_in"]] for move in plan.moves},
         "overrides": {
             str(override["student"]): [override.get(name) for name in ("outcome", "batch", "reason")]
-            for override in overrides
+            for override in plan.overrides
         },
         "decisions": {
             one.student["id"]: [

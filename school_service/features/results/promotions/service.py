@@ -45,7 +45,7 @@ from school_service.features.results.models import (
     RequiredSubject,
 )
 from school_service.features.results.promotions import reads
-from school_service.features.results.promotions.deciding import Judged, find, judge_all, rule_figures
+from school_service.features.results.promotions.deciding import Judged, Plan, find, judge_all, rule_figures
 from school_service.features.results.promotions.rules import WITHOUT_FIGURES, Rule
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import CURRENT, Enrollment
@@ -77,19 +77,16 @@ def replace_rules(*, rules: Sequence[Mapping[str, Any]]) -> BoundQuery:
     if new == old:
         return read
     audit_change(RULES, request_context().school_id, old={"rules": _listed(old)}, new={"rules": _listed(new)})
-    stored = [
-        (
-            new_row(PromotionRule, **{name: rule[name] for name in rule if name != "required_subjects"}),
-            rule["required_subjects"],
-        )
+    rows = [
+        new_row(PromotionRule, **{name: rule[name] for name in rule if name != "required_subjects"})
         for rule in rules
     ]
     required = [
         new_row(RequiredSubject, rule_id=row.id, subject_id=subject)
-        for row, subject_ids in stored
-        for subject in dict.fromkeys(subject_ids)
+        for row, rule in zip(rows, rules, strict=True)
+        for subject in dict.fromkeys(rule["required_subjects"])
     ]
-    return in_one_round_trip(_delete_rules(), *(row for row, _ in stored), *required, read=read)
+    return in_one_round_trip(_delete_rules(), *rows, *required, read=read)
 
 
 def _rule(given: Mapping[str, Any]) -> Rule:
@@ -135,20 +132,13 @@ def check_promotion_filter(*, session: str | None = None) -> None:
         find_session(session, "session")
 
 
-def rehearse(
-    *,
-    session: str,
-    moves: Sequence[Mapping[str, Any]],
-    overrides: Sequence[Mapping[str, Any]],
-    principal: Principal,
-    fingerprint: str = "",
-) -> dict[str, Any]:
+def rehearse(*, plan: Plan, principal: Principal) -> dict[str, Any]:
     """Tell what `promote` would do, and store nothing; raises what it would raise.
 
     Who lacks a result, or a batch to repeat in, is shown with `outcome` or `to_batch` None, so that it can be decided.
     Averages, and the figures in the reasons, are left out for a caller who may not read results.
     """
-    judged = judge_all(find(session, moves, overrides, fingerprint), moves, overrides)
+    judged = judge_all(find(plan, ""), plan)
     promotion = {
         "id": None,
         "session": judged.session,
@@ -164,14 +154,7 @@ def rehearse(
     return promotion if principal.has(Permission.RESULTS_READ) else _without_figures(promotion)
 
 
-def promote(
-    *,
-    session: str,
-    moves: Sequence[Mapping[str, Any]],
-    overrides: Sequence[Mapping[str, Any]],
-    principal: Principal,
-    fingerprint: str | None = None,
-) -> BoundQuery | Made:
+def promote(*, plan: Plan, fingerprint: str | None, principal: Principal) -> BoundQuery | Made:
     """Promote the students of batches, all or none, as the dry run of this fingerprint answered.
 
     Where there is a live promotion of the fingerprint, it is that one that is returned, and nothing changes. Returns
@@ -182,10 +165,10 @@ def promote(
     """
     if fingerprint is None:
         raise Invalid.field("fingerprint", "is needed: it is that of the dry run that was seen")
-    found = find(session, moves, overrides, fingerprint)
+    found = find(plan, fingerprint)
     if found["committed"] is not None:
         return _shown_to(principal, found["committed"])
-    judged = judge_all(found, moves, overrides)
+    judged = judge_all(found, plan)
     if fingerprint != judged.fingerprint:
         raise Conflict("Something has changed since that dry run: look at a new one, and commit that.")
     lacking = [one.number for one in judged.decisions if one.lacks]
@@ -207,11 +190,11 @@ def promote(
         new={
             "session": judged.session["id"],
             "next_session": judged.next_session and judged.next_session["id"],
-            "batches": [str(move["batch"]) for move in moves],
+            "batches": [str(move["batch"]) for move in plan.moves],
             "counts": judged.counts,
         },
     )
-    writing = _writing(promotion_id, judged, moves, moment)
+    writing = _writing(promotion_id, plan, judged, moment)
     if leaving:
         graduates.graduate_all(*writing, enrollments=leaving)
         writing = []
@@ -239,15 +222,13 @@ def _without_figures(promotion: Mapping[str, Any]) -> dict[str, Any]:
     return {**promotion, "decisions": decisions}
 
 
-def _writing(
-    promotion_id: UUID, judged: Judged, moves: Sequence[Mapping[str, Any]], moment: datetime
-) -> list[Executable]:
+def _writing(promotion_id: UUID, plan: Plan, judged: Judged, moment: datetime) -> list[Executable]:
     """Write what is stored of a promotion, and the enrollments: statements that go out in one round trip."""
-    made = {one.student["id"]: uuid4() for one in judged.decisions if one.is_new}
+    new = [(one.student["id"], judged.batches[str(one.to_batch)]) for one in judged.decisions if one.is_new]
+    made = {student: uuid4() for student, _ in new}
     enrollments = [
-        (made[one.student["id"]], UUID(one.student["id"]), _batch(judged.batches[str(one.to_batch)]))
-        for one in judged.decisions
-        if one.is_new
+        (made[student], UUID(student), _Batch(UUID(batch["id"]), UUID(batch["cohort"])))
+        for student, batch in new
     ]
     actor, actor_name = acting()
     promotion = new_row(
@@ -270,7 +251,7 @@ def _writing(
             repeat_in_id=move["repeat_in"],
             live=True,
         )
-        for number, move in enumerate(moves, 1)
+        for number, move in enumerate(plan.moves, 1)
     ]
     decisions = [{**one.stored, "enrollment": made.get(one.student["id"])} for one in judged.decisions]
     return [
@@ -279,10 +260,6 @@ def _writing(
         *(start_enrollments(enrollments) if enrollments else ()),
         _insert_decisions(promotion_id, orjson.dumps(decisions).decode()),
     ]
-
-
-def _batch(batch: Mapping[str, Any]) -> _Batch:
-    return _Batch(UUID(batch["id"]), UUID(batch["cohort"]))
 
 
 # Undoing
