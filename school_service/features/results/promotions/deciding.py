@@ -150,19 +150,17 @@ def judge_all(found: Mapping[str, Any], plan: Plan) -> Judged:
     by_student = _by_student(plan, students)
     rules = {row["level"]: Rule.of(row) for row in found["rules"]}
     otherwise = rules.get(None, DEFAULT)
-    decisions = []
-    for move in plan.moves:
-        batch = str(move["batch"])
-        rule = rules.get(batches[batch]["level"], otherwise)
-        decisions += [
-            _decide(rule, student, move, by_student.get(student["id"]))
-            for student in students
-            if student["batch"] == batch
-        ]
+    rule_of = {batch: rules.get(batches[batch]["level"], otherwise) for batch in moved}
+    decisions = [
+        _decide(rule_of[student["batch"]], student, move, by_student.get(student["id"]))
+        for move in plan.moves
+        for student in students
+        if student["batch"] == str(move["batch"])
+    ]
     _refuse_decisions(decisions, plan, by_student)
     if next_session is not None:
         _refuse_elsewhere(decisions, next_session)
-    used = {batch: rule_figures(rules.get(batches[batch]["level"], otherwise)) for batch in moved}
+    used = {batch: rule_figures(rule) for batch, rule in rule_of.items()}
     return Judged(
         {"id": found["session_id"], "name": found["session_name"]},
         next_session,

@@ -112,7 +112,23 @@ def _stored_rules() -> Any:
 @read_model
 def promotions(session: str | None = None) -> Query:
     """Read model of PromotionSummarySchema, the newest first: all, or those of a session, by id or name."""
-    found = _promotions().order_by(Promotion.committed_at.desc(), Promotion.id.desc())
+    next_session = func.json_build_object("id", _NEXT.id, "name", _NEXT.name)
+    found = (
+        select(
+            Promotion.id,
+            func.json_build_object("id", AcademicSession.id, "name", AcademicSession.name).label("session"),
+            case((_NEXT.id.is_not(None), next_session)).label("next_session"),
+            Promotion.fingerprint,
+            Promotion.committed_at,
+            Promotion.committed_by_name,
+            Promotion.undone_at,
+            Promotion.undone_by_name,
+            _counts().label("counts"),
+        )
+        .join(AcademicSession, AcademicSession.id == Promotion.session_id)
+        .outerjoin(_NEXT, _NEXT.id == Promotion.next_session_id)
+        .order_by(Promotion.committed_at.desc(), Promotion.id.desc())
+    )
     if session is None:
         return found
     return found.where(Promotion.session_id == session_by_id_or_name(session).scalar_subquery())
@@ -144,30 +160,9 @@ def promotion(promotion_id: UUID) -> Query:
         )
         .join(Student, Student.id == PromotionDecision.student_id)
         .join(User, User.id == Student.user_id)
-        .where(PromotionDecision.promotion_id == Promotion.id)
-        .correlate(Promotion)
-        .scalar_subquery()
     )
-    return _promotions().add_columns(decisions.label("decisions")).where(Promotion.id == promotion_id)
-
-
-def _promotions() -> Query:
-    next_session = func.json_build_object("id", _NEXT.id, "name", _NEXT.name)
-    return (
-        select(
-            Promotion.id,
-            func.json_build_object("id", AcademicSession.id, "name", AcademicSession.name).label("session"),
-            case((_NEXT.id.is_not(None), next_session)).label("next_session"),
-            Promotion.fingerprint,
-            Promotion.committed_at,
-            Promotion.committed_by_name,
-            Promotion.undone_at,
-            Promotion.undone_by_name,
-            _counts().label("counts"),
-        )
-        .join(AcademicSession, AcademicSession.id == Promotion.session_id)
-        .outerjoin(_NEXT, _NEXT.id == Promotion.next_session_id)
-    )
+    shown = promotions.query().add_columns(_of_promotion(decisions).label("decisions"))
+    return shown.where(Promotion.id == promotion_id)
 
 
 def _counts() -> Any:
@@ -177,12 +172,12 @@ def _counts() -> Any:
         for outcome in OUTCOMES
         for part in (outcome, func.count().filter(PromotionDecision.outcome == outcome))
     )
-    return (
-        select(func.json_build_object(*of_outcome))
-        .where(PromotionDecision.promotion_id == Promotion.id)
-        .correlate(Promotion)
-        .scalar_subquery()
-    )
+    return _of_promotion(select(func.json_build_object(*of_outcome)))
+
+
+def _of_promotion(query: Query) -> Any:
+    """A column of a query of Promotion: what another finds among its decisions."""
+    return query.where(PromotionDecision.promotion_id == Promotion.id).correlate(Promotion).scalar_subquery()
 
 
 # Promoting
@@ -408,14 +403,8 @@ def _enrollment(of: Any) -> Any:
 
 def _enrollments_made() -> Any:
     """Gather the enrollments that a promotion made."""
-    return (
-        select(array_of(_enrollment(Enrollment)))
-        .select_from(PromotionDecision)
-        .join(Enrollment, Enrollment.id == PromotionDecision.enrollment_id)
-        .where(PromotionDecision.promotion_id == Promotion.id)
-        .correlate(Promotion)
-        .scalar_subquery()
-    )
+    made = select(array_of(_enrollment(Enrollment))).select_from(PromotionDecision)
+    return _of_promotion(made.join(Enrollment, Enrollment.id == PromotionDecision.enrollment_id))
 
 
 def _graduates() -> Any:
@@ -434,14 +423,9 @@ def _graduates() -> Any:
         "graduation_class", Graduate.graduation_class,
         "enrollments", enrollments,
     )  # fmt: skip
-    return (
-        select(array_of(graduate))
-        .select_from(PromotionDecision)
-        .join(Graduate, Graduate.student_id == PromotionDecision.student_id)
-        .where(PromotionDecision.promotion_id == Promotion.id, PromotionDecision.outcome == GRADUATED)
-        .correlate(Promotion)
-        .scalar_subquery()
-    )
+    found = select(array_of(graduate)).select_from(PromotionDecision)
+    found = found.join(Graduate, Graduate.student_id == PromotionDecision.student_id)
+    return _of_promotion(found.where(PromotionDecision.outcome == GRADUATED))
 
 
 def _resting(promotion_id: Any) -> Any:
@@ -462,15 +446,8 @@ def _resting(promotion_id: Any) -> Any:
         case((and_(graduated, User.erased_at.is_not(None)), "their data were erased")),
     )
     student = func.json_build_object("student", Student.admission_number, "what", what)
-    return (
-        select(array_of(student, *BY_NAME))
-        .select_from(PromotionDecision)
-        .join(Student, Student.id == student_id)
-        .join(User, User.id == Student.user_id)
-        .where(PromotionDecision.promotion_id == Promotion.id)
-        .correlate(Promotion)
-        .scalar_subquery()
-    )
+    found = select(array_of(student, *BY_NAME)).select_from(PromotionDecision)
+    return _of_promotion(found.join(Student, Student.id == student_id).join(User, User.id == Student.user_id))
 
 
 def _of_next_session(student_id: Any) -> dict[str, Query]:

@@ -296,11 +296,8 @@ def undo(*, promotion_id: UUID, principal: Principal) -> UUID:
         _forget_enrollments(promotion_id),
         *(delete_enrollments(made) if made else ()),
         _take_up_subjects(promotion_id),
-        *(
-            (*graduates.undo_graduations(graduates=graduated), *reopen_enrollments(enrollments=back))
-            if back
-            else ()
-        ),
+        *(graduates.undo_graduations(graduates=graduated) if graduated else ()),
+        *(reopen_enrollments(enrollments=back) if back else ()),
         _end_batches(promotion_id),
         _end(promotion_id, now(), *acting()),
     )

@@ -11,7 +11,7 @@ from uuid import UUID
 from school_service.core.errors import Conflict, Invalid
 from school_service.features.results.computing.cards import Record
 from school_service.features.results.computing.class_term.loaded import Loaded, Person
-from school_service.features.results.computing.compute import Computed, TaughtSubject, blanks, compute
+from school_service.features.results.computing.compute import Computed, blanks, compute
 from school_service.features.results.models import PUBLISHED
 from school_service.features.scores.models import OF_COHORT
 
@@ -171,15 +171,12 @@ class _InTheWay:
         """Name the subjects with the students who have a blank."""
         arms = {arm.id for arm in self._arms}
         for subject, taught in zip(self._loaded.subjects, self._loaded.entered.subjects, strict=True):
-            blank = self._with_blanks(taught)
+            blank = {student for _, student in blanks(self._loaded.entered, taught)}
             people = [one for one in self._loaded.everyone if one.id in blank and one.batch in arms]
             if people:
                 people.sort(key=lambda one: one.place)
                 numbers = [one.student["admission_number"] for one in people]
                 yield {"subject": subject.name, "students": numbers}
-
-    def _with_blanks(self, taught: TaughtSubject) -> set[str]:
-        return {student for _, student in blanks(self._loaded.entered, taught)}
 
 
 def _changing(

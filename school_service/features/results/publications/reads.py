@@ -9,7 +9,6 @@ from uuid import UUID
 from sqlalchemy import (
     ARRAY,
     CTE,
-    JSON,
     Integer,
     Numeric,
     Text,
@@ -22,7 +21,6 @@ from sqlalchemy import (
     insert,
     literal,
     literal_column,
-    not_,
     null,
     or_,
     select,
@@ -377,7 +375,7 @@ def _later(scope: CTE, people: CTE, batch_ids: Any, leave_out: Any) -> Any:
     )
     percent = listed.c.subject["percent"]
     rested_on = (
-        select(func.json_object_agg(listed.c.subject["subject"]["base"].astext, percent, type_=JSON))
+        select(func.json_object_agg(listed.c.subject["subject"]["base"].astext, percent))
         .select_from(card)
         .join(listed, literal(True))
         .where(
@@ -414,14 +412,8 @@ def _registers_missing(scope: CTE, batch_ids: Any) -> Any:
 
     first, last = of_term(TermCalendar.start_date), of_term(TermCalendar.end_date)
     missing = missing_registers.query(first, last).order_by(None).subquery("missing")
-    register = func.json_build_object(
-        "batch", missing.c.batch,
-        "batch_name", missing.c.batch_name,
-        "date", missing.c.date,
-        "part", missing.c.part,
-    )  # fmt: skip
     # MORNING comes before AFTERNOON.
-    found = select(array_of(register, missing.c.date, missing.c.part.desc()))
+    found = select(array_of(missing.table_valued(), missing.c.date, missing.c.part.desc()))
     return case((counts_registers(), found.where(missing.c.batch == one_of(batch_ids)).scalar_subquery()))
 
 
@@ -488,7 +480,7 @@ def _differing(given: CTE) -> Query:
         select(given.c.student_id.label("student"), given.c.card.label("new"), before.c.card.label("old"))
         .select_from(given)
         .outerjoin(before, literal(True))
-        .where(given.c.version > 1, not_(func.coalesce(same, False)))
+        .where(given.c.version > 1, ~func.coalesce(same, False))
     )
 
 

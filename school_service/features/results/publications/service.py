@@ -246,7 +246,7 @@ def _publications(judged: Judged, ids: Mapping[str, UUID], moment: datetime) -> 
             published_at=moment,
             published_by=actor,
             published_by_name=actor_name,
-            rules=_written(_rules(judged, version)),
+            rules=write_json(_rules(judged, version)).decode(),
         )
         for version in judged.versions
     ]
@@ -282,14 +282,12 @@ def _cards(judged: Judged, moment: datetime) -> list[str]:
     """The cards of the versions to be, in their order, as texts of JSON."""
     written = written_moment(moment)
     return [
-        _written(card(judged.record, judged.computed, one, version=version.version, published_at=written))
+        write_json(
+            card(judged.record, judged.computed, one, version=version.version, published_at=written)
+        ).decode()
         for version in judged.versions
         for one in version.people
     ]
-
-
-def _written(document: Any) -> str:
-    return write_json(document).decode()
 
 
 def _compared(read: BoundQuery) -> tuple[list[UUID], list[UUID]]:
