@@ -50,6 +50,7 @@ from sqlalchemy import (
     literal_column,
     select,
 )
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.sql import ClauseElement
 
 from school_service.core.database import (
@@ -289,10 +290,19 @@ def as_json_row(query: Query) -> ClauseElement:
     return select(row.label("row")).select_from(query.subquery("answer"))
 
 
+def fetch_document(read: BoundQuery) -> Any:
+    """Fetch the row of a read model that has at most one, an object of its columns; None where there is none.
+
+    Numbers with a point are Decimals, ids and moments texts.
+    """
+    found = write(current_session().bound_connection(), *read.batch(as_json_row))
+    return None if found is None else read_json(found["row"])
+
+
 def fetch_made(made: Made) -> Any:
     """Make an answer within the transaction under way; None where there is no row, or nothing to be shown."""
-    found = write(current_session().bound_connection(), *made.read.batch(as_json_row))
-    return None if found is None else made.of(found["row"])
+    found = fetch_document(made.read)
+    return None if found is None else made.make(found, request_context().reach)
 
 
 def fetch_rows(read: BoundQuery) -> Iterator[Any]:
@@ -407,6 +417,12 @@ def school_value(name: str, value: Callable[[School], str]) -> BindParameter[str
 def service_address() -> BindParameter[str]:
     """The address of the service, for links."""
     return bindparam("service_address", callable_=lambda: request_context().service_address(), type_=Text())
+
+
+def array_of(row: Any, *order: Any) -> Any:
+    """Gather the rows of a query as an array of JSON, in order where one is given."""
+    rows = aggregate_order_by(row, *order) if order else row
+    return func.coalesce(func.json_agg(rows, type_=JSON), literal_column("'[]'::json", JSON()))
 
 
 def as_json(text: BindParameter[str]) -> Cast[Any]:

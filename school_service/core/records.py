@@ -147,6 +147,15 @@ def lock_rows(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Rec
     return {record.id: record for record in found}
 
 
+def lock_in_order(model: type[Any], chosen: Any, *, shared: bool = False) -> Select[Any]:
+    """Select the rows whose ids a query selects, to lock them in order of id, so that two transactions never deadlock.
+
+    They are locked FOR NO KEY UPDATE; `shared`, FOR SHARE.
+    """
+    rows = select(model.id).where(model.id.in_(chosen)).order_by(model.id)
+    return rows.with_for_update(read=shared, key_share=not shared)
+
+
 def once_locked(locking: Select[Any]) -> ColumnElement[bool]:
     """Make the condition, always true, by which a query locks its rows after another has locked its own.
 

@@ -10,7 +10,7 @@ Objects that the session has loaded do not change with it: load those that are n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ParamSpec, TypeVar, cast
@@ -60,6 +60,19 @@ class NewRow:
     def batch(self) -> tuple[str, tuple[Any, ...]]:
         """Give the INSERT and the values of its columns, in the order of the table."""
         return _insertion(self.table), tuple([value_for_driver(value) for value in self.values.values()])
+
+
+@dataclass(frozen=True, slots=True)
+class NewRows:
+    """Rows of one table, one at least, to insert in one statement."""
+
+    rows: Sequence[NewRow]
+
+    def batch(self) -> tuple[str, tuple[Any, ...]]:
+        """Give the INSERT and the values of all rows, one after the other."""
+        table, columns = self.rows[0].table, len(self.rows[0].values)
+        more = f", ({', '.join(['%s'] * columns)})" * (len(self.rows) - 1)
+        return _insertion(table) + more, tuple([one for row in self.rows for one in row.batch()[1]])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from school_service.core import statements
 from school_service.core.read_models import fetch_row, read_model
 from school_service.core.statements import (
+    NewRows,
     execute,
     in_one_round_trip,
     insert_row,
@@ -66,6 +67,20 @@ def test_rows_have_values_of_their_own(in_school):
     assert execute(*rows) is None
 
     assert [fetch_row(level_of(row.id)) for row in rows] == [{"level": "1"}, {"level": "2"}, {"level": "3"}]
+
+
+def test_rows_of_one_table_are_one_statement(in_school, messages):
+    rows = [new_row(Classroom, name=f"JSS {level}", level=level) for level in ("1 %s", "2", "3")]
+
+    with messages() as sent:
+        execute(NewRows(rows))
+
+    assert [one.count("INSERT") for one in sent] == [1]
+    assert [fetch_row(level_of(row.id)) for row in rows] == [
+        {"level": "1 %s"},
+        {"level": "2"},
+        {"level": "3"},
+    ]
 
 
 def test_what_is_not_given_is_the_models_default_else_null(in_school):

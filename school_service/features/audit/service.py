@@ -272,12 +272,18 @@ def _author_member(name: str) -> Callable[[], str | None]:
     return lambda: _author(request_context())[name]
 
 
+def acting(context: RequestContext | None = None) -> tuple[str, str]:
+    """Name who acts, now or in a context, as the columns `actor` and `actor_name` of an entry do."""
+    principal = (context or request_context()).principal
+    return (principal.actor, principal.actor_name) if principal else (OPERATOR, OPERATOR)
+
+
 def _author(context: RequestContext) -> dict[str, str | None]:
     """Name who acts, in which request and from which address, as columns of an entry."""
-    principal = context.principal
+    actor, actor_name = acting(context)
     return {
-        "actor": principal.actor if principal else OPERATOR,
-        "actor_name": principal.actor_name if principal else OPERATOR,
+        "actor": actor,
+        "actor_name": actor_name,
         "request_id": context.request_id,
         "address": (context.address or "")[:ADDRESS_LENGTH] or None,
     }

@@ -11,17 +11,18 @@ from dataclasses import dataclass
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any
+from uuid import UUID
 
 import orjson
 
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.statements import execute
+from school_service.core.read_models import fetch_document
+from school_service.core.statements import in_one_round_trip
 from school_service.features.people.models import ACTIVE
 from school_service.features.results.models import GRADUATED, LEFT_OUT, NO_RESULT, OUTCOMES, REPEATED
 from school_service.features.results.promotions import reads
 from school_service.features.results.promotions.rules import (
     DEFAULT,
-    WITHOUT_FIGURES,
     Reason,
     Rule,
     SessionResult,
@@ -29,6 +30,24 @@ from school_service.features.results.promotions.rules import (
 )
 from school_service.features.results.publications.reads import lock_cohorts
 from school_service.features.school.cohorts.service import NO_SESSION
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where the students of batches of a session are to go, and what is decided otherwise of some."""
+
+    session: str
+    moves: Sequence[Mapping[str, Any]]
+    overrides: Sequence[Mapping[str, Any]]
+
+    @property
+    def targets(self) -> list[tuple[str, UUID]]:
+        """List the batches that students are to go to, each with the field of the input that names it."""
+        by_move = [move[name] for move in self.moves for name in ("promote_to", "repeat_in")]
+        return [
+            *(("moves", batch) for batch in by_move if batch is not None),
+            *(("overrides", override["batch"]) for override in self.overrides if "batch" in override),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +71,14 @@ class Decision:
     @property
     def is_new(self) -> bool:
         """Tell whether the student is to be enrolled, and is not yet."""
-        return self.to_batch is not None and self.to_batch not in _batches_of(self.student)
+        batches = {enrollment["batch"] for enrollment in self.student["enrollments"]}
+        return self.to_batch is not None and self.to_batch not in batches
+
+    @property
+    def number(self) -> str:
+        """The student's admission number, by which refusals name them."""
+        found: str = self.student["admission_number"]
+        return found
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -71,12 +97,6 @@ class Decision:
         }
 
     @property
-    def shown_without_figures(self) -> dict[str, Any]:
-        """The decision as it is answered to whoever may not read results."""
-        reasons = [{**reason, "message": WITHOUT_FIGURES[reason["code"]]} for reason in self.reasons]
-        return {**self.shown, "average": None, "reasons": reasons}
-
-    @property
     def stored(self) -> dict[str, Any]:
         """The decision by the columns of its row, as JSON."""
         shown = {name: value for name, value in self.shown.items() if name != "student"}
@@ -90,7 +110,6 @@ class Judged:
     session: Mapping[str, Any]
     next_session: Mapping[str, Any] | None
     batches: Mapping[str, Mapping[str, Any]]
-    moves: Sequence[Mapping[str, Any]]
     decisions: Sequence[Decision]
     fingerprint: str
 
@@ -101,122 +120,81 @@ class Judged:
         return {outcome: found[outcome] for outcome in OUTCOMES}
 
 
-def find(
-    session: str,
-    moves: Sequence[Mapping[str, Any]],
-    overrides: Sequence[Mapping[str, Any]],
-    fingerprint: str,
-) -> dict[str, Any]:
+def find(plan: Plan, fingerprint: str) -> dict[str, Any]:
     """Lock all that a promotion concerns, and find what decides; one round trip."""
-    from_ids = list(dict.fromkeys(move["batch"] for move in moves))
-    named = {
-        *from_ids,
-        *(move[name] for move in moves for name in ("promote_to", "repeat_in")),
-        *(override.get("batch") for override in overrides),
-    }
-    batch_ids = [one for one in named if one is not None]
-    found = execute(
-        lock_cohorts(batch_ids),
-        reads.lock_students(from_ids),
-        reads.lock_cards(session, from_ids),
-        reads.promoting(session, from_ids, batch_ids, fingerprint),
-    )
-    if found is None:
-        raise RuntimeError("What decides has a row, whatever is named.")
+    from_ids = list({move["batch"] for move in plan.moves})
+    batch_ids = list({*from_ids, *(target for _, target in plan.targets)})
+    locks = lock_cohorts(batch_ids), reads.lock_students(from_ids), reads.lock_cards(plan.session, from_ids)
+    read = reads.promoting(plan.session, from_ids, batch_ids, fingerprint)
+    found: dict[str, Any] = fetch_document(in_one_round_trip(*locks, read=read))
     return found
 
 
-def judge_all(
-    found: Mapping[str, Any],
-    moves: Sequence[Mapping[str, Any]],
-    overrides: Sequence[Mapping[str, Any]],
-) -> Judged:
+def judge_all(found: Mapping[str, Any], plan: Plan) -> Judged:
     """Decide what becomes of each student: by batch in the order of the moves, then by name."""
     if found["session_id"] is None:
         raise Invalid.field("session", NO_SESSION)
-    batches = {batch["id"]: batch for batch in orjson.loads(found["batches"])}
-    _refuse_moves(found, moves, batches)
-    next_session = _next_session(found, moves, overrides, batches)
-    live = orjson.loads(found["live"])
+    batches = {batch["id"]: batch for batch in found["batches"]}
+    _refuse_moves(found, plan, batches)
+    next_session = _next_session(found, plan, batches)
+    moved = {str(move["batch"]) for move in plan.moves}
+    live = [batch["name"] for batch in found["batches"] if batch["live"] and batch["id"] in moved]
     if live:
         raise Conflict(f"Promoted already: {', '.join(live)}. Undo that promotion first.")
-    unpublished = orjson.loads(found["unpublished"])
-    if unpublished:
+    if unpublished := found["unpublished"]:
         raise Conflict(
             f"A promotion rests on published results: publish {', '.join(unpublished)} first.",
             {"unpublished": unpublished},
         )
-    students = orjson.loads(found["students"])
-    by_student = _by_student(overrides, students)
-    rules = {row["level"]: Rule.of(row) for row in orjson.loads(found["rules"])}
+    students = found["students"]
+    by_student = _by_student(plan, students)
+    rules = {row["level"]: Rule.of(row) for row in found["rules"]}
     otherwise = rules.get(None, DEFAULT)
-    decisions = []
-    for move in moves:
-        batch = str(move["batch"])
-        rule = rules.get(batches[batch]["level"], otherwise)
-        decisions += [
-            _decide(rule, student, move, by_student.get(student["id"]))
-            for student in students
-            if student["batch"] == batch
-        ]
-    _refuse_decisions(decisions, moves, by_student)
+    rule_of = {batch: rules.get(batches[batch]["level"], otherwise) for batch in moved}
+    decisions = [
+        _decide(rule_of[student["batch"]], student, move, by_student.get(student["id"]))
+        for move in plan.moves
+        for student in students
+        if student["batch"] == str(move["batch"])
+    ]
+    _refuse_decisions(decisions, plan, by_student)
     if next_session is not None:
         _refuse_elsewhere(decisions, next_session)
-    used = {
-        batch["id"]: rule_figures(rules.get(batch["level"], otherwise))
-        for batch in (batches[str(move["batch"])] for move in moves)
-    }
+    used = {batch: rule_figures(rule) for batch, rule in rule_of.items()}
     return Judged(
         {"id": found["session_id"], "name": found["session_name"]},
         next_session,
         batches,
-        moves,
         decisions,
-        _fingerprint(used, moves, overrides, decisions),
+        _fingerprint(used, plan, decisions),
     )
 
 
-def _refuse_moves(
-    found: Mapping[str, Any], moves: Sequence[Mapping[str, Any]], batches: Mapping[str, Mapping[str, Any]]
-) -> None:
-    named = [
-        (str(one), field)
-        for move in moves
-        for field in ("batch", "promote_to", "repeat_in")
-        if (one := move[field])
-    ]
-    unknown = [one for one, _ in named if one not in batches]
+def _refuse_moves(found: Mapping[str, Any], plan: Plan, batches: Mapping[str, Mapping[str, Any]]) -> None:
+    named = [move[name] for move in plan.moves for name in ("batch", "promote_to", "repeat_in")]
+    unknown = [str(one) for one in named if one is not None and str(one) not in batches]
     if unknown:
         raise Invalid.field("moves", f"no such batches: {', '.join(dict.fromkeys(unknown))}")
-    times = Counter(str(move["batch"]) for move in moves)
+    times = Counter(str(move["batch"]) for move in plan.moves)
     twice = [batches[batch]["name"] for batch, count in times.items() if count > 1]
     if twice:
         raise Invalid.field("moves", f"named more than once: {', '.join(twice)}")
-    elsewhere = [
-        batches[batch]["name"] for batch in times if batches[batch]["session"] != str(found["session_id"])
-    ]
+    elsewhere = [batches[one]["name"] for one in times if batches[one]["session"] != found["session_id"]]
     if elsewhere:
         raise Invalid.field("moves", f"not of {found['session_name']}: {', '.join(elsewhere)}")
 
 
 def _next_session(
-    found: Mapping[str, Any],
-    moves: Sequence[Mapping[str, Any]],
-    overrides: Sequence[Mapping[str, Any]],
-    batches: Mapping[str, Mapping[str, Any]],
+    found: Mapping[str, Any], plan: Plan, batches: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str] | None:
     """Find the session of the batches that students go to: one, which starts later. Raises Invalid."""
-    for override in overrides:
-        if "batch" in override and str(override["batch"]) not in batches:
-            raise Invalid.field("overrides", f"no such batch: {override['batch']}")
-    targets = [
-        *(("moves", move[name]) for move in moves for name in ("promote_to", "repeat_in") if move[name]),
-        *(("overrides", override["batch"]) for override in overrides if "batch" in override),
-    ]
+    for field, target in plan.targets:
+        if str(target) not in batches:
+            raise Invalid.field(field, f"no such batch: {target}")
+    targets = [(field, batches[str(target)]) for field, target in plan.targets]
     wrong: dict[str, list[str]] = {}
-    for field, target in targets:
-        batch = batches[str(target)]
-        if batch["start_date"] <= found["start_date"].isoformat():
+    for field, batch in targets:
+        if batch["start_date"] <= found["start_date"]:
             wrong.setdefault(field, []).append(batch["name"])
     if wrong:
         raise Invalid.fields(
@@ -226,9 +204,7 @@ def _next_session(
                 for field, names in wrong.items()
             }
         )
-    sessions = {
-        batches[str(target)]["session"]: batches[str(target)]["session_name"] for _, target in targets
-    }
+    sessions = {batch["session"]: batch["session_name"] for _, batch in targets}
     if len(sessions) > 1:
         raise Invalid.field(
             targets[-1][0], f"batches of several sessions: {', '.join(sorted(sessions.values()))}"
@@ -236,19 +212,17 @@ def _next_session(
     return next(({"id": one, "name": name} for one, name in sessions.items()), None)
 
 
-def _by_student(
-    overrides: Sequence[Mapping[str, Any]], students: Sequence[Mapping[str, Any]]
-) -> dict[str, Mapping[str, Any]]:
+def _by_student(plan: Plan, students: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Give the override of each student; raises Invalid naming those who are in no batch, and who are there twice."""
     known = {student["id"] for student in students}
-    times = Counter(str(override["student"]) for override in overrides)
+    times = Counter(str(override["student"]) for override in plan.overrides)
     absent = [one for one in times if one not in known]
     if absent:
         raise Invalid.field("overrides", f"not in a batch that is to be promoted: {', '.join(absent)}")
     twice = [one for one, count in times.items() if count > 1]
     if twice:
         raise Invalid.field("overrides", f"students named more than once: {', '.join(twice)}")
-    return {str(override["student"]): override for override in overrides}
+    return {str(override["student"]): override for override in plan.overrides}
 
 
 def _decide(
@@ -276,20 +250,23 @@ def _decide(
 
 
 def _result(card: Mapping[str, Any] | None) -> SessionResult | None:
-    """Read the session result of what is told of a card; None without one, or without an average in it."""
-    if card is None or card["average"] is None:
+    """Read the session result of a card; None without one, or without an average in it."""
+    if card is None or card["cumulative"]["average"] is None:
         return None
-    percents = {subject: Decimal(percent) for subject, percent in card["percents"].items()}
-    return SessionResult(Decimal(card["average"]), card["terms"], Decimal(card["pass_mark"]), percents)
+    session = card["cumulative"]
+    percents = {
+        subject["base"]: Decimal(subject["percent"])
+        for subject in session["subjects"]
+        if subject["base"] in card["bases"] and subject["percent"] is not None
+    }
+    return SessionResult(Decimal(session["average"]), session["terms"], Decimal(card["pass_mark"]), percents)
 
 
 def _refuse_decisions(
-    decisions: Sequence[Decision],
-    moves: Sequence[Mapping[str, Any]],
-    overrides: Mapping[str, Mapping[str, Any]],
+    decisions: Sequence[Decision], plan: Plan, overrides: Mapping[str, Mapping[str, Any]]
 ) -> None:
     """Raise Invalid for overrides that can't be: of who is not ACTIVE, and of who would have no batch to go to."""
-    last = {str(move["batch"]) for move in moves if move["promote_to"] is None}
+    last = {str(move["batch"]) for move in plan.moves if move["promote_to"] is None}
     reasons: dict[str, list[str]] = {}
     for one in decisions:
         override = overrides.get(one.student["id"])
@@ -307,7 +284,7 @@ def _refuse_decisions(
             reason = f"{override['outcome']} from a batch that graduates, and need a batch"
         else:
             continue
-        reasons.setdefault(reason, []).append(named(one.student))
+        reasons.setdefault(reason, []).append(one.number)
     if reasons:
         words = "; ".join(f"{reason}: {', '.join(names)}" for reason, names in reasons.items())
         raise Invalid.field("overrides", words)
@@ -316,28 +293,23 @@ def _refuse_decisions(
 def _refuse_elsewhere(decisions: Sequence[Decision], next_session: Mapping[str, str]) -> None:
     """Raise Conflict naming students who are in another batch of the session that they go to."""
     elsewhere = [
-        named(one.student)
+        one.number
         for one in decisions
-        if one.is_new and next_session["id"] in _sessions_of(one.student)
+        if one.is_new and next_session["id"] in {each["session"] for each in one.student["enrollments"]}
     ]
     if elsewhere:
         words = f"Students are in another batch of {next_session['name']} already: {', '.join(elsewhere)}."
         raise Conflict(words, {"students": elsewhere})
 
 
-def _fingerprint(
-    rules: Mapping[str, Any],
-    moves: Sequence[Mapping[str, Any]],
-    overrides: Sequence[Mapping[str, Any]],
-    decisions: Sequence[Decision],
-) -> str:
+def _fingerprint(rules: Mapping[str, Any], plan: Plan, decisions: Sequence[Decision]) -> str:
     """Tell by 64 characters all that decides: the same facts and the same decisions have the same."""
     document = {
         "rules": rules,
-        "moves": {str(move["batch"]): [move["promote_to"], move["repeat_in"]] for move in moves},
+        "moves": {str(move["batch"]): [move["promote_to"], move["repeat_in"]] for move in plan.moves},
         "overrides": {
             str(override["student"]): [override.get(name) for name in ("outcome", "batch", "reason")]
-            for override in overrides
+            for override in plan.overrides
         },
         "decisions": {
             one.student["id"]: [
@@ -349,18 +321,6 @@ def _fingerprint(
         },
     }
     return sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
-def _batches_of(student: Mapping[str, Any]) -> set[str]:
-    return {enrollment["batch"] for enrollment in student["enrollments"]}
-
-
-def _sessions_of(student: Mapping[str, Any]) -> set[str]:
-    return {enrollment["session"] for enrollment in student["enrollments"]}
-
-
-def named(student: Mapping[str, Any]) -> str:
-    return str(student["admission_number"])
 
 
 def rule_figures(rule: Rule) -> dict[str, Any]:

@@ -5,27 +5,12 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import (
-    JSON,
-    Integer,
-    Text,
-    Uuid,
-    and_,
-    case,
-    cast,
-    column,
-    func,
-    literal,
-    literal_column,
-    null,
-    select,
-)
-from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+from sqlalchemy import Text, and_, case, cast, func, literal, literal_column, select
 from sqlalchemy.orm import aliased
 
 from school_service.core.counters import GRADUATES, Counter
-from school_service.core.read_models import Query, read_model
-from school_service.core.records import one_of
+from school_service.core.read_models import Query, array_of, read_model
+from school_service.core.records import lock_in_order, one_of
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student, User
 from school_service.features.people.students.reads import BY_NAME
@@ -47,7 +32,7 @@ from school_service.features.results.models import (
     ReportCard,
     RequiredSubject,
 )
-from school_service.features.results.promotions.rules import WITHOUT_FIGURES
+from school_service.features.results.publications.reads import CLASS, latest_card, results_of, with_class
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import (
     CURRENT,
@@ -77,13 +62,17 @@ _STUDENT = (
 @read_model
 def promotion_rules() -> Query:
     """Read model of PromotionRuleSchema, by level, that for all others last."""
+    return _rules(Subject.id).order_by(PromotionRule.level.nulls_last())
+
+
+def _rules(subject: Any) -> Query:
+    """Select the rules, each with the subjects that it requires by name, as `subject` shows them."""
     required = (
-        select(
-            func.coalesce(func.json_agg(aggregate_order_by(Subject.id, Subject.name, Subject.id)), _none())
-        )
+        select(array_of(subject, Subject.name, Subject.id))
         .select_from(RequiredSubject)
         .join(Subject, Subject.id == RequiredSubject.subject_id)
         .where(RequiredSubject.rule_id == PromotionRule.id)
+        .correlate(PromotionRule)
         .scalar_subquery()
     )
     return select(
@@ -94,45 +83,27 @@ def promotion_rules() -> Query:
         PromotionRule.required_percent,
         PromotionRule.maximum_failed,
         PromotionRule.minimum_terms,
-    ).order_by(PromotionRule.level.nulls_last())
+    )
 
 
 @read_model
 def replacing(levels: list[str], subject_ids: list[UUID]) -> Query:
     """Select what decides whether rules may be replaced: `rules`, those there are, and of these `levels`, `subjects`.
-
-    All are JSON: the levels and subjects that there are.
+    The levels and subjects are those that there are.
     """
-    found_levels = (
-        select(Classroom.level).where(Classroom.level == one_of(levels, Text)).distinct().subquery()
-    )
-    found_subjects = select(Subject.id).where(Subject.id == one_of(subject_ids)).subquery()
+    found_levels = select(array_of(Classroom.level)).where(Classroom.level == one_of(levels, Text))
+    found_subjects = select(array_of(Subject.id)).where(Subject.id == one_of(subject_ids))
     return select(
         _stored_rules().label("rules"),
-        select(_array(found_levels.c.level)).scalar_subquery().label("levels"),
-        select(_array(found_subjects.c.id)).scalar_subquery().label("subjects"),
+        found_levels.scalar_subquery().label("levels"),
+        found_subjects.scalar_subquery().label("subjects"),
     )
 
 
 def _stored_rules() -> Any:
-    """A column: the rules as JSON, their numbers as texts, the required subjects with their names, by level."""
-    subject = func.json_build_object("id", Subject.id, "name", Subject.name)
-    required = (
-        select(func.coalesce(func.json_agg(aggregate_order_by(subject, Subject.name, Subject.id)), _none()))
-        .select_from(RequiredSubject)
-        .join(Subject, Subject.id == RequiredSubject.subject_id)
-        .where(RequiredSubject.rule_id == PromotionRule.id)
-        .correlate(PromotionRule)
-        .scalar_subquery()
-    )
-    figures = ("minimum_average", "trial_average", "required_percent", "maximum_failed", "minimum_terms")
-    rule = func.json_build_object(
-        "level", PromotionRule.level,
-        "required_subjects", required,
-        *(part for name in figures for part in (name, cast(getattr(PromotionRule, name), Text))),
-    )  # fmt: skip
-    in_order = aggregate_order_by(rule, PromotionRule.level.nulls_last())
-    return select(_array(in_order)).select_from(PromotionRule).scalar_subquery()
+    """A column: the rules, the subjects that they require with their names."""
+    rules = _rules(func.json_build_object("id", Subject.id, "name", Subject.name)).subquery("stored_rules")
+    return select(array_of(rules.table_valued())).select_from(rules).scalar_subquery()
 
 
 # Promotions
@@ -141,7 +112,23 @@ def _stored_rules() -> Any:
 @read_model
 def promotions(session: str | None = None) -> Query:
     """Read model of PromotionSummarySchema, the newest first: all, or those of a session, by id or name."""
-    found = _promotions().order_by(Promotion.committed_at.desc(), Promotion.id.desc())
+    next_session = func.json_build_object("id", _NEXT.id, "name", _NEXT.name)
+    found = (
+        select(
+            Promotion.id,
+            func.json_build_object("id", AcademicSession.id, "name", AcademicSession.name).label("session"),
+            case((_NEXT.id.is_not(None), next_session)).label("next_session"),
+            Promotion.fingerprint,
+            Promotion.committed_at,
+            Promotion.committed_by_name,
+            Promotion.undone_at,
+            Promotion.undone_by_name,
+            _counts().label("counts"),
+        )
+        .join(AcademicSession, AcademicSession.id == Promotion.session_id)
+        .outerjoin(_NEXT, _NEXT.id == Promotion.next_session_id)
+        .order_by(Promotion.committed_at.desc(), Promotion.id.desc())
+    )
     if session is None:
         return found
     return found.where(Promotion.session_id == session_by_id_or_name(session).scalar_subquery())
@@ -150,46 +137,19 @@ def promotions(session: str | None = None) -> Query:
 @read_model
 def promotion(promotion_id: UUID) -> Query:
     """Read model of PromotionSchema, for one."""
-    return _promotion(promotion_id, PromotionDecision.average, PromotionDecision.reasons)
-
-
-@read_model
-def promotion_without_figures(promotion_id: UUID) -> Query:
-    """Read model of PromotionSchema, for one: without averages, and without figures in what its reasons say."""
-    each = (
-        func.jsonb_array_elements(PromotionDecision.reasons)
-        .table_valued(column("value", JSONB), with_ordinality="number")
-        .render_derived(name="reason")
-    )
-    code = each.c.value["code"].astext
-    reason = func.json_build_object("code", code, "message", case(WITHOUT_FIGURES, value=code))
-    reasons = (
-        select(func.coalesce(func.json_agg(aggregate_order_by(reason, each.c.number)), _none()))
-        .select_from(each)
-        .correlate(PromotionDecision)
-        .scalar_subquery()
-    )
-    return _promotion(promotion_id, null(), reasons)
-
-
-def _promotion(promotion_id: Any, average: Any, reasons: Any) -> Query:
     decision = func.json_build_object(
         "student", func.json_build_object(*_STUDENT),
         "from_batch", PromotionDecision.from_batch_id,
-        "average", average,
+        "average", PromotionDecision.average,
         "terms", PromotionDecision.terms,
         "by_rule", PromotionDecision.by_rule,
         "outcome", PromotionDecision.outcome,
-        "reasons", reasons,
+        "reasons", PromotionDecision.reasons,
         "reason", PromotionDecision.reason,
         "to_batch", PromotionDecision.to_batch_id,
     )  # fmt: skip
     decisions = (
-        select(
-            func.coalesce(
-                func.json_agg(aggregate_order_by(decision, PromotionBatch.number, *BY_NAME)), _none()
-            )
-        )
+        select(array_of(decision, PromotionBatch.number, *BY_NAME))
         .select_from(PromotionDecision)
         .join(
             PromotionBatch,
@@ -200,41 +160,24 @@ def _promotion(promotion_id: Any, average: Any, reasons: Any) -> Query:
         )
         .join(Student, Student.id == PromotionDecision.student_id)
         .join(User, User.id == Student.user_id)
-        .where(PromotionDecision.promotion_id == Promotion.id)
-        .correlate(Promotion)
-        .scalar_subquery()
     )
-    return _promotions().add_columns(decisions.label("decisions")).where(Promotion.id == promotion_id)
+    shown = promotions.query().add_columns(_of_promotion(decisions).label("decisions"))
+    return shown.where(Promotion.id == promotion_id)
 
 
-def _promotions() -> Query:
+def _counts() -> Any:
+    """Count the decisions of a promotion, by outcome."""
     of_outcome = (
         part
         for outcome in OUTCOMES
         for part in (outcome, func.count().filter(PromotionDecision.outcome == outcome))
     )
-    counted = (
-        select(func.json_build_object(*of_outcome))
-        .where(PromotionDecision.promotion_id == Promotion.id)
-        .correlate(Promotion)
-        .scalar_subquery()
-    )
-    next_session = func.json_build_object("id", _NEXT.id, "name", _NEXT.name)
-    return (
-        select(
-            Promotion.id,
-            func.json_build_object("id", AcademicSession.id, "name", AcademicSession.name).label("session"),
-            case((_NEXT.id.is_not(None), next_session)).label("next_session"),
-            Promotion.fingerprint,
-            Promotion.committed_at,
-            Promotion.committed_by_name,
-            Promotion.undone_at,
-            Promotion.undone_by_name,
-            counted.label("counts"),
-        )
-        .join(AcademicSession, AcademicSession.id == Promotion.session_id)
-        .outerjoin(_NEXT, _NEXT.id == Promotion.next_session_id)
-    )
+    return _of_promotion(select(func.json_build_object(*of_outcome)))
+
+
+def _of_promotion(query: Query) -> Any:
+    """A column of a query of Promotion: what another finds among its decisions."""
+    return query.where(PromotionDecision.promotion_id == Promotion.id).correlate(Promotion).scalar_subquery()
 
 
 # Promoting
@@ -243,13 +186,7 @@ def _promotions() -> Query:
 @read_model
 def lock_students(batch_ids: list[UUID]) -> Query:
     """Lock the students of batches FOR NO KEY UPDATE, in order of id."""
-    students = select(Enrollment.student_id).where(Enrollment.batch_id == one_of(batch_ids), CURRENT)
-    return (
-        select(Student.id)
-        .where(Student.id.in_(students))
-        .order_by(Student.id)
-        .with_for_update(key_share=True)
-    )
+    return lock_in_order(Student, _students_in(batch_ids))
 
 
 @read_model
@@ -258,58 +195,50 @@ def lock_cards(session: str, batch_ids: list[UUID]) -> Query:
 
     Whoever reopens one of them waits, of whichever class it is; the students have to be locked.
     """
-    students = select(Enrollment.student_id).where(Enrollment.batch_id == one_of(batch_ids), CURRENT)
     session_id = session_by_id_or_name(session).scalar_subquery()
     return (
         select(ReportCard.id)
         .join(Term, Term.id == ReportCard.term_id)
-        .where(ReportCard.student_id.in_(students), Term.session_id == session_id, ReportCard.in_force)
+        .where(
+            ReportCard.student_id.in_(_students_in(batch_ids)),
+            Term.session_id == session_id,
+            ReportCard.in_force,
+        )
         .order_by(ReportCard.id)
         .with_for_update(read=True, of=ReportCard)
     )
 
 
+def _students_in(batch_ids: Any) -> Query:
+    return select(Enrollment.student_id).where(Enrollment.batch_id == one_of(batch_ids), CURRENT)
+
+
 @read_model
 def promoting(session: str, from_ids: list[UUID], batch_ids: list[UUID], fingerprint: str) -> Query:
-    """Select what decides who is promoted, to be read once all is locked: one row, all of it JSON but ids and names.
+    """Select what decides who is promoted, to be read once all is locked: one row.
 
     `session_id` is null where there is no session of this id or name. `committed` is the live promotion of this
-    fingerprint. `batches` are those of `batch_ids` that there are, each with its session; `rules` as they are stored.
-    Of `from_ids`, which are among them, `live` names those that are in a live promotion, `unpublished` those whose
+    fingerprint. `batches` are those of `batch_ids` that there are, by name, each with its session, and whether it is in
+    a `live` promotion; `rules` as they are stored. Of `from_ids`, which are among them, `unpublished` names those whose
     latest term in which something counts is not published, with that term; `students` is who is in them, by name: with
-    the open `enrollments`, and of the latest card in the session what rules look at, `card`, numbers as texts.
+    the open `enrollments`, and of the latest card in the session what rules look at, `card`.
     """
     found = select(session_by_id_or_name(session).scalar_subquery().label("id")).cte("found")
-    name = Classroom.name + " " + Batch.name
-    classes = (
-        select(Batch.id, Batch.cohort_id, Cohort.session_id, Classroom.level, name.label("name"))
-        .select_from(Batch)
-        .join(Cohort, Cohort.id == Batch.cohort_id)
-        .join(Classroom, Classroom.id == Cohort.classroom_id)
-        .where(Batch.id == one_of(batch_ids))
-        .cte("classes")
+    live = select(PromotionBatch.batch_id).where(PromotionBatch.batch_id == Batch.id, PromotionBatch.live)
+    named = with_class(
+        select(
+            Batch.id,
+            CLASS.label("name"),
+            Classroom.level,
+            Cohort.id.label("cohort"),
+            AcademicSession.id.label("session"),
+            AcademicSession.name.label("session_name"),
+            AcademicSession.start_date,
+            live.exists().label("live"),
+        ).where(Batch.id == one_of(batch_ids))
     )
-    batch = func.json_build_object(
-        "id", classes.c.id,
-        "name", classes.c.name,
-        "level", classes.c.level,
-        "cohort", classes.c.cohort_id,
-        "session", classes.c.session_id,
-        "session_name", AcademicSession.name,
-        "start_date", AcademicSession.start_date,
-    )  # fmt: skip
-    batches = (
-        select(_array(batch))
-        .select_from(classes)
-        .join(AcademicSession, AcademicSession.id == classes.c.session_id)
-    )
-    is_of_class = classes.c.id == one_of(from_ids)
-    live = (
-        select(_array(aggregate_order_by(classes.c.name, classes.c.name)))
-        .select_from(classes)
-        .join(PromotionBatch, PromotionBatch.batch_id == classes.c.id)
-        .where(is_of_class, PromotionBatch.live)
-    )
+    classes = named.join(AcademicSession, AcademicSession.id == Cohort.session_id).cte("classes")
+    batches = select(array_of(classes.table_valued(), classes.c.name)).select_from(classes)
     committed = select(Promotion.id).where(Promotion.fingerprint == fingerprint, LIVE)
     return (
         select(
@@ -319,8 +248,7 @@ def promoting(session: str, from_ids: list[UUID], batch_ids: list[UUID], fingerp
             committed.scalar_subquery().label("committed"),
             batches.scalar_subquery().label("batches"),
             _stored_rules().label("rules"),
-            live.scalar_subquery().label("live"),
-            _unpublished(classes, is_of_class, from_ids, found.c.id).label("unpublished"),
+            _unpublished(classes, from_ids, found.c.id).label("unpublished"),
             _roster(found.c.id, from_ids).label("students"),
         )
         .select_from(found)
@@ -328,7 +256,7 @@ def promoting(session: str, from_ids: list[UUID], batch_ids: list[UUID], fingerp
     )
 
 
-def _unpublished(classes: Any, is_of_class: Any, from_ids: Any, session_id: Any) -> Any:
+def _unpublished(classes: Any, from_ids: Any, session_id: Any) -> Any:
     """Name the classes whose latest term in which something counts is not published, with that term.
 
     It is published of a class in which nobody belongs to it without a card, as of an arm that was made later; and it is
@@ -340,7 +268,7 @@ def _unpublished(classes: Any, is_of_class: Any, from_ids: Any, session_id: Any)
         select(Term.id, Term.display_name)
         .join(Assessment, Assessment.term_id == Term.id)
         .join(counted, counted.c.id == classes.c.id)
-        .where(Assessment.cohort_id == classes.c.cohort_id, NOT_DELETED, *counts(counted))
+        .where(Assessment.cohort_id == classes.c.cohort, NOT_DELETED, *counts(counted))
         .order_by(Term.term.desc())
         .limit(1)
         .correlate(classes)
@@ -362,82 +290,42 @@ def _unpublished(classes: Any, is_of_class: Any, from_ids: Any, session_id: Any)
     own = (
         select((latest.c.display_name + " of " + classes.c.name).label("name"))
         .select_from(classes.join(latest, literal(True)))
-        .where(is_of_class, case((state.is_(None), without_card.exists()), else_=state != PUBLISHED))
+        .where(
+            classes.c.id == one_of(from_ids),
+            case((state.is_(None), without_card.exists()), else_=state != PUBLISHED),
+        )
     )
-    card = _latest_card(Enrollment.student_id, session_id)
+    card = latest_card(Enrollment.student_id, session_id)
     under_review = (
-        select((Term.display_name + " of " + Classroom.name + " " + Batch.name).label("name"))
+        select(results_of(Term).label("name"))
         .select_from(Enrollment)
         .join(card, literal(True))
         .join(Publication, Publication.id == card.c.publication)
         .join(Term, Term.id == Publication.term_id)
         .join(Batch, Batch.id == Publication.batch_id)
-        .join(Cohort, Cohort.id == Batch.cohort_id)
-        .join(Classroom, Classroom.id == Cohort.classroom_id)
         .where(Enrollment.batch_id == one_of(from_ids), CURRENT, Publication.state != PUBLISHED)
     )
-    name = own.union(under_review).subquery("unpublished").c.name
-    return select(_array(aggregate_order_by(name, name))).scalar_subquery()
-
-
-def _latest_card(student_id: Any, session_id: Any) -> Any:
-    """The card in force of the latest term of a session that a student has one of, whichever class it is of."""
-    return (
-        select(ReportCard.card, ReportCard.publication_id.label("publication"), Publication.version)
-        .join(Publication, Publication.id == ReportCard.publication_id)
-        .join(Term, Term.id == ReportCard.term_id)
-        .where(ReportCard.student_id == student_id, Term.session_id == session_id, ReportCard.in_force)
-        # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
-        .order_by(Term.term.desc())
-        .limit(1)
-        .correlate_except(ReportCard, Publication, Term)
-        .lateral("latest_card")
-    )
+    name = own.union(with_class(under_review)).subquery("unpublished").c.name
+    return select(array_of(name, name)).scalar_subquery()
 
 
 def _roster(session_id: Any, from_ids: Any) -> Any:
     """Who is in batches, by name, each with their open enrollments and what their latest card of the session says."""
-    latest = _latest_card(Student.id, session_id)
-    cumulative = latest.c.card["cumulative"]
-    listed = func.jsonb_array_elements(cumulative["subjects"]).table_valued(column("subject", JSONB))
-    listed = listed.render_derived(name="listed")
-    subject = listed.c.subject
-    is_of_term = latest.c.card["subjects"].contains(
-        func.jsonb_build_array(
-            func.jsonb_build_object("subject", func.jsonb_build_object("base", subject["base"])), type_=JSONB
-        )
-    )
-    percents = (
-        select(func.json_object_agg(subject["base"].astext, subject["percent"].astext))
-        .select_from(listed)
-        .where(is_of_term, subject["percent"].astext.is_not(None))
-        .correlate(latest)
-        .scalar_subquery()
-    )
+    latest = latest_card(Student.id, session_id)
     card = func.json_build_object(
         "publication", latest.c.publication,
         "version", latest.c.version,
-        "average", cumulative["average"].astext,
-        "terms", cumulative["terms"],
-        "pass_mark", latest.c.card["pass_mark"].astext,
-        "percents", func.coalesce(percents, literal_column("'{}'::json")),
+        "pass_mark", latest.c.card["pass_mark"],
+        "cumulative", latest.c.card["cumulative"],
+        "bases", func.jsonb_path_query_array(latest.c.card, literal_column("'$.subjects[*].subject.base'")),
     )  # fmt: skip
     opened = aliased(Enrollment)
     enrollments = (
-        select(
-            func.json_agg(
-                func.json_build_object(
-                    "id", opened.id,
-                    "cohort", opened.cohort_id,
-                    "batch", opened.batch_id,
-                    "session", opened.session_id,
-                )
-            )
-        )
+        select(array_of(_enrollment(opened)))
         .where(opened.student_id == Student.id, opened.ended_at.is_(None))
         .correlate(Student)
         .scalar_subquery()
-    )  # fmt: skip
+    )
     student = func.json_build_object(
         *_STUDENT,
         "status", Student.status,
@@ -446,7 +334,7 @@ def _roster(session_id: Any, from_ids: Any) -> Any:
         "card", case((latest.c.publication.is_not(None), card)),
     )  # fmt: skip
     return (
-        select(_array(aggregate_order_by(student, *BY_NAME)))
+        select(array_of(student, *BY_NAME))
         .select_from(Enrollment)
         .join(Student, Student.id == Enrollment.student_id)
         .join(User, User.id == Student.user_id)
@@ -463,35 +351,21 @@ def _roster(session_id: Any, from_ids: Any) -> Any:
 @read_model
 def lock_cohorts_of(promotion_id: UUID) -> Query:
     """Lock the cohorts that a promotion concerns FOR NO KEY UPDATE, in order of id."""
-    return (
-        select(Cohort.id)
-        .where(Cohort.id.in_(_cohorts_of(promotion_id)))
-        .order_by(Cohort.id)
-        .with_for_update(key_share=True)
-    )
+    return lock_in_order(Cohort, _cohorts_of(promotion_id))
 
 
 @read_model
 def lock_assessments_of(promotion_id: UUID) -> Query:
     """Lock the assessments of the cohorts that students went to FOR NO KEY UPDATE, in order of id: no score comes."""
-    return (
-        select(Assessment.id)
-        .where(Assessment.cohort_id.in_(cohorts_gone_to(promotion_id)))
-        .order_by(Assessment.id)
-        .with_for_update(key_share=True)
-    )
+    assessments = select(Assessment.id).where(Assessment.cohort_id.in_(cohorts_gone_to(promotion_id)))
+    return lock_in_order(Assessment, assessments)
 
 
 @read_model
 def lock_students_of(promotion_id: UUID) -> Query:
     """Lock the students of a promotion FOR NO KEY UPDATE, in order of id."""
     students = select(PromotionDecision.student_id).where(PromotionDecision.promotion_id == promotion_id)
-    return (
-        select(Student.id)
-        .where(Student.id.in_(students))
-        .order_by(Student.id)
-        .with_for_update(key_share=True)
-    )
+    return lock_in_order(Student, students)
 
 
 @read_model
@@ -501,66 +375,44 @@ def lock_numbers_of_graduates() -> Query:
 
 
 @read_model
-def undoing(promotion_id: UUID, at_most: int) -> Query:
+def undoing(promotion_id: UUID) -> Query:
     """Select what decides whether a promotion may be undone, to be read once all is locked; no row without one.
 
-    `undone` tells whether it is already. As JSON: `rests`, students with something that rests on the promotion, by
-    name, and what, at most so many; `enrollments`, those that were made; `graduates`, each with the enrollments that
-    they left; `counts`, by outcome.
+    `undone` tells whether it is already. `rests` are the students, by name, with what rests on the promotion of each,
+    empty where nothing does; `enrollments` those that were made; `graduates`, each with the enrollments that they left;
+    `counts`, by outcome.
     """
     return select(
         Promotion.undone_at.is_not(None).label("undone"),
         _counts().label("counts"),
         _enrollments_made().label("enrollments"),
         _graduates().label("graduates"),
-        _resting(promotion_id, at_most).label("rests"),
+        _resting(promotion_id).label("rests"),
     ).where(Promotion.id == promotion_id)
 
 
-def _counts() -> Any:
-    """Count the decisions of a promotion, by outcome."""
-    of_outcome = (
-        part
-        for outcome in OUTCOMES
-        for part in (outcome, func.count().filter(PromotionDecision.outcome == outcome))
-    )
-    return (
-        select(cast(func.json_build_object(*of_outcome), Text))
-        .where(PromotionDecision.promotion_id == Promotion.id)
-        .correlate(Promotion)
-        .scalar_subquery()
-    )
+def _enrollment(of: Any) -> Any:
+    return func.json_build_object(
+        "id", of.id,
+        "student", of.student_id,
+        "cohort", of.cohort_id,
+        "batch", of.batch_id,
+        "session", of.session_id,
+    )  # fmt: skip
 
 
 def _enrollments_made() -> Any:
     """Gather the enrollments that a promotion made."""
-    enrollment = func.json_build_object(
-        "id", Enrollment.id,
-        "student", Enrollment.student_id,
-        "cohort", Enrollment.cohort_id,
-        "batch", Enrollment.batch_id,
-    )  # fmt: skip
-    return (
-        select(_array(enrollment))
-        .select_from(PromotionDecision)
-        .join(Enrollment, Enrollment.id == PromotionDecision.enrollment_id)
-        .where(PromotionDecision.promotion_id == Promotion.id)
-        .correlate(Promotion)
-        .scalar_subquery()
-    )
+    made = select(array_of(_enrollment(Enrollment))).select_from(PromotionDecision)
+    return _of_promotion(made.join(Enrollment, Enrollment.id == PromotionDecision.enrollment_id))
 
 
 def _graduates() -> Any:
     """Gather the students who graduated with a promotion, each with the enrollments that they left."""
-    left = func.jsonb_array_elements_text(PromotionDecision.before["enrollments"]).table_valued("id")
-    left = left.render_derived(name="left_behind")
-    enrollment = func.json_build_object(
-        "id", Enrollment.id, "cohort", Enrollment.cohort_id, "batch", Enrollment.batch_id
-    )
+    was_left = PromotionDecision.before["enrollments"].has_key(cast(Enrollment.id, Text))
     enrollments = (
-        select(func.json_agg(enrollment))
-        .select_from(left)
-        .join(Enrollment, Enrollment.id == cast(left.c.id, Uuid))
+        select(array_of(_enrollment(Enrollment)))
+        .where(Enrollment.student_id == PromotionDecision.student_id, was_left)
         .correlate(PromotionDecision)
         .scalar_subquery()
     )
@@ -569,20 +421,15 @@ def _graduates() -> Any:
         "number", Graduate.number,
         "student", Graduate.student_id,
         "graduation_class", Graduate.graduation_class,
-        "enrollments", func.coalesce(enrollments, _none()),
+        "enrollments", enrollments,
     )  # fmt: skip
-    return (
-        select(_array(graduate))
-        .select_from(PromotionDecision)
-        .join(Graduate, Graduate.student_id == PromotionDecision.student_id)
-        .where(PromotionDecision.promotion_id == Promotion.id, PromotionDecision.outcome == GRADUATED)
-        .correlate(Promotion)
-        .scalar_subquery()
-    )
+    found = select(array_of(graduate)).select_from(PromotionDecision)
+    found = found.join(Graduate, Graduate.student_id == PromotionDecision.student_id)
+    return _of_promotion(found.where(PromotionDecision.outcome == GRADUATED))
 
 
-def _resting(promotion_id: Any, at_most: Any) -> Any:
-    """Name students with what rests on their promotion, by name."""
+def _resting(promotion_id: Any) -> Any:
+    """List the students of a promotion with what rests on it, by name."""
     student_id = PromotionDecision.student_id
     went = PromotionDecision.enrollment_id.is_not(None)
     graduated = PromotionDecision.outcome == GRADUATED
@@ -598,23 +445,9 @@ def _resting(promotion_id: Any, at_most: Any) -> Any:
         case((and_(graduated, followed.correlate(PromotionDecision).exists()), "others graduated since")),
         case((and_(graduated, User.erased_at.is_not(None)), "their data were erased")),
     )
-    rested = (
-        select(
-            Student.admission_number.label("admission_number"),
-            what.label("what"),
-            func.row_number().over(order_by=BY_NAME).label("number"),
-        )
-        .select_from(PromotionDecision)
-        .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
-        .join(Student, Student.id == student_id)
-        .join(User, User.id == Student.user_id)
-        .where(PromotionDecision.promotion_id == promotion_id, what != "")
-        .order_by(*BY_NAME)
-        .limit(cast(at_most, Integer))
-        .subquery("rested")
-    )
-    one = func.json_build_object("student", rested.c.admission_number, "what", rested.c.what)
-    return select(_array(aggregate_order_by(one, rested.c.number))).scalar_subquery()
+    student = func.json_build_object("student", Student.admission_number, "what", what)
+    found = select(array_of(student, *BY_NAME)).select_from(PromotionDecision)
+    return _of_promotion(found.join(Student, Student.id == student_id).join(User, User.id == Student.user_id))
 
 
 def _of_next_session(student_id: Any) -> dict[str, Query]:
@@ -666,14 +499,10 @@ def _in_next(model: Any) -> Any:
 
 def _cohorts_of(promotion_id: Any) -> Any:
     """Select the cohorts of the batches that students came from and were to go to."""
-    batches = aliased(PromotionBatch)
-    named = [
-        select(Batch.cohort_id)
-        .join(batches, Batch.id == getattr(batches, name))
-        .where(batches.promotion_id == promotion_id)
-        for name in ("batch_id", "promote_to_id", "repeat_in_id")
-    ]
-    return named[0].union(*named[1:], cohorts_gone_to(promotion_id))
+    of = PromotionBatch
+    is_named = Batch.id.in_((of.batch_id, of.promote_to_id, of.repeat_in_id))
+    named = select(Batch.cohort_id).join(of, is_named).where(of.promotion_id == promotion_id)
+    return named.union(cohorts_gone_to(promotion_id))
 
 
 def cohorts_gone_to(promotion_id: Any) -> Query:
@@ -683,12 +512,3 @@ def cohorts_gone_to(promotion_id: Any) -> Query:
         .join(PromotionDecision, PromotionDecision.to_batch_id == Batch.id)
         .where(PromotionDecision.promotion_id == promotion_id)
     )
-
-
-def _none() -> Any:
-    return literal_column("'[]'::json")
-
-
-def _array(rows: Any) -> Any:
-    """Gather rows as an array, as text."""
-    return func.coalesce(cast(func.json_agg(rows, type_=JSON), Text), "[]")

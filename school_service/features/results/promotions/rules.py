@@ -52,15 +52,14 @@ class Rule:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Rule:
-        """Read a rule of a row, whose numbers are texts."""
-        trial, failed = row["trial_average"], row["maximum_failed"]
+        """Read a rule of a row, whose required subjects have an `id` and a `name`."""
         return cls(
-            Decimal(row["minimum_average"]),
-            None if trial is None else Decimal(trial),
+            row["minimum_average"],
+            row["trial_average"],
             {subject["id"]: subject["name"] for subject in row["required_subjects"]},
-            Decimal(row["required_percent"]),
-            None if failed is None else int(failed),
-            int(row["minimum_terms"]),
+            row["required_percent"],
+            row["maximum_failed"],
+            row["minimum_terms"],
         )
 
 

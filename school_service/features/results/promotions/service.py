@@ -13,41 +13,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 import orjson
-from sqlalchemy import (
-    DateTime,
-    Integer,
-    Numeric,
-    SmallInteger,
-    Text,
-    Uuid,
-    case,
-    cast,
-    column,
-    delete,
-    func,
-    insert,
-    literal,
-    literal_column,
-    select,
-    update,
-)
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import DateTime, Uuid, case, column, delete, func, insert, literal, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from school_service.auth.principal import Principal
 from school_service.core.database import request_context
 from school_service.core.errors import SAID_BACK, Conflict, Invalid
 from school_service.core.permissions import Permission
-from school_service.core.read_models import BoundQuery
-from school_service.core.records import not_found
-from school_service.core.statements import execute, in_one_round_trip, new_row, statement
-from school_service.features.audit.service import OPERATOR, audit_change
+from school_service.core.read_models import BoundQuery, Made, array_of, fetch_document
+from school_service.core.records import json_rows, not_found
+from school_service.core.statements import Executable, NewRows, execute, in_one_round_trip, new_row, statement
+from school_service.features.audit.service import acting, audit_change
 from school_service.features.classes.enrollments.service import (
     delete_enrollments,
     reopen_enrollments,
@@ -64,8 +45,8 @@ from school_service.features.results.models import (
     RequiredSubject,
 )
 from school_service.features.results.promotions import reads
-from school_service.features.results.promotions.deciding import Judged, find, judge_all, named, rule_figures
-from school_service.features.results.promotions.rules import Rule
+from school_service.features.results.promotions.deciding import Judged, Plan, find, judge_all, rule_figures
+from school_service.features.results.promotions.rules import WITHOUT_FIGURES, Rule
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import CURRENT, Enrollment
 from school_service.features.school.settings.service import lock_settings
@@ -89,40 +70,29 @@ def replace_rules(*, rules: Sequence[Mapping[str, Any]]) -> BoundQuery:
     read = reads.promotion_rules()
     levels = [rule["level"] for rule in rules if rule["level"] is not None]
     subjects = list({subject for rule in rules for subject in rule["required_subjects"]})
-    found = execute(lock_settings(), reads.replacing(levels, subjects))
-    if found is None:
-        raise RuntimeError("What there is of rules has a row, whether there are any or not.")
-    _refuse_rules(rules, set(orjson.loads(found["levels"])), set(orjson.loads(found["subjects"])))
-    old = {row["level"]: rule_figures(Rule.of(row)) for row in orjson.loads(found["rules"])}
+    found = fetch_document(in_one_round_trip(lock_settings(), read=reads.replacing(levels, subjects)))
+    _refuse_rules(rules, set(found["levels"]), set(found["subjects"]))
+    old = {row["level"]: rule_figures(Rule.of(row)) for row in found["rules"]}
     new = {rule["level"]: rule_figures(_rule(rule)) for rule in rules}
     if new == old:
         return read
     audit_change(RULES, request_context().school_id, old={"rules": _listed(old)}, new={"rules": _listed(new)})
-    stored = [
-        (
-            new_row(PromotionRule, **{name: rule[name] for name in rule if name != "required_subjects"}),
-            rule["required_subjects"],
-        )
+    rows = [
+        new_row(PromotionRule, **{name: rule[name] for name in rule if name != "required_subjects"})
         for rule in rules
     ]
     required = [
         new_row(RequiredSubject, rule_id=row.id, subject_id=subject)
-        for row, subject_ids in stored
-        for subject in dict.fromkeys(subject_ids)
+        for row, rule in zip(rows, rules, strict=True)
+        for subject in dict.fromkeys(rule["required_subjects"])
     ]
-    return in_one_round_trip(_delete_rules(), *(row for row, _ in stored), *required, read=read)
+    return in_one_round_trip(_delete_rules(), *rows, *required, read=read)
 
 
 def _rule(given: Mapping[str, Any]) -> Rule:
     """A rule of the input; the names of subjects do not matter there."""
-    return Rule(
-        given["minimum_average"],
-        given["trial_average"],
-        {str(subject): "" for subject in given["required_subjects"]},
-        given["required_percent"],
-        given["maximum_failed"],
-        given["minimum_terms"],
-    )
+    subjects = [{"id": str(subject), "name": ""} for subject in given["required_subjects"]]
+    return Rule.of({**given, "required_subjects": subjects})
 
 
 def _refuse_rules(rules: Sequence[Mapping[str, Any]], levels: set[str], subjects: set[str]) -> None:
@@ -151,8 +121,7 @@ def _listed(rules: Mapping[str | None, Mapping[str, Any]]) -> list[dict[str, Any
 # Promoting
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
+class _Batch(NamedTuple):
     id: UUID
     cohort_id: UUID
 
@@ -163,21 +132,14 @@ def check_promotion_filter(*, session: str | None = None) -> None:
         find_session(session, "session")
 
 
-def rehearse(
-    *,
-    session: str,
-    moves: Sequence[Mapping[str, Any]],
-    overrides: Sequence[Mapping[str, Any]],
-    principal: Principal,
-    fingerprint: str = "",
-) -> dict[str, Any]:
+def rehearse(*, plan: Plan, principal: Principal) -> dict[str, Any]:
     """Tell what `promote` would do, and store nothing; raises what it would raise.
 
     Who lacks a result, or a batch to repeat in, is shown with `outcome` or `to_batch` None, so that it can be decided.
     Averages, and the figures in the reasons, are left out for a caller who may not read results.
     """
-    judged = judge_all(find(session, moves, overrides, fingerprint), moves, overrides)
-    return {
+    judged = judge_all(find(plan, ""), plan)
+    promotion = {
         "id": None,
         "session": judged.session,
         "next_session": judged.next_session,
@@ -187,21 +149,12 @@ def rehearse(
         "undone_at": None,
         "undone_by_name": None,
         "counts": judged.counts,
-        "decisions": [
-            decision.shown if principal.has(Permission.RESULTS_READ) else decision.shown_without_figures
-            for decision in judged.decisions
-        ],
+        "decisions": [decision.shown for decision in judged.decisions],
     }
+    return promotion if principal.has(Permission.RESULTS_READ) else _without_figures(promotion)
 
 
-def promote(
-    *,
-    session: str,
-    moves: Sequence[Mapping[str, Any]],
-    overrides: Sequence[Mapping[str, Any]],
-    principal: Principal,
-    fingerprint: str | None = None,
-) -> BoundQuery:
+def promote(*, plan: Plan, fingerprint: str | None, principal: Principal) -> BoundQuery | Made:
     """Promote the students of batches, all or none, as the dry run of this fingerprint answered.
 
     Where there is a live promotion of the fingerprint, it is that one that is returned, and nothing changes. Returns
@@ -212,13 +165,13 @@ def promote(
     """
     if fingerprint is None:
         raise Invalid.field("fingerprint", "is needed: it is that of the dry run that was seen")
-    found = find(session, moves, overrides, fingerprint)
+    found = find(plan, fingerprint)
     if found["committed"] is not None:
         return _shown_to(principal, found["committed"])
-    judged = judge_all(found, moves, overrides)
+    judged = judge_all(found, plan)
     if fingerprint != judged.fingerprint:
         raise Conflict("Something has changed since that dry run: look at a new one, and commit that.")
-    lacking = [named(one.student) for one in judged.decisions if one.lacks]
+    lacking = [one.number for one in judged.decisions if one.lacks]
     if lacking:
         raise Invalid.field(
             "overrides", f"it has to be decided what becomes of them, and where they go: {', '.join(lacking)}"
@@ -237,33 +190,47 @@ def promote(
         new={
             "session": judged.session["id"],
             "next_session": judged.next_session and judged.next_session["id"],
-            "batches": [str(move["batch"]) for move in judged.moves],
+            "batches": [str(move["batch"]) for move in plan.moves],
             "counts": judged.counts,
         },
     )
-    writing = _writing(promotion_id, judged, moment)
+    writing = _writing(promotion_id, plan, judged, moment)
     if leaving:
         graduates.graduate_all(*writing, enrollments=leaving)
         writing = []
-    return in_one_round_trip(*writing, read=_shown_to(principal, promotion_id))
+    return _shown_to(principal, promotion_id, *writing)
 
 
-def _shown_to(principal: Principal, promotion_id: UUID) -> BoundQuery:
+def _shown_to(principal: Principal, promotion_id: UUID, *before: Executable) -> BoundQuery | Made:
     """Read a promotion; without figures for a caller who may not read results."""
+    read = in_one_round_trip(*before, read=reads.promotion(promotion_id))
     if principal.has(Permission.RESULTS_READ):
-        return reads.promotion(promotion_id)
-    return reads.promotion_without_figures(promotion_id)
+        return read
+    return Made(read, lambda promotion, _reach: _without_figures(promotion))
 
 
-def _writing(promotion_id: UUID, judged: Judged, moment: datetime) -> list[Any]:
-    """Write what is stored of a promotion, and the enrollments: statements that go out in one round trip."""
-    made = {one.student["id"]: uuid4() for one in judged.decisions if one.is_new}
-    enrollments = [
-        (made[one.student["id"]], UUID(one.student["id"]), _batch(judged.batches[str(one.to_batch)]))
-        for one in judged.decisions
-        if one.is_new
+def _without_figures(promotion: Mapping[str, Any]) -> dict[str, Any]:
+    """Show a promotion without averages, and without figures in what the reasons say."""
+    decisions = [
+        {
+            **one,
+            "average": None,
+            "reasons": [{**reason, "message": WITHOUT_FIGURES[reason["code"]]} for reason in one["reasons"]],
+        }
+        for one in promotion["decisions"]
     ]
-    actor, actor_name = _actor()
+    return {**promotion, "decisions": decisions}
+
+
+def _writing(promotion_id: UUID, plan: Plan, judged: Judged, moment: datetime) -> list[Executable]:
+    """Write what is stored of a promotion, and the enrollments: statements that go out in one round trip."""
+    new = [(one.student["id"], judged.batches[str(one.to_batch)]) for one in judged.decisions if one.is_new]
+    made = {student: uuid4() for student, _ in new}
+    enrollments = [
+        (made[student], UUID(student), _Batch(UUID(batch["id"]), UUID(batch["cohort"])))
+        for student, batch in new
+    ]
+    actor, actor_name = acting()
     promotion = new_row(
         Promotion,
         id=promotion_id,
@@ -274,26 +241,25 @@ def _writing(promotion_id: UUID, judged: Judged, moment: datetime) -> list[Any]:
         committed_by=actor,
         committed_by_name=actor_name,
     )
-    rows = [
-        {"batch": move["batch"], "promote_to": move["promote_to"], "repeat_in": move["repeat_in"]}
-        for move in judged.moves
+    batches = [
+        new_row(
+            PromotionBatch,
+            promotion_id=promotion_id,
+            batch_id=move["batch"],
+            number=number,
+            promote_to_id=move["promote_to"],
+            repeat_in_id=move["repeat_in"],
+            live=True,
+        )
+        for number, move in enumerate(plan.moves, 1)
     ]
     decisions = [{**one.stored, "enrollment": made.get(one.student["id"])} for one in judged.decisions]
     return [
         promotion,
-        _insert_batches(promotion_id, orjson.dumps(rows).decode()),
+        NewRows(batches),
         *(start_enrollments(enrollments) if enrollments else ()),
         _insert_decisions(promotion_id, orjson.dumps(decisions).decode()),
     ]
-
-
-def _batch(batch: Mapping[str, Any]) -> _Batch:
-    return _Batch(UUID(batch["id"]), UUID(batch["cohort"]))
-
-
-def _actor() -> tuple[str, str]:
-    principal = request_context().principal
-    return (principal.actor, principal.actor_name) if principal else (OPERATOR, OPERATOR)
 
 
 # Undoing
@@ -305,40 +271,35 @@ def undo(*, promotion_id: UUID, principal: Principal) -> UUID:
     Raises NotFound, Forbidden where students graduated by it and the caller may not write graduates, and Conflict where
     it is undone already, or something rests on it, naming students and what.
     """
-    found = execute(
+    locks = (
         reads.lock_cohorts_of(promotion_id),
         reads.lock_assessments_of(promotion_id),
         reads.lock_students_of(promotion_id),
         reads.lock_numbers_of_graduates(),
-        reads.undoing(promotion_id, MOST_NAMED),
     )
+    found = fetch_document(in_one_round_trip(*locks, read=reads.undoing(promotion_id)))
     if found is None:
         raise not_found(Promotion)
-    graduated = orjson.loads(found["graduates"])
+    graduated, made = found["graduates"], found["enrollments"]
     if graduated:
         principal.require((Permission.GRADUATES_WRITE,), "Taking back that students graduated")
     if found["undone"]:
         raise Conflict("The promotion is undone already.")
-    resting = orjson.loads(found["rests"])
+    resting = [one for one in found["rests"] if one["what"]][:MOST_NAMED]
     if resting:
         named = "; ".join(f"{one['student']}: {one['what']}" for one in resting)
         raise Conflict(f"Something rests on the promotion. {named}.", {"students": resting})
-    made = orjson.loads(found["enrollments"])
-    audit_change(ENTITY, promotion_id, old={"counts": orjson.loads(found["counts"])})
-    actor, actor_name = _actor()
+    audit_change(ENTITY, promotion_id, old={"counts": found["counts"]})
     back = {UUID(one["student"]): one["enrollments"] for one in graduated}
     execute(
         _touch_assessments(promotion_id),
         _forget_enrollments(promotion_id),
         *(delete_enrollments(made) if made else ()),
         _take_up_subjects(promotion_id),
-        *(
-            (*graduates.undo_graduations(graduates=graduated), *reopen_enrollments(enrollments=back))
-            if back
-            else ()
-        ),
+        *(graduates.undo_graduations(graduates=graduated) if graduated else ()),
+        *(reopen_enrollments(enrollments=back) if back else ()),
         _end_batches(promotion_id),
-        _end(promotion_id, now(), actor, actor_name),
+        _end(promotion_id, now(), *acting()),
     )
     return promotion_id
 
@@ -352,55 +313,21 @@ def _delete_rules() -> Any:
 
 
 @statement
-def _insert_batches(promotion_id: UUID, batches: str) -> Any:
-    """Insert the batches of a promotion, JSON, in this order."""
-    rows = (
-        func.jsonb_array_elements(cast(batches, JSONB))
-        .table_valued(column("move", JSONB), with_ordinality="number")
-        .render_derived(name="moves")
-    )
-    move = rows.c.move
-    values: dict[str, Any] = {
-        "promotion_id": promotion_id,
-        "batch_id": cast(move["batch"].astext, Uuid),
-        "number": cast(rows.c.number, SmallInteger),
-        "promote_to_id": cast(move["promote_to"].astext, Uuid),
-        "repeat_in_id": cast(move["repeat_in"].astext, Uuid),
-        "live": literal(True),
-    }
-    return insert(PromotionBatch).from_select(list(values), select(*values.values()).select_from(rows))
-
-
-@statement
 def _insert_decisions(promotion_id: UUID, decisions: str) -> Any:
     """Insert decisions, JSON, with what graduates have before they leave it."""
-    rows = (
-        func.jsonb_to_recordset(cast(decisions, JSONB))
-        .table_valued(
-            column("student", Uuid),
-            column("from_batch", Uuid),
-            column("average", Numeric),
-            column("terms", Integer),
-            column("by_rule", Text),
-            column("outcome", Text),
-            column("reasons", JSONB),
-            column("reason", Text),
-            column("to_batch", Uuid),
-            column("enrollment", Uuid),
-        )
-        .render_derived(name="decided", with_types=True)
-    )
+    columns: Any = {name: PromotionDecision.__table__.c[column].type for name, column in _DECIDED.items()}
+    rows = json_rows("decided", decisions, **columns)
     enrollments = (
-        select(func.coalesce(func.jsonb_agg(Enrollment.id), _nothing()))
+        select(array_of(Enrollment.id))
         .where(Enrollment.student_id == rows.c.student, CURRENT)
         .correlate(rows)
         .scalar_subquery()
     )
-    subject = func.jsonb_build_object(
+    subject = func.json_build_object(
         "cohort_subject_id", SubjectEnrollment.cohort_subject_id, "created_at", SubjectEnrollment.created_at
     )
     subjects = (
-        select(func.coalesce(func.jsonb_agg(subject), _nothing()))
+        select(array_of(subject))
         .where(SubjectEnrollment.student_id == rows.c.student)
         .correlate(rows)
         .scalar_subquery()
@@ -408,19 +335,20 @@ def _insert_decisions(promotion_id: UUID, decisions: str) -> Any:
     before = func.jsonb_build_object("enrollments", enrollments, "subjects", subjects)
     values: dict[str, Any] = {
         "promotion_id": promotion_id,
-        "student_id": rows.c.student,
-        "from_batch_id": rows.c.from_batch,
-        "average": rows.c.average,
-        "terms": rows.c.terms,
-        "by_rule": rows.c.by_rule,
-        "outcome": rows.c.outcome,
-        "reasons": rows.c.reasons,
-        "reason": rows.c.reason,
-        "to_batch_id": rows.c.to_batch,
-        "enrollment_id": rows.c.enrollment,
+        **{column: rows.c[name] for name, column in _DECIDED.items()},
         "before": case((rows.c.outcome == GRADUATED, before)),
     }
     return insert(PromotionDecision).from_select(list(values), select(*values.values()).select_from(rows))
+
+
+_DECIDED = {
+    "student": "student_id",
+    "from_batch": "from_batch_id",
+    "to_batch": "to_batch_id",
+    "enrollment": "enrollment_id",
+    **{name: name for name in ("average", "terms", "by_rule", "outcome", "reasons", "reason")},
+}
+"""The columns of a decision by the members of the JSON that they are stored of."""
 
 
 @statement
@@ -473,7 +401,3 @@ def _end(promotion_id: UUID, moment: datetime, actor: str, actor_name: str) -> A
         .where(Promotion.id == promotion_id)
         .values(undone_at=moment, undone_by=actor, undone_by_name=actor_name)
     )
-
-
-def _nothing() -> Any:
-    return literal_column("'[]'::jsonb")

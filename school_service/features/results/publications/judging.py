@@ -11,7 +11,7 @@ from uuid import UUID
 from school_service.core.errors import Conflict, Invalid
 from school_service.features.results.computing.cards import Record
 from school_service.features.results.computing.class_term.loaded import Loaded, Person
-from school_service.features.results.computing.compute import Computed, TaughtSubject, blanks, compute
+from school_service.features.results.computing.compute import Computed, blanks, compute
 from school_service.features.results.models import PUBLISHED
 from school_service.features.scores.models import OF_COHORT
 
@@ -57,7 +57,7 @@ def judge(
         raise RuntimeError("What is published was not loaded.")
     loaded = found.shown_to(None)
     _refuse_batches(batches, row["batches"], loaded.scope["cohort_id"])
-    leaving, coming = dict(row["leaving"]), dict(row["coming"])
+    leaving, coming = dict(row["leaving"] or ()), dict(row["coming"] or ())
     _refuse_strangers(leave_out, take_in, leaving, coming)
     versions = [_next_version(one, loaded.people) for one in row["batches"]]
     empty = [one for one, version in zip(row["batches"], versions, strict=True) if not version.people]
@@ -67,7 +67,7 @@ def judge(
     in_the_way = _InTheWay(row, record, {str(one) for one in batches})
     _refuse_unsubmitted([*in_the_way.unsubmitted()])
     _refuse_incomplete([*in_the_way.incomplete()])
-    _refuse_other_terms(row["earlier"], _changing(row["later"], loaded, computed))
+    _refuse_other_terms(_by_results(row["earlier"]), _changing(row["later"], loaded, computed))
     return Judged(row, record, computed, versions, leaving, coming)
 
 
@@ -171,15 +171,12 @@ class _InTheWay:
         """Name the subjects with the students who have a blank."""
         arms = {arm.id for arm in self._arms}
         for subject, taught in zip(self._loaded.subjects, self._loaded.entered.subjects, strict=True):
-            blank = self._with_blanks(taught)
+            blank = {student for _, student in blanks(self._loaded.entered, taught)}
             people = [one for one in self._loaded.everyone if one.id in blank and one.batch in arms]
             if people:
                 people.sort(key=lambda one: one.place)
                 numbers = [one.student["admission_number"] for one in people]
                 yield {"subject": subject.name, "students": numbers}
-
-    def _with_blanks(self, taught: TaughtSubject) -> set[str]:
-        return {student for _, student in blanks(self._loaded.entered, taught)}
 
 
 def _changing(
@@ -195,11 +192,17 @@ def _changing(
         for student, result in computed.subjects[subject.id].items():
             if result.percent is not None:
                 percents.setdefault(student, {})[subject.base] = result.percent
-    changing: dict[str, list[str]] = {}
-    for name, student, number, rested_on in later:
-        if percents.get(student) != rested_on:
-            changing.setdefault(name, []).append(number)
-    return [{"results": name, "students": numbers} for name, numbers in changing.items()]
+    return _by_results(
+        (name, number) for name, student, number, rested_on in later if percents.get(student) != rested_on
+    )
+
+
+def _by_results(found: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Name results, each with the admission numbers of its students, in their order."""
+    students: dict[str, list[str]] = {}
+    for name, number in found:
+        students.setdefault(name, []).append(number)
+    return [{"results": name, "students": numbers} for name, numbers in students.items()]
 
 
 def _refuse_unsubmitted(subjects: Sequence[Mapping[str, Any]]) -> None:

@@ -9,14 +9,11 @@ from uuid import UUID
 from sqlalchemy import (
     ARRAY,
     CTE,
-    JSON,
-    FromClause,
     Integer,
     Numeric,
     Text,
     Uuid,
     and_,
-    any_,
     case,
     cast,
     column,
@@ -24,17 +21,16 @@ from sqlalchemy import (
     insert,
     literal,
     literal_column,
-    not_,
     null,
     or_,
     select,
 )
-from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
-from school_service.core.records import once_locked, unnest_rows
+from school_service.core.read_models import Query, array_of, read_model
+from school_service.core.records import lock_in_order, once_locked, one_of, unnest_rows
 from school_service.features.attendance.calendar import counts_registers
 from school_service.features.attendance.overviews.reads import missing_registers
 from school_service.features.people.models import WITHDRAWN, Student
@@ -84,7 +80,12 @@ def publications(
 
     `term` is the id of a term or the name of one, `session` the id or the name of one.
     """
-    of_publication = select(ReportCard.id).where(ReportCard.publication_id == Publication.id)
+    cards = select(func.count()).where(ReportCard.publication_id == Publication.id)
+    counted = {
+        "students": cards,
+        "changed": cards.where(ReportCard.changed),
+        "class_figures_changed": cards.where(ReportCard.class_figures_changed),
+    }
     found = (
         select(
             Publication.id,
@@ -103,15 +104,7 @@ def publications(
             Publication.reopened_at,
             Publication.reopened_by_name,
             Publication.reason,
-            of_publication.with_only_columns(func.count()).scalar_subquery().label("students"),
-            of_publication.with_only_columns(func.count())
-            .where(ReportCard.changed)
-            .scalar_subquery()
-            .label("changed"),
-            of_publication.with_only_columns(func.count())
-            .where(ReportCard.class_figures_changed)
-            .scalar_subquery()
-            .label("class_figures_changed"),
+            *(of.scalar_subquery().label(name) for name, of in counted.items()),
             func.coalesce(Publication.rules["left"], literal_column("'[]'::jsonb")).label("left"),
         )
         .join(Batch, Batch.id == Publication.batch_id)
@@ -146,7 +139,7 @@ def publication(publication_id: UUID, reach: Reach | None = None) -> Query:
 @read_model
 def published(publication_ids: list[UUID]) -> Query:
     """Read model of PublicationSchema, for those made at once, by the batch's name."""
-    is_one = Publication.id == any_(cast(publication_ids, ARRAY(Uuid)))
+    is_one = Publication.id == one_of(publication_ids)
     return publications.query().where(is_one).order_by(None).order_by(Batch.name, Publication.id)
 
 
@@ -209,13 +202,13 @@ def lock_cohorts(batch_ids: list[UUID], term: str | None = None) -> Query:
 
     Before, a term of their sessions FOR KEY SHARE, where one is given: it is not deleted meanwhile.
     """
-    cohorts = select(Batch.cohort_id).where(Batch.id == any_(cast(batch_ids, ARRAY(Uuid))))
-    locking = select(Cohort.id).where(Cohort.id.in_(cohorts)).order_by(Cohort.id)
-    if term is not None:
-        sessions = select(Cohort.session_id).where(Cohort.id.in_(cohorts))
-        terms = select(Term.id).where(Term.session_id.in_(sessions), is_term(term)).order_by(Term.id)
-        locking = locking.where(once_locked(terms.with_for_update(read=True, key_share=True)))
-    return locking.with_for_update(key_share=True)
+    cohorts = select(Batch.cohort_id).where(Batch.id == one_of(batch_ids))
+    locking = lock_in_order(Cohort, cohorts)
+    if term is None:
+        return locking
+    sessions = select(Cohort.session_id).where(Cohort.id.in_(cohorts))
+    terms = select(Term.id).where(Term.session_id.in_(sessions), is_term(term)).order_by(Term.id)
+    return locking.where(once_locked(terms.with_for_update(read=True, key_share=True)))
 
 
 @read_model
@@ -224,19 +217,15 @@ def lock_students(batch_ids: list[UUID], others: list[UUID]) -> Query:
 
     They are those who are enrolled there, those with a card of it in force, and `others`.
     """
-    cohorts = select(Batch.cohort_id).where(Batch.id == any_(cast(batch_ids, ARRAY(Uuid))))
+    cohorts = select(Batch.cohort_id).where(Batch.id == one_of(batch_ids))
     students = select(Enrollment.student_id).where(Enrollment.cohort_id.in_(cohorts), CURRENT)
     with_card = (
         select(ReportCard.student_id)
         .join(Publication, Publication.id == ReportCard.publication_id)
         .where(Publication.cohort_id.in_(cohorts), ReportCard.in_force)
     )
-    return (
-        select(Student.id)
-        .where(or_(Student.id.in_(students.union(with_card)), Student.id == any_(cast(others, ARRAY(Uuid)))))
-        .order_by(Student.id)
-        .with_for_update(read=True)
-    )
+    named = select(Student.id).where(Student.id == one_of(others))
+    return lock_in_order(Student, students.union(with_card, named), shared=True)
 
 
 @read_model
@@ -270,8 +259,8 @@ def publishing(
         *of.columns(),
         record(of).label("record"),
         _requested(scope, batch_ids).label("batches"),
-        (_NOBODY if leave_out is None else _leaving(scope, batch_ids, leave_out)).label("leaving"),
-        (_NOBODY if take_in is None else _coming(scope, people, batch_ids, take_in)).label("coming"),
+        (null() if leave_out is None else _leaving(scope, batch_ids, leave_out)).label("leaving"),
+        (null() if take_in is None else _coming(scope, people, batch_ids, take_in)).label("coming"),
         submissions(scope).label("submissions"),
         _stays(scope, people).label("stays"),
         _earlier(scope, people, batch_ids).label("earlier"),
@@ -286,21 +275,14 @@ def _requested(scope: CTE, batch_ids: Any) -> Any:
     latest = select(func.max(Publication.version)).where(publication)
     batch = func.json_build_object(
         "id", Batch.id,
-        "name", Classroom.name + " " + Batch.name,
+        "name", CLASS,
         "arm", Batch.name,
         "cohort", Batch.cohort_id,
         "state", in_force.correlate(Batch, scope).scalar_subquery(),
         "latest", func.coalesce(latest.correlate(Batch, scope).scalar_subquery(), 0),
     )  # fmt: skip
-    return (
-        select(_array(aggregate_order_by(batch, Batch.name, Batch.id)))
-        .select_from(Batch)
-        .join(Cohort, Cohort.id == Batch.cohort_id)
-        .join(Classroom, Classroom.id == Cohort.classroom_id)
-        .where(Batch.id == any_(cast(batch_ids, ARRAY(Uuid))))
-        .correlate(scope)
-        .scalar_subquery()
-    )
+    found = with_class(select(array_of(batch, Batch.name, Batch.id)).select_from(Batch))
+    return found.where(Batch.id == one_of(batch_ids)).correlate(scope).scalar_subquery()
 
 
 def _leaving(scope: CTE, batch_ids: Any, leave_out: Any) -> Any:
@@ -308,12 +290,9 @@ def _leaving(scope: CTE, batch_ids: Any, leave_out: Any) -> Any:
     belonging = members(one(scope, "cohort_id"), one(scope, "term_id"))
     pair = func.json_build_array(belonging.c.student_id, belonging.c.batch_id)
     return (
-        select(_array(pair))
+        select(array_of(pair))
         .select_from(belonging)
-        .where(
-            belonging.c.student_id == any_(cast(leave_out, ARRAY(Uuid))),
-            belonging.c.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
-        )
+        .where(belonging.c.student_id == one_of(leave_out), belonging.c.batch_id == one_of(batch_ids))
         .scalar_subquery()
     )
 
@@ -326,13 +305,10 @@ def _coming(scope: CTE, people: CTE, batch_ids: Any, take_in: Any) -> Any:
         LeftOut.term_id == one(scope, "term_id"),
     )
     return (
-        select(_array(func.json_build_array(people.c.student_id, people.c.batch_id)))
+        select(array_of(func.json_build_array(people.c.student_id, people.c.batch_id)))
         .select_from(people)
         .join(LeftOut, was_left_out)
-        .where(
-            people.c.student_id == any_(cast(take_in, ARRAY(Uuid))),
-            people.c.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
-        )
+        .where(people.c.student_id == one_of(take_in), people.c.batch_id == one_of(batch_ids))
         .scalar_subquery()
     )
 
@@ -340,7 +316,7 @@ def _coming(scope: CTE, people: CTE, batch_ids: Any, take_in: Any) -> Any:
 def _stays(scope: CTE, people: CTE) -> Any:
     stay = func.json_build_array(people.c.number, Enrollment.batch_id, microseconds(Enrollment.ended_at))
     return (
-        select(_array(stay))
+        select(array_of(stay))
         .select_from(Enrollment)
         .join(people, people.c.student_id == Enrollment.student_id)
         .where(Enrollment.cohort_id == one(scope, "cohort_id"))
@@ -349,9 +325,10 @@ def _stays(scope: CTE, people: CTE) -> Any:
 
 
 def _earlier(scope: CTE, people: CTE, batch_ids: Any) -> Any:
-    """Name the results of earlier terms that have to be published first: of batches to which a member belongs there.
+    """List the results of earlier terms that have to be published first: of batches to which a member belongs there.
 
-    They have no card of a term in force in which something counts in the cohort. Each with the admission numbers.
+    They have no card of a term in force in which something counts in the cohort. Each is the name of the results and
+    the admission number of a student, in their order.
     """
     counted = counted_by(select(scope.c.cohort_id.label("id"), scope.c.level).cte("class_to_publish"))
     has_counting = (
@@ -364,8 +341,9 @@ def _earlier(scope: CTE, people: CTE, batch_ids: Any) -> Any:
             *counts(counted),
         )
     )
+    name, number = results_of(Term), Student.admission_number
     found = (
-        select(Term.display_name, Term.term, Batch.id, Student.admission_number)
+        select(array_of(func.json_build_array(name, number), Term.term, name, number))
         .select_from(Term)
         .join(Enrollment, and_(Enrollment.session_id == Term.session_id, CURRENT))
         .join(people, people.c.student_id == Enrollment.student_id)
@@ -376,20 +354,11 @@ def _earlier(scope: CTE, people: CTE, batch_ids: Any) -> Any:
             # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
             Term.term < one(scope, "term"),
             has_counting.correlate(Term).exists(),
-            people.c.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
+            people.c.batch_id == one_of(batch_ids),
             belongs_without_card(Term.id),
         )
-        .subquery("lacking")
     )
-    number = found.c.admission_number
-    named = (
-        _named_results(found)
-        .add_columns(func.json_agg(aggregate_order_by(number, number)).label("students"))
-        .group_by(found.c.term, found.c.display_name, Classroom.name, Batch.name)
-        .subquery("named_earlier")
-    )
-    result = func.json_build_object("results", named.c.name, "students", named.c.students)
-    return select(_array(aggregate_order_by(result, named.c.term, named.c.name))).scalar_subquery()
+    return with_class(found).scalar_subquery()
 
 
 def _later(scope: CTE, people: CTE, batch_ids: Any, leave_out: Any) -> Any:
@@ -406,7 +375,7 @@ def _later(scope: CTE, people: CTE, batch_ids: Any, leave_out: Any) -> Any:
     )
     percent = listed.c.subject["percent"]
     rested_on = (
-        select(func.json_object_agg(listed.c.subject["subject"]["base"].astext, percent, type_=JSON))
+        select(func.json_object_agg(listed.c.subject["subject"]["base"].astext, percent))
         .select_from(card)
         .join(listed, literal(True))
         .where(
@@ -418,47 +387,21 @@ def _later(scope: CTE, people: CTE, batch_ids: Any, leave_out: Any) -> Any:
         .correlate(later)
         .scalar_subquery()
     )
-    is_requested = people.c.batch_id == any_(cast(batch_ids, ARRAY(Uuid)))
+    is_requested = people.c.batch_id == one_of(batch_ids)
     concerned: Any = later.student_id.in_(select(people.c.student_id).where(is_requested))
     if leave_out is not None:
-        concerned = or_(concerned, later.student_id == any_(cast(leave_out, ARRAY(Uuid))))
+        concerned = or_(concerned, later.student_id == one_of(leave_out))
+    name, number = results_of(Term), Student.admission_number
     found = (
-        select(
-            Term.display_name,
-            Term.term,
-            Publication.batch_id.label("id"),
-            Student.id.label("student_id"),
-            Student.admission_number,
-            rested_on.label("percents"),
-        )
+        select(array_of(func.json_build_array(name, Student.id, number, rested_on), Term.term, name, number))
         .select_from(Term)
         .join(Publication, and_(Publication.term_id == Term.id, Publication.state == PUBLISHED))
         .join(later, and_(later.publication_id == Publication.id, later.in_force))
         .join(Student, Student.id == later.student_id)
+        .join(Batch, Batch.id == Publication.batch_id)
         .where(Term.session_id == one(scope, "session_id"), Term.term > one(scope, "term"), concerned)
-        .subquery("rests_on_this")
     )
-    of = found.c
-    named = (
-        _named_results(found)
-        .add_columns(of.student_id, of.admission_number, of.percents)
-        .subquery("named_later")
-    )
-    row = func.json_build_array(named.c.name, named.c.student_id, named.c.admission_number, named.c.percents)
-    in_order = aggregate_order_by(row, named.c.term, named.c.name, named.c.admission_number)
-    return select(_array(in_order)).scalar_subquery()
-
-
-def _named_results(found: FromClause) -> Query:
-    """Name the results of a term and a batch, of each row."""
-    return (
-        select(
-            (found.c.display_name + " of " + Classroom.name + " " + Batch.name).label("name"), found.c.term
-        )
-        .join(Batch, Batch.id == found.c.id)
-        .join(Cohort, Cohort.id == Batch.cohort_id)
-        .join(Classroom, Classroom.id == Cohort.classroom_id)
-    )
+    return with_class(found).scalar_subquery()
 
 
 def _registers_missing(scope: CTE, batch_ids: Any) -> Any:
@@ -469,16 +412,9 @@ def _registers_missing(scope: CTE, batch_ids: Any) -> Any:
 
     first, last = of_term(TermCalendar.start_date), of_term(TermCalendar.end_date)
     missing = missing_registers.query(first, last).order_by(None).subquery("missing")
-    register = func.json_build_object(
-        "batch", missing.c.batch,
-        "batch_name", missing.c.batch_name,
-        "date", missing.c.date,
-        "part", missing.c.part,
-    )  # fmt: skip
     # MORNING comes before AFTERNOON.
-    in_order = aggregate_order_by(register, missing.c.date, missing.c.part.desc())
-    found = select(_array(in_order)).where(missing.c.batch == any_(cast(batch_ids, ARRAY(Uuid))))
-    return case((counts_registers(), found.scalar_subquery()))
+    found = select(array_of(missing.table_valued(), missing.c.date, missing.c.part.desc()))
+    return case((counts_registers(), found.where(missing.c.batch == one_of(batch_ids)).scalar_subquery()))
 
 
 # Freezing
@@ -544,7 +480,7 @@ def _differing(given: CTE) -> Query:
         select(given.c.student_id.label("student"), given.c.card.label("new"), before.c.card.label("old"))
         .select_from(given)
         .outerjoin(before, literal(True))
-        .where(given.c.version > 1, not_(func.coalesce(same, False)))
+        .where(given.c.version > 1, ~func.coalesce(same, False))
     )
 
 
@@ -554,38 +490,28 @@ def _differing(given: CTE) -> Query:
 @read_model
 def lock_cohort(publication_id: UUID) -> Query:
     """Lock the cohort of a publication FOR NO KEY UPDATE."""
-    return (
-        select(Cohort.id)
-        .join(Publication, Publication.cohort_id == Cohort.id)
-        .where(Publication.id == publication_id)
-        .with_for_update(key_share=True, of=Cohort)
-    )
+    return lock_in_order(Cohort, select(Publication.cohort_id).where(Publication.id == publication_id))
 
 
 @read_model
 def lock_students_of(publication_id: UUID) -> Query:
     """Lock the students whose cards a publication has FOR SHARE, in order of id: none of them is being promoted."""
     students = select(ReportCard.student_id).where(ReportCard.publication_id == publication_id)
-    return select(Student.id).where(Student.id.in_(students)).order_by(Student.id).with_for_update(read=True)
+    return lock_in_order(Student, students, shared=True)
 
 
 @read_model
 def lock_cards_of(publication_id: UUID) -> Query:
     """Lock the cards of a publication FOR NO KEY UPDATE, in order of id: whoever promotes by one waits."""
-    return (
-        select(ReportCard.id)
-        .where(ReportCard.publication_id == publication_id)
-        .order_by(ReportCard.id)
-        .with_for_update(key_share=True)
-    )
+    return lock_in_order(ReportCard, select(ReportCard.id).where(ReportCard.publication_id == publication_id))
 
 
 @read_model
 def reopening(publication_id: UUID) -> Query:
     """Select what decides whether a publication may be reopened, to be read once its cohort is locked.
 
-    `later` is JSON: the names of published results of later terms of the session that rest on it: those of the batch,
-    and of where its students were then. `promoted` tells whether the batch is in a live promotion, or a student whose
+    `later` names the published results of later terms of the session that rest on it: those of the batch, and of where
+    its students were then. `promoted` tells whether the batch is in a live promotion, or a student whose
     latest card of the session is one of these: from an arm to which they have gone since.
     """
     in_promotion = (
@@ -597,8 +523,6 @@ def reopening(publication_id: UUID) -> Query:
         select(
             Publication.state,
             Publication.version,
-            Publication.batch_id,
-            Publication.term_id,
             _later_published().label("later"),
             or_(in_promotion.exists(), _promoted_by_card().exists()).label("promoted"),
         )
@@ -617,70 +541,64 @@ def _later_published() -> Any:
         .where(own.publication_id == Publication.id, others.publication_id == later.id, others.in_force)
         .correlate(Publication, later)
     )
-    name = later_term.display_name + " of " + Classroom.name + " " + Batch.name
-    return (
-        select(cast(_array(aggregate_order_by(name, later_term.term, Batch.name)), Text))
+    found = (
+        select(array_of(results_of(later_term), later_term.term, Batch.name))
         .select_from(later)
         .join(later_term, later_term.id == later.term_id)
         .join(Batch, Batch.id == later.batch_id)
-        .join(Cohort, Cohort.id == Batch.cohort_id)
-        .join(Classroom, Classroom.id == Cohort.classroom_id)
         .where(
             later.session_id == Publication.session_id,
             later_term.term > Term.term,
             later.state == PUBLISHED,
             or_(later.batch_id == Publication.batch_id, shared.exists()),
         )
-        .correlate(Publication, Term)
-        .scalar_subquery()
     )
+    return with_class(found).correlate(Publication, Term).scalar_subquery()
 
 
 def _promoted_by_card() -> Query:
     """Select the students in a live promotion whose latest card of the session is one of a publication's."""
-    own, newer, newer_term = aliased(ReportCard), aliased(ReportCard), aliased(Term)
-    replaced = (
-        select(newer.id)
-        .join(newer_term, newer_term.id == newer.term_id)
-        .where(
-            newer.student_id == own.student_id,
-            newer_term.session_id == Publication.session_id,
-            newer.in_force,
-            newer_term.term > Term.term,
-        )
-        .correlate(own, Publication, Term)
-    )
+    own = aliased(ReportCard)
+    latest = latest_card(own.student_id, Publication.session_id)
     return (
         select(PromotionDecision.student_id)
         .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
         .join(own, own.student_id == PromotionDecision.student_id)
-        .where(
-            own.publication_id == Publication.id,
-            own.in_force,
-            Promotion.session_id == Publication.session_id,
-            LIVE,
-            ~replaced.exists(),
-        )
-        .correlate(Publication, Term)
+        .join(latest, latest.c.publication == own.publication_id)
+        .where(own.publication_id == Publication.id, Promotion.session_id == Publication.session_id, LIVE)
+        .correlate(Publication)
+    )
+
+
+def latest_card(student_id: Any, session_id: Any) -> Any:
+    """The card in force of the latest term of a session that a student has one of, whichever class it is of."""
+    return (
+        select(ReportCard.card, ReportCard.publication_id.label("publication"), Publication.version)
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .join(Term, Term.id == ReportCard.term_id)
+        .where(ReportCard.student_id == student_id, Term.session_id == session_id, ReportCard.in_force)
+        # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+        .order_by(Term.term.desc())
+        .limit(1)
+        .correlate_except(ReportCard, Publication, Term)
+        .lateral("latest_card")
     )
 
 
 def published_name(batch_id: Any, term_id: Any) -> Any:
     """A column: the name of a batch and a term while its results are published, else null."""
-    return (
-        select(Classroom.name + " " + Batch.name + ", " + Term.display_name)
+    found = (
+        select(CLASS + ", " + Term.display_name)
         .select_from(Publication)
-        .join(Batch, Batch.id == Publication.batch_id)
-        .join(Cohort, Cohort.id == Batch.cohort_id)
-        .join(Classroom, Classroom.id == Cohort.classroom_id)
         .join(Term, Term.id == Publication.term_id)
+        .join(Batch, Batch.id == Publication.batch_id)
         .where(
             Publication.batch_id == batch_id,
             Publication.term_id == term_id,
             Publication.state == PUBLISHED,
         )
-        .scalar_subquery()
     )
+    return with_class(found).scalar_subquery()
 
 
 @read_model(judged=True)
@@ -696,9 +614,17 @@ def lock_cohort_in_term(cohort_id: UUID, term_id: UUID) -> Query:
     return select(Cohort.id).where(Cohort.id == cohort_id, once_locked(term)).with_for_update(key_share=True)
 
 
-_NOBODY: Any = literal_column("'[]'::json", JSON())
+CLASS = Classroom.name + " " + Batch.name
+"""What refusals call a class, in a query of its batch (`with_class`)."""
 
 
-def _array(rows: Any) -> Any:
-    """Gather rows as an array."""
-    return func.coalesce(func.json_agg(rows, type_=JSON), _NOBODY)
+def results_of(term: Any) -> Any:
+    """What refusals call the results of a term, in a query of the batch (`with_class`)."""
+    return term.display_name + " of " + CLASS
+
+
+def with_class(query: Query) -> Query:
+    """Join the cohort and the classroom of a batch that a query has."""
+    return query.join(Cohort, Cohort.id == Batch.cohort_id).join(
+        Classroom, Classroom.id == Cohort.classroom_id
+    )

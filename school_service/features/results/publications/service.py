@@ -14,24 +14,30 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-import orjson
-from sqlalchemy import ARRAY, Text, Uuid, any_, cast, delete, insert, literal, or_, select, update
+from sqlalchemy import delete, or_, update
 
-from school_service.core.database import request_context
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.exact_json import write_json, written_moment
-from school_service.core.read_models import BoundQuery, Made, fetch_made, fetch_rows
+from school_service.core.read_models import BoundQuery, fetch_document, fetch_rows
 from school_service.core.records import (
     get,
     get_referenced,
-    json_rows,
     new_ids,
     not_found,
+    one_of,
     unknown_reference,
-    unnest_rows,
 )
-from school_service.core.statements import execute, in_one_round_trip, statement, table_lock
-from school_service.features.audit.service import OPERATOR, Change, audit_change, audit_changes
+from school_service.core.statements import (
+    Executable,
+    NewRow,
+    NewRows,
+    execute,
+    in_one_round_trip,
+    new_row,
+    statement,
+    table_lock,
+)
+from school_service.features.audit.service import Change, acting, audit_change, audit_changes
 from school_service.features.results.computing.cards import bands, card
 from school_service.features.results.computing.comparing import class_figures, own_figures
 from school_service.features.results.figures.service import check_broadsheet
@@ -102,12 +108,16 @@ def publish(
     ids = {version.batch: uuid4() for version in judged.versions}
     _audit(judged, ids, {str(one["student"]): one["reason"] for one in leave_out})
     batch_ids, term_id = [UUID(version.batch) for version in judged.versions], UUID(scope["term_id"])
-    storing = (
+    left_out = [
+        new_row(LeftOut, student_id=student, batch_id=batch, term_id=term_id)
+        for student, batch in judged.leaving.items()
+    ]
+    storing: tuple[Executable, ...] = (
         _replace_cards(batch_ids, term_id),
         _supersede(batch_ids, term_id),
-        *([_leave_out(*_pairs(judged.leaving), term_id)] if leave_out else []),
+        *([NewRows(left_out)] if left_out else []),
         *([_take_in(list(take_in), batch_ids, term_id)] if take_in else []),
-        _insert(_written(_publications(judged, ids)), moment, *_actor()),
+        NewRows(_publications(judged, ids, moment)),
     )
     cards = _cards(judged, moment)
     publications = [ids[version.batch] for version in judged.versions for _ in version.people]
@@ -132,7 +142,7 @@ def rehearse(
     of_class: list[UUID] = []
     if any(version.version > 1 for version in judged.versions):
         changed, of_class = _compared(reads.comparing(_cards(judged, now())))
-    scope, actor = judged.record.loaded.scope, _actor()
+    scope, (actor, actor_name) = judged.record.loaded.scope, acting()
     missing = judged.row["registers_missing"]
     return [
         {
@@ -145,8 +155,8 @@ def rehearse(
             "version": version.version,
             "state": PUBLISHED,
             "published_at": None,
-            "published_by": actor[0],
-            "published_by_name": actor[1],
+            "published_by": actor,
+            "published_by_name": actor_name,
             "reopened_at": None,
             "reopened_by_name": None,
             "reason": None,
@@ -188,99 +198,96 @@ def _judge(
         share_settings(),
         _share_bands(),
     )
-    made = Made(in_one_round_trip(*locks, read=read), lambda row, _reach: judge(row, ids, leaving, take_in))
-    judged: Judged | None = fetch_made(made)
-    if judged is None:
+    row = fetch_document(in_one_round_trip(*locks, read=read))
+    if row is None:
         _refuse_unknown(ids[0], term)
         raise RuntimeError("The batch and the term are there, and what decides was not found.")
-    return judged
-
-
-def _actor() -> tuple[str, str]:
-    principal = request_context().principal
-    return (principal.actor, principal.actor_name) if principal else (OPERATOR, OPERATOR)
-
-
-def _pairs(batch_of: Mapping[str, str]) -> tuple[list[UUID], list[UUID]]:
-    return [UUID(one) for one in batch_of], [UUID(one) for one in batch_of.values()]
+    return judge(row, ids, leaving, take_in)
 
 
 def _audit(judged: Judged, ids: Mapping[str, UUID], reasons: Mapping[str, str]) -> None:
     """Put versions on record, and who is left out of them, or taken in."""
     term_id = judged.record.loaded.scope["term_id"]
+    batch_of = {**judged.leaving, **judged.coming}
+    said: dict[str, dict[str, Any]] = {
+        **{one: {"left_out": True, "reason": reasons[one]} for one in judged.leaving},
+        **{one: {"taken_in": True} for one in judged.coming},
+    }
     for version in judged.versions:
         publication = ids[version.batch]
         where = {"batch": version.batch, "term": term_id, "version": version.version}
         new = {"state": PUBLISHED, **where, "students": len(version.people)}
         audit_change(ENTITY, publication, new=new)
-        changes: dict[str, dict[str, Any]] = {
-            **{one: {"left_out": True, "reason": reasons[one]} for one in _of(version, judged.leaving)},
-            **{one: {"taken_in": True} for one in _of(version, judged.coming)},
-        }
-        audit_changes(
-            ENTITY,
-            [
-                Change(UUID(student), None, {**change, "publication": publication, **where})
-                for student, change in changes.items()
-            ],
-        )
+        changes = [
+            Change(UUID(student), None, {**change, "publication": publication, **where})
+            for student, change in said.items()
+            if batch_of[student] == version.batch
+        ]
+        audit_changes(ENTITY, changes)
 
 
-def _of(version: NewVersion, batch_of: Mapping[str, str]) -> list[str]:
-    return [student for student, batch in batch_of.items() if batch == version.batch]
-
-
-def _publications(judged: Judged, ids: Mapping[str, UUID]) -> list[dict[str, Any]]:
-    """What publications say: the settings and bands that their results are made with, and what else was so."""
-    loaded, record = judged.record.loaded, judged.record
-    logo, signature = record.document["pictures"] or (None, None)
-    rules = {name: loaded.settings[name] for name in DEFAULTS}
-    submissions = {(subject, batch): by for subject, batch, _, _, *by in judged.row["submissions"]}
+def _publications(judged: Judged, ids: Mapping[str, UUID], moment: datetime) -> list[NewRow]:
+    """The rows of the publications to be."""
+    scope = judged.record.loaded.scope
+    logo, signature = judged.record.document["pictures"] or (None, None)
+    actor, actor_name = acting()
     return [
-        {
-            "id": ids[version.batch],
-            "batch_id": version.batch,
-            "cohort_id": loaded.scope["cohort_id"],
-            "session_id": loaded.scope["session_id"],
-            "term_id": loaded.scope["term_id"],
-            "version": version.version,
-            "logo_id": logo,
-            "signature_id": signature,
-            "rules": {
-                **rules,
-                "bands": bands(loaded),
-                "batch_name": version.name,
-                "session_name": loaded.scope["session_name"],
-                "subjects": {
-                    subject.id: {
-                        "base": subject.base,
-                        "elective": subject.elective,
-                        "submitted_by": by[0],
-                        "submitted_by_name": by[1],
-                        "teachers": loaded.teachers(subject.id, version.batch),
-                    }
-                    for subject in loaded.subjects
-                    for by in (submissions.get((subject.id, version.batch), (None, None)),)
-                },
-                "left": version.left,
-            },
-        }
+        new_row(
+            Publication,
+            id=ids[version.batch],
+            batch_id=version.batch,
+            cohort_id=scope["cohort_id"],
+            session_id=scope["session_id"],
+            term_id=scope["term_id"],
+            version=version.version,
+            state=PUBLISHED,
+            logo_id=logo,
+            signature_id=signature,
+            published_at=moment,
+            published_by=actor,
+            published_by_name=actor_name,
+            rules=write_json(_rules(judged, version)).decode(),
+        )
         for version in judged.versions
     ]
+
+
+def _rules(judged: Judged, version: NewVersion) -> dict[str, Any]:
+    """The settings and bands that the results of a version are made with, and what else was so."""
+    loaded = judged.record.loaded
+    submitted = {
+        subject: by for subject, batch, _, _, *by in judged.row["submissions"] if batch == version.batch
+    }
+    return {
+        **{name: loaded.settings[name] for name in DEFAULTS},
+        "bands": bands(loaded),
+        "batch_name": version.name,
+        "session_name": loaded.scope["session_name"],
+        "subjects": {
+            subject.id: {
+                "base": subject.base,
+                "elective": subject.elective,
+                "submitted_by": by[0],
+                "submitted_by_name": by[1],
+                "teachers": loaded.teachers(subject.id, version.batch),
+            }
+            for subject in loaded.subjects
+            for by in (submitted.get(subject.id, (None, None)),)
+        },
+        "left": version.left,
+    }
 
 
 def _cards(judged: Judged, moment: datetime) -> list[str]:
     """The cards of the versions to be, in their order, as texts of JSON."""
     written = written_moment(moment)
     return [
-        _written(card(judged.record, judged.computed, one, version=version.version, published_at=written))
+        write_json(
+            card(judged.record, judged.computed, one, version=version.version, published_at=written)
+        ).decode()
         for version in judged.versions
         for one in version.people
     ]
-
-
-def _written(document: Any) -> str:
-    return write_json(document).decode()
 
 
 def _compared(read: BoundQuery) -> tuple[list[UUID], list[UUID]]:
@@ -305,19 +312,18 @@ def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> Boun
     Returns the read model of the publication, which is changed in the round trip that reads it. Raises NotFound, and
     Conflict where it is not PUBLISHED, results of a later term that rest on it are, or a promotion rests on it.
     """
-    found = execute(
+    locks = (
         reads.lock_cohort(publication_id),
         reads.lock_students_of(publication_id),
         reads.lock_cards_of(publication_id),
-        reads.reopening(publication_id),
     )
+    found = fetch_document(in_one_round_trip(*locks, read=reads.reopening(publication_id)))
     if found is None:
         raise not_found(Publication)
     state = found["state"]
     if state != PUBLISHED and not (withdraw and state == REOPENED):
         raise Conflict(f"This publication is {state}: only what is {PUBLISHED} can be reopened.")
-    later = orjson.loads(found["later"])
-    if later:
+    if later := found["later"]:
         raise Conflict(f"Later results rest on it: reopen {', '.join(later)} first.")
     if found["promoted"]:
         raise Conflict("A promotion rests on these results: undo that promotion first.")
@@ -328,15 +334,7 @@ def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> Boun
         old={"state": state, "version": found["version"]},
         new={"state": new, "version": found["version"], "reason": reason},
     )
-    principal = request_context().principal
-    reopening = _reopen(
-        publication_id,
-        new,
-        reason,
-        now(),
-        principal.actor if principal else OPERATOR,
-        principal.actor_name if principal else OPERATOR,
-    )
+    reopening = _reopen(publication_id, new, reason, now(), *acting())
     ending = [_end_cards(publication_id)] if withdraw else []
     return in_one_round_trip(reopening, *ending, read=reads.publication(publication_id))
 
@@ -376,7 +374,7 @@ def _replace_cards(batch_ids: list[UUID], term_id: UUID) -> Any:
         .where(
             ReportCard.publication_id == Publication.id,
             ReportCard.in_force,
-            Publication.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
+            Publication.batch_id == one_of(batch_ids),
             Publication.term_id == term_id,
             Publication.state == REOPENED,
         )
@@ -394,17 +392,10 @@ def _end_cards(publication_id: UUID) -> Any:
 
 
 @statement
-def _leave_out(student_ids: list[UUID], batch_ids: list[UUID], term_id: UUID) -> Any:
-    rows = unnest_rows("leaving", student_id=(Uuid, student_ids), batch_id=(Uuid, batch_ids))
-    values = select(rows.c.student_id, rows.c.batch_id, cast(term_id, Uuid))
-    return insert(LeftOut).from_select(["student_id", "batch_id", "term_id"], values)
-
-
-@statement
 def _take_in(student_ids: list[UUID], batch_ids: list[UUID], term_id: UUID) -> Any:
     return delete(LeftOut).where(
-        LeftOut.student_id == any_(cast(student_ids, ARRAY(Uuid))),
-        LeftOut.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
+        LeftOut.student_id == one_of(student_ids),
+        LeftOut.batch_id == one_of(batch_ids),
         LeftOut.term_id == term_id,
     )
 
@@ -415,7 +406,7 @@ def _supersede(batch_ids: list[UUID], term_id: UUID) -> Any:
     return (
         update(Publication)
         .where(
-            Publication.batch_id == any_(cast(batch_ids, ARRAY(Uuid))),
+            Publication.batch_id == one_of(batch_ids),
             Publication.term_id == term_id,
             Publication.state == REOPENED,
         )
@@ -424,37 +415,12 @@ def _supersede(batch_ids: list[UUID], term_id: UUID) -> Any:
 
 
 @statement
-def _insert(publications: str, moment: datetime, actor: str, actor_name: str) -> Any:
-    """Store publications, a text of JSON: an array of what `_publications` has of each."""
-    columns: Any = {name: Publication.__table__.c[name].type for name in _GIVEN}
-    rows = json_rows("made", publications, **columns)
-    values: dict[str, Any] = {
-        **{name: rows.c[name] for name in _GIVEN},
-        "state": literal(PUBLISHED),
-        "published_at": moment,
-        "published_by": cast(actor, Text),
-        "published_by_name": cast(actor_name, Text),
-    }
-    return insert(Publication).from_select(list(values), select(*values.values()), include_defaults=False)
-
-
-_GIVEN = (
-    "id", "batch_id", "cohort_id", "session_id", "term_id", "version", "logo_id", "signature_id", "rules",
-)  # fmt: skip
-
-
-@statement
 def _mark(publication_ids: list[UUID], changed: list[UUID], of_class: list[UUID]) -> Any:
     """Mark which cards say something else of their student than those before, and which of the class alone."""
-    is_changed, is_of_class = (
-        ReportCard.student_id == any_(cast(students, ARRAY(Uuid))) for students in (changed, of_class)
-    )
+    is_changed, is_of_class = (ReportCard.student_id == one_of(students) for students in (changed, of_class))
     return (
         update(ReportCard)
-        .where(
-            ReportCard.publication_id == any_(cast(publication_ids, ARRAY(Uuid))),
-            or_(is_changed, is_of_class),
-        )
+        .where(ReportCard.publication_id == one_of(publication_ids), or_(is_changed, is_of_class))
         .values(changed=is_changed, class_figures_changed=is_of_class)
     )
 

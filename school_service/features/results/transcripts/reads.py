@@ -7,10 +7,9 @@ from uuid import UUID
 
 from sqlalchemy import JSON, Date, case, cast, func, literal, literal_column, or_, select
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
-from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, array_of, read_model
 from school_service.features.people.models import ACTIVE, Student, User
 from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.entered import STUDENT
@@ -32,8 +31,6 @@ from school_service.features.school.models import (
     Classroom,
     Cohort,
     Enrollment,
-    Letterhead,
-    Picture,
     Term,
 )
 from school_service.features.school.settings.service import time_zone
@@ -50,7 +47,6 @@ SCHOOL = (
     "principal_name",
     "principal_title",
 )
-_NONE: Any = literal_column("'[]'::json")
 _NO_IDS: Any = literal_column("'{}'::uuid[]")
 
 
@@ -100,7 +96,6 @@ def _transcript(student_id: Any, own: Any, *, on_paper: bool, moment: Any = None
     # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
     in_order = (cards.c.start_date, cards.c.session_id, cards.c.term)
     newest = select(cards.c.card).order_by(*(column.desc() for column in in_order)).limit(1).cte("newest")
-    logo, signature = aliased(Picture), aliased(Picture)
     about: Any = func.to_jsonb(STUDENT).op("||")(func.jsonb_build_object("dob", Student.dob))
     head: Any = func.coalesce(newest.c.card["letterhead"], cast(letterhead(), JSONB), type_=JSONB())
     members = (*SCHOOL, "logo", "signature") if on_paper else SCHOOL
@@ -115,7 +110,7 @@ def _transcript(student_id: Any, own: Any, *, on_paper: bool, moment: Any = None
             func.json_build_object(*(part for name in members for part in (name, head[name]))).label(
                 "school"
             ),
-            func.coalesce(_sessions(cards, own, on_paper=on_paper), _NONE).label("sessions"),
+            _sessions(cards, own, on_paper=on_paper).label("sessions"),
             select(Graduate.graduation_class)
             .where(Graduate.student_id == Student.id)
             .scalar_subquery()
@@ -125,9 +120,6 @@ def _transcript(student_id: Any, own: Any, *, on_paper: bool, moment: Any = None
         .select_from(Student)
         .join(User, User.id == Student.user_id)
         .outerjoin(newest, literal(True))
-        .outerjoin(Letterhead, literal(True))
-        .outerjoin(logo, logo.id == Letterhead.logo_id)
-        .outerjoin(signature, signature.id == Letterhead.signature_id)
         .outerjoin(ResultSettings, literal(True))
         .where(Student.id == student_id, or_(~own, newest.c.card.is_not(None)))
     )
@@ -162,13 +154,10 @@ def _of_paper(cards: Any, newest: Any, own: Any, moment: Any) -> list[Any]:
 def _sessions(cards: Any, own: Any, *, on_paper: bool) -> Any:
     """The sessions, the oldest first, each with its terms, and the session result of the latest of them."""
     card = cards.c.card
-    term = func.json_build_object("term", card["term"], *_figures(card, card, "batch_figures", own),
+    term = func.json_build_object("term", card["term"], *_figures(card, card, own),
                                   "version", cards.c.version, "published_at", cards.c.published_at)  # fmt: skip
     terms = (
-        select(
-            cards.c.session_id,
-            func.json_agg(aggregate_order_by(term, cards.c.term)).label("terms"),
-        )
+        select(cards.c.session_id, array_of(term, cards.c.term).label("terms"))
         .group_by(cards.c.session_id)
         .subquery("terms_of_session")
     )
@@ -185,7 +174,7 @@ def _sessions(cards: Any, own: Any, *, on_paper: bool) -> Any:
         "batch_name", card["batch_name"],
         "terms", terms.c.terms,
         "subjects", _subjects(card["cumulative"]["subjects"], latest),
-        *_figures(card["cumulative"], card, "batch_figures", own),
+        *_figures(card["cumulative"], card, own),
         "outcome", outcome_of(latest.c.student_id, latest.c.session_id, latest),
         *((
             "class_name", printed_class(card),
@@ -193,7 +182,7 @@ def _sessions(cards: Any, own: Any, *, on_paper: bool) -> Any:
         ) if on_paper else ()),
     )  # fmt: skip
     return (
-        select(func.json_agg(aggregate_order_by(session, latest.c.start_date, latest.c.session_id)))
+        select(array_of(session, latest.c.start_date, latest.c.session_id))
         .select_from(latest)
         .join(terms, terms.c.session_id == latest.c.session_id)
         .scalar_subquery()
@@ -237,14 +226,15 @@ def _of_decision(value: Any, student_id: Any, session_id: Any, rows: Any) -> Any
     )
 
 
-def _figures(of: Any, card: Any, member: str, own: Any) -> list[Any]:
+def _figures(of: Any, card: Any, own: Any) -> list[Any]:
     """Average, grade and position of a part of a card, as members of an object."""
+    figures = of["batch_figures"]
     shown = or_(~own, shows_position(card, "batch"))
     return [
         "average", of["average"],
         "grade", of["grade"],
-        "position", case((shown, of[member]["position"])),
-        "of", case((shown, of[member]["of"])),
+        "position", case((shown, figures["position"])),
+        "of", case((shown, figures["of"])),
     ]  # fmt: skip
 
 
@@ -263,9 +253,4 @@ def _subjects(subjects: Any, latest: Any) -> Any:
         "percent", subject["percent"],
         "grade", subject["grade"],
     )  # fmt: skip
-    return (
-        select(func.coalesce(func.json_agg(aggregate_order_by(shown, number)), _NONE))
-        .select_from(listed)
-        .correlate(latest)
-        .scalar_subquery()
-    )
+    return select(array_of(shown, number)).select_from(listed).correlate(latest).scalar_subquery()
