@@ -12,17 +12,20 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     CTE,
     ColumnElement,
+    FromClause,
     Text,
     Uuid,
     and_,
     case,
     cast,
     column,
+    false,
     func,
     literal,
     literal_column,
     or_,
     select,
+    true,
     union_all,
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
@@ -32,6 +35,7 @@ from school_service.core.reach import Reach
 from school_service.core.read_models import Query
 from school_service.core.sort_keys import sort_key
 from school_service.features.people.guardians import kin
+from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.entered import SORT_KEYS
 from school_service.features.results.computing.class_term.scopes import one, term_of_student
 from school_service.features.results.models import SUPERSEDED, WITHDRAWN, Publication, ReportCard
@@ -46,9 +50,31 @@ def is_own(student_id: Any, user_id: Any, reach: Reach | None = None) -> Column:
     """Tell whether a student's account is this user's, or that of a guardian who may not read their results as staff.
 
     A guardian who is stopped for the student is none of theirs. With a `reach`, that of the user, whoever looks after
-    the student's batch reads as staff.
+    the student's batch reads as staff. None is a client's, who is nobody.
     """
-    return kin.is_own(student_id, user_id, "results", reach)
+    return false() if user_id is None else kin.is_own(student_id, user_id, "results", reach)
+
+
+def batch_in_reach(reach: Reach | None, batch_id: Any) -> Column:
+    """Tell whether the results of a batch are in reach: without a reach all are."""
+    return true() if reach is None else scopes.is_form_batch(reach, batch_id)
+
+
+def result_in_reach(reach: Reach | None, student_id: Any, batch_id: Any) -> Column:
+    """Tell whether a term result is in reach: its student is now, or belonged then to a batch that is looked after."""
+    if reach is None:
+        return true()
+    return or_(scopes.students_in_reach(reach, student_id), scopes.is_form_batch(reach, batch_id))
+
+
+def is_of_batch_in_reach(reach: Reach, row: FromClause) -> Column:
+    """Tell of a row of a roster whether its batch is in reach."""
+    return batch_in_reach(reach, row.c.batch_id)
+
+
+def is_result_in_reach(reach: Reach, row: FromClause) -> Column:
+    """Tell of a row of a roster whether its term result is in reach."""
+    return result_in_reach(reach, row.c.student_id, row.c.batch_id)
 
 
 def published_cards() -> Query:
@@ -58,6 +84,8 @@ def published_cards() -> Query:
             ReportCard.student_id,
             ReportCard.code,
             ReportCard.card,
+            ReportCard.in_force,
+            Publication.state,
             Publication.rules,
             Publication.logo_id,
             Publication.signature_id,
@@ -67,36 +95,24 @@ def published_cards() -> Query:
     )
 
 
-def latest_card(student_id: Any, term: Any, session: Any = None, *, withdrawn: bool) -> CTE:
-    """The card of a student in a term that is in force, with what its publication says of it and `state`; or no row.
+def card_of_student(student_id: Any, term: Any, session: Any = None, version: Any = None) -> CTE:
+    """The card of a student in a term as `published_cards` has it, or no row.
 
     `term` is the id of a term, or its name in `session`, by default in the student's latest session that has such a
-    term. `withdrawn` tells whether to take what is withdrawn, where nothing is
-    in force.
+    term. It is the card in force, or, where there is none, that which was withdrawn last; with a `version` that of this
+    version, of several batches in that in which a card is in force, else in that which published it last.
     """
-    is_withdrawn = Publication.state == WITHDRAWN
+    is_meant = or_(ReportCard.in_force, Publication.state == WITHDRAWN)
+    is_first: Any = ReportCard.in_force
+    if version is not None:
+        is_meant, is_first = Publication.version == version, _has_other_in_force(Publication.batch_id)
+    is_of_term = is_term_id(term_of_student(student_id, term, session))
     return (
-        _cards_of(student_id, term, session)
-        .where(or_(ReportCard.in_force, is_withdrawn) if withdrawn else ReportCard.in_force)
-        .order_by(ReportCard.in_force.desc(), Publication.published_at.desc(), Publication.id)
+        published_cards()
+        .where(ReportCard.student_id == student_id, is_of_term, is_meant)
+        .order_by(is_first.desc(), Publication.published_at.desc(), Publication.id)
         .limit(1)
-        .cte("latest_card" if withdrawn else "card_in_force")
-    )
-
-
-def card_of_version(student_id: Any, term: Any, version: Any, session: Any = None) -> CTE:
-    """The card of a student in a term in a version of their batch's results, with its `state`; or no row.
-
-    Of several batches it is that in which a card is in force, else that which published it last.
-    """
-    return (
-        _cards_of(student_id, term, session)
-        .where(Publication.version == version)
-        .order_by(
-            _has_other_in_force(Publication.batch_id).desc(), Publication.published_at.desc(), Publication.id
-        )
-        .limit(1)
-        .cte("card_of_version")
+        .cte("card_of_student")
     )
 
 
@@ -114,15 +130,6 @@ def _has_other_in_force(batch_id: Any) -> Column:
         )
         .correlate_except(card, publication)
         .exists()
-    )
-
-
-def _cards_of(student_id: Any, term: Any, session: Any) -> Query:
-    """Select all cards of a student in a term, each with what its publication says of it and its `state`."""
-    return (
-        published_cards()
-        .add_columns(Publication.state, ReportCard.in_force)
-        .where(ReportCard.student_id == student_id, is_term_id(term_of_student(student_id, term, session)))
     )
 
 

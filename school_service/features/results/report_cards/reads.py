@@ -30,17 +30,19 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
-from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.entered import ClassTerm, class_term
 from school_service.features.results.computing.class_term.record import record
 from school_service.features.results.computing.class_term.scopes import one, scope_of_batch, scope_of_student
 from school_service.features.results.figures.frozen import (
-    card_of_version,
+    batch_in_reach,
+    card_of_student,
+    is_of_batch_in_reach,
     is_own,
-    latest_card,
+    is_result_in_reach,
     name_order,
     printed_class,
     published_cards,
+    result_in_reach,
 )
 from school_service.features.results.models import (
     WITHDRAWN,
@@ -65,13 +67,8 @@ def printed_of_batch(
     object of base64 by hash; `about`, what a file is named after: class, session and term, and of one student the
     name. `students` are the ids of whose cards they are. With `student_ids` theirs alone.
     """
-    found = (
-        published_cards()
-        .add_columns(ReportCard.in_force)
-        .where(ReportCard.in_force, Publication.batch_id == batch_id, is_term(term))
-    )
-    if reach is not None:
-        found = found.where(scopes.is_form_batch(reach, Publication.batch_id))
+    is_shown = and_(ReportCard.in_force, Publication.batch_id == batch_id, is_term(term))
+    found = published_cards().where(is_shown, batch_in_reach(reach, Publication.batch_id))
     if student_ids is not None:
         found = found.where(ReportCard.student_id == any_(cast(student_ids, ARRAY(Uuid))))
     return _printed(found.cte("found"))
@@ -79,39 +76,29 @@ def printed_of_batch(
 
 @read_model
 def printed_of_student(
-    student_id: UUID, term: str, session: str | None = None, reach: Reach | None = None
-) -> Query:
-    """Select what is printed for a student: one row, whose `cards` has one card, or is null where none is published."""
-    return _printed(_in_reach(latest_card(student_id, term, session, withdrawn=False), reach))
-
-
-@read_model
-def printed_of_version(
     student_id: UUID,
     term: str,
-    version: int,
     user_id: UUID | None = None,
     session: str | None = None,
+    version: int | None = None,
     reach: Reach | None = None,
 ) -> Query:
-    """Select what is printed for a student in a version of their batch's results: one row with one card.
+    """Select what is printed for a student: one row, whose `cards` has one card, or is null where none is published.
 
-    `user_id` is whose token asks: the student's own account gets none.
+    The card is the one in force, or that of a `version` of their batch's results. `user_id` is whose token asks: the
+    student's own account gets no version.
     """
-    found = card_of_version(student_id, term, version, session)
-    if user_id is not None:
-        found = select(found).where(~is_own(student_id, user_id, reach)).cte("of_others")
-    return _printed(_in_reach(found, reach))
+    found = card_of_student(student_id, term, session, version)
+    is_shown = found.c.in_force if version is None else ~is_own(student_id, user_id, reach)
+    is_reached = result_in_reach(reach, student_id, cast(found.c.card["batch"].astext, Uuid))
+    return _printed(select(found).where(is_shown, is_reached).cte("found"))
 
 
 @read_model
 def drafted_of_batch(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Select what drafts of a batch's cards are made of (`drafting`): one row."""
-    of = class_term(
-        scope_of_batch(batch_id, term),
-        in_reach=None if reach is None else lambda row: scopes.is_form_batch(reach, row.c.batch_id),
-    )
-    return _drafted(of, None if reach is None else scopes.is_form_batch(reach, batch_id))
+    of = class_term(scope_of_batch(batch_id, term), reach=reach, in_reach=is_of_batch_in_reach)
+    return _drafted(of, batch_in_reach(reach, batch_id))
 
 
 @read_model
@@ -126,19 +113,9 @@ def drafted_of_student(
 
     `user_id` is whose token asks: nothing is computed for the student's own account.
     """
-
-    def is_reached(student: Any, batch: Any) -> ColumnElement[bool]:
-        assert reach is not None  # noqa: S101 asked for where there is one
-        return or_(scopes.students_in_reach(reach, student), scopes.is_form_batch(reach, batch))
-
-    of = class_term(
-        scope_of_student(student_id, term, session),
-        in_reach=None if reach is None else lambda row: is_reached(row.c.student_id, row.c.batch_id),
-    )
-    conditions = [] if user_id is None else [~is_own(student_id, user_id, reach)]
-    if reach is not None:
-        conditions.append(is_reached(student_id, one(of.scope, "batch_id")))
-    return _drafted(of, and_(*conditions) if conditions else None)
+    of = class_term(scope_of_student(student_id, term, session), reach=reach, in_reach=is_result_in_reach)
+    is_reached = result_in_reach(reach, student_id, one(of.scope, "batch_id"))
+    return _drafted(of, and_(~is_own(student_id, user_id, reach), is_reached))
 
 
 def _drafted(of: ClassTerm, condition: Any) -> Query:
@@ -167,14 +144,6 @@ def _drafted(of: ClassTerm, condition: Any) -> Query:
 def pictures_by_hash(*hashes: Any) -> ColumnElement[str]:
     """The pictures of these hashes: an object of base64 by hash, as text, for use within a statement."""
     return _pictures(*(Picture.sha256 == one for one in hashes))
-
-
-def _in_reach(found: CTE, reach: Reach | None) -> CTE:
-    """Narrow cards of a student to those in reach: one's own, of who is in the batch now, or belonged to it then."""
-    if reach is None:
-        return found
-    of_batch = scopes.is_form_batch(reach, cast(found.c.card["batch"].astext, Uuid))
-    return select(found).where(scopes.students_in_reach(reach, found.c.student_id) | of_batch).cte("in_reach")
 
 
 def _printed(found: CTE) -> Query:

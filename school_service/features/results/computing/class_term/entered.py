@@ -32,6 +32,7 @@ from sqlalchemy import (
 from sqlalchemy import Uuid as UuidType
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
+from school_service.core.reach import Reach
 from school_service.core.read_models import Query
 from school_service.core.records import is_one_of
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
@@ -56,6 +57,8 @@ from school_service.features.scores.models import (
 Column = ColumnElement[Any]
 Roster = Callable[[Any, Any], FromClause]
 """Tells who belongs to the batches of a cohort in a term, as `roster.members` does."""
+InReach = Callable[[Reach, FromClause], Column]
+"""Tells whether a row of a roster is in reach."""
 
 STUDENT = func.json_build_object(
     "id", Student.id,
@@ -92,18 +95,19 @@ def class_term(
     *,
     cohort_subject_id: Any = None,
     roster: Roster = members,
-    in_reach: Callable[[FromClause], Column] | None = None,
+    reach: Reach | None = None,
+    in_reach: InReach | None = None,
     session: bool = True,
 ) -> ClassTerm:
     """Select what was entered in a scope; of one cohort subject alone where that is given.
 
-    `in_reach` tells which rows of the roster are in reach of the caller; without it none are but of who reaches the
-    whole school. `session`: what the results of the session rest on, too.
+    `in_reach` tells which rows of the roster are in `reach`, the caller's; without either none are but of who reaches
+    the whole school. `session`: what the results of the session rest on, too.
     """
     of = scope.cte("scope")
     cohort_id, term_id = one(of, "cohort_id"), one(of, "term_id")
     whose = roster(cohort_id, term_id).select().cte("roster").prefix_with("MATERIALIZED")
-    people = _people(whose, in_reach)
+    people = _people(whose, false() if reach is None or in_reach is None else in_reach(reach, whose))
     subjects = _subjects(cohort_id, cohort_subject_id)
     taking = _taking(whose, cohort_id, term_id)
     papers = _papers(subjects, term_id)
@@ -135,8 +139,7 @@ def _scalar(value: Any) -> Any:
     return value.scalar_subquery() if hasattr(value, "scalar_subquery") else value
 
 
-def _people(roster: CTE, in_reach: Callable[[FromClause], Column] | None) -> CTE:
-    is_reached = false() if in_reach is None else in_reach(roster)
+def _people(roster: CTE, is_reached: Column) -> CTE:
     belongs = roster.c.belongs if "belongs" in roster.c else true()
     return (
         select(
