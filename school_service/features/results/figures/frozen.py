@@ -15,10 +15,8 @@ from sqlalchemy import (
     FromClause,
     Text,
     Uuid,
-    and_,
     case,
     cast,
-    column,
     false,
     func,
     literal,
@@ -28,7 +26,7 @@ from sqlalchemy import (
     true,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
+from sqlalchemy.dialects.postgresql import aggregate_order_by, distinct_on
 from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
@@ -37,7 +35,7 @@ from school_service.core.sort_keys import sort_key
 from school_service.features.people.guardians import kin
 from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.entered import SORT_KEYS
-from school_service.features.results.computing.class_term.scopes import one, term_of_student
+from school_service.features.results.computing.class_term.scopes import one, subjects_of, term_of_student
 from school_service.features.results.models import SUPERSEDED, WITHDRAWN, Publication, ReportCard
 from school_service.features.school.models import Batch, Term
 from school_service.features.school.sessions.service import is_term_id
@@ -189,11 +187,7 @@ def subject_results(people: CTE, scope: CTE, cohort_subject_id: Any, batch_id: A
         )
         .subquery("newest_cards")
     )
-    listed = (
-        func.jsonb_array_elements(cards.c.card["subjects"])
-        .table_valued(column("subject", JSONB))
-        .render_derived(name="listed")
-    )
+    listed = subjects_of(cards.c.card["subjects"])
     found = (
         select(
             cards.c.student_id,
@@ -219,13 +213,16 @@ def subject_results(people: CTE, scope: CTE, cohort_subject_id: Any, batch_id: A
 
 
 def listed_results(cards: CTE, people: CTE) -> tuple[Any, Any]:
-    """Columns `published` and `by_name`: what cards say, and the places of the people, all in one order by name."""
-    order = [*zip(SORT_KEYS, name_order(cards.c.student), strict=True)]
+    """Columns `published`, what cards say, and `by_name`, the students of cards and the people in one order.
+
+    Each of `by_name` is an array: whether a card is meant, and the student's id.
+    """
+    of_cards = zip(SORT_KEYS, name_order(cards.c.student), strict=True)
     named = union_all(
         select(
             literal(True).label("is_card"),
             cards.c.student_id,
-            *(part.collate("C").label(name) for name, part in order),
+            *(part.collate("C").label(name) for name, part in of_cards),
         ),
         select(
             literal(False),
@@ -233,19 +230,10 @@ def listed_results(cards: CTE, people: CTE) -> tuple[Any, Any]:
             *(cast(people.c[name], Text).collate("C") for name in SORT_KEYS),
         ),
     ).subquery("named")
-    place = func.row_number().over(order_by=[named.c[name] for name, _ in order]).label("place")
-    numbered = select(named.c.is_card, named.c.student_id, place).cte("numbered")
-    is_card = and_(numbered.c.is_card, numbered.c.student_id == cards.c.student_id)
-    is_person = and_(~numbered.c.is_card, numbered.c.student_id == people.c.student_id)
-    row = func.json_build_array(
-        cards.c.student, cards.c.subject, cards.c.state, cards.c.version, numbered.c.place
-    )
-    published = select(func.json_agg(row)).select_from(cards).join(numbered, is_card)
-    by_name = (
-        select(func.json_agg(aggregate_order_by(numbered.c.place, people.c.number)))
-        .select_from(people)
-        .join(numbered, is_person)
-    )
+    student = func.json_build_array(named.c.is_card, named.c.student_id)
+    by_name = select(func.json_agg(aggregate_order_by(student, *(named.c[name] for name in SORT_KEYS))))
+    said = func.json_build_array(cards.c.student, cards.c.subject, cards.c.state, cards.c.version)
+    published = select(func.json_agg(said)).select_from(cards)
     return published.scalar_subquery().label("published"), by_name.scalar_subquery().label("by_name")
 
 

@@ -21,6 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
 
 from school_service.core.read_models import Query
+from school_service.features.results.computing.class_term.scopes import subjects_of
 from school_service.features.results.figures.frozen import name_order
 from school_service.features.results.models import IN_FORCE, WITHDRAWN, Publication, ReportCard
 from school_service.features.school.cohorts.reads import session_by_id_or_name
@@ -80,7 +81,7 @@ def _publications() -> Query:
 def of_term(publication: CTE) -> Column:
     """A column: what the broadsheet of a published term is made of, or null."""
     cards = _cards(publication, *_OF_STUDENT, "subjects")
-    subjects = _listed(cards.c.subjects)
+    subjects = subjects_of(cards.c.subjects)
     subject = subjects.c.subject
     result = func.json_build_object(
         "subject", func.json_build_object("id", subject["subject"]["id"]),
@@ -107,7 +108,7 @@ def of_session(publication: CTE) -> Column:
     A subject has the id that it has in the term of the publication, and else that of the base subject.
     """
     cards = _cards(publication, "status", "cumulative", "subjects")
-    subjects = _listed(cards.c.cumulative["subjects"])
+    subjects = subjects_of(cards.c.cumulative["subjects"])
     subject = subjects.c.subject
     taught = (
         func.jsonb_each(cast(select(publication.c.rules["subjects"]).scalar_subquery(), JSONB))
@@ -126,7 +127,7 @@ def of_session(publication: CTE) -> Column:
         .outerjoin(taught, taught.c.value["base"].astext == subject["base"].astext)
         .subquery("subjects_of_cards")
     )
-    of_term = _listed(cards.c.subjects)
+    of_term = subjects_of(cards.c.subjects)
     bases = select(func.json_agg(of_term.c.subject["subject"]["base"])).select_from(of_term).correlate(cards)
     card = func.json_build_object(
         *_members(cards.c, "student", "status", "cumulative"),
@@ -198,12 +199,6 @@ def _averages(publication: CTE, cards: CTE) -> Any:
         part for term in TERMS for part in (term, func.max(earlier.c.average).filter(earlier.c.term == term))
     ]
     return select(func.json_build_object(*of_term, type_=JSON)).scalar_subquery()
-
-
-def _listed(array: Any) -> FromClause:
-    return (
-        func.jsonb_array_elements(array).table_valued(column("subject", JSONB)).render_derived(name="listed")
-    )
 
 
 def _members(document: Any, *names: str) -> list[Any]:

@@ -80,7 +80,7 @@ def subject_in_term(
     """Select what the results of a cohort subject are made of: those `published`, and what was `entered`.
 
     `term` is the id of a term or its name in the cohort's session. With a batch, those who are in it. `held` are the
-    students whose results are not live, since they, or their batches, are published. `by_name` numbers the students of
+    students whose results are not live, since they, or their batches, are published. `by_name` has the students of
     `published` and those of the roster, all in one order.
     """
 

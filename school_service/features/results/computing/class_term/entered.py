@@ -20,7 +20,6 @@ from sqlalchemy import (
     and_,
     case,
     cast,
-    column,
     false,
     func,
     literal_column,
@@ -30,7 +29,7 @@ from sqlalchemy import (
     union_all,
 )
 from sqlalchemy import Uuid as UuidType
-from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query
@@ -40,7 +39,7 @@ from school_service.features.classes.subject_teachers.reads import teachers_by_a
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.results.computing.class_term.roster import members, subjects_of_gone
-from school_service.features.results.computing.class_term.scopes import one
+from school_service.features.results.computing.class_term.scopes import one, subjects_of
 from school_service.features.results.computing.compute import BROUGHT_IN, OF_A_TERM
 from school_service.features.results.models import ReportCard
 from school_service.features.school.models import Subject, Term
@@ -277,11 +276,7 @@ def _published(scope: CTE, people: CTE) -> CTE:
         )
         .subquery("cards")
     )
-    listed = (
-        func.jsonb_array_elements(cards.c.card["subjects"])
-        .table_valued(column("subject", JSONB))
-        .render_derived(name="listed")
-    )
+    listed = subjects_of(cards.c.card["subjects"])
     subject = listed.c.subject
     return (
         select(

@@ -19,7 +19,6 @@ from sqlalchemy import (
     any_,
     case,
     cast,
-    column,
     func,
     literal,
     not_,
@@ -27,12 +26,13 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import JSONB, distinct_on
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import WITHDRAWN, Student
+from school_service.features.results.computing.class_term.scopes import subjects_of
 from school_service.features.results.models import LeftOut, Publication, ReportCard
 from school_service.features.school.models import CURRENT, Batch, Enrollment
 from school_service.features.scores.models import (
@@ -255,11 +255,7 @@ def subjects_of_gone(roster: FromClause, cohort_id: Any, term_id: Any) -> Query:
         .correlate_except(ReportCard, Publication)
         .lateral("newest")
     )
-    listed = (
-        func.jsonb_array_elements(newest.c.card["subjects"])
-        .table_valued(column("subject", JSONB))
-        .render_derived(name="on_card")
-    )
+    listed = subjects_of(newest.c.card["subjects"])
     return (
         select(roster.c.student_id, CohortSubject.id.label("cohort_subject_id"))
         .select_from(roster)

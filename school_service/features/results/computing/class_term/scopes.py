@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Text, cast, func, or_, select
+from sqlalchemy import ColumnElement, FromClause, Text, cast, column, func, or_, select
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query
@@ -120,3 +121,9 @@ def _scope() -> Query:
 def one(row: FromClause, name: str) -> Any:
     """A value of a CTE of one row: PostgreSQL looks it up once, before it plans for what depends on it."""
     return select(row.c[name]).scalar_subquery()
+
+
+def subjects_of(array: Any) -> FromClause:
+    """The subject results of a stored card, an array of it, as a table with the column `subject`."""
+    rows = func.jsonb_array_elements(array).table_valued(column("subject", JSONB))
+    return rows.render_derived(name="listed")
