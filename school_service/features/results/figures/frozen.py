@@ -7,7 +7,7 @@ docs/decisions.md, "Results".
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import (
     CTE,
@@ -154,25 +154,8 @@ def printed_name(card: Any) -> Column:
     )
 
 
-class PublishedSubject(NamedTuple):
-    """What is published of a cohort subject in a term.
-
-    `cards`: what the cards in force say of it, or those withdrawn of who has none. `held`: the students whose results
-    are not live, since they have a card, or belong to a batch that is published. `is_some_open` tells whether results
-    of a batch are not published.
-    """
-
-    cards: CTE
-    held: Column
-    is_some_open: Column
-
-
-def subject_results(people: CTE, scope: CTE, cohort_subject_id: Any, batch_id: Any) -> PublishedSubject:
-    """Find what is published of a cohort subject in the term of a scope; of all batches, or of the one.
-
-    `people` are those on the roster of the scope.
-    """
-    current = _current_publications(scope, batch_id)
+def subject_results(current: CTE, cohort_subject_id: Any) -> CTE:
+    """What the cards of `current_publications` say of a cohort subject: those in force, else those withdrawn."""
     cards = (
         select(ReportCard.student_id, ReportCard.card, current.c.state, current.c.version)
         # Whose card is withdrawn in a batch may have one of another that is in force.
@@ -188,7 +171,7 @@ def subject_results(people: CTE, scope: CTE, cohort_subject_id: Any, batch_id: A
         .subquery("newest_cards")
     )
     listed = subjects_of(cards.c.card["subjects"])
-    found = (
+    return (
         select(
             cards.c.student_id,
             cards.c.card["student"].label("student"),
@@ -202,14 +185,14 @@ def subject_results(people: CTE, scope: CTE, cohort_subject_id: Any, batch_id: A
         .where(listed.c.subject["subject"]["id"].astext == cast(cohort_subject_id, Text))
         .cte("published_results")
     )
+
+
+def held(current: CTE, people: CTE) -> Column:
+    """The students whose results are not live: they have a card of `current_publications`, or belong to its batches."""
     with_card = select(ReportCard.student_id).join(current, current.c.id == ReportCard.publication_id)
     of_batch = select(people.c.student_id).join(current, current.c.batch_id == people.c.batch_id)
-    held = with_card.union(of_batch).subquery("held")
-    return PublishedSubject(
-        found,
-        select(func.json_agg(held.c.student_id)).scalar_subquery(),
-        _is_some_open(scope, current, batch_id),
-    )
+    found = with_card.union(of_batch).subquery("held")
+    return select(func.json_agg(found.c.student_id)).scalar_subquery()
 
 
 def listed_results(cards: CTE, people: CTE) -> tuple[Any, Any]:
@@ -237,7 +220,7 @@ def listed_results(cards: CTE, people: CTE) -> tuple[Any, Any]:
     return published.scalar_subquery().label("published"), by_name.scalar_subquery().label("by_name")
 
 
-def _current_publications(scope: CTE, batch_id: Any) -> CTE:
+def current_publications(scope: CTE, batch_id: Any) -> CTE:
     """The newest version of each batch of the scope's cohort in its term, or of one batch: in force, or withdrawn."""
     newer = Publication.__table__.alias("newer")
     replaced = select(newer.c.id).where(
@@ -262,7 +245,7 @@ def _current_publications(scope: CTE, batch_id: Any) -> CTE:
     return found.cte("current_publications")
 
 
-def _is_some_open(scope: CTE, current: CTE, batch_id: Any) -> Column:
+def is_some_open(scope: CTE, current: CTE, batch_id: Any) -> Column:
     """Tell whether a batch of the cohort, or the one, has no publication: it has nothing to do with a row."""
     published = select(current.c.id).where(current.c.batch_id == Batch.id)
     found = select(Batch.id).where(Batch.cohort_id == one(scope, "cohort_id"), ~published.exists())

@@ -95,14 +95,15 @@ def subject_in_term(
     if live is not None:
         columns = (null().label(name) for name in ("published", "held", "by_name"))
         return select(*columns, *of.columns(is_asked))
-    found = frozen.subject_results(of.people, of.scope, cohort_subject_id, batch_id)
-    shown = select(found.cards)
+    current = frozen.current_publications(of.scope, batch_id)
+    cards = frozen.subject_results(current, cohort_subject_id)
+    shown = select(cards)
     if reach is not None:
-        shown = shown.where(in_reach(reach, found.cards), is_asked)
+        shown = shown.where(in_reach(reach, cards), is_asked)
     return select(
         *frozen.listed_results(shown.cte("shown"), of.people),
-        found.held.label("held"),
-        *of.columns(and_(is_asked, found.is_some_open)),
+        frozen.held(current, of.people).label("held"),
+        *of.columns(and_(is_asked, frozen.is_some_open(of.scope, current, batch_id))),
     )
 
 

@@ -5,18 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import (
-    FromClause,
-    Text,
-    Uuid,
-    and_,
-    cast,
-    func,
-    literal,
-    null,
-    or_,
-    select,
-)
+from sqlalchemy import FromClause, Text, Uuid, and_, cast, func, literal, null, or_, select
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from school_service.core.reach import Reach

@@ -35,13 +35,7 @@ from school_service.features.people.models import WITHDRAWN, Student
 from school_service.features.results.computing.class_term.scopes import subjects_of
 from school_service.features.results.models import LeftOut, Publication, ReportCard
 from school_service.features.school.models import CURRENT, Batch, Enrollment
-from school_service.features.scores.models import (
-    NOT_DELETED,
-    Absence,
-    Assessment,
-    GradebookEntry,
-    Submission,
-)
+from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry, Submission
 
 Column = ColumnElement[Any]
 
