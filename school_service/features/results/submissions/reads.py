@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import FromClause, Text, Uuid, and_, cast, func, literal, null, or_, select
+from sqlalchemy import FromClause, Text, Uuid, and_, cast, exists, func, literal, null, or_, select
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from school_service.core.reach import Reach
@@ -186,29 +186,18 @@ def reopening(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) 
                 batches.contains(func.jsonb_build_array(cast(batch_id, Text), type_=JSONB)),
             )
         )
-    is_submitted = _submission(scope, cohort_subject_id).exists()
+    is_submitted = exists().where(
+        Submission.cohort_subject_id == cohort_subject_id,
+        Submission.batch_id == Batch.id,
+        Submission.term_id == one(scope, "term_id"),
+    )
     batch = func.json_build_object("id", Batch.id, "submitted", is_submitted)
-    batches_of = (
-        select(cast(func.json_agg(aggregate_order_by(batch, Batch.id)), Text))
-        .where(Batch.cohort_id == scope.c.cohort_id)
-        .correlate(scope)
+    batches_of = select(cast(func.json_agg(aggregate_order_by(batch, Batch.id)), Text)).where(
+        Batch.cohort_id == one(scope, "cohort_id")
     )
     return select(
         scope.c.term_id,
         batches_of.scalar_subquery().label("batches"),
         once.exists().label("once"),
         func.coalesce(published.scalar_subquery(), literal("[]")).label("published"),
-    )
-
-
-def _submission(scope: Any, cohort_subject_id: Any) -> Query:
-    """Select the submission of a batch, of whichever row there is."""
-    return (
-        select(Submission.id)
-        .where(
-            Submission.cohort_subject_id == cohort_subject_id,
-            Submission.batch_id == Batch.id,
-            Submission.term_id == scope.c.term_id,
-        )
-        .correlate(scope, Batch)
     )
