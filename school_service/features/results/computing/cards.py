@@ -81,9 +81,9 @@ def _cumulative(loaded: Loaded, session: SessionResult) -> Document:
         "batch_figures": session.batch,
         "cohort_figures": session.cohort,
         "subjects": [
-            {**base._asdict(), "terms": found.terms, "percent": found.percent, "grade": found.grade}
+            {**base, "terms": found.terms, "percent": found.percent, "grade": found.grade}
             for base in loaded.bases
-            if (found := session.subjects.get(base.base)) is not None
+            if (found := session.subjects.get(base["base"])) is not None
         ],
     }
 

@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, DateTime, Text, Uuid, cast, func, select
+from sqlalchemy import DateTime, Text, Uuid, cast, func, select
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
+from school_service.core.read_models import json_object
 from school_service.core.statements import statement
 from school_service.features.results.models import IssuedTranscript
 from school_service.features.results.report_cards.reads import pictures_by_hash
@@ -27,13 +28,8 @@ def issue(id: UUID, code: UUID, student_id: UUID, user_id: UUID, moment: datetim
     whose token asks: the student's own account gets nothing where nothing is published.
     """
     found = printed_transcript(student_id, user_id, moment).subquery("found")
-    said = func.to_jsonb(
-        func.json_build_object(
-            *(part for column in found.c if column.name not in _APART for part in (column.name, column)),
-            type_=JSON,
-        ),
-        type_=JSONB,
-    )
+    members = {name: column for name, column in found.c.items() if name not in _APART}
+    said = func.to_jsonb(json_object(**members), type_=JSONB)
     document = select(said.label("document"), found.c.card_ids).subquery("said")
     digest = func.encode(func.sha256(func.convert_to(cast(document.c.document, Text), "UTF8")), "hex")
     values: dict[str, Any] = {

@@ -29,7 +29,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, json_object, read_model
 from school_service.features.results.computing.class_term.entered import ClassTerm, class_term
 from school_service.features.results.computing.class_term.record import record
 from school_service.features.results.computing.class_term.scopes import one, scope_of_batch, scope_of_student
@@ -148,34 +148,28 @@ def pictures_by_hash(*hashes: Any) -> ColumnElement[str]:
 
 def _printed(found: CTE) -> Query:
     student = found.c.card["student"]
-    card = func.json_build_object(
-        "card", found.c.card,
-        "code", found.c.code,
-        "rules", found.c.rules,
-        *(
-            part
-            for name, of_decision in (("outcome", outcome_of), ("outcome_class", class_of_outcome))
-            for part in (
-                name, case((_has_outcome(found), of_decision(found.c.student_id, _session_id(found), found)))
-            )
-        ),
-    )  # fmt: skip
-    about = select(
-        func.json_build_object(
-            "class", printed_class(found.c.card),
-            "session", found.c.card["session"]["name"],
-            "term", found.c.card["term"]["id"],
-            "term_name", found.c.card["term_name"],
-            *(part for name in ("last_name", "first_name", "admission_number") for part in (name, student[name])),
-        )
-    ).limit(1)  # fmt: skip
+    of_session = (found.c.student_id, _session_id(found), found)
+    card = json_object(
+        card=found.c.card,
+        code=found.c.code,
+        rules=found.c.rules,
+        outcome=case((_has_outcome(found), outcome_of(*of_session))),
+        outcome_class=case((_has_outcome(found), class_of_outcome(*of_session))),
+    )
+    about = json_object(
+        **{"class": printed_class(found.c.card)},
+        session=found.c.card["session"]["name"],
+        term=found.c.card["term"]["id"],
+        term_name=found.c.card["term_name"],
+        **{name: student[name] for name in ("last_name", "first_name", "admission_number")},
+    )
     return select(
         cast(func.json_agg(aggregate_order_by(card, *name_order(student))), Text).label("cards"),
         _pictures(
             Picture.id.in_(select(found.c.logo_id)), Picture.id.in_(select(found.c.signature_id))
         ).label("pictures"),
         func.array_agg(cast(found.c.student_id, Text)).label("students"),
-        cast(about.scalar_subquery(), Text).label("about"),
+        cast(select(about).limit(1).scalar_subquery(), Text).label("about"),
     ).select_from(found)
 
 
@@ -253,15 +247,15 @@ def _is_verifiable(code: Any, paper: Any, first: Any, last: Any, digest: Any) ->
 def _verified_card(is_verifiable: ColumnElement[bool]) -> Any:
     """The card with the code, and the one in force of the same student and term: a JSON object, or null."""
     of, now = Publication, _card_in_force().lateral("now")
-    found = func.json_build_object(
-        "card", ReportCard.card,
-        "in_force", ReportCard.in_force,
-        "is_withdrawn", or_(of.state == WITHDRAWN, and_(now.c.card.is_(None), _was_left_out())),
-        "version", of.version,
-        "published_at", of.published_at,
-        "now", now.c.card,
-        "newer_at", func.coalesce(now.c.published_at, _next_version_at()),
-    )  # fmt: skip
+    found = json_object(
+        card=ReportCard.card,
+        in_force=ReportCard.in_force,
+        is_withdrawn=or_(of.state == WITHDRAWN, and_(now.c.card.is_(None), _was_left_out())),
+        version=of.version,
+        published_at=of.published_at,
+        now=now.c.card,
+        newer_at=func.coalesce(now.c.published_at, _next_version_at()),
+    )
     return (
         select(found)
         .select_from(ReportCard)
@@ -275,11 +269,7 @@ def _verified_card(is_verifiable: ColumnElement[bool]) -> Any:
 def _verified_transcript(is_verifiable: ColumnElement[bool]) -> Any:
     """The transcript with the code, and the cards that it rests on beside those in force: a JSON object, or null."""
     of = IssuedTranscript
-    found = func.json_build_object(
-        "transcript", of.transcript,
-        "issued_at", of.issued_at,
-        "cards", _cards_of_transcript(),
-    )  # fmt: skip
+    found = json_object(transcript=of.transcript, issued_at=of.issued_at, cards=_cards_of_transcript())
     return select(found).select_from(of).where(is_verifiable).scalar_subquery()
 
 

@@ -32,7 +32,7 @@ from sqlalchemy import Uuid as UuidType
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query
+from school_service.core.read_models import Query, json_object
 from school_service.core.records import is_one_of
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.classes.subject_teachers.reads import teachers_by_arm
@@ -111,7 +111,7 @@ def class_term(
     taking = _taking(whose, cohort_id, term_id)
     papers = _papers(subjects, term_id)
     parts: dict[str, Any] = {
-        "settings": select(func.row_to_json(literal_column("result_settings"))).select_from(ResultSettings),
+        "settings": _settings(),
         "bands": _bands(),
         "people": listed(_person(people), people.c.number, of=people),
         "subjects": listed(_subject(subjects), subjects.c.number, of=subjects),
@@ -128,14 +128,7 @@ def class_term(
             "brought_in": _brought_in(of, people, subjects, taking),
             "bases": _bases(subjects, published),
         }
-    document = func.json_build_object(
-        *(part for name, value in parts.items() for part in (name, _scalar(value))), type_=JSON
-    )
-    return ClassTerm(of, people, document)
-
-
-def _scalar(value: Any) -> Any:
-    return value.scalar_subquery() if hasattr(value, "scalar_subquery") else value
+    return ClassTerm(of, people, json_object(**parts))
 
 
 def _people(roster: CTE, is_reached: Column) -> CTE:
@@ -235,7 +228,7 @@ def _paper(papers: CTE) -> Any:
     )
 
 
-def _pairs(taking: CTE, people: CTE, subjects: CTE) -> Query:
+def _pairs(taking: CTE, people: CTE, subjects: CTE) -> Any:
     found = (
         select(subjects.c.number.label("subject"), people.c.number.label("person"))
         .select_from(taking)
@@ -246,8 +239,8 @@ def _pairs(taking: CTE, people: CTE, subjects: CTE) -> Query:
     return _grouped(found)
 
 
-def _marks(table: Any, papers: CTE, people: CTE, mark: Any) -> Query:
-    """Select what people have of the papers: by paper, person and mark."""
+def _marks(table: Any, papers: CTE, people: CTE, mark: Any) -> Any:
+    """List what people have of the papers: by paper, person and mark."""
     found = (
         select(papers.c.number.label("paper"), people.c.number.label("person"), mark.label("mark"))
         .select_from(table)
@@ -291,8 +284,8 @@ def _published(scope: CTE, people: CTE) -> CTE:
     )
 
 
-def _brought_in(scope: CTE, people: CTE, subjects: CTE, taking: CTE) -> Query:
-    """Select what students bring in from elsewhere for terms until this one: each score with the points."""
+def _brought_in(scope: CTE, people: CTE, subjects: CTE, taking: CTE) -> Any:
+    """List what students bring in from elsewhere for terms until this one: each score with the points."""
     until = or_(
         *(
             and_(Assessment.category == category, one(scope, "term") >= term)
@@ -322,13 +315,12 @@ def _brought_in(scope: CTE, people: CTE, subjects: CTE, taking: CTE) -> Query:
     return rows_of(found)
 
 
-def _bases(subjects: CTE, published: CTE) -> Query:
-    """Select the base subjects of the session's percents, by name."""
+def _bases(subjects: CTE, published: CTE) -> Any:
+    """List the base subjects of the session's percents, by name."""
     is_there = or_(Subject.id.in_(select(subjects.c.base)), Subject.id.in_(select(published.c.base)))
     found = select(Subject.id, Subject.name, Subject.code).where(is_there).subquery("bases")
-    return listed(
-        func.json_build_array(found.c.id, found.c.name, found.c.code), found.c.name, found.c.id, of=found
-    )
+    base = json_object(base=found.c.id, name=found.c.name, code=found.c.code)
+    return listed(base, found.c.name, found.c.id, of=found)
 
 
 def submissions(scope: CTE) -> Any:
@@ -357,28 +349,33 @@ def microseconds(moment: Any) -> Any:
     return cast(func.extract("epoch", moment) * 1_000_000, BigInteger)
 
 
-def _bands() -> Query:
-    """Select the grade bands, from low to high."""
+def _settings() -> Any:
+    found = select(func.row_to_json(literal_column("result_settings"))).select_from(ResultSettings)
+    return found.scalar_subquery()
+
+
+def _bands() -> Any:
+    """List the grade bands, from low to high."""
     of = GradeConfiguration
     band = func.json_build_array(of.lower_threshold, of.letter_grade, of.remarks)
-    return select(func.coalesce(func.json_agg(aggregate_order_by(band, of.lower_threshold)), _NONE))
+    return listed(band, of.lower_threshold, of=of)
 
 
-def listed(document: Any, *order: Any, of: FromClause) -> Query:
-    """Select the rows of something as an array of documents, in order."""
+def listed(document: Any, *order: Any, of: Any) -> Any:
+    """A column: the rows of something as an array of documents, in order."""
     found = func.json_agg(aggregate_order_by(document, *order))
-    return select(func.coalesce(found, _NONE)).select_from(of)
+    return select(func.coalesce(found, _NONE)).select_from(of).scalar_subquery()
 
 
-def _grouped(found: FromClause) -> Query:
-    """Select the rows of something by their first column: with it, an array of each of the others."""
+def _grouped(found: FromClause) -> Any:
+    """A column: the rows of something by their first column: with it, an array of each of the others."""
     key, *others = found.c
     arrays = [func.array_to_json(func.array_agg(each)) for each in others]
     of_key = select(func.json_build_array(key, *arrays).label("row")).group_by(key).subquery("of_keys")
-    return select(func.coalesce(func.json_agg(of_key.c.row), _NONE)).select_from(of_key)
+    return select(func.coalesce(func.json_agg(of_key.c.row), _NONE)).select_from(of_key).scalar_subquery()
 
 
-def rows_of(found: FromClause) -> Query:
-    """Select the rows of something as arrays of one length, one for each of its columns."""
+def rows_of(found: FromClause) -> Any:
+    """A column: the rows of something as arrays of one length, one for each of its columns."""
     arrays = (func.coalesce(func.array_to_json(func.array_agg(each)), _NONE) for each in found.c)
-    return select(func.json_build_array(*arrays, type_=JSON)).select_from(found)
+    return select(func.json_build_array(*arrays, type_=JSON)).select_from(found).scalar_subquery()
