@@ -27,7 +27,6 @@ from sqlalchemy import (
     union_all,
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by, distinct_on
-from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query
@@ -35,7 +34,12 @@ from school_service.core.sort_keys import sort_key
 from school_service.features.people.guardians import kin
 from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.entered import SORT_KEYS
-from school_service.features.results.computing.class_term.scopes import one, subjects_of, term_of_student
+from school_service.features.results.computing.class_term.scopes import (
+    batch_of_card,
+    one,
+    subjects_of,
+    term_of_student,
+)
 from school_service.features.results.models import SUPERSEDED, WITHDRAWN, Publication, ReportCard
 from school_service.features.school.models import Batch, Term
 from school_service.features.school.sessions.service import is_term_id
@@ -103,7 +107,8 @@ def card_of_student(student_id: Any, term: Any, session: Any = None, version: An
     is_meant = or_(ReportCard.in_force, Publication.state == WITHDRAWN)
     is_first: Any = ReportCard.in_force
     if version is not None:
-        is_meant, is_first = Publication.version == version, _has_other_in_force(Publication.batch_id)
+        is_meant = Publication.version == version
+        is_first = Publication.batch_id == batch_of_card(ReportCard.student_id, ReportCard.term_id)
     is_of_term = is_term_id(term_of_student(student_id, term, session))
     return (
         published_cards()
@@ -111,23 +116,6 @@ def card_of_student(student_id: Any, term: Any, session: Any = None, version: An
         .order_by(is_first.desc(), Publication.published_at.desc(), Publication.id)
         .limit(1)
         .cte("card_of_student")
-    )
-
-
-def _has_other_in_force(batch_id: Any) -> Column:
-    """Tell whether the student of a card has one of the term in force in a batch."""
-    card, publication = aliased(ReportCard), aliased(Publication)
-    return (
-        select(card.id)
-        .join(publication, publication.id == card.publication_id)
-        .where(
-            card.student_id == ReportCard.student_id,
-            card.term_id == ReportCard.term_id,
-            card.in_force,
-            publication.batch_id == batch_id,
-        )
-        .correlate_except(card, publication)
-        .exists()
     )
 
 

@@ -32,6 +32,7 @@ from school_service.core.reach import Reach
 from school_service.core.read_models import Query, json_object, read_model
 from school_service.features.results.computing.class_term.entered import ClassTerm, class_term
 from school_service.features.results.computing.class_term.record import record
+from school_service.features.results.computing.class_term.roster import is_left_out
 from school_service.features.results.computing.class_term.scopes import one, scope_of_batch, scope_of_student
 from school_service.features.results.figures.frozen import (
     batch_in_reach,
@@ -44,13 +45,7 @@ from school_service.features.results.figures.frozen import (
     published_cards,
     result_in_reach,
 )
-from school_service.features.results.models import (
-    WITHDRAWN,
-    IssuedTranscript,
-    LeftOut,
-    Publication,
-    ReportCard,
-)
+from school_service.features.results.models import WITHDRAWN, IssuedTranscript, Publication, ReportCard
 from school_service.features.results.transcripts.reads import class_of_outcome, outcome_of
 from school_service.features.school.models import Letterhead, Picture, Term
 from school_service.features.school.sessions.service import is_term
@@ -247,10 +242,11 @@ def _is_verifiable(code: Any, paper: Any, first: Any, last: Any, digest: Any) ->
 def _verified_card(is_verifiable: ColumnElement[bool]) -> Any:
     """The card with the code, and the one in force of the same student and term: a JSON object, or null."""
     of, now = Publication, _card_in_force().lateral("now")
+    was_left_out = is_left_out(ReportCard.student_id, of.batch_id, of.term_id)
     found = json_object(
         card=ReportCard.card,
         in_force=ReportCard.in_force,
-        is_withdrawn=or_(of.state == WITHDRAWN, and_(now.c.card.is_(None), _was_left_out())),
+        is_withdrawn=or_(of.state == WITHDRAWN, and_(now.c.card.is_(None), was_left_out)),
         version=of.version,
         published_at=of.published_at,
         now=now.c.card,
@@ -311,20 +307,6 @@ def _card_in_force() -> Query:
         .join(publication, publication.id == card.publication_id)
         .where(card.student_id == ReportCard.student_id, card.term_id == ReportCard.term_id, card.in_force)
         .correlate_except(card, publication)
-    )
-
-
-def _was_left_out() -> ColumnElement[bool]:
-    """Tell whether the student of a card was left out of its batch's results, and not taken in since."""
-    return (
-        select(LeftOut.student_id)
-        .where(
-            LeftOut.student_id == ReportCard.student_id,
-            LeftOut.batch_id == Publication.batch_id,
-            LeftOut.term_id == Publication.term_id,
-        )
-        .correlate_except(LeftOut)
-        .exists()
     )
 
 

@@ -147,7 +147,10 @@ def belongs_without_card(term_id: Any) -> Column:
 
 
 def _is_without_card(term_id: Any) -> Column:
-    return and_(~has_card(Enrollment.student_id, term_id), ~_is_left_out(term_id))
+    return and_(
+        ~has_card(Enrollment.student_id, term_id),
+        ~is_left_out(Enrollment.student_id, Enrollment.batch_id, term_id),
+    )
 
 
 def has_card(student_id: Any, term_id: Any) -> Column:
@@ -218,14 +221,11 @@ def _first_publication(term_id: Any, of: Any = Publication.batch_id == Enrollmen
     )
 
 
-def _is_left_out(term_id: Any) -> Column:
+def is_left_out(student_id: Any, batch_id: Any, term_id: Any) -> Column:
+    """Tell whether a student was left out of the results of a batch and a term, and not taken in since."""
     return (
         select(LeftOut.student_id)
-        .where(
-            LeftOut.student_id == Enrollment.student_id,
-            LeftOut.batch_id == Enrollment.batch_id,
-            LeftOut.term_id == term_id,
-        )
+        .where(LeftOut.student_id == student_id, LeftOut.batch_id == batch_id, LeftOut.term_id == term_id)
         .correlate_except(LeftOut)
         .exists()
     )

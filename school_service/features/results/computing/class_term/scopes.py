@@ -49,13 +49,6 @@ def scope_of_student(student_id: Any, term: Any, session: Any = None) -> Query:
 
     It is the one of their card in force, else the one that they are in.
     """
-    carded = (
-        select(Publication.batch_id)
-        .join(ReportCard, ReportCard.publication_id == Publication.id)
-        .where(ReportCard.student_id == student_id, ReportCard.term_id == Term.id, ReportCard.in_force)
-        .correlate(Term)
-        .scalar_subquery()
-    )
     enrolled = (
         select(Enrollment.batch_id)
         .where(Enrollment.student_id == student_id, Enrollment.session_id == Term.session_id, CURRENT)
@@ -63,8 +56,20 @@ def scope_of_student(student_id: Any, term: Any, session: Any = None) -> Query:
         .scalar_subquery()
     )
     return _scope().where(
-        Batch.id == func.coalesce(carded, enrolled),
+        Batch.id == func.coalesce(batch_of_card(student_id, Term.id), enrolled),
         is_term_id(term_of_student(student_id, term, session)),
+    )
+
+
+def batch_of_card(student_id: Any, term_id: Any) -> Column:
+    """The batch of a student's card of a term in force, of which there is one at most; else null."""
+    card, publication = aliased(ReportCard), aliased(Publication)
+    return (
+        select(publication.batch_id)
+        .join(card, card.publication_id == publication.id)
+        .where(card.student_id == student_id, card.term_id == term_id, card.in_force)
+        .correlate_except(card, publication)
+        .scalar_subquery()
     )
 
 
