@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from school_service.features.results.computing.cards import figures_of_subject, figures_of_term
 from school_service.features.results.computing.class_term.loaded import Loaded, Person
 from school_service.features.results.computing.compute import (
     AVERAGE_PLACES,
@@ -63,27 +64,12 @@ def _live_card(
     person: Person, of_subjects: Mapping[str, Mapping[str, SubjectResult]], term: TermResult
 ) -> dict[str, Any]:
     """Say as much of a student as a broadsheet shows, by the members of a card."""
-    return {
-        "student": person.student,
-        "subjects": [
-            {
-                "subject": {"id": id},
-                "percent": found.percent,
-                "grade": found.grade,
-                "status": found.status,
-                "batch": found.batch,
-            }
-            for id, of_subject in of_subjects.items()
-            if (found := of_subject.get(person.id)) is not None
-        ],
-        "status": term.status,
-        "total": term.total,
-        "obtainable": 100 * term.graded,
-        "average": term.average,
-        "grade": term.grade,
-        "batch_figures": term.batch,
-        "cohort_figures": term.cohort,
-    }
+    subjects = [
+        {"subject": {"id": id}, **figures_of_subject(found)}
+        for id, of_subject in of_subjects.items()
+        if (found := of_subject.get(person.id)) is not None
+    ]
+    return {"student": person.student, "subjects": subjects, **figures_of_term(term)}
 
 
 def published_broadsheet(row: Document) -> dict[str, Any]:

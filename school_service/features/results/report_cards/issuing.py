@@ -12,8 +12,9 @@ from sqlalchemy.dialects.postgresql import JSONB, insert
 from school_service.core.read_models import json_object
 from school_service.core.statements import statement
 from school_service.features.results.models import IssuedTranscript
-from school_service.features.results.report_cards.reads import pictures_by_hash
+from school_service.features.results.report_cards.reads import pictures
 from school_service.features.results.transcripts.reads import printed_transcript
+from school_service.features.school.models import Picture
 
 _APART = ("card_ids", "generated_at")
 """Members of a transcript that are columns of their own."""
@@ -53,12 +54,13 @@ def issue(id: UUID, code: UUID, student_id: UUID, user_id: UUID, moment: datetim
         .cte("stored")
     )
     transcript = stored.c.transcript
-    hashes = [transcript["school"][name].astext for name in ("logo", "signature")]
+    school = transcript["school"]
+    is_shown = [Picture.sha256 == school[name].astext for name in ("logo", "signature")]
     student = transcript["student"]
     return select(
         cast(transcript, Text).label("transcript"),
         stored.c.code,
         stored.c.issued_at,
-        pictures_by_hash(*hashes).label("pictures"),
+        pictures(*is_shown),
         *(student[name].astext.label(name) for name in ("admission_number", "last_name", "first_name")),
     )

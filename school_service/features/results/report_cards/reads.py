@@ -11,6 +11,7 @@ from sqlalchemy import (
     JSON,
     ColumnElement,
     FromClause,
+    Label,
     Text,
     Uuid,
     and_,
@@ -130,15 +131,8 @@ def _drafted(of: ClassTerm, condition: Any) -> Query:
         *of.columns(condition),
         record(of).label("record"),
         outcomes.scalar_subquery().label("outcomes"),
-        _pictures(
-            *(Picture.id.in_(select(each)) for each in (Letterhead.logo_id, Letterhead.signature_id))
-        ).label("pictures"),
+        pictures(*(Picture.id.in_(select(each)) for each in (Letterhead.logo_id, Letterhead.signature_id))),
     )
-
-
-def pictures_by_hash(*hashes: Any) -> ColumnElement[str]:
-    """The pictures of these hashes: an object of base64 by hash, as text, for use within a statement."""
-    return _pictures(*(Picture.sha256 == one for one in hashes))
 
 
 def _printed(found: CTE) -> Query:
@@ -160,9 +154,7 @@ def _printed(found: CTE) -> Query:
     )
     return select(
         cast(func.json_agg(aggregate_order_by(card, *name_order(student))), Text).label("cards"),
-        _pictures(
-            Picture.id.in_(select(found.c.logo_id)), Picture.id.in_(select(found.c.signature_id))
-        ).label("pictures"),
+        pictures(Picture.id.in_(select(found.c.logo_id)), Picture.id.in_(select(found.c.signature_id))),
         func.array_agg(cast(found.c.student_id, Text)).label("students"),
         cast(select(about).limit(1).scalar_subquery(), Text).label("about"),
     ).select_from(found)
@@ -195,13 +187,11 @@ def _has_later(student_id: Any, session_id: Any, term: Any, rows: FromClause) ->
     return later.exists()
 
 
-def _pictures(*conditions: ColumnElement[bool]) -> ColumnElement[str]:
-    """The pictures that fit one of the conditions: an object of base64 by hash, as text."""
+def pictures(*conditions: ColumnElement[bool]) -> Label[str]:
+    """The column `pictures`: those that fit one of the conditions, an object of base64 by hash, as text."""
     base64 = func.translate(func.encode(Picture.image, "base64"), "\n", "")
-    found = select(cast(func.json_object_agg(Picture.sha256, base64, type_=JSON), Text)).where(
-        or_(*conditions)
-    )
-    return found.correlate_except(Picture).scalar_subquery()
+    found = cast(func.json_object_agg(Picture.sha256, base64, type_=JSON), Text)
+    return select(found).where(or_(*conditions)).correlate_except(Picture).scalar_subquery().label("pictures")
 
 
 @read_model

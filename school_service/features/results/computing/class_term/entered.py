@@ -113,10 +113,14 @@ def class_term(
     parts: dict[str, Any] = {
         "settings": _settings(),
         "bands": _bands(),
-        "people": listed(_person(people), people.c.number, of=people),
-        "subjects": listed(_subject(subjects), subjects.c.number, of=subjects),
+        "people": _numbered(
+            people, "student", "batch_id", "enrolled_in", "dob", "place", "in_reach", "belongs"
+        ),
+        "subjects": _numbered(subjects, "id", "base", "name", "code", "elective"),
         "teachers": teachers_by_arm(cohort_id),
-        "papers": listed(_paper(papers), papers.c.number, of=papers),
+        "papers": _numbered(
+            papers, "id", "subject", "category", "abbreviation", "total_points", "publish_scores", "place"
+        ),
         "taking": _pairs(taking, people, subjects),
         "scores": _marks(GradebookEntry, papers, people, cast(GradebookEntry.score * 100, Integer)),
         "absences": _marks(Absence, papers, people, Absence.status),
@@ -154,13 +158,6 @@ def _people(roster: CTE, is_reached: Column) -> CTE:
     )
 
 
-def _person(people: CTE) -> Any:
-    of = people.c
-    return func.json_build_array(
-        of.student, of.batch_id, of.enrolled_in, of.dob, of.place, of.in_reach, of.belongs
-    )
-
-
 def _subjects(cohort_id: Any, cohort_subject_id: Any) -> CTE:
     found = (
         select(
@@ -177,11 +174,6 @@ def _subjects(cohort_id: Any, cohort_subject_id: Any) -> CTE:
     if cohort_subject_id is not None:
         found = found.where(CohortSubject.id == cohort_subject_id)
     return found.cte("taught").prefix_with("MATERIALIZED")
-
-
-def _subject(subjects: CTE) -> Any:
-    of = subjects.c
-    return func.json_build_array(of.id, of.base, of.name, of.code, of.elective)
 
 
 def _taking(roster: CTE, cohort_id: Any, term_id: Any) -> CTE:
@@ -218,13 +210,6 @@ def _papers(subjects: CTE, term_id: Any) -> CTE:
         )
         .cte("papers")
         .prefix_with("MATERIALIZED")
-    )
-
-
-def _paper(papers: CTE) -> Any:
-    of = papers.c
-    return func.json_build_array(
-        of.id, of.subject, of.category, of.abbreviation, of.total_points, of.publish_scores, of.place
     )
 
 
@@ -365,6 +350,11 @@ def listed(document: Any, *order: Any, of: Any) -> Any:
     """A column: the rows of something as an array of documents, in order."""
     found = func.json_agg(aggregate_order_by(document, *order))
     return select(func.coalesce(found, _NONE)).select_from(of).scalar_subquery()
+
+
+def _numbered(rows: CTE, *columns: str) -> Any:
+    """A column: the rows of something by their numbers, each an array of some columns."""
+    return listed(func.json_build_array(*(rows.c[name] for name in columns)), rows.c.number, of=rows)
 
 
 def _grouped(found: FromClause) -> Any:
