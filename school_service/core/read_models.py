@@ -51,7 +51,7 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
-from sqlalchemy.sql import ClauseElement
+from sqlalchemy.sql import ClauseElement, ColumnElement
 
 from school_service.core.database import (
     current_reach,
@@ -428,3 +428,8 @@ def array_of(row: Any, *order: Any) -> Any:
 def as_json(text: BindParameter[str]) -> Cast[Any]:
     """Convert a text to JSON, for use in a SELECT."""
     return cast(text, JSON)
+
+
+def json_object(**members: Any) -> ColumnElement[Any]:
+    """Make a JSON object of columns, for use in a SELECT; its members have their order."""
+    return func.json_build_object(*(part for member in members.items() for part in member), type_=JSON)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
 
 import marshmallow as ma
 from marshmallow import fields
@@ -11,6 +12,8 @@ from school_service.core.columns import Enumeration
 from school_service.core.errors import SAID_BACK
 from school_service.web.error_bounds import LEFT_OUT_HERE, MOST_MESSAGES
 from school_service.web.fields import ListOf, QueryBoolean
+
+Kind = TypeVar("Kind", bound=fields.Field[Any])
 
 
 class Schema(ma.Schema):
@@ -52,6 +55,11 @@ class RecordSchema(Schema):
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
         """Make a field required, but those that are there at times alone."""
         field_obj.required = field_name not in self.SOMETIMES
+
+
+def described(kind: Callable[..., Kind], description: str, *arguments: Any, **options: Any) -> Kind:
+    """Make a field of a record with what the document says of it."""
+    return kind(*arguments, metadata={"description": description}, **options)
 
 
 class MineSchema(Schema):

@@ -23,12 +23,9 @@ BY_NUMBERS = {
     },
     "computing/compute.py": {
         "bisect_right(self.bands, percent, key=lambda band: band.threshold)": "a threshold",
-        "sorted(percents, key=lambda each: each[0].own)": "a truth value, stably",
-        "sorted((key for one in members if (key := keys[one]) is not None), reverse=True)": "a percent, or a total",
+        "sorted(ranked, key=ranked.__getitem__, reverse=True)": "a percent, or a total",
         "min(counted, default=None)": "a percent",
         "max(counted, default=None)": "a percent",
-        # Categories, to gather marks by them: the sum has no order.
-        "sorted(counted)": "a category, then numbers",
     },
     "figures/answers.py": {
         "found.sort(key=lambda each: (_last_if_none(each[1][place]['position']), each[0]))": "a position, a number",
@@ -36,7 +33,7 @@ BY_NUMBERS = {
     "figures/broadsheets.py": {
         "min(some)": "a percent",
         "max(some)": "a percent",
-        "sorted(ranked, key=lambda row: row.position or 0)": "a position, stably",
+        "ranked.sort(key=lambda one: one['position'])": "a position, stably",
         "max((one[name] for one in all_of_them if one[name] is not None), default=None)": "a figure of the class",
     },
     "submissions/answers.py": {

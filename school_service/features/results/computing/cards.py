@@ -21,6 +21,7 @@ from school_service.features.results.computing.compute import (
     Paper,
     SessionResult,
     SubjectResult,
+    TermResult,
     in_hundredths,
 )
 from school_service.features.results.models import BEST, LAYOUT, POOREST
@@ -38,6 +39,13 @@ def subject_result(loaded: Loaded, subject: Subject, person: Person, result: Sub
     return {
         "subject": loaded.subjects_in_batches[subject.id, person.batch],
         "scores": _scores(loaded.papers[subject.id], person.id),
+        **figures_of_subject(result),
+    }
+
+
+def figures_of_subject(result: SubjectResult) -> Document:
+    """Say the figures of a subject."""
+    return {
         "status": result.status,
         "score": result.score,
         "points": result.points,
@@ -51,13 +59,20 @@ def subject_result(loaded: Loaded, subject: Subject, person: Person, result: Sub
 
 def term_result(loaded: Loaded, computed: Computed, person: Person) -> Document:
     """Say what a student has in a term, and in the session until it."""
-    result = computed.terms[person.id]
     return {
         "subjects": [
             subject_result(loaded, subject, person, found)
             for subject in loaded.subjects
             if (found := computed.subjects[subject.id].get(person.id)) is not None
         ],
+        **figures_of_term(computed.terms[person.id]),
+        "cumulative": _cumulative(loaded, computed.sessions[person.id]),
+    }
+
+
+def figures_of_term(result: TermResult) -> Document:
+    """Say the figures of a term."""
+    return {
         "status": result.status,
         "total": result.total,
         "obtainable": 100 * result.graded,
@@ -68,7 +83,6 @@ def term_result(loaded: Loaded, computed: Computed, person: Person) -> Document:
         "failed": result.graded - result.passed,
         "batch_figures": result.batch,
         "cohort_figures": result.cohort,
-        "cumulative": _cumulative(loaded, computed.sessions[person.id]),
     }
 
 
@@ -81,9 +95,9 @@ def _cumulative(loaded: Loaded, session: SessionResult) -> Document:
         "batch_figures": session.batch,
         "cohort_figures": session.cohort,
         "subjects": [
-            {**base._asdict(), "terms": found.terms, "percent": found.percent, "grade": found.grade}
+            {**base, "terms": found.terms, "percent": found.percent, "grade": found.grade}
             for base in loaded.bases
-            if (found := session.subjects.get(base.base)) is not None
+            if (found := session.subjects.get(base["base"])) is not None
         ],
     }
 

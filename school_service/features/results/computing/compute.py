@@ -75,14 +75,6 @@ class Rules:
         return self.bands[place - 1][1:] if place else (None, None)
 
 
-class Member(NamedTuple):
-    """Somebody on the roster: the batch that they belong to in the term, and the one that they are enrolled in now."""
-
-    student: str
-    batch: str
-    enrolled_in: str | None
-
-
 @dataclass(frozen=True)
 class Paper:
     """An assessment that counts, with what students have of it by student: a score or an absence.
@@ -134,11 +126,11 @@ class BroughtIn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """All that results of a class in a term are computed of."""
+    """All that results of a class in a term are computed of; `batch_of` has everyone on the roster."""
 
     term: str
     rules: Rules
-    roster: Sequence[Member]
+    batch_of: Mapping[str, str]
     subjects: Sequence[TaughtSubject]
     published: Sequence[Earlier] = ()
     brought_in: Sequence[BroughtIn] = ()
@@ -229,7 +221,6 @@ def compute(entered: Entered) -> Computed:
 
 def subject_results(entered: Entered) -> dict[str, dict[str, SubjectResult]]:
     """Compute the subject results, by subject and student; a subject in which all is excused is none of theirs."""
-    batch_of = {member.student: member.batch for member in entered.roster}
     figures = cache(partial(_figures, entered.rules))
     found: dict[str, dict[str, SubjectResult]] = {}
     for subject in entered.subjects:
@@ -237,18 +228,18 @@ def subject_results(entered: Entered) -> dict[str, dict[str, SubjectResult]]:
         results = {
             student: result
             for student in subject.takers
-            if student in batch_of and (result := _subject_result(figures, papers, student)) is not None
+            if student in entered.batch_of
+            and (result := _subject_result(figures, papers, student)) is not None
         }
         percents = {student: result.percent for student, result in results.items()}
-        _rank(results, percents, percents, batch_of)
+        _rank(results, percents, percents, entered.batch_of)
         found[subject.id] = results
     return found
 
 
 def blanks(entered: Entered, subject: TaughtSubject) -> Iterable[tuple[Paper, str]]:
     """Find what is blank of a subject: each paper with a taker on the roster who has nothing of it."""
-    on_roster = {member.student for member in entered.roster}
-    takers = [student for student in subject.takers if student in on_roster]
+    takers = [student for student in subject.takers if student in entered.batch_of]
     return ((paper, student) for paper in subject.papers for student in takers if student not in paper.marks)
 
 
@@ -316,7 +307,7 @@ def term_results(
 ) -> dict[str, TermResult]:
     """Compute the term results of subject results, by student."""
     rules = entered.rules
-    of_student: dict[str, list[Decimal | None]] = {member.student: [] for member in entered.roster}
+    of_student: dict[str, list[Decimal | None]] = {student: [] for student in entered.batch_of}
     for results in subjects.values():
         for student, result in results.items():
             of_student[student].append(result.percent)
@@ -325,7 +316,7 @@ def term_results(
     keys = shown
     if rules.rank_by == TOTAL:
         keys = {student: one.total if one.status == COMPLETE else None for student, one in found.items()}
-    _rank(found, keys, shown, {member.student: member.batch for member in entered.roster})
+    _rank(found, keys, shown, entered.batch_of)
     return found
 
 
@@ -371,7 +362,7 @@ def _session_results(
         else None
         for student, one in found.items()
     }
-    _rank(found, keys, keys, {member.student: member.batch for member in entered.roster})
+    _rank(found, keys, keys, entered.batch_of)
     return found
 
 
@@ -382,8 +373,8 @@ def _percents_of_session(
 
     What is graded here counts before what is brought in from elsewhere.
     """
-    found: dict[str, dict[str, list[Decimal | None]]] = {member.student: {} for member in entered.roster}
-    own: dict[str, set[str]] = {member.student: set() for member in entered.roster}
+    found: dict[str, dict[str, list[Decimal | None]]] = {student: {} for student in entered.batch_of}
+    own: dict[str, set[str]] = {student: set() for student in entered.batch_of}
 
     def note(student: str, base: str, term: str, percent: Decimal | None) -> None:
         if percent is not None:

@@ -77,20 +77,20 @@ def of_subject(cohort_subject_id: UUID, term: str, batch: UUID | None = None, *,
 def _of_subject(batch: str | None, row: Row, reach: Reach | None) -> list[dict[str, Any]]:
     place = "cohort" if batch is None else "batch"
     found: list[tuple[int, dict[str, Any]]] = []
-    for student, subject, state, version, number in row["published"] or ():
+    places = {(is_card, student): place for place, (is_card, student) in enumerate(row["by_name"] or ())}
+    for student, subject, state, version in row["published"] or ():
         shown = {"student": StoredCard({"student": student}).student, **stored_subject_result(subject)}
-        found.append((number, {**shown, "state": state, "version": version}))
+        found.append((places[True, student["id"]], {**shown, "state": state, "version": version}))
     loaded, held = Loaded.of(row), {*(row["held"] or ())}
     if loaded is not None and loaded.subjects:
         shown_people, (subject,) = loaded.shown_to(reach), loaded.subjects
         results = subject_results(loaded.entered)[subject.id]
-        numbers = dict(zip((one.id for one in loaded.everyone), row["by_name"] or (), strict=False))
         for number, one in enumerate(shown_people.people):
             result = results.get(one.id)
             if result is not None and one.id not in held and batch in (None, one.batch):
                 said = subject_result(loaded, subject, one, result)
                 live = {"student": one.student, **said, "state": PROVISIONAL, "version": None}
-                found.append((numbers.get(one.id, number), live))
+                found.append((places.get((False, one.id), number), live))
     found.sort(key=lambda each: (_last_if_none(each[1][place]["position"]), each[0]))
     return [each for _, each in found]
 

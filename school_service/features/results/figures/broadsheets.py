@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
+from school_service.features.results.computing.cards import figures_of_subject, figures_of_term
 from school_service.features.results.computing.class_term.loaded import Loaded, Person
 from school_service.features.results.computing.compute import (
     AVERAGE_PLACES,
@@ -30,51 +31,12 @@ _PRINTED = (
 _OF_CLASS = ("average", "lowest", "highest")
 
 
-class Result(NamedTuple):
-    """A result of a subject, with its place and the figures of the class in the batch."""
-
-    percent: Decimal | None
-    grade: str | None
-    status: str
-    place: Document
-
-    def said(self) -> dict[str, Any]:
-        """Say it as a broadsheet does."""
-        return {
-            "percent": self.percent,
-            "grade": self.grade,
-            "position": self.place["position"],
-            "status": self.status,
-        }
-
-
-class Row(NamedTuple):
-    """A student with their results by subject; `place` has the figures of the class of the average."""
-
-    student: Document
-    results: Mapping[str, Result]
-    total: Decimal
-    average: Decimal | None
-    grade: str | None
-    place: Document
-    cohort_position: int | None
-    graded: int
-    status: str
-    averages: Document | None = None
-
-    @property
-    def position(self) -> int | None:
-        """The position in the batch."""
-        found: int | None = self.place["position"]
-        return found
-
-
 def live_broadsheet(row: Document, loaded: Loaded) -> dict[str, Any]:
     """Put a broadsheet together of what was entered: of those in the scope's batch who may be shown."""
     scope, batch = loaded.scope, loaded.scope["batch_id"]
     of_subjects = subject_results(loaded.entered)
     terms = term_results(loaded.entered, of_subjects)
-    rows = [_live_row(one, of_subjects, terms[one.id]) for one in loaded.people if one.batch == batch]
+    cards = [_live_card(one, of_subjects, terms[one.id]) for one in loaded.people if one.batch == batch]
     submitted = row["submitted"] or {}
     subjects = [
         {
@@ -90,7 +52,7 @@ def live_broadsheet(row: Document, loaded: Loaded) -> dict[str, Any]:
         "state": PROVISIONAL,
         "version": None,
         "published_at": None,
-        **_put_together(rows, subjects, loaded.rules.pass_mark),
+        **_put_together(cards, subjects, loaded.rules.pass_mark),
         "term_name": scope["term_name"],
         "places": loaded.rules.places,
         **{name: row[name] for name in ("school_name", "moment", "class_name", "time_zone")},
@@ -98,25 +60,22 @@ def live_broadsheet(row: Document, loaded: Loaded) -> dict[str, Any]:
     }
 
 
-def _live_row(
+def _live_card(
     person: Person, of_subjects: Mapping[str, Mapping[str, SubjectResult]], term: TermResult
-) -> Row:
-    results = {
-        id: Result(found.percent, found.grade, found.status, found.batch)
+) -> dict[str, Any]:
+    """Say as much of a student as a broadsheet shows, by the members of a card."""
+    subjects = [
+        {"subject": {"id": id}, **figures_of_subject(found)}
         for id, of_subject in of_subjects.items()
         if (found := of_subject.get(person.id)) is not None
-    }
-    place, cohort = term.batch, term.cohort["position"]
-    return Row(
-        person.student, results, term.total, term.average, term.grade, place, cohort, term.graded, term.status
-    )
+    ]
+    return {"student": person.student, "subjects": subjects, **figures_of_term(term)}
 
 
 def published_broadsheet(row: Document) -> dict[str, Any]:
     """Put a broadsheet together of what was published of a batch in a term."""
     published = row["published"]
-    rows = [_of_term(card) for card in published["cards"]]
-    return _published(row, rows, term=published["class"]["term"])
+    return _published(row, published["cards"], term=published["class"]["term"])
 
 
 def session_broadsheet(row: Document) -> dict[str, Any]:
@@ -136,43 +95,24 @@ def session_broadsheet(row: Document) -> dict[str, Any]:
         }
         for base, some in percents.items()
     }
-    rows = []
-    for card in published["cards"]:
-        session, bases = card["cumulative"], {*(card["bases"] or ())}
-        results = {
-            ids[one["base"]]: Result(one["percent"], one["grade"], GRADED, figures[one["base"]])
-            for one in session["subjects"]
-        }
-        # A subject that was dropped earlier is shown, and not averaged.
-        averaged = [one["percent"] for one in session["subjects"] if one["base"] in bases]
-        rows.append(_row(card, session, results, sum(averaged, Decimal(0)), len(averaged), card["averages"]))
-    return _published(row, rows, term=None)
+    cards = [_session_card(card, ids, figures) for card in published["cards"]]
+    return _published(row, cards, term=None)
 
 
-def _of_term(card: Document) -> Row:
-    results = {
-        one["subject"]["id"]: Result(one["percent"], one["grade"], one["status"], one["batch"])
-        for one in card["subjects"] or ()
-    }
-    return _row(card, card, results, card["total"], card["obtainable"] // 100)
+def _session_card(card: Document, ids: Mapping[str, str], figures: Mapping[str, Document]) -> dict[str, Any]:
+    """Say what a card says of its session by the members that say the same of its term."""
+    session, bases = card["cumulative"], {*(card["bases"] or ())}
+    # A subject that was dropped earlier is shown, and not averaged.
+    averaged = [one["percent"] for one in session["subjects"] if one["base"] in bases]
+    subjects = [
+        {**one, "subject": {"id": ids[one["base"]]}, "status": GRADED, "batch": figures[one["base"]]}
+        for one in session["subjects"]
+    ]
+    total, obtainable = sum(averaged, Decimal(0)), 100 * len(averaged)
+    return {**card, **session, "subjects": subjects, "total": total, "obtainable": obtainable}
 
 
-def _row(
-    card: Document,
-    result: Document,
-    results: Mapping[str, Result],
-    total: Decimal,
-    graded: int,
-    averages: Document | None = None,
-) -> Row:
-    """Make the row of a card, of its term's `result` or of that of its session."""
-    place, cohort = result["batch_figures"], result["cohort_figures"]["position"]
-    average, grade = result["average"], result["grade"]
-    student, status = StoredCard(card).student, card["status"]
-    return Row(student, results, total, average, grade, place, cohort, graded, status, averages)
-
-
-def _published(row: Document, rows: Sequence[Row], *, term: Document | None) -> dict[str, Any]:
+def _published(row: Document, cards: Sequence[Document], *, term: Document | None) -> dict[str, Any]:
     published = row["published"]
     of, rules = published["class"], published["rules"]
     submissions = rules.get("subjects") or {}
@@ -192,7 +132,7 @@ def _published(row: Document, rows: Sequence[Row], *, term: Document | None) -> 
         **{name: of[name] for name in ("batch", "batch_name", "cohort", "classroom", "session")},
         "term": term,
         **{name: published[name] for name in ("state", "version", "published_at")},
-        **_put_together(rows, subjects, rules.get("pass_mark")),
+        **_put_together(cards, subjects, rules.get("pass_mark")),
         "school_name": of["letterhead"]["name"],
         "term_name": of["term_name"] if term else None,
         "places": rules.get("percent_places"),
@@ -206,27 +146,29 @@ def _published(row: Document, rows: Sequence[Row], *, term: Document | None) -> 
 
 
 def _put_together(
-    rows: Sequence[Row], subjects: Iterable[Document], pass_mark: Decimal | None
+    cards: Sequence[Document], subjects: Iterable[Document], pass_mark: Decimal | None
 ) -> dict[str, Any]:
     """Put together `subjects`, those that somebody has, `students`, by position, then by name, and the `summary`."""
-    of_subject: dict[str, list[Result]] = {}
-    for row in rows:
-        for id, result in row.results.items():
-            of_subject.setdefault(id, []).append(result)
-    ranked = sorted((row for row in rows if row.position is not None), key=lambda row: row.position or 0)
-    average, lowest, highest = _greatest(row.place for row in rows)
+    of_subject: dict[str, list[Document]] = {}
+    for card in cards:
+        for one in card["subjects"] or ():
+            of_subject.setdefault(one["subject"]["id"], []).append(one)
+    students = [_student(card) for card in cards]
+    ranked = [one for one in students if one["position"] is not None]
+    ranked.sort(key=lambda one: one["position"])
+    average, lowest, highest = _greatest(card["batch_figures"] for card in cards)
     return {
         "subjects": [
             _subject(one, of_subject[one["id"]], pass_mark) for one in subjects if one["id"] in of_subject
         ],
-        "students": [_student(row) for row in (*ranked, *(row for row in rows if row.position is None))],
+        "students": ranked + [one for one in students if one["position"] is None],
         "summary": {
-            "students": len(rows),
+            "students": len(students),
             "ranked": len(ranked),
             "average": average,
             "highest": highest,
             "lowest": lowest,
-            "passed": sum(passes(row.average, pass_mark) for row in ranked),
+            "passed": sum(passes(one["average"], pass_mark) for one in ranked),
         },
         "pass_mark": pass_mark,
     }
@@ -237,30 +179,40 @@ def passes(figure: Decimal | None, pass_mark: Decimal | None) -> bool:
     return figure is not None and pass_mark is not None and figure >= pass_mark
 
 
-def _subject(subject: Document, results: Sequence[Result], pass_mark: Decimal | None) -> dict[str, Any]:
+def _subject(subject: Document, results: Sequence[Document], pass_mark: Decimal | None) -> dict[str, Any]:
+    percents = [one["percent"] for one in results if one["percent"] is not None]
     return {
-        **_without(subject, "submitted_by"),
+        **subject,
         "takers": len(results),
-        "graded": sum(one.percent is not None for one in results),
-        **dict(zip(_OF_CLASS, _greatest(one.place for one in results), strict=True)),
-        "submitted_by": subject["submitted_by"],
-        "passes": sum(passes(one.percent, pass_mark) for one in results),
+        "graded": len(percents),
+        **dict(zip(_OF_CLASS, _greatest(one["batch"] for one in results), strict=True)),
+        "passes": sum(passes(percent, pass_mark) for percent in percents),
     }
 
 
-def _student(row: Row) -> dict[str, Any]:
+def _student(card: Document) -> dict[str, Any]:
+    place = card["batch_figures"]
     return {
-        "student": row.student,
-        "results": {id: result.said() for id, result in row.results.items()},
-        "total": row.total,
-        "average": row.average,
-        "grade": row.grade,
-        "position": row.position,
-        "tied": row.place["tied"],
-        "cohort_position": row.cohort_position,
-        "graded": row.graded,
-        "status": row.status,
-        "averages": row.averages,
+        "student": StoredCard(card).student,
+        "results": {one["subject"]["id"]: _result(one) for one in card["subjects"] or ()},
+        "total": card["total"],
+        "average": card["average"],
+        "grade": card["grade"],
+        "position": place["position"],
+        "tied": place["tied"],
+        "cohort_position": card["cohort_figures"]["position"],
+        "graded": card["obtainable"] // 100,
+        "status": card["status"],
+        "averages": card.get("averages"),
+    }
+
+
+def _result(result: Document) -> dict[str, Any]:
+    return {
+        "percent": result["percent"],
+        "grade": result["grade"],
+        "position": result["batch"]["position"],
+        "status": result["status"],
     }
 
 

@@ -7,33 +7,39 @@ docs/decisions.md, "Results".
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import (
     CTE,
     ColumnElement,
+    FromClause,
     Text,
     Uuid,
-    and_,
     case,
     cast,
-    column,
+    false,
     func,
     literal,
     literal_column,
     or_,
     select,
+    true,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
-from sqlalchemy.orm import aliased
+from sqlalchemy.dialects.postgresql import aggregate_order_by, distinct_on
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query
 from school_service.core.sort_keys import sort_key
 from school_service.features.people.guardians import kin
+from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.entered import SORT_KEYS
-from school_service.features.results.computing.class_term.scopes import one, term_of_student
+from school_service.features.results.computing.class_term.scopes import (
+    batch_of_card,
+    one,
+    subjects_of,
+    term_of_student,
+)
 from school_service.features.results.models import SUPERSEDED, WITHDRAWN, Publication, ReportCard
 from school_service.features.school.models import Batch, Term
 from school_service.features.school.sessions.service import is_term_id
@@ -46,9 +52,31 @@ def is_own(student_id: Any, user_id: Any, reach: Reach | None = None) -> Column:
     """Tell whether a student's account is this user's, or that of a guardian who may not read their results as staff.
 
     A guardian who is stopped for the student is none of theirs. With a `reach`, that of the user, whoever looks after
-    the student's batch reads as staff.
+    the student's batch reads as staff. None is a client's, who is nobody.
     """
-    return kin.is_own(student_id, user_id, "results", reach)
+    return false() if user_id is None else kin.is_own(student_id, user_id, "results", reach)
+
+
+def batch_in_reach(reach: Reach | None, batch_id: Any) -> Column:
+    """Tell whether the results of a batch are in reach: without a reach all are."""
+    return true() if reach is None else scopes.is_form_batch(reach, batch_id)
+
+
+def result_in_reach(reach: Reach | None, student_id: Any, batch_id: Any) -> Column:
+    """Tell whether a term result is in reach: its student is now, or belonged then to a batch that is looked after."""
+    if reach is None:
+        return true()
+    return or_(scopes.students_in_reach(reach, student_id), scopes.is_form_batch(reach, batch_id))
+
+
+def is_of_batch_in_reach(reach: Reach, row: FromClause) -> Column:
+    """Tell of a row of a roster whether its batch is in reach."""
+    return batch_in_reach(reach, row.c.batch_id)
+
+
+def is_result_in_reach(reach: Reach, row: FromClause) -> Column:
+    """Tell of a row of a roster whether its term result is in reach."""
+    return result_in_reach(reach, row.c.student_id, row.c.batch_id)
 
 
 def published_cards() -> Query:
@@ -58,6 +86,8 @@ def published_cards() -> Query:
             ReportCard.student_id,
             ReportCard.code,
             ReportCard.card,
+            ReportCard.in_force,
+            Publication.state,
             Publication.rules,
             Publication.logo_id,
             Publication.signature_id,
@@ -67,62 +97,25 @@ def published_cards() -> Query:
     )
 
 
-def latest_card(student_id: Any, term: Any, session: Any = None, *, withdrawn: bool) -> CTE:
-    """The card of a student in a term that is in force, with what its publication says of it and `state`; or no row.
+def card_of_student(student_id: Any, term: Any, session: Any = None, version: Any = None) -> CTE:
+    """The card of a student in a term as `published_cards` has it, or no row.
 
     `term` is the id of a term, or its name in `session`, by default in the student's latest session that has such a
-    term. `withdrawn` tells whether to take what is withdrawn, where nothing is
-    in force.
+    term. It is the card in force, or, where there is none, that which was withdrawn last; with a `version` that of this
+    version, of several batches in that in which a card is in force, else in that which published it last.
     """
-    is_withdrawn = Publication.state == WITHDRAWN
-    return (
-        _cards_of(student_id, term, session)
-        .where(or_(ReportCard.in_force, is_withdrawn) if withdrawn else ReportCard.in_force)
-        .order_by(ReportCard.in_force.desc(), Publication.published_at.desc(), Publication.id)
-        .limit(1)
-        .cte("latest_card" if withdrawn else "card_in_force")
-    )
-
-
-def card_of_version(student_id: Any, term: Any, version: Any, session: Any = None) -> CTE:
-    """The card of a student in a term in a version of their batch's results, with its `state`; or no row.
-
-    Of several batches it is that in which a card is in force, else that which published it last.
-    """
-    return (
-        _cards_of(student_id, term, session)
-        .where(Publication.version == version)
-        .order_by(
-            _has_other_in_force(Publication.batch_id).desc(), Publication.published_at.desc(), Publication.id
-        )
-        .limit(1)
-        .cte("card_of_version")
-    )
-
-
-def _has_other_in_force(batch_id: Any) -> Column:
-    """Tell whether the student of a card has one of the term in force in a batch."""
-    card, publication = aliased(ReportCard), aliased(Publication)
-    return (
-        select(card.id)
-        .join(publication, publication.id == card.publication_id)
-        .where(
-            card.student_id == ReportCard.student_id,
-            card.term_id == ReportCard.term_id,
-            card.in_force,
-            publication.batch_id == batch_id,
-        )
-        .correlate_except(card, publication)
-        .exists()
-    )
-
-
-def _cards_of(student_id: Any, term: Any, session: Any) -> Query:
-    """Select all cards of a student in a term, each with what its publication says of it and its `state`."""
+    is_meant = or_(ReportCard.in_force, Publication.state == WITHDRAWN)
+    is_first: Any = ReportCard.in_force
+    if version is not None:
+        is_meant = Publication.version == version
+        is_first = Publication.batch_id == batch_of_card(ReportCard.student_id, ReportCard.term_id)
+    is_of_term = is_term_id(term_of_student(student_id, term, session))
     return (
         published_cards()
-        .add_columns(Publication.state, ReportCard.in_force)
-        .where(ReportCard.student_id == student_id, is_term_id(term_of_student(student_id, term, session)))
+        .where(ReportCard.student_id == student_id, is_of_term, is_meant)
+        .order_by(is_first.desc(), Publication.published_at.desc(), Publication.id)
+        .limit(1)
+        .cte("card_of_student")
     )
 
 
@@ -149,25 +142,8 @@ def printed_name(card: Any) -> Column:
     )
 
 
-class PublishedSubject(NamedTuple):
-    """What is published of a cohort subject in a term.
-
-    `cards`: what the cards in force say of it, or those withdrawn of who has none. `held`: the students whose results
-    are not live, since they have a card, or belong to a batch that is published. `is_some_open` tells whether results
-    of a batch are not published.
-    """
-
-    cards: CTE
-    held: Column
-    is_some_open: Column
-
-
-def subject_results(people: CTE, scope: CTE, cohort_subject_id: Any, batch_id: Any) -> PublishedSubject:
-    """Find what is published of a cohort subject in the term of a scope; of all batches, or of the one.
-
-    `people` are those on the roster of the scope.
-    """
-    current = _current_publications(scope, batch_id)
+def subject_results(current: CTE, cohort_subject_id: Any) -> CTE:
+    """What the cards of `current_publications` say of a cohort subject: those in force, else those withdrawn."""
     cards = (
         select(ReportCard.student_id, ReportCard.card, current.c.state, current.c.version)
         # Whose card is withdrawn in a batch may have one of another that is in force.
@@ -182,12 +158,8 @@ def subject_results(people: CTE, scope: CTE, cohort_subject_id: Any, batch_id: A
         )
         .subquery("newest_cards")
     )
-    listed = (
-        func.jsonb_array_elements(cards.c.card["subjects"])
-        .table_valued(column("subject", JSONB))
-        .render_derived(name="listed")
-    )
-    found = (
+    listed = subjects_of(cards.c.card["subjects"])
+    return (
         select(
             cards.c.student_id,
             cards.c.card["student"].label("student"),
@@ -201,24 +173,27 @@ def subject_results(people: CTE, scope: CTE, cohort_subject_id: Any, batch_id: A
         .where(listed.c.subject["subject"]["id"].astext == cast(cohort_subject_id, Text))
         .cte("published_results")
     )
+
+
+def held(current: CTE, people: CTE) -> Column:
+    """The students whose results are not live: they have a card of `current_publications`, or belong to its batches."""
     with_card = select(ReportCard.student_id).join(current, current.c.id == ReportCard.publication_id)
     of_batch = select(people.c.student_id).join(current, current.c.batch_id == people.c.batch_id)
-    held = with_card.union(of_batch).subquery("held")
-    return PublishedSubject(
-        found,
-        select(func.json_agg(held.c.student_id)).scalar_subquery(),
-        _is_some_open(scope, current, batch_id),
-    )
+    found = with_card.union(of_batch).subquery("held")
+    return select(func.json_agg(found.c.student_id)).scalar_subquery()
 
 
 def listed_results(cards: CTE, people: CTE) -> tuple[Any, Any]:
-    """Columns `published` and `by_name`: what cards say, and the places of the people, all in one order by name."""
-    order = [*zip(SORT_KEYS, name_order(cards.c.student), strict=True)]
+    """Columns `published`, what cards say, and `by_name`, the students of cards and the people in one order.
+
+    Each of `by_name` is an array: whether a card is meant, and the student's id.
+    """
+    of_cards = zip(SORT_KEYS, name_order(cards.c.student), strict=True)
     named = union_all(
         select(
             literal(True).label("is_card"),
             cards.c.student_id,
-            *(part.collate("C").label(name) for name, part in order),
+            *(part.collate("C").label(name) for name, part in of_cards),
         ),
         select(
             literal(False),
@@ -226,23 +201,14 @@ def listed_results(cards: CTE, people: CTE) -> tuple[Any, Any]:
             *(cast(people.c[name], Text).collate("C") for name in SORT_KEYS),
         ),
     ).subquery("named")
-    place = func.row_number().over(order_by=[named.c[name] for name, _ in order]).label("place")
-    numbered = select(named.c.is_card, named.c.student_id, place).cte("numbered")
-    is_card = and_(numbered.c.is_card, numbered.c.student_id == cards.c.student_id)
-    is_person = and_(~numbered.c.is_card, numbered.c.student_id == people.c.student_id)
-    row = func.json_build_array(
-        cards.c.student, cards.c.subject, cards.c.state, cards.c.version, numbered.c.place
-    )
-    published = select(func.json_agg(row)).select_from(cards).join(numbered, is_card)
-    by_name = (
-        select(func.json_agg(aggregate_order_by(numbered.c.place, people.c.number)))
-        .select_from(people)
-        .join(numbered, is_person)
-    )
+    student = func.json_build_array(named.c.is_card, named.c.student_id)
+    by_name = select(func.json_agg(aggregate_order_by(student, *(named.c[name] for name in SORT_KEYS))))
+    said = func.json_build_array(cards.c.student, cards.c.subject, cards.c.state, cards.c.version)
+    published = select(func.json_agg(said)).select_from(cards)
     return published.scalar_subquery().label("published"), by_name.scalar_subquery().label("by_name")
 
 
-def _current_publications(scope: CTE, batch_id: Any) -> CTE:
+def current_publications(scope: CTE, batch_id: Any) -> CTE:
     """The newest version of each batch of the scope's cohort in its term, or of one batch: in force, or withdrawn."""
     newer = Publication.__table__.alias("newer")
     replaced = select(newer.c.id).where(
@@ -267,7 +233,7 @@ def _current_publications(scope: CTE, batch_id: Any) -> CTE:
     return found.cte("current_publications")
 
 
-def _is_some_open(scope: CTE, current: CTE, batch_id: Any) -> Column:
+def is_some_open(scope: CTE, current: CTE, batch_id: Any) -> Column:
     """Tell whether a batch of the cohort, or the one, has no publication: it has nothing to do with a row."""
     published = select(current.c.id).where(current.c.batch_id == Batch.id)
     found = select(Batch.id).where(Batch.cohort_id == one(scope, "cohort_id"), ~published.exists())

@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import (
     CTE,
-    JSON,
     ColumnElement,
     FromClause,
     Text,
@@ -20,7 +19,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
 
-from school_service.core.read_models import Query
+from school_service.core.read_models import Query, json_object
+from school_service.features.results.computing.class_term.scopes import subjects_of
 from school_service.features.results.figures.frozen import name_order
 from school_service.features.results.models import IN_FORCE, WITHDRAWN, Publication, ReportCard
 from school_service.features.school.cohorts.reads import session_by_id_or_name
@@ -80,12 +80,12 @@ def _publications() -> Query:
 def of_term(publication: CTE) -> Column:
     """A column: what the broadsheet of a published term is made of, or null."""
     cards = _cards(publication, *_OF_STUDENT, "subjects")
-    subjects = _listed(cards.c.subjects)
+    subjects = subjects_of(cards.c.subjects)
     subject = subjects.c.subject
-    result = func.json_build_object(
-        "subject", func.json_build_object("id", subject["subject"]["id"]),
-        *_members(subject, "percent", "grade", "status", "batch"),
-    )  # fmt: skip
+    result = json_object(
+        subject=json_object(id=subject["subject"]["id"]),
+        **_members(subject, "percent", "grade", "status", "batch"),
+    )
     results = select(func.json_agg(result)).select_from(subjects).correlate(cards)
     found = (
         select(
@@ -97,7 +97,7 @@ def of_term(publication: CTE) -> Column:
         .subquery("subjects_of_cards")
     )
     said = _members(cards.c, "student", *_OF_STUDENT)
-    card = func.json_build_object(*said, "subjects", results.scalar_subquery())
+    card = json_object(**said, subjects=results.scalar_subquery())
     return _published(publication, cards, card, found)
 
 
@@ -107,7 +107,7 @@ def of_session(publication: CTE) -> Column:
     A subject has the id that it has in the term of the publication, and else that of the base subject.
     """
     cards = _cards(publication, "status", "cumulative", "subjects")
-    subjects = _listed(cards.c.cumulative["subjects"])
+    subjects = subjects_of(cards.c.cumulative["subjects"])
     subject = subjects.c.subject
     taught = (
         func.jsonb_each(cast(select(publication.c.rules["subjects"]).scalar_subquery(), JSONB))
@@ -126,19 +126,15 @@ def of_session(publication: CTE) -> Column:
         .outerjoin(taught, taught.c.value["base"].astext == subject["base"].astext)
         .subquery("subjects_of_cards")
     )
-    of_term = _listed(cards.c.subjects)
+    of_term = subjects_of(cards.c.subjects)
     bases = select(func.json_agg(of_term.c.subject["subject"]["base"])).select_from(of_term).correlate(cards)
-    card = func.json_build_object(
-        *_members(cards.c, "student", "status", "cumulative"),
-        "bases", bases.scalar_subquery(),
-        "averages", _averages(publication, cards),
-    )  # fmt: skip
+    said = _members(cards.c, "student", "status", "cumulative")
+    card = json_object(**said, bases=bases.scalar_subquery(), averages=_averages(publication, cards))
     return _published(publication, cards, card, found)
 
 
 def _published(publication: CTE, cards: CTE, card: Any, subjects: FromClause) -> Column:
     """Gather the publication, the cards by name, and each subject as the first of the cards has it, by name."""
-    of = publication.c
     first = (
         select(subjects.c.id, subjects.c.subject)
         .ext(distinct_on(subjects.c.id))
@@ -148,18 +144,14 @@ def _published(publication: CTE, cards: CTE, card: Any, subjects: FromClause) ->
     in_order = aggregate_order_by(
         func.json_build_array(first.c.id, first.c.subject), first.c.subject["name"].astext, first.c.id
     )
-    any_card = select(func.json_build_object(*_members(cards.c, *_OF_CLASS))).order_by(cards.c.student_id)
+    any_card = select(json_object(**_members(cards.c, *_OF_CLASS))).order_by(cards.c.student_id)
     by_name = aggregate_order_by(card, *name_order(cards.c.student))
-    found = func.json_build_object(
-        "state", of.state,
-        "version", of.version,
-        "published_at", of.published_at,
-        "rules", of.rules,
-        "class", any_card.limit(1).scalar_subquery(),
-        "subjects", select(func.json_agg(in_order)).select_from(first).scalar_subquery(),
-        "cards", select(func.json_agg(by_name)).select_from(cards).scalar_subquery(),
-        type_=JSON,
-    )  # fmt: skip
+    found = json_object(
+        **_members(publication.c, "state", "version", "published_at", "rules"),
+        **{"class": any_card.limit(1).scalar_subquery()},
+        subjects=select(func.json_agg(in_order)).select_from(first).scalar_subquery(),
+        cards=select(func.json_agg(by_name)).select_from(cards).scalar_subquery(),
+    )
     return select(found).select_from(publication).where(select(cards.c.student_id).exists()).scalar_subquery()
 
 
@@ -194,17 +186,9 @@ def _averages(publication: CTE, cards: CTE) -> Any:
         .correlate(cards)
         .subquery("earlier")
     )
-    of_term = [
-        part for term in TERMS for part in (term, func.max(earlier.c.average).filter(earlier.c.term == term))
-    ]
-    return select(func.json_build_object(*of_term, type_=JSON)).scalar_subquery()
+    of_terms = {term: func.max(earlier.c.average).filter(earlier.c.term == term) for term in TERMS}
+    return select(json_object(**of_terms)).scalar_subquery()
 
 
-def _listed(array: Any) -> FromClause:
-    return (
-        func.jsonb_array_elements(array).table_valued(column("subject", JSONB)).render_derived(name="listed")
-    )
-
-
-def _members(document: Any, *names: str) -> list[Any]:
-    return [part for name in names for part in (name, document[name])]
+def _members(document: Any, *names: str) -> dict[str, Any]:
+    return {name: document[name] for name in names}

@@ -13,14 +13,14 @@ from school_service.features.results.models import RESULT_STATES, SUBJECT_STATUS
 from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
 from school_service.features.scores.models import ABSENCES, CATEGORIES
-from school_service.web.fields import Id, QueryBoolean, QueryInteger, Text, sought_text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.fields import Id, QueryBoolean, QueryInteger, sought_text
+from school_service.web.schemas import RecordSchema, Schema, described
 
 MOST_VERSIONS = 2**31 - 1
 
 
 def _figure(description: str, **options: Any) -> fields.Decimal:
-    return fields.Decimal(allow_none=True, metadata={"description": description}, **options)
+    return described(fields.Decimal, description, allow_none=True, **options)
 
 
 def _percent(description: str) -> fields.Decimal:
@@ -28,13 +28,11 @@ def _percent(description: str) -> fields.Decimal:
 
 
 def _words(description: str) -> fields.String:
-    return fields.String(allow_none=True, metadata={"description": description})
+    return described(fields.String, description, allow_none=True)
 
 
 def _position(description: str) -> fields.Integer:
-    return fields.Integer(
-        allow_none=True, validate=validate.Range(min=1), metadata={"description": description}
-    )
+    return described(fields.Integer, description, allow_none=True, validate=validate.Range(min=1))
 
 
 class ResultStudentSchema(RecordSchema):
@@ -68,7 +66,7 @@ class ClassFiguresSchema(RecordSchema):
     position = _position(
         "From 1; who share a place have the same, and the next is behind them all. Null without a result to rank."
     )
-    tied = fields.Boolean(metadata={"description": "Whether another has the same position."})
+    tied = described(fields.Boolean, "Whether another has the same position.")
     of = _position("How many are ranked; null without a position.")
     average = _percent("Of those who are ranked, with two decimal places.")
     lowest = _percent("Of those who are ranked.")
@@ -81,18 +79,15 @@ class ResultScoreSchema(RecordSchema):
     assessment = fields.UUID()
     category = fields.String(validate=validate.OneOf(CATEGORIES))
     abbreviation = fields.String()
-    total_points = fields.Decimal(metadata={"description": "The maximum score."})
+    total_points = described(fields.Decimal, "The maximum score.")
     score = _figure("Null where there is none.")
-    absence = fields.String(
+    absence = described(
+        fields.String,
+        "ABSENT counts 0, EXCUSED counts nowhere; null with a score, or where it is blank.",
         allow_none=True,
         validate=validate.OneOf([*ABSENCES, None]),
-        metadata={
-            "description": "ABSENT counts 0, EXCUSED counts nowhere; null with a score, or where it is blank."
-        },
     )
-    publish = fields.Boolean(
-        metadata={"description": "Whether cards and students see it singly; it counts in any case."}
-    )
+    publish = described(fields.Boolean, "Whether cards and students see it singly; it counts in any case.")
 
 
 class ResultSubjectSchema(RecordSchema):
@@ -100,8 +95,8 @@ class ResultSubjectSchema(RecordSchema):
 
     SOMETIMES = frozenset({"teachers"})
 
-    id = fields.UUID(metadata={"description": "The cohort subject."})
-    base = fields.UUID(metadata={"description": "The subject that is taught."})
+    id = described(fields.UUID, "The cohort subject.")
+    base = described(fields.UUID, "The subject that is taught.")
     name = fields.String()
     code = fields.String()
     elective = fields.Boolean()
@@ -112,12 +107,11 @@ class SubjectResultSchema(RecordSchema):
     """What a student has in a subject and a term."""
 
     subject = fields.Nested(ResultSubjectSchema)
-    scores = fields.List(
-        fields.Nested(ResultScoreSchema), metadata={"description": "By category, then by due date."}
-    )
-    status = fields.String(
+    scores = described(fields.List, "By category, then by due date.", fields.Nested(ResultScoreSchema))
+    status = described(
+        fields.String,
+        "INCOMPLETE: something is not marked yet, and there is no percent.",
         validate=validate.OneOf(SUBJECT_STATUSES),
-        metadata={"description": "INCOMPLETE: something is not marked yet, and there is no percent."},
     )
     score = _figure("The sum of the scores; null where there is none.")
     points = _figure("What they are of: the points of what is not excused and not blank.")
@@ -126,18 +120,17 @@ class SubjectResultSchema(RecordSchema):
         "The letter of the band that the percent is in; null without a percent, and below the lowest band."
     )
     remark = _words("The remark of that band.")
-    batch = fields.Nested(ClassFiguresSchema, metadata={"description": "Within the batch."})
-    cohort = fields.Nested(ClassFiguresSchema, metadata={"description": "Within all batches of the cohort."})
+    batch = described(fields.Nested, "Within the batch.", ClassFiguresSchema)
+    cohort = described(fields.Nested, "Within all batches of the cohort.", ClassFiguresSchema)
 
 
 class _StateSchema(RecordSchema):
     """Whether a result is live or published."""
 
-    state = fields.String(
+    state = described(
+        fields.String,
+        "PROVISIONAL: live figures. All others: the last version, as it was published.",
         validate=validate.OneOf(RESULT_STATES),
-        metadata={
-            "description": "PROVISIONAL: live figures. All others: the last version, as it was published."
-        },
     )
     version = _position("Of the publication; null for live figures.")
 
@@ -152,12 +145,12 @@ class _ClassTermSchema(_StateSchema):
     """Of which class, session and term something is, and whether it is published."""
 
     batch = fields.UUID()
-    batch_name = fields.String(metadata={"description": "The name of the batch, such as A."})
+    batch_name = described(fields.String, "The name of the batch, such as A.")
     cohort = fields.UUID()
     classroom = fields.String()
     session = fields.Nested(ResultSessionSchema)
     term = fields.Nested(ResultTermSchema)
-    published_at = fields.DateTime(allow_none=True, metadata={"description": "Null for live figures."})
+    published_at = described(fields.DateTime, "Null for live figures.", allow_none=True)
 
 
 class TermPercentsSchema(RecordSchema):
@@ -171,10 +164,10 @@ class TermPercentsSchema(RecordSchema):
 class SessionSubjectSchema(RecordSchema):
     """What a student has in a subject over the terms of a session."""
 
-    base = fields.UUID(metadata={"description": "The subject that is taught: terms meet by it."})
+    base = described(fields.UUID, "The subject that is taught: terms meet by it.")
     name = fields.String()
     code = fields.String()
-    terms = fields.Nested(TermPercentsSchema, metadata={"description": "The percents of its terms."})
+    terms = described(fields.Nested, "The percents of its terms.", TermPercentsSchema)
     percent = _percent("Of the terms that the student has it in, by the weights of the terms.")
     grade = _words("The letter of the band that the percent is in.")
 
@@ -182,20 +175,18 @@ class SessionSubjectSchema(RecordSchema):
 class SessionResultSchema(RecordSchema):
     """What a student has over the terms of a session, until this one."""
 
-    terms = fields.Integer(
-        validate=validate.Range(0, 3),
-        metadata={"description": "In how many terms the student has a graded subject."},
+    terms = described(
+        fields.Integer, "In how many terms the student has a graded subject.", validate=validate.Range(0, 3)
     )
     average = _percent("Over the subjects of this term, with two decimal places.")
     grade = _words("The letter of the band that the average is in.")
     remark = _words("The remark of that band.")
-    batch_figures = fields.Nested(
-        ClassFiguresSchema, metadata={"description": "Of the average, in the batch."}
-    )
-    cohort_figures = fields.Nested(ClassFiguresSchema, metadata={"description": "The same, in the cohort."})
-    subjects = fields.List(
+    batch_figures = described(fields.Nested, "Of the average, in the batch.", ClassFiguresSchema)
+    cohort_figures = described(fields.Nested, "The same, in the cohort.", ClassFiguresSchema)
+    subjects = described(
+        fields.List,
+        "By name; one that was dropped earlier is shown, and not averaged.",
         fields.Nested(SessionSubjectSchema),
-        metadata={"description": "By name; one that was dropped earlier is shown, and not averaged."},
     )
 
 
@@ -203,26 +194,23 @@ class TermResultSchema(_ClassTermSchema):
     """What a student has in a term."""
 
     student = fields.Nested(ResultStudentSchema)
-    subjects = fields.List(fields.Nested(SubjectResultSchema), metadata={"description": "By name."})
-    status = fields.String(
+    subjects = described(fields.List, "By name.", fields.Nested(SubjectResultSchema))
+    status = described(
+        fields.String,
+        "INCOMPLETE: a subject is. TOO_FEW: fewer graded subjects than the result settings ask for. "
+        "NONE: no graded subject. Who is COMPLETE is ranked.",
         validate=validate.OneOf(TERM_STATUSES),
-        metadata={
-            "description": "INCOMPLETE: a subject is. TOO_FEW: fewer graded subjects than the result settings ask for. "
-            "NONE: no graded subject. Who is COMPLETE is ranked."
-        },
     )
-    total = fields.Decimal(metadata={"description": "The sum of the percents of the graded subjects."})
-    obtainable = fields.Integer(metadata={"description": "100 for each of them."})
+    total = described(fields.Decimal, "The sum of the percents of the graded subjects.")
+    obtainable = described(fields.Integer, "100 for each of them.")
     average = _percent("The total by their number, with two decimal places.")
-    grade = fields.String(allow_none=True, metadata={"description": "Of the average."})
+    grade = described(fields.String, "Of the average.", allow_none=True)
     remark = _words("The remark of that band.")
-    passed = fields.Integer(metadata={"description": "How many of them reach the pass mark."})
-    failed = fields.Integer(metadata={"description": "How many do not."})
-    batch_figures = fields.Nested(
-        ClassFiguresSchema, metadata={"description": "Of the average, in the batch."}
-    )
-    cohort_figures = fields.Nested(ClassFiguresSchema, metadata={"description": "The same, in the cohort."})
-    cumulative = fields.Nested(SessionResultSchema, metadata={"description": "The session until this term."})
+    passed = described(fields.Integer, "How many of them reach the pass mark.")
+    failed = described(fields.Integer, "How many do not.")
+    batch_figures = described(fields.Nested, "Of the average, in the batch.", ClassFiguresSchema)
+    cohort_figures = described(fields.Nested, "The same, in the cohort.", ClassFiguresSchema)
+    cumulative = described(fields.Nested, "The session until this term.", SessionResultSchema)
 
 
 class BroadsheetSubjectSchema(ResultSubjectSchema):
@@ -230,10 +218,10 @@ class BroadsheetSubjectSchema(ResultSubjectSchema):
 
     SOMETIMES = frozenset()
 
-    id = fields.UUID(metadata={"description": "The cohort subject, by which `results` name it."})
-    submitted = fields.Boolean(metadata={"description": "Whether its results are submitted."})
-    takers = fields.Integer(metadata={"description": "How many of the batch have it."})
-    graded = fields.Integer(metadata={"description": "How many of them have a percent."})
+    id = described(fields.UUID, "The cohort subject, by which `results` name it.")
+    submitted = described(fields.Boolean, "Whether its results are submitted.")
+    takers = described(fields.Integer, "How many of the batch have it.")
+    graded = described(fields.Integer, "How many of them have a percent.")
     average = _percent("Of those, with two decimal places.")
     lowest = _percent("Of those.")
     highest = _percent("Of those.")
@@ -252,110 +240,92 @@ class BroadsheetStudentSchema(RecordSchema):
     """A row of a broadsheet."""
 
     student = fields.Nested(ResultStudentSchema)
-    results = fields.Dict(
+    results = described(
+        fields.Dict,
+        "By the id of the subject; a subject that the student does not have is not there.",
         keys=fields.String(),
         values=fields.Nested(BroadsheetResultSchema),
-        metadata={
-            "description": "By the id of the subject; a subject that the student does not have is not there."
-        },
     )
-    total = fields.Decimal(metadata={"description": "The sum of the percents."})
+    total = described(fields.Decimal, "The sum of the percents.")
     average = _percent("With two decimal places.")
     grade = _words("Of the average.")
     position = _position("In the batch.")
-    tied = fields.Boolean(metadata={"description": "Whether another of the batch has the same position."})
+    tied = described(fields.Boolean, "Whether another of the batch has the same position.")
     cohort_position = _position("In all batches of the cohort.")
-    graded = fields.Integer(metadata={"description": "How many subjects the total is of."})
+    graded = described(fields.Integer, "How many subjects the total is of.")
     status = fields.String(validate=validate.OneOf(TERM_STATUSES))
 
 
 class BroadsheetSummarySchema(RecordSchema):
     """How a batch did."""
 
-    students = fields.Integer(metadata={"description": "How many there are."})
-    ranked = fields.Integer(metadata={"description": "How many of them have a position."})
+    students = described(fields.Integer, "How many there are.")
+    ranked = described(fields.Integer, "How many of them have a position.")
     average = _percent("The average of the averages of those who are ranked.")
     highest = _percent("The highest of them.")
     lowest = _percent("The lowest of them.")
-    passed = fields.Integer(
-        metadata={"description": "How many who are ranked reach the pass mark on average."}
-    )
+    passed = described(fields.Integer, "How many who are ranked reach the pass mark on average.")
 
 
 class BroadsheetSchema(_ClassTermSchema):
     """The results of a batch: students by subjects."""
 
-    term = fields.Nested(
-        ResultTermSchema, allow_none=True, metadata={"description": "Null in a session's broadsheet."}
-    )
-    subjects = fields.List(fields.Nested(BroadsheetSubjectSchema), metadata={"description": "By name."})
-    students = fields.List(
+    term = described(fields.Nested, "Null in a session's broadsheet.", ResultTermSchema, allow_none=True)
+    subjects = described(fields.List, "By name.", fields.Nested(BroadsheetSubjectSchema))
+    students = described(
+        fields.List,
+        "By position, then by name; those without a position last.",
         fields.Nested(BroadsheetStudentSchema),
-        metadata={"description": "By position, then by name; those without a position last."},
     )
-    summary = fields.Nested(BroadsheetSummarySchema, metadata={"description": "How the batch did."})
+    summary = described(fields.Nested, "How the batch did.", BroadsheetSummarySchema)
 
 
-def session_of_student() -> Text:
-    """The session in which a student's term is meant."""
-    return sought_text(
+class _LiveSchema(Schema):
+    live = described(QueryBoolean, "Live figures where there is a publication, too.", load_default=False)
+
+
+class StudentTermSchema(Schema):
+    """A term of a student, as it is `live` or a `draft` where a filter asks for that; or in a version."""
+
+    term = term_text("the student's latest")
+    session = sought_text(
         required=False,
         metadata={
             "description": "The session that the term is of, by id or name; without it the student's latest that has "
             "such a term."
         },
     )
-
-
-class _LiveSchema(Schema):
-    live = QueryBoolean(
-        load_default=False,
-        metadata={"description": "Live figures where there is a publication, too."},
-    )
-
-
-def version_number() -> fields.Field[Any]:
-    """Make a filter that names a version."""
-    return QueryInteger(
+    version = described(
+        QueryInteger,
+        "An older version of the batch's results, or the one in force by its number, as it was "
+        "published: for staff.",
         1,
         MOST_VERSIONS,
         required=False,
-        metadata={
-            "description": "An older version of the batch's results, or the one in force by its number, as it was "
-            "published: for staff."
-        },
     )
 
-
-def refuse_version(name: str, filters: dict[str, Any]) -> None:
-    """Refuse a version of what is asked for live; `name` is the filter that asks for that."""
-    if filters.get(name) and "version" in filters:
-        raise ma.ValidationError("A version is of what is published.", name)
+    @ma.validates_schema
+    def _check_version(self, filters: dict[str, Any], **_options: Any) -> None:
+        for name in ("live", "draft"):
+            if filters.get(name) and "version" in filters:
+                raise ma.ValidationError("A version is of what is published.", name)
 
 
 class SubjectResultFilterSchema(_LiveSchema):
     """Which results of a cohort subject to show."""
 
     term = term_text("the cohort's")
-    batch = Id(required=False, metadata={"description": "Those of a batch of the cohort alone, by its id."})
+    batch = described(Id, "Those of a batch of the cohort alone, by its id.", required=False)
 
 
-class TermResultFilterSchema(_LiveSchema):
+class TermResultFilterSchema(StudentTermSchema, _LiveSchema):
     """Which results of a student to show."""
-
-    term = term_text("the student's latest")
-    session = session_of_student()
-    version = version_number()
-
-    @ma.validates_schema
-    def _check_version(self, filters: dict[str, Any], **_options: Any) -> None:
-        refuse_version("live", filters)
 
 
 class BroadsheetFilterSchema(_LiveSchema):
     """Which broadsheet to show."""
 
-    batch = Id(metadata={"description": "A batch; a cohort's id is its first batch."})
+    batch = described(Id, "A batch; a cohort's id is its first batch.")
     term = term_text("the batch's", required=False)
     session = sought_text(
         required=False,

@@ -16,24 +16,15 @@ from school_service.features.people.models import Student
 from school_service.features.results.computing.class_term.scopes import term_of_student
 from school_service.features.results.figures import frozen
 from school_service.features.results.models import ReportCard
-from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.cohorts.service import find_session
-from school_service.features.school.models import (
-    CURRENT,
-    TERMS,
-    AcademicSession,
-    Batch,
-    Cohort,
-    Enrollment,
-    Term,
-)
+from school_service.features.school.models import CURRENT, TERMS, Batch, Cohort, Enrollment, Term
 from school_service.features.school.sessions.service import check_term, is_term_id
 
 
 def check_subject_results(*, id: UUID, term: str, batch: UUID | None = None, **_live: Any) -> None:
     """Tell whether there are the cohort subject, the term and the batch of a reading. Raises NotFound, Invalid."""
     subject = get(CohortSubject, id)
-    _check_term(term, subject.cohort_id, "the cohort's")
+    _check_term(term, _session_of(subject.cohort_id), "the cohort's")
     if batch is not None and get_referenced(Batch, batch, "batch").cohort_id != subject.cohort_id:
         raise Invalid.field("batch", "is not of the cohort")
 
@@ -47,7 +38,7 @@ def check_term_result(
     student = get(Student, id)
     user_id = _current_user_id()
     own_account = user_id is not None and student.user_id == user_id
-    is_own = own_account or _is_child(student.id, user_id)
+    is_own = own_account or (user_id is not None and _is_child(student.id, user_id))
     if is_own and (live or version is not None):
         whom = "Students see what is published of them" if own_account else "Guardians see what is published"
         raise Forbidden(f"{whom} alone.")
@@ -68,14 +59,10 @@ def _current_user_id() -> UUID | None:
     return principal.user_id if isinstance(principal, Principal) else None
 
 
-def _is_child(student_id: UUID, user_id: UUID | None) -> bool:
+def _is_child(student_id: UUID, user_id: UUID) -> bool:
     """Tell whether a user is a guardian of the student who may not read their results as staff."""
-    if user_id is None:
-        return False
-    is_own = select(frozen.is_own(cast(student_id, Uuid), user_id, session_reach())).execution_options(
-        judged=True
-    )
-    return bool(db.session.scalar(is_own))
+    is_own = select(frozen.is_own(cast(student_id, Uuid), user_id, session_reach()))
+    return bool(db.session.scalar(is_own.execution_options(judged=True)))
 
 
 def check_broadsheet(
@@ -84,9 +71,9 @@ def check_broadsheet(
     """Say why there is no broadsheet. Raises Invalid."""
     found = get_referenced(Batch, batch, "batch")
     if term is not None:
-        _check_term(term, found.cohort_id, "the batch's")
-    if session is not None:
-        _check_session(session, found.cohort_id)
+        _check_term(term, _session_of(found.cohort_id), "the batch's")
+    if session is not None and find_session(session, "session") != _session_of(found.cohort_id):
+        raise Invalid.field("session", "is not the batch's")
 
 
 def check_term_of_student(*, student_id: UUID, term: str, session: str | None = None) -> None:
@@ -95,8 +82,7 @@ def check_term_of_student(*, student_id: UUID, term: str, session: str | None = 
     A name can be meant of who has no session.
     """
     if session is not None:
-        session_id = find_session(session, "session")
-        _check_term_of(term, session_id, "that")
+        _check_term(term, find_session(session, "session"), "that")
         return
     is_meant = is_term_id(term_of_student(student_id, term))
     if db.session.scalar(select(Term.id).where(is_meant).execution_options(judged=True)) is not None:
@@ -109,22 +95,14 @@ def check_term_of_student(*, student_id: UUID, term: str, session: str | None = 
         raise unknown_reference(Term, "term")
 
 
-def _check_term(term: str, cohort_id: UUID, whose: str) -> None:
-    _check_term_of(term, get(Cohort, cohort_id, judged=True).session_id, whose)
+def _session_of(cohort_id: UUID) -> UUID:
+    return get(Cohort, cohort_id, judged=True).session_id
 
 
-def _check_term_of(term: str, session_id: UUID, whose: str) -> None:
+def _check_term(term: str, session_id: UUID, whose: str) -> None:
     is_meant = or_(is_term_id(term), and_(Term.term == term, Term.session_id == session_id))
     found = db.session.scalar(select(Term.session_id).where(is_meant).execution_options(judged=True))
     if found is None:
         raise unknown_reference(Term, "term")
     if found != session_id:
         raise Invalid.field("term", f"is not of {whose} session")
-
-
-def _check_session(session: str, cohort_id: UUID) -> None:
-    session_id = db.session.scalar(session_by_id_or_name(session).execution_options(judged=True))
-    if session_id is None:
-        raise unknown_reference(AcademicSession, "session")
-    if get(Cohort, cohort_id, judged=True).session_id != session_id:
-        raise Invalid.field("session", "is not the batch's")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from school_service.core.errors import NotFound
 from school_service.core.read_models import fetch_made
@@ -19,6 +17,7 @@ from school_service.features.results.figures.service import check_broadsheet
 from school_service.features.results.models import INCOMPLETE, PROVISIONAL
 from school_service.features.school.models import TERMS
 from school_service.features.scores.models import BATCH, BOTH, COHORT
+from school_service.printing.wording import long_date
 from school_service.sheets.report_writer import Report, ReportColumn, write_report
 from school_service.sheets.workbook_layout import Marked, Value
 
@@ -51,9 +50,8 @@ def download(
     if sheet is None:
         check_broadsheet(batch=batch, term=term, session=session)
         raise NotFound("No such broadsheet.")
-    sheet["about"] = sheet["class_name"]
     audit_change(EXPORT, batch, new={"sheet": "broadsheet", "students": len(sheet["students"])})
-    words = ("Broadsheet", sheet["about"], sheet["term_name"], sheet["session"]["name"])
+    words = ("Broadsheet", sheet["class_name"], sheet["term_name"], sheet["session"]["name"])
     return f"{' '.join(filter(None, words))}.xlsx", write_report([_broadsheet(sheet), _subjects(sheet)])
 
 
@@ -81,7 +79,7 @@ def _broadsheet(sheet: Mapping[str, Any]) -> Report:
         frozen=len(_PERSON),
         large=len(subjects) > ON_A4,
         page_header=(
-            f"{sheet['school_name']}, {sheet['about']}, {sheet['session']['name']}",
+            f"{sheet['school_name']}, {sheet['class_name']}, {sheet['session']['name']}",
             _page_note(sheet),
         ),
     )
@@ -95,12 +93,13 @@ def _shown_positions(sheet: Mapping[str, Any]) -> list[str]:
 def _lines(sheet: Mapping[str, Any]) -> Iterator[str]:
     yield sheet["school_name"]
     yield ", ".join(
-        filter(None, (f"Broadsheet of {sheet['about']}", sheet["term_name"], sheet["session"]["name"]))
+        filter(None, (f"Broadsheet of {sheet['class_name']}", sheet["term_name"], sheet["session"]["name"]))
     )
-    if sheet["state"] == PROVISIONAL:
-        yield f"{PROVISIONAL}: as of {_day(sheet, 'moment')}"
-    else:
-        yield f"{sheet['state']}: version {sheet['version']} of {_day(sheet, 'published_at')}"
+    is_live = sheet["state"] == PROVISIONAL
+    day = long_date(sheet["moment" if is_live else "published_at"], sheet["time_zone"])
+    yield (
+        f"{PROVISIONAL}: as of {day}" if is_live else f"{sheet['state']}: version {sheet['version']} of {day}"
+    )
 
 
 def _page_note(sheet: Mapping[str, Any]) -> str:
@@ -119,9 +118,9 @@ def _row(number: int, row: Mapping[str, Any], sheet: Mapping[str, Any], terms: S
         student["admission_number"],
         full_name(student, sheet["name_order"]),
         *(_cell(row["results"].get(subject["id"]), sheet["pass_mark"]) for subject in sheet["subjects"]),
-        *(_number(row["averages"][term]) for term in terms),
-        _number(row["total"]),
-        _number(row["average"]),
+        *(row["averages"][term] for term in terms),
+        row["total"],
+        row["average"],
         row["grade"] or "",
         *(positions[name] for name in _shown_positions(sheet)),
         row["graded"],
@@ -133,7 +132,7 @@ def _cell(result: Mapping[str, Any] | None, pass_mark: Decimal | None) -> Value:
         return NOT_TAKEN
     if result["status"] == INCOMPLETE:
         return NOT_COMPLETE
-    percent = Decimal(result["percent"])
+    percent = result["percent"]
     return percent if passes(percent, pass_mark) else Marked(percent)
 
 
@@ -145,12 +144,9 @@ def _summary(sheet: Mapping[str, Any], terms: Sequence[str]) -> Iterator[list[Va
         ("Lowest", "lowest", of_class["lowest"]),
         ("Passes", "passes", of_class["passed"]),
     ):
-        figures = [
-            subject[name] if name == "passes" else _number(subject[name]) for subject in sheet["subjects"]
-        ]
-        shown = figure if name == "passes" else _number(figure)
+        figures = [subject[name] for subject in sheet["subjects"]]
         after = [None] * (2 + len(_shown_positions(sheet)))
-        yield [None, None, label, *figures, *(None for _ in terms), None, shown, *after]
+        yield [None, None, label, *figures, *(None for _ in terms), None, figure, *after]
 
 
 def _subjects(sheet: Mapping[str, Any]) -> Report:
@@ -172,20 +168,10 @@ def _subjects(sheet: Mapping[str, Any]) -> Report:
             subject["name"],
             ", ".join(subject["teachers"]),
             subject["takers"],
-            *(_number(subject[name]) for name in ("average", "lowest", "highest")),
+            *(subject[name] for name in ("average", "lowest", "highest")),
             subject["passes"],
             subject["submitted_by"] or "",
         ]
         for subject in sheet["subjects"]
     ]
     return Report(SUBJECTS, (), columns, rows, page_header=(sheet["school_name"], _page_note(sheet)))
-
-
-def _number(figure: Decimal | int | None) -> Decimal | None:
-    return None if figure is None else Decimal(figure)
-
-
-def _day(sheet: Mapping[str, Any], moment: str) -> str:
-    """Write the day of one of its moments, where the school is."""
-    day = datetime.fromisoformat(sheet[moment]).astimezone(ZoneInfo(sheet["time_zone"]))
-    return f"{day.day} {day:%B %Y}"

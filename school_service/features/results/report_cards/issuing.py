@@ -6,13 +6,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, DateTime, Text, Uuid, cast, func, select
+from sqlalchemy import DateTime, Text, Uuid, cast, func, select
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
+from school_service.core.read_models import json_object
 from school_service.core.statements import statement
 from school_service.features.results.models import IssuedTranscript
-from school_service.features.results.report_cards.reads import pictures_by_hash
+from school_service.features.results.report_cards.reads import pictures
 from school_service.features.results.transcripts.reads import printed_transcript
+from school_service.features.school.models import Picture
 
 _APART = ("card_ids", "generated_at")
 """Members of a transcript that are columns of their own."""
@@ -27,13 +29,8 @@ def issue(id: UUID, code: UUID, student_id: UUID, user_id: UUID, moment: datetim
     whose token asks: the student's own account gets nothing where nothing is published.
     """
     found = printed_transcript(student_id, user_id, moment).subquery("found")
-    said = func.to_jsonb(
-        func.json_build_object(
-            *(part for column in found.c if column.name not in _APART for part in (column.name, column)),
-            type_=JSON,
-        ),
-        type_=JSONB,
-    )
+    members = {name: column for name, column in found.c.items() if name not in _APART}
+    said = func.to_jsonb(json_object(**members), type_=JSONB)
     document = select(said.label("document"), found.c.card_ids).subquery("said")
     digest = func.encode(func.sha256(func.convert_to(cast(document.c.document, Text), "UTF8")), "hex")
     values: dict[str, Any] = {
@@ -57,12 +54,13 @@ def issue(id: UUID, code: UUID, student_id: UUID, user_id: UUID, moment: datetim
         .cte("stored")
     )
     transcript = stored.c.transcript
-    hashes = [transcript["school"][name].astext for name in ("logo", "signature")]
+    school = transcript["school"]
+    is_shown = [Picture.sha256 == school[name].astext for name in ("logo", "signature")]
     student = transcript["student"]
     return select(
         cast(transcript, Text).label("transcript"),
         stored.c.code,
         stored.c.issued_at,
-        pictures_by_hash(*hashes).label("pictures"),
+        pictures(*is_shown),
         *(student[name].astext.label(name) for name in ("admission_number", "last_name", "first_name")),
     )

@@ -11,6 +11,7 @@ from sqlalchemy import (
     JSON,
     ColumnElement,
     FromClause,
+    Label,
     Text,
     Uuid,
     and_,
@@ -29,26 +30,23 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
-from school_service.features.reach import scopes
+from school_service.core.read_models import Query, json_object, read_model
 from school_service.features.results.computing.class_term.entered import ClassTerm, class_term
 from school_service.features.results.computing.class_term.record import record
+from school_service.features.results.computing.class_term.roster import is_left_out
 from school_service.features.results.computing.class_term.scopes import one, scope_of_batch, scope_of_student
 from school_service.features.results.figures.frozen import (
-    card_of_version,
+    batch_in_reach,
+    card_of_student,
+    is_of_batch_in_reach,
     is_own,
-    latest_card,
+    is_result_in_reach,
     name_order,
     printed_class,
     published_cards,
+    result_in_reach,
 )
-from school_service.features.results.models import (
-    WITHDRAWN,
-    IssuedTranscript,
-    LeftOut,
-    Publication,
-    ReportCard,
-)
+from school_service.features.results.models import WITHDRAWN, IssuedTranscript, Publication, ReportCard
 from school_service.features.results.transcripts.reads import class_of_outcome, outcome_of
 from school_service.features.school.models import Letterhead, Picture, Term
 from school_service.features.school.sessions.service import is_term
@@ -65,13 +63,8 @@ def printed_of_batch(
     object of base64 by hash; `about`, what a file is named after: class, session and term, and of one student the
     name. `students` are the ids of whose cards they are. With `student_ids` theirs alone.
     """
-    found = (
-        published_cards()
-        .add_columns(ReportCard.in_force)
-        .where(ReportCard.in_force, Publication.batch_id == batch_id, is_term(term))
-    )
-    if reach is not None:
-        found = found.where(scopes.is_form_batch(reach, Publication.batch_id))
+    is_shown = and_(ReportCard.in_force, Publication.batch_id == batch_id, is_term(term))
+    found = published_cards().where(is_shown, batch_in_reach(reach, Publication.batch_id))
     if student_ids is not None:
         found = found.where(ReportCard.student_id == any_(cast(student_ids, ARRAY(Uuid))))
     return _printed(found.cte("found"))
@@ -79,39 +72,29 @@ def printed_of_batch(
 
 @read_model
 def printed_of_student(
-    student_id: UUID, term: str, session: str | None = None, reach: Reach | None = None
-) -> Query:
-    """Select what is printed for a student: one row, whose `cards` has one card, or is null where none is published."""
-    return _printed(_in_reach(latest_card(student_id, term, session, withdrawn=False), reach))
-
-
-@read_model
-def printed_of_version(
     student_id: UUID,
     term: str,
-    version: int,
     user_id: UUID | None = None,
     session: str | None = None,
+    version: int | None = None,
     reach: Reach | None = None,
 ) -> Query:
-    """Select what is printed for a student in a version of their batch's results: one row with one card.
+    """Select what is printed for a student: one row, whose `cards` has one card, or is null where none is published.
 
-    `user_id` is whose token asks: the student's own account gets none.
+    The card is the one in force, or that of a `version` of their batch's results. `user_id` is whose token asks: the
+    student's own account gets no version.
     """
-    found = card_of_version(student_id, term, version, session)
-    if user_id is not None:
-        found = select(found).where(~is_own(student_id, user_id, reach)).cte("of_others")
-    return _printed(_in_reach(found, reach))
+    found = card_of_student(student_id, term, session, version)
+    is_shown = found.c.in_force if version is None else ~is_own(student_id, user_id, reach)
+    is_reached = result_in_reach(reach, student_id, cast(found.c.card["batch"].astext, Uuid))
+    return _printed(select(found).where(is_shown, is_reached).cte("found"))
 
 
 @read_model
 def drafted_of_batch(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Select what drafts of a batch's cards are made of (`drafting`): one row."""
-    of = class_term(
-        scope_of_batch(batch_id, term),
-        in_reach=None if reach is None else lambda row: scopes.is_form_batch(reach, row.c.batch_id),
-    )
-    return _drafted(of, None if reach is None else scopes.is_form_batch(reach, batch_id))
+    of = class_term(scope_of_batch(batch_id, term), reach=reach, in_reach=is_of_batch_in_reach)
+    return _drafted(of, batch_in_reach(reach, batch_id))
 
 
 @read_model
@@ -126,19 +109,9 @@ def drafted_of_student(
 
     `user_id` is whose token asks: nothing is computed for the student's own account.
     """
-
-    def is_reached(student: Any, batch: Any) -> ColumnElement[bool]:
-        assert reach is not None  # noqa: S101 asked for where there is one
-        return or_(scopes.students_in_reach(reach, student), scopes.is_form_batch(reach, batch))
-
-    of = class_term(
-        scope_of_student(student_id, term, session),
-        in_reach=None if reach is None else lambda row: is_reached(row.c.student_id, row.c.batch_id),
-    )
-    conditions = [] if user_id is None else [~is_own(student_id, user_id, reach)]
-    if reach is not None:
-        conditions.append(is_reached(student_id, one(of.scope, "batch_id")))
-    return _drafted(of, and_(*conditions) if conditions else None)
+    of = class_term(scope_of_student(student_id, term, session), reach=reach, in_reach=is_result_in_reach)
+    is_reached = result_in_reach(reach, student_id, one(of.scope, "batch_id"))
+    return _drafted(of, and_(~is_own(student_id, user_id, reach), is_reached))
 
 
 def _drafted(of: ClassTerm, condition: Any) -> Query:
@@ -158,55 +131,32 @@ def _drafted(of: ClassTerm, condition: Any) -> Query:
         *of.columns(condition),
         record(of).label("record"),
         outcomes.scalar_subquery().label("outcomes"),
-        _pictures(
-            *(Picture.id.in_(select(each)) for each in (Letterhead.logo_id, Letterhead.signature_id))
-        ).label("pictures"),
+        pictures(*(Picture.id.in_(select(each)) for each in (Letterhead.logo_id, Letterhead.signature_id))),
     )
-
-
-def pictures_by_hash(*hashes: Any) -> ColumnElement[str]:
-    """The pictures of these hashes: an object of base64 by hash, as text, for use within a statement."""
-    return _pictures(*(Picture.sha256 == one for one in hashes))
-
-
-def _in_reach(found: CTE, reach: Reach | None) -> CTE:
-    """Narrow cards of a student to those in reach: one's own, of who is in the batch now, or belonged to it then."""
-    if reach is None:
-        return found
-    of_batch = scopes.is_form_batch(reach, cast(found.c.card["batch"].astext, Uuid))
-    return select(found).where(scopes.students_in_reach(reach, found.c.student_id) | of_batch).cte("in_reach")
 
 
 def _printed(found: CTE) -> Query:
     student = found.c.card["student"]
-    card = func.json_build_object(
-        "card", found.c.card,
-        "code", found.c.code,
-        "rules", found.c.rules,
-        *(
-            part
-            for name, of_decision in (("outcome", outcome_of), ("outcome_class", class_of_outcome))
-            for part in (
-                name, case((_has_outcome(found), of_decision(found.c.student_id, _session_id(found), found)))
-            )
-        ),
-    )  # fmt: skip
-    about = select(
-        func.json_build_object(
-            "class", printed_class(found.c.card),
-            "session", found.c.card["session"]["name"],
-            "term", found.c.card["term"]["id"],
-            "term_name", found.c.card["term_name"],
-            *(part for name in ("last_name", "first_name", "admission_number") for part in (name, student[name])),
-        )
-    ).limit(1)  # fmt: skip
+    of_session = (found.c.student_id, _session_id(found), found)
+    card = json_object(
+        card=found.c.card,
+        code=found.c.code,
+        rules=found.c.rules,
+        outcome=case((_has_outcome(found), outcome_of(*of_session))),
+        outcome_class=case((_has_outcome(found), class_of_outcome(*of_session))),
+    )
+    about = json_object(
+        **{"class": printed_class(found.c.card)},
+        session=found.c.card["session"]["name"],
+        term=found.c.card["term"]["id"],
+        term_name=found.c.card["term_name"],
+        **{name: student[name] for name in ("last_name", "first_name", "admission_number")},
+    )
     return select(
         cast(func.json_agg(aggregate_order_by(card, *name_order(student))), Text).label("cards"),
-        _pictures(
-            Picture.id.in_(select(found.c.logo_id)), Picture.id.in_(select(found.c.signature_id))
-        ).label("pictures"),
+        pictures(Picture.id.in_(select(found.c.logo_id)), Picture.id.in_(select(found.c.signature_id))),
         func.array_agg(cast(found.c.student_id, Text)).label("students"),
-        cast(about.scalar_subquery(), Text).label("about"),
+        cast(select(about).limit(1).scalar_subquery(), Text).label("about"),
     ).select_from(found)
 
 
@@ -237,13 +187,11 @@ def _has_later(student_id: Any, session_id: Any, term: Any, rows: FromClause) ->
     return later.exists()
 
 
-def _pictures(*conditions: ColumnElement[bool]) -> ColumnElement[str]:
-    """The pictures that fit one of the conditions: an object of base64 by hash, as text."""
+def pictures(*conditions: ColumnElement[bool]) -> Label[str]:
+    """The column `pictures`: those that fit one of the conditions, an object of base64 by hash, as text."""
     base64 = func.translate(func.encode(Picture.image, "base64"), "\n", "")
-    found = select(cast(func.json_object_agg(Picture.sha256, base64, type_=JSON), Text)).where(
-        or_(*conditions)
-    )
-    return found.correlate_except(Picture).scalar_subquery()
+    found = cast(func.json_object_agg(Picture.sha256, base64, type_=JSON), Text)
+    return select(found).where(or_(*conditions)).correlate_except(Picture).scalar_subquery().label("pictures")
 
 
 @read_model
@@ -284,15 +232,16 @@ def _is_verifiable(code: Any, paper: Any, first: Any, last: Any, digest: Any) ->
 def _verified_card(is_verifiable: ColumnElement[bool]) -> Any:
     """The card with the code, and the one in force of the same student and term: a JSON object, or null."""
     of, now = Publication, _card_in_force().lateral("now")
-    found = func.json_build_object(
-        "card", ReportCard.card,
-        "in_force", ReportCard.in_force,
-        "is_withdrawn", or_(of.state == WITHDRAWN, and_(now.c.card.is_(None), _was_left_out())),
-        "version", of.version,
-        "published_at", of.published_at,
-        "now", now.c.card,
-        "newer_at", func.coalesce(now.c.published_at, _next_version_at()),
-    )  # fmt: skip
+    was_left_out = is_left_out(ReportCard.student_id, of.batch_id, of.term_id)
+    found = json_object(
+        card=ReportCard.card,
+        in_force=ReportCard.in_force,
+        is_withdrawn=or_(of.state == WITHDRAWN, and_(now.c.card.is_(None), was_left_out)),
+        version=of.version,
+        published_at=of.published_at,
+        now=now.c.card,
+        newer_at=func.coalesce(now.c.published_at, _next_version_at()),
+    )
     return (
         select(found)
         .select_from(ReportCard)
@@ -306,11 +255,7 @@ def _verified_card(is_verifiable: ColumnElement[bool]) -> Any:
 def _verified_transcript(is_verifiable: ColumnElement[bool]) -> Any:
     """The transcript with the code, and the cards that it rests on beside those in force: a JSON object, or null."""
     of = IssuedTranscript
-    found = func.json_build_object(
-        "transcript", of.transcript,
-        "issued_at", of.issued_at,
-        "cards", _cards_of_transcript(),
-    )  # fmt: skip
+    found = json_object(transcript=of.transcript, issued_at=of.issued_at, cards=_cards_of_transcript())
     return select(found).select_from(of).where(is_verifiable).scalar_subquery()
 
 
@@ -352,20 +297,6 @@ def _card_in_force() -> Query:
         .join(publication, publication.id == card.publication_id)
         .where(card.student_id == ReportCard.student_id, card.term_id == ReportCard.term_id, card.in_force)
         .correlate_except(card, publication)
-    )
-
-
-def _was_left_out() -> ColumnElement[bool]:
-    """Tell whether the student of a card was left out of its batch's results, and not taken in since."""
-    return (
-        select(LeftOut.student_id)
-        .where(
-            LeftOut.student_id == ReportCard.student_id,
-            LeftOut.batch_id == Publication.batch_id,
-            LeftOut.term_id == Publication.term_id,
-        )
-        .correlate_except(LeftOut)
-        .exists()
     )
 
 

@@ -2,105 +2,82 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import marshmallow as ma
 from marshmallow import fields, validate
 
-from school_service.features.results.figures.schemas import (
-    refuse_version,
-    session_of_student,
-    version_number,
-)
+from school_service.features.results.figures.schemas import StudentTermSchema
 from school_service.features.results.models import CARD_STATES, FORMATS, MAX_CARDS, PDF
 from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Choice, Id, ListOf, QueryBoolean
-from school_service.web.schemas import RecordSchema, Schema
-
-
-def _said(kind: type[fields.Field[Any]], description: str, **options: Any) -> fields.Field[Any]:
-    """Make a field that is described."""
-    return kind(metadata={"description": description}, **options)
+from school_service.web.schemas import RecordSchema, Schema, described
 
 
 class _DraftSchema(Schema):
-    draft = QueryBoolean(
+    draft = described(
+        QueryBoolean,
+        "Live figures in place of what is published, with DRAFT across the page and nothing to verify.",
         load_default=False,
-        metadata={
-            "description": "Live figures in place of what is published, with DRAFT across the page and nothing to "
-            "verify."
-        },
     )
 
 
-class ReportCardFilterSchema(_DraftSchema):
+class ReportCardFilterSchema(StudentTermSchema, _DraftSchema):
     """Which card of a student to print."""
-
-    term = term_text("the student's latest")
-    session = session_of_student()
-    version = version_number()
-
-    @ma.validates_schema
-    def _check_version(self, filters: dict[str, Any], **_options: Any) -> None:
-        refuse_version("draft", filters)
 
 
 class ReportCardsFilterSchema(_DraftSchema):
     """Which cards of a batch to print, and as what."""
 
-    batch_id = Id(data_key="batch", metadata={"description": "A batch; a cohort's id is its first batch."})
+    batch_id = described(Id, "A batch; a cohort's id is its first batch.", data_key="batch")
     term = term_text("the batch's")
-    students = ListOf(
+    students = described(
+        ListOf,
+        "Theirs alone: the parameter once for each student.",
         Id(),
         load_default=None,
         validate=validate.Length(1, MAX_CARDS),
-        metadata={"description": "Theirs alone: the parameter once for each student."},
     )
-    format = Choice(
-        FORMATS,
-        load_default=PDF,
-        metadata={"description": "`pdf`: one file for all. `zip`: one for each."},
-    )
+    format = described(Choice, "`pdf`: one file for all. `zip`: one for each.", FORMATS, load_default=PDF)
 
 
 class VerifiedStudentSchema(RecordSchema):
     """Whose card it is."""
 
-    name = _said(fields.String, "First, middle and last name.")
-    admission_number = _said(fields.String, "The admission number.")
+    name = described(fields.String, "First, middle and last name.")
+    admission_number = described(fields.String, "The admission number.")
 
 
 class VerifiedSubjectSchema(RecordSchema):
     """A subject on the card."""
 
-    name = _said(fields.String, "The subject.")
-    percent = _said(fields.Decimal, "As it is printed.", allow_none=True)
-    grade = _said(fields.String, "Of the percent.", allow_none=True)
+    name = described(fields.String, "The subject.")
+    percent = described(fields.Decimal, "As it is printed.", allow_none=True)
+    grade = described(fields.String, "Of the percent.", allow_none=True)
 
 
 class VerifiedSessionSubjectSchema(RecordSchema):
     """A subject of a session on a transcript."""
 
-    name = _said(fields.String, "The subject.")
-    FIRST = _said(fields.Decimal, "Percent of the first term.", allow_none=True)
-    SECOND = _said(fields.Decimal, "Percent of the second term.", allow_none=True)
-    THIRD = _said(fields.Decimal, "Percent of the third term.", allow_none=True)
-    percent = _said(fields.Decimal, "Of the session.", allow_none=True)
-    grade = _said(fields.String, "Of the session's percent.", allow_none=True)
+    name = described(fields.String, "The subject.")
+    FIRST = described(fields.Decimal, "Percent of the first term.", allow_none=True)
+    SECOND = described(fields.Decimal, "Percent of the second term.", allow_none=True)
+    THIRD = described(fields.Decimal, "Percent of the third term.", allow_none=True)
+    percent = described(fields.Decimal, "Of the session.", allow_none=True)
+    grade = described(fields.String, "Of the session's percent.", allow_none=True)
 
 
 class VerifiedSessionSchema(RecordSchema):
     """A session on a transcript."""
 
-    session = _said(fields.String, "The academic session.")
-    class_ = _said(fields.String, "The class.", data_key="class", attribute="class")
-    average = _said(fields.Decimal, "Of the session.", allow_none=True)
-    grade = _said(fields.String, "Of the average.", allow_none=True)
-    position = _said(fields.Integer, "In the class, where the paper has it.", allow_none=True)
-    of = _said(fields.Integer, "How many have a position.", allow_none=True)
-    subjects = fields.List(
-        fields.Nested(VerifiedSessionSubjectSchema), metadata={"description": "In the order of the paper."}
+    session = described(fields.String, "The academic session.")
+    class_ = described(fields.String, "The class.", data_key="class", attribute="class")
+    average = described(fields.Decimal, "Of the session.", allow_none=True)
+    grade = described(fields.String, "Of the average.", allow_none=True)
+    position = described(fields.Integer, "In the class, where the paper has it.", allow_none=True)
+    of = described(fields.Integer, "How many have a position.", allow_none=True)
+    subjects = described(
+        fields.List, "In the order of the paper.", fields.Nested(VerifiedSessionSubjectSchema)
     )
 
 
@@ -112,45 +89,37 @@ class VerifiedPaperSchema(RecordSchema):
 
     SOMETIMES: ClassVar[frozenset[str]] = frozenset({"sessions"})
 
-    state = fields.String(
+    state = described(
+        fields.String,
+        "CURRENT: what this paper says of the student holds. REPLACED: there is a newer one that "
+        "says something else, and these are the figures of this paper. WITHDRAWN: the school does not stand by it "
+        "any more.",
         validate=validate.OneOf(CARD_STATES),
-        metadata={
-            "description": "CURRENT: what this paper says of the student holds. REPLACED: there is a newer one that "
-            "says something else, and these are the figures of this paper. WITHDRAWN: the school does not stand by it "
-            "any more."
-        },
     )
-    school = _said(fields.String, "The name of the school, as on the paper.")
-    student = fields.Nested(
-        VerifiedStudentSchema, allow_none=True, metadata={"description": "Whose card it is."}
-    )
-    class_ = _said(fields.String, "Class and arm.", data_key="class", attribute="class", allow_none=True)
-    session = _said(fields.String, "The academic session.", allow_none=True)
-    term = _said(fields.String, "The term.", allow_none=True, validate=validate.OneOf([*TERMS, None]))
-    version = _said(fields.Integer, "Of this class's results in the term.", allow_none=True)
-    published_at = _said(
+    school = described(fields.String, "The name of the school, as on the paper.")
+    student = described(fields.Nested, "Whose card it is.", VerifiedStudentSchema, allow_none=True)
+    class_ = described(fields.String, "Class and arm.", data_key="class", attribute="class", allow_none=True)
+    session = described(fields.String, "The academic session.", allow_none=True)
+    term = described(fields.String, "The term.", allow_none=True, validate=validate.OneOf([*TERMS, None]))
+    version = described(fields.Integer, "Of this class's results in the term.", allow_none=True)
+    published_at = described(
         fields.DateTime, "When this version was published; of a transcript, when it was issued."
     )
-    replaced_at = fields.DateTime(
-        allow_none=True, metadata={"description": "When the newer one was published."}
-    )
-    note = _said(
+    replaced_at = described(fields.DateTime, "When the newer one was published.", allow_none=True)
+    note = described(
         fields.String,
         "Of a CURRENT paper of an older version, where figures of the class have been corrected since.",
         allow_none=True,
     )
-    average = _said(fields.Decimal, "Of the term.", allow_none=True)
-    grade = _said(fields.String, "Of the average.", allow_none=True)
-    position = fields.Integer(
-        allow_none=True, metadata={"description": "In the class, where the school shows it."}
+    average = described(fields.Decimal, "Of the term.", allow_none=True)
+    grade = described(fields.String, "Of the average.", allow_none=True)
+    position = described(fields.Integer, "In the class, where the school shows it.", allow_none=True)
+    of = described(fields.Integer, "How many have a position.", allow_none=True)
+    subjects = described(
+        fields.List, "In the order of the card.", fields.Nested(VerifiedSubjectSchema), allow_none=True
     )
-    of = fields.Integer(allow_none=True, metadata={"description": "How many have a position."})
-    subjects = fields.List(
-        fields.Nested(VerifiedSubjectSchema),
-        allow_none=True,
-        metadata={"description": "In the order of the card."},
-    )
-    sessions = fields.List(
+    sessions = described(
+        fields.List,
+        "Of a transcript alone: its sessions, the oldest first.",
         fields.Nested(VerifiedSessionSchema),
-        metadata={"description": "Of a transcript alone: its sessions, the oldest first."},
     )

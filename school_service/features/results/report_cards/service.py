@@ -57,10 +57,8 @@ def print_card(
     """
     if draft:
         read: BoundQuery | Made = drafting.of_student(student_id, term, user_id, session)
-    elif version is not None:
-        read = reads.printed_of_version(student_id, term, version, user_id, session)
     else:
-        read = reads.printed_of_student(student_id, term, session)
+        read = reads.printed_of_student(student_id, term, user_id, session, version)
     found = _fetch(read)
     if found is None:
         if draft or version is not None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from school_service.features.results.computing.comparing import (
     class_figures,
@@ -16,6 +15,7 @@ from school_service.features.results.computing.comparing import (
 from school_service.features.results.computing.stored import StoredCard
 from school_service.features.results.models import CURRENT_CARD, REPLACED_CARD, WITHDRAWN_CARD
 from school_service.features.school.models import TERMS
+from school_service.printing.wording import long_date
 
 Document = Mapping[str, Any]
 
@@ -41,7 +41,7 @@ def verified_card(found: Document) -> dict[str, Any]:
         if now is None or own_figures(now) != own_figures(document):
             state = REPLACED_CARD
         elif class_figures(now) != class_figures(document):
-            day = _day(found["newer_at"], zone)
+            day = long_date(found["newer_at"], zone)
             note = f"Class figures were corrected on {day}; the student's own results are the same."
     said = {
         "student": _named(document),
@@ -122,8 +122,3 @@ def _session(session: Document) -> dict[str, Any]:
 def _named(document: Document) -> dict[str, Any]:
     student = document["student"]
     return {"name": StoredCard(document).printed_name, "admission_number": student["admission_number"]}
-
-
-def _day(moment: str, zone: str) -> str:
-    day = datetime.fromisoformat(moment).astimezone(ZoneInfo(zone))
-    return f"{day.day} {day:%B %Y}"

@@ -167,8 +167,7 @@ def submitting(cohort_subject_id: UUID, term: str) -> Made:
 
     `batches`: the cohort's, by name, each with how many of its students take the subject (`takers`), whether anybody
     does for whom results have to be handed in (`is_taken`), and whether it is `submitted` and `taught` by the caller;
-    `blanks`: each paper that has some, by abbreviation, with the students, by admission number, and their batches;
-    `counting`: how many papers count.
+    `blanks`: pairs of a paper, by abbreviation, and a person, by admission number; `counting`: how many papers count.
     """
     return Made(reads.submitting(cohort_subject_id, term), _submitting)
 
@@ -180,7 +179,7 @@ def _submitting(row: Row, _reach: Reach | None) -> dict[str, Any] | None:
     handing = Handing(row, loaded)
     ((subject, taught),) = handing.subjects()
     batches = []
-    blank: dict[str, list[Person]] = {}
+    blank: list[tuple[Paper, Person]] = []
     for arm in handing.arms:
         takers = handing.takers(taught, arm)
         batches.append(
@@ -192,22 +191,10 @@ def _submitting(row: Row, _reach: Reach | None) -> dict[str, Any] | None:
                 "taught": arm.is_taught,
             }
         )
-        for paper, person in handing.blanks(taught, arm):
-            blank.setdefault(paper.id, []).append(person)
+        blank += handing.blanks(taught, arm)
     return {
         **{name: loaded.scope[name] for name in ("cohort_id", "session_id", "term_id")},
         "batches": batches,
         "counting": len(taught.papers),
-        "blanks": [
-            {
-                "assessment": paper.id,
-                "abbreviation": paper.abbreviation,
-                "students": [
-                    {"id": one.id, "admission_number": one.student["admission_number"], "batch": one.batch}
-                    for one in sorted(blank[paper.id], key=lambda one: one.place)
-                ],
-            }
-            for paper in sorted(taught.papers, key=lambda paper: paper.place)
-            if paper.id in blank
-        ],
+        "blanks": sorted(blank, key=lambda pair: (pair[0].place, pair[1].place)),
     }

@@ -5,18 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import (
-    FromClause,
-    Text,
-    Uuid,
-    and_,
-    cast,
-    func,
-    literal,
-    null,
-    or_,
-    select,
-)
+from sqlalchemy import FromClause, Text, Uuid, and_, cast, exists, func, literal, null, or_, select
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from school_service.core.reach import Reach
@@ -162,7 +151,7 @@ def reopening(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) 
     else their own. `once` tells whether it was submitted before, by the audit log.
     """
     scope = scope_of_subject(cohort_subject_id, term).cte("scope")
-    name = Classroom.name + " " + Batch.name
+    term_id, name = one(scope, "term_id"), Classroom.name + " " + Batch.name
     published = (
         select(cast(func.json_agg(aggregate_order_by(name, Batch.name)), Text))
         .select_from(Publication)
@@ -170,21 +159,16 @@ def reopening(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) 
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .where(
-            Publication.cohort_id == scope.c.cohort_id,
-            Publication.term_id == scope.c.term_id,
+            Publication.cohort_id == one(scope, "cohort_id"),
+            Publication.term_id == term_id,
             Publication.state == PUBLISHED,
         )
-        .correlate(scope)
     )
-    once = (
-        select(AuditEntry.id)
-        .where(
-            AuditEntry.entity_id == cohort_subject_id,
-            AuditEntry.entity == ENTITY,
-            AuditEntry.action == CREATE,
-            AuditEntry.new["term"].astext == cast(scope.c.term_id, Text),
-        )
-        .correlate(scope)
+    once = exists().where(
+        AuditEntry.entity_id == cohort_subject_id,
+        AuditEntry.entity == ENTITY,
+        AuditEntry.action == CREATE,
+        AuditEntry.new["term"].astext == cast(term_id, Text),
     )
     if batch_id is not None:
         positions = func.coalesce(Publication.rules["positions"].astext, BOTH)
@@ -197,29 +181,18 @@ def reopening(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) 
                 batches.contains(func.jsonb_build_array(cast(batch_id, Text), type_=JSONB)),
             )
         )
-    is_submitted = _submission(scope, cohort_subject_id).exists()
+    is_submitted = exists().where(
+        Submission.cohort_subject_id == cohort_subject_id,
+        Submission.batch_id == Batch.id,
+        Submission.term_id == term_id,
+    )
     batch = func.json_build_object("id", Batch.id, "submitted", is_submitted)
-    batches_of = (
-        select(cast(func.json_agg(aggregate_order_by(batch, Batch.id)), Text))
-        .where(Batch.cohort_id == scope.c.cohort_id)
-        .correlate(scope)
+    batches_of = select(cast(func.json_agg(aggregate_order_by(batch, Batch.id)), Text)).where(
+        Batch.cohort_id == one(scope, "cohort_id")
     )
     return select(
         scope.c.term_id,
         batches_of.scalar_subquery().label("batches"),
-        once.exists().label("once"),
+        once.label("once"),
         func.coalesce(published.scalar_subquery(), literal("[]")).label("published"),
-    )
-
-
-def _submission(scope: Any, cohort_subject_id: Any) -> Query:
-    """Select the submission of a batch, of whichever row there is."""
-    return (
-        select(Submission.id)
-        .where(
-            Submission.cohort_subject_id == cohort_subject_id,
-            Submission.batch_id == Batch.id,
-            Submission.term_id == scope.c.term_id,
-        )
-        .correlate(scope, Batch)
     )

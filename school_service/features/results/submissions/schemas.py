@@ -11,37 +11,33 @@ from school_service.features.results.figures.schemas import ResultTermSchema
 from school_service.features.results.models import BLANKS, REFUSE, SUBMISSION_STATES
 from school_service.features.school.sessions.schemas import term_text
 from school_service.web.fields import Choice, Id, free_text
-from school_service.web.schemas import MineSchema, RecordSchema, Schema
+from school_service.web.schemas import MineSchema, RecordSchema, Schema, described
 
 
 class SubmissionSchema(RecordSchema):
     """The results of an arm in a cohort subject and a term: how far they are, and who handed them in."""
 
     cohort_subject = fields.UUID()
-    base = fields.UUID(metadata={"description": "The subject that is taught."})
-    subject = fields.String(metadata={"description": "Its name."})
-    batch = fields.UUID(
+    base = described(fields.UUID, "The subject that is taught.")
+    subject = described(fields.String, "Its name.")
+    batch = described(
+        fields.UUID,
+        "The arm; null where it is of all arms, which is SUBMITTED when all of them are.",
         allow_none=True,
-        metadata={
-            "description": "The arm; null where it is of all arms, which is SUBMITTED when all of them are."
-        },
     )
-    batch_name = fields.String(allow_none=True, metadata={"description": "The arm's name."})
+    batch_name = described(fields.String, "The arm's name.", allow_none=True)
     term = fields.Nested(ResultTermSchema)
-    state = fields.String(
+    state = described(
+        fields.String,
+        "SUBMITTED: scores, absences and assessments are held until it is reopened.",
         validate=validate.OneOf(SUBMISSION_STATES),
-        metadata={
-            "description": "SUBMITTED: scores, absences and assessments are held until it is reopened."
-        },
     )
-    takers = fields.Integer(metadata={"description": "How many take it."})
-    assessments = fields.Integer(metadata={"description": "How many assessments count."})
-    blanks = fields.Integer(
-        metadata={"description": "How many scores are missing, of those who take it in what counts."}
-    )
+    takers = described(fields.Integer, "How many take it.")
+    assessments = described(fields.Integer, "How many assessments count.")
+    blanks = described(fields.Integer, "How many scores are missing, of those who take it in what counts.")
     submitted_at = fields.AwareDateTime(allow_none=True)
-    submitted_by = fields.String(
-        allow_none=True, metadata={"description": "The user's id, or the client's; null while open."}
+    submitted_by = described(
+        fields.String, "The user's id, or the client's; null while open.", allow_none=True
     )
     submitted_by_name = fields.String(allow_none=True)
     teachers = teacher_names()
@@ -50,14 +46,8 @@ class SubmissionSchema(RecordSchema):
 class SubmissionFilterSchema(MineSchema):
     """Whose submissions to list: those of a batch, or of all batches of a cohort."""
 
-    batch = Id(
-        required=False,
-        metadata={"description": "A batch: one for each subject. A cohort's id is its first batch."},
-    )
-    cohort = Id(
-        required=False,
-        metadata={"description": "In place of a batch, a cohort: one for each subject and batch."},
-    )
+    batch = described(Id, "A batch: one for each subject. A cohort's id is its first batch.", required=False)
+    cohort = described(Id, "In place of a batch, a cohort: one for each subject and batch.", required=False)
     term = term_text("the batch's")
 
     @validates_schema
@@ -81,13 +71,12 @@ class NewSubmissionSchema(Schema):
 
     term = term_text("the cohort's")
     batch = _batch()
-    blanks = Choice(
+    blanks = described(
+        Choice,
+        "What becomes of blanks: REFUSE answers 409 and names them, ABSENT and EXCUSED make each "
+        "such an absence.",
         BLANKS,
         load_default=REFUSE,
-        metadata={
-            "description": "What becomes of blanks: REFUSE answers 409 and names them, ABSENT and EXCUSED make each "
-            "such an absence."
-        },
     )
 
 

@@ -11,17 +11,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import orjson
-from sqlalchemy import ARRAY, Text, Uuid, any_, cast, delete, insert, select, update
+from sqlalchemy import ARRAY, Uuid, any_, cast, delete, select, update
 
 from school_service.core.database import request_context
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery, Made, fetch_made
-from school_service.core.records import get_referenced, once_locked, unknown_reference, unnest_rows
-from school_service.core.statements import execute, in_one_round_trip, statement
+from school_service.core.records import get_referenced, once_locked, unknown_reference
+from school_service.core.statements import NewRow, execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import OPERATOR, audit_change
+from school_service.features.results.computing.class_term.loaded import Person
+from school_service.features.results.computing.compute import Paper
 from school_service.features.results.figures.service import check_broadsheet, check_subject_results
 from school_service.features.results.models import OPEN, REFUSE, SUBMITTED
 from school_service.features.results.submissions import answers, reads
@@ -69,12 +71,11 @@ def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, bla
         return read
     if not found["counting"]:
         raise Conflict("Nothing counts in this subject and term: there is nothing to submit.")
-    blank = _of_batches(found["blanks"], submitting)
+    ids = {one["id"] for one in submitting}
+    blank = [(paper, person) for paper, person in found["blanks"] if person.batch in ids]
     if blank and blanks == REFUSE:
         raise _refused(blank)
-    absences = [
-        (UUID(one["assessment"]), UUID(student["id"])) for one in blank for student in one["students"]
-    ]
+    absences = [(UUID(paper.id), UUID(person.id)) for paper, person in blank]
     moment = now()
     audit_change(
         reads.ENTITY,
@@ -90,7 +91,7 @@ def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, bla
     )
     becoming = [storing_blanks(absences, blanks, moment=moment, source="submission")] if absences else []
     return in_one_round_trip(
-        _storing(cohort_subject_id, found, submitting, moment),
+        *_rows(cohort_subject_id, found, submitting, moment),
         *becoming,
         _hold(cohort_subject_id, found["term_id"], _ids([*submitted, *submitting])),
         read=read,
@@ -195,75 +196,32 @@ def _found(judged: dict[str, Any] | None, cohort_subject_id: UUID, term: str) ->
     return judged
 
 
-def _of_batches(blanks: Sequence[dict[str, Any]], batches: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Keep those blanks, by assessment, that are of students of these batches."""
-    ids = {one["id"] for one in batches}
-    of_batches = [
-        {**one, "students": [student for student in one["students"] if student["batch"] in ids]}
-        for one in blanks
-    ]
-    return [one for one in of_batches if one["students"]]
-
-
-def _refused(blanks: Sequence[dict[str, Any]]) -> Conflict:
-    """Make the error that names the blanks, at most MAX_NAMED."""
-    number = sum(len(one["students"]) for one in blanks)
-    named, left = [], MAX_NAMED
-    for one in blanks:
-        students = [student["admission_number"] for student in one["students"][:left]]
-        left -= len(students)
-        if students:
-            named.append({**one, "students": students})
-    words = "There is one blank" if number == 1 else f"There are {number} blanks"
+def _refused(blank: Sequence[tuple[Paper, Person]]) -> Conflict:
+    """Make the error that names the blanks, at most MAX_NAMED, by their papers."""
+    named: dict[str, dict[str, Any]] = {}
+    for paper, person in blank[:MAX_NAMED]:
+        about = {"assessment": paper.id, "abbreviation": paper.abbreviation, "students": []}
+        named.setdefault(paper.id, about)["students"].append(person.student["admission_number"])
+    words = "There is one blank" if len(blank) == 1 else f"There are {len(blank)} blanks"
     return Conflict(
         f"{words}: enter the scores or absences that are missing, or say with blanks what they become.",
-        {"blanks": named},
+        {"blanks": [*named.values()]},
     )
 
 
-def _storing(
+def _rows(
     cohort_subject_id: UUID, found: dict[str, Any], batches: Sequence[dict[str, Any]], moment: datetime
-) -> Any:
-    """Insert submissions of batches, by the caller or, outside of requests, the operator."""
+) -> list[NewRow]:
+    """Make the submissions of batches, by the caller or, outside of requests, the operator."""
     principal = request_context().principal
-    return _insert(
-        [uuid4() for _ in batches],
-        _ids(batches),
-        cohort_subject_id,
-        found["cohort_id"],
-        found["session_id"],
-        found["term_id"],
-        moment,
-        principal.actor if principal else OPERATOR,
-        principal.actor_name if principal else OPERATOR,
-    )
-
-
-@statement
-def _insert(
-    ids: list[UUID],
-    batch_ids: list[UUID],
-    cohort_subject_id: UUID,
-    cohort_id: UUID,
-    session_id: UUID,
-    term_id: UUID,
-    moment: datetime,
-    actor: str,
-    actor_name: str,
-) -> Any:
-    rows = unnest_rows(id=(Uuid, ids), batch_id=(Uuid, batch_ids))
-    values: dict[str, Any] = {
-        "id": rows.c.id,
+    values = {
         "cohort_subject_id": cohort_subject_id,
-        "batch_id": rows.c.batch_id,
-        "cohort_id": cohort_id,
-        "session_id": session_id,
-        "term_id": term_id,
+        **{name: found[name] for name in ("cohort_id", "session_id", "term_id")},
         "submitted_at": moment,
-        "submitted_by": cast(actor, Text),
-        "submitted_by_name": cast(actor_name, Text),
+        "submitted_by": principal.actor if principal else OPERATOR,
+        "submitted_by_name": principal.actor_name if principal else OPERATOR,
     }
-    return insert(Submission).from_select(list(values), select(*values.values()), include_defaults=False)
+    return [new_row(Submission, batch_id=one["id"], **values) for one in batches]
 
 
 @statement

@@ -17,7 +17,6 @@ from school_service.features.results.computing.compute import (
     Computed,
     Earlier,
     Entered,
-    Member,
     Paper,
     Rules,
     SubjectResult,
@@ -78,7 +77,7 @@ def entered(sample: SampleClass, term: str, published: oracle.Percents) -> Enter
     return Entered(
         term=term,
         rules=rules,
-        roster=[Member(student, batch, batch) for student, batch in sample.batch_of.items()],
+        batch_of=sample.batch_of,
         subjects=[
             TaughtSubject(
                 subject,

@@ -20,7 +20,6 @@ from sqlalchemy import (
     and_,
     case,
     cast,
-    column,
     false,
     func,
     literal_column,
@@ -30,16 +29,17 @@ from sqlalchemy import (
     union_all,
 )
 from sqlalchemy import Uuid as UuidType
-from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from school_service.core.read_models import Query
+from school_service.core.reach import Reach
+from school_service.core.read_models import Query, json_object
 from school_service.core.records import is_one_of
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.classes.subject_teachers.reads import teachers_by_arm
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.results.computing.class_term.roster import members, subjects_of_gone
-from school_service.features.results.computing.class_term.scopes import one
+from school_service.features.results.computing.class_term.scopes import one, subjects_of
 from school_service.features.results.computing.compute import BROUGHT_IN, OF_A_TERM
 from school_service.features.results.models import ReportCard
 from school_service.features.school.models import Subject, Term
@@ -56,6 +56,8 @@ from school_service.features.scores.models import (
 Column = ColumnElement[Any]
 Roster = Callable[[Any, Any], FromClause]
 """Tells who belongs to the batches of a cohort in a term, as `roster.members` does."""
+InReach = Callable[[Reach, FromClause], Column]
+"""Tells whether a row of a roster is in reach."""
 
 STUDENT = func.json_build_object(
     "id", Student.id,
@@ -92,28 +94,33 @@ def class_term(
     *,
     cohort_subject_id: Any = None,
     roster: Roster = members,
-    in_reach: Callable[[FromClause], Column] | None = None,
+    reach: Reach | None = None,
+    in_reach: InReach | None = None,
     session: bool = True,
 ) -> ClassTerm:
     """Select what was entered in a scope; of one cohort subject alone where that is given.
 
-    `in_reach` tells which rows of the roster are in reach of the caller; without it none are but of who reaches the
-    whole school. `session`: what the results of the session rest on, too.
+    `in_reach` tells which rows of the roster are in `reach`, the caller's; without either none are but of who reaches
+    the whole school. `session`: what the results of the session rest on, too.
     """
     of = scope.cte("scope")
     cohort_id, term_id = one(of, "cohort_id"), one(of, "term_id")
     whose = roster(cohort_id, term_id).select().cte("roster").prefix_with("MATERIALIZED")
-    people = _people(whose, in_reach)
+    people = _people(whose, false() if reach is None or in_reach is None else in_reach(reach, whose))
     subjects = _subjects(cohort_id, cohort_subject_id)
     taking = _taking(whose, cohort_id, term_id)
     papers = _papers(subjects, term_id)
     parts: dict[str, Any] = {
-        "settings": select(func.row_to_json(literal_column("result_settings"))).select_from(ResultSettings),
+        "settings": _settings(),
         "bands": _bands(),
-        "people": listed(_person(people), people.c.number, of=people),
-        "subjects": listed(_subject(subjects), subjects.c.number, of=subjects),
+        "people": _numbered(
+            people, "student", "batch_id", "enrolled_in", "dob", "place", "in_reach", "belongs"
+        ),
+        "subjects": _numbered(subjects, "id", "base", "name", "code", "elective"),
         "teachers": teachers_by_arm(cohort_id),
-        "papers": listed(_paper(papers), papers.c.number, of=papers),
+        "papers": _numbered(
+            papers, "id", "subject", "category", "abbreviation", "total_points", "publish_scores", "place"
+        ),
         "taking": _pairs(taking, people, subjects),
         "scores": _marks(GradebookEntry, papers, people, cast(GradebookEntry.score * 100, Integer)),
         "absences": _marks(Absence, papers, people, Absence.status),
@@ -125,18 +132,10 @@ def class_term(
             "brought_in": _brought_in(of, people, subjects, taking),
             "bases": _bases(subjects, published),
         }
-    document = func.json_build_object(
-        *(part for name, value in parts.items() for part in (name, _scalar(value))), type_=JSON
-    )
-    return ClassTerm(of, people, document)
+    return ClassTerm(of, people, json_object(**parts))
 
 
-def _scalar(value: Any) -> Any:
-    return value.scalar_subquery() if hasattr(value, "scalar_subquery") else value
-
-
-def _people(roster: CTE, in_reach: Callable[[FromClause], Column] | None) -> CTE:
-    is_reached = false() if in_reach is None else in_reach(roster)
+def _people(roster: CTE, is_reached: Column) -> CTE:
     belongs = roster.c.belongs if "belongs" in roster.c else true()
     return (
         select(
@@ -159,13 +158,6 @@ def _people(roster: CTE, in_reach: Callable[[FromClause], Column] | None) -> CTE
     )
 
 
-def _person(people: CTE) -> Any:
-    of = people.c
-    return func.json_build_array(
-        of.student, of.batch_id, of.enrolled_in, of.dob, of.place, of.in_reach, of.belongs
-    )
-
-
 def _subjects(cohort_id: Any, cohort_subject_id: Any) -> CTE:
     found = (
         select(
@@ -182,11 +174,6 @@ def _subjects(cohort_id: Any, cohort_subject_id: Any) -> CTE:
     if cohort_subject_id is not None:
         found = found.where(CohortSubject.id == cohort_subject_id)
     return found.cte("taught").prefix_with("MATERIALIZED")
-
-
-def _subject(subjects: CTE) -> Any:
-    of = subjects.c
-    return func.json_build_array(of.id, of.base, of.name, of.code, of.elective)
 
 
 def _taking(roster: CTE, cohort_id: Any, term_id: Any) -> CTE:
@@ -226,14 +213,7 @@ def _papers(subjects: CTE, term_id: Any) -> CTE:
     )
 
 
-def _paper(papers: CTE) -> Any:
-    of = papers.c
-    return func.json_build_array(
-        of.id, of.subject, of.category, of.abbreviation, of.total_points, of.publish_scores, of.place
-    )
-
-
-def _pairs(taking: CTE, people: CTE, subjects: CTE) -> Query:
+def _pairs(taking: CTE, people: CTE, subjects: CTE) -> Any:
     found = (
         select(subjects.c.number.label("subject"), people.c.number.label("person"))
         .select_from(taking)
@@ -244,8 +224,8 @@ def _pairs(taking: CTE, people: CTE, subjects: CTE) -> Query:
     return _grouped(found)
 
 
-def _marks(table: Any, papers: CTE, people: CTE, mark: Any) -> Query:
-    """Select what people have of the papers: by paper, person and mark."""
+def _marks(table: Any, papers: CTE, people: CTE, mark: Any) -> Any:
+    """List what people have of the papers: by paper, person and mark."""
     found = (
         select(papers.c.number.label("paper"), people.c.number.label("person"), mark.label("mark"))
         .select_from(table)
@@ -274,11 +254,7 @@ def _published(scope: CTE, people: CTE) -> CTE:
         )
         .subquery("cards")
     )
-    listed = (
-        func.jsonb_array_elements(cards.c.card["subjects"])
-        .table_valued(column("subject", JSONB))
-        .render_derived(name="listed")
-    )
+    listed = subjects_of(cards.c.card["subjects"])
     subject = listed.c.subject
     return (
         select(
@@ -293,8 +269,8 @@ def _published(scope: CTE, people: CTE) -> CTE:
     )
 
 
-def _brought_in(scope: CTE, people: CTE, subjects: CTE, taking: CTE) -> Query:
-    """Select what students bring in from elsewhere for terms until this one: each score with the points."""
+def _brought_in(scope: CTE, people: CTE, subjects: CTE, taking: CTE) -> Any:
+    """List what students bring in from elsewhere for terms until this one: each score with the points."""
     until = or_(
         *(
             and_(Assessment.category == category, one(scope, "term") >= term)
@@ -324,13 +300,12 @@ def _brought_in(scope: CTE, people: CTE, subjects: CTE, taking: CTE) -> Query:
     return rows_of(found)
 
 
-def _bases(subjects: CTE, published: CTE) -> Query:
-    """Select the base subjects of the session's percents, by name."""
+def _bases(subjects: CTE, published: CTE) -> Any:
+    """List the base subjects of the session's percents, by name."""
     is_there = or_(Subject.id.in_(select(subjects.c.base)), Subject.id.in_(select(published.c.base)))
     found = select(Subject.id, Subject.name, Subject.code).where(is_there).subquery("bases")
-    return listed(
-        func.json_build_array(found.c.id, found.c.name, found.c.code), found.c.name, found.c.id, of=found
-    )
+    base = json_object(base=found.c.id, name=found.c.name, code=found.c.code)
+    return listed(base, found.c.name, found.c.id, of=found)
 
 
 def submissions(scope: CTE) -> Any:
@@ -359,28 +334,38 @@ def microseconds(moment: Any) -> Any:
     return cast(func.extract("epoch", moment) * 1_000_000, BigInteger)
 
 
-def _bands() -> Query:
-    """Select the grade bands, from low to high."""
+def _settings() -> Any:
+    found = select(func.row_to_json(literal_column("result_settings"))).select_from(ResultSettings)
+    return found.scalar_subquery()
+
+
+def _bands() -> Any:
+    """List the grade bands, from low to high."""
     of = GradeConfiguration
     band = func.json_build_array(of.lower_threshold, of.letter_grade, of.remarks)
-    return select(func.coalesce(func.json_agg(aggregate_order_by(band, of.lower_threshold)), _NONE))
+    return listed(band, of.lower_threshold, of=of)
 
 
-def listed(document: Any, *order: Any, of: FromClause) -> Query:
-    """Select the rows of something as an array of documents, in order."""
+def listed(document: Any, *order: Any, of: Any) -> Any:
+    """A column: the rows of something as an array of documents, in order."""
     found = func.json_agg(aggregate_order_by(document, *order))
-    return select(func.coalesce(found, _NONE)).select_from(of)
+    return select(func.coalesce(found, _NONE)).select_from(of).scalar_subquery()
 
 
-def _grouped(found: FromClause) -> Query:
-    """Select the rows of something by their first column: with it, an array of each of the others."""
+def _numbered(rows: CTE, *columns: str) -> Any:
+    """A column: the rows of something by their numbers, each an array of some columns."""
+    return listed(func.json_build_array(*(rows.c[name] for name in columns)), rows.c.number, of=rows)
+
+
+def _grouped(found: FromClause) -> Any:
+    """A column: the rows of something by their first column: with it, an array of each of the others."""
     key, *others = found.c
     arrays = [func.array_to_json(func.array_agg(each)) for each in others]
     of_key = select(func.json_build_array(key, *arrays).label("row")).group_by(key).subquery("of_keys")
-    return select(func.coalesce(func.json_agg(of_key.c.row), _NONE)).select_from(of_key)
+    return select(func.coalesce(func.json_agg(of_key.c.row), _NONE)).select_from(of_key).scalar_subquery()
 
 
-def rows_of(found: FromClause) -> Query:
-    """Select the rows of something as arrays of one length, one for each of its columns."""
+def rows_of(found: FromClause) -> Any:
+    """A column: the rows of something as arrays of one length, one for each of its columns."""
     arrays = (func.coalesce(func.array_to_json(func.array_agg(each)), _NONE) for each in found.c)
-    return select(func.json_build_array(*arrays, type_=JSON)).select_from(found)
+    return select(func.json_build_array(*arrays, type_=JSON)).select_from(found).scalar_subquery()

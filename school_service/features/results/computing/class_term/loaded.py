@@ -16,7 +16,6 @@ from school_service.features.results.computing.compute import (
     BroughtIn,
     Earlier,
     Entered,
-    Member,
     Paper,
     Rules,
     TaughtSubject,
@@ -56,14 +55,6 @@ class Subject(NamedTuple):
     name: str
     code: str
     elective: bool
-
-
-class Base(NamedTuple):
-    """A base subject of the session's results."""
-
-    base: str
-    name: str
-    code: str
 
 
 @dataclass(frozen=True)
@@ -135,10 +126,11 @@ class Loaded:
             for batch in batches
         }
 
-    @cached_property
-    def bases(self) -> Sequence[Base]:
-        """The base subjects of the session's results, by name."""
-        return [Base(*one) for one in self.document["bases"]]
+    @property
+    def bases(self) -> Sequence[Document]:
+        """The base subjects of the session's results, by name, as cards have them."""
+        found: Sequence[Document] = self.document["bases"]
+        return found
 
     @cached_property
     def papers(self) -> Mapping[str, Sequence[tuple[Paper, Document]]]:
@@ -173,7 +165,7 @@ class Loaded:
         return Entered(
             term=self.scope["term"],
             rules=self.rules,
-            roster=[Member(one.id, one.batch, one.enrolled_in) for one in self.everyone],
+            batch_of={one.id: one.batch for one in self.everyone},
             subjects=[
                 TaughtSubject(subject.id, subject.base, papers[number], takers.get(number, ()))
                 for number, subject in enumerate(self.subjects)

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import CTE, JSON, ColumnElement, FromClause, Text, cast, func, literal_column, select
+from sqlalchemy import CTE, ColumnElement, FromClause, Text, cast, func, literal_column, select
 from sqlalchemy.orm import aliased
 
-from school_service.core.read_models import school_value
+from school_service.core.read_models import json_object, school_value
 from school_service.features.attendance.calendar import counts_registers
 from school_service.features.attendance.models import Register
 from school_service.features.attendance.sums import roll_up_of
@@ -34,44 +35,33 @@ _CALENDAR = ("start_date", "end_date", "times_opened", "next_term_begins", "noti
 def record(of: ClassTerm) -> Column:
     """A column: what the cards of a class in a term say beside figures."""
     term_id = one(of.scope, "term_id")
-    calendar = func.json_build_object(
-        *(part for name in _CALENDAR for part in (name, getattr(TermCalendar, name)))
+    calendar = json_object(**{name: getattr(TermCalendar, name) for name in _CALENDAR})
+    of_term = _nothing().outerjoin(TermCalendar, TermCalendar.term_id == term_id)
+    pictures = func.json_build_array(Letterhead.logo_id, Letterhead.signature_id)
+    return json_object(
+        letterhead=letterhead(),
+        pictures=select(pictures).scalar_subquery(),
+        calendar=select(calendar).select_from(of_term).scalar_subquery(),
+        time_zone=time_zone(),
+        by_registers=counts_registers(),
+        arms=_arms(of.scope),
+        comments=_comments(of.people, term_id),
+        traits=_traits(of.people, term_id),
+        attendance=_attendance(of.people, term_id),
     )
-    parts: dict[str, Any] = {
-        "letterhead": letterhead(),
-        "pictures": select(
-            func.json_build_array(Letterhead.logo_id, Letterhead.signature_id)
-        ).scalar_subquery(),
-        "calendar": select(calendar)
-        .select_from(_nothing().outerjoin(TermCalendar, TermCalendar.term_id == term_id))
-        .scalar_subquery(),
-        "time_zone": time_zone(),
-        "by_registers": counts_registers(),
-        "arms": _arms(of.scope),
-        "comments": _comments(of.people, term_id),
-        "traits": _traits(of.people, term_id),
-        "attendance": _attendance(of.people, term_id),
-    }
-    return func.json_build_object(*(part for member in parts.items() for part in member), type_=JSON)
 
 
 def letterhead() -> Any:
     """The school's letterhead, the registry's details where it has none; `logo` and `signature` are known by hashes."""
     logo, signature = aliased(Picture), aliased(Picture)
-    registered = {
-        name: func.coalesce(
-            getattr(Letterhead, name), cast(school_value(f"school_{name}", _detail(name)), Text)
-        )
-        for name in _REGISTERED
-    }
     members = {
-        **registered,
+        **{name: func.coalesce(getattr(Letterhead, name), _detail(name)) for name in _REGISTERED},
         **{name: getattr(Letterhead, name) for name in _OWN},
         "logo": logo.sha256,
         "signature": signature.sha256,
     }
     return (
-        select(func.json_build_object(*(part for member in members.items() for part in member)))
+        select(json_object(**members))
         .select_from(_nothing())
         .outerjoin(Letterhead, literal_column("true"))
         .outerjoin(logo, logo.id == Letterhead.logo_id)
@@ -86,7 +76,8 @@ def _nothing() -> FromClause:
 
 
 def _detail(name: str) -> Any:
-    return lambda school: getattr(school, name)
+    """What the registry says of the school."""
+    return cast(school_value(f"school_{name}", attrgetter(name)), Text)
 
 
 def _arms(scope: CTE) -> Any:
@@ -109,7 +100,7 @@ def _arms(scope: CTE) -> Any:
         .subquery("arms")
     )
     arm = func.json_build_array(*found.c)
-    return listed(arm, found.c.name, found.c.id, of=found).scalar_subquery()
+    return listed(arm, found.c.name, found.c.id, of=found)
 
 
 def _comments(people: CTE, term_id: Any) -> Any:
@@ -122,7 +113,7 @@ def _comments(people: CTE, term_id: Any) -> Any:
         .where(comment.term_id == term_id)
         .subquery("comments_of_term")
     )
-    return rows_of(found).scalar_subquery()
+    return rows_of(found)
 
 
 def _traits(people: CTE, term_id: Any) -> Any:
@@ -139,7 +130,7 @@ def _traits(people: CTE, term_id: Any) -> Any:
     )
     of = found.c
     trait = func.json_build_array(of.number, of.metric_type, of.name, of.score)
-    return listed(trait, of.metric_type, of.position, of=found).scalar_subquery()
+    return listed(trait, of.metric_type, of.position, of=found)
 
 
 def _attendance(people: CTE, term_id: Any) -> Any:
@@ -151,4 +142,4 @@ def _attendance(people: CTE, term_id: Any) -> Any:
         .join(people, people.c.student_id == sums.c.student_id)
         .subquery("attendance_of_term")
     )
-    return rows_of(found).scalar_subquery()
+    return rows_of(found)

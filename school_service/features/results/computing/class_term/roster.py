@@ -19,7 +19,6 @@ from sqlalchemy import (
     any_,
     case,
     cast,
-    column,
     func,
     literal,
     not_,
@@ -27,21 +26,16 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import JSONB, distinct_on
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import WITHDRAWN, Student
+from school_service.features.results.computing.class_term.scopes import subjects_of
 from school_service.features.results.models import LeftOut, Publication, ReportCard
 from school_service.features.school.models import CURRENT, Batch, Enrollment
-from school_service.features.scores.models import (
-    NOT_DELETED,
-    Absence,
-    Assessment,
-    GradebookEntry,
-    Submission,
-)
+from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry, Submission
 
 Column = ColumnElement[Any]
 
@@ -153,7 +147,10 @@ def belongs_without_card(term_id: Any) -> Column:
 
 
 def _is_without_card(term_id: Any) -> Column:
-    return and_(~has_card(Enrollment.student_id, term_id), ~_is_left_out(term_id))
+    return and_(
+        ~has_card(Enrollment.student_id, term_id),
+        ~is_left_out(Enrollment.student_id, Enrollment.batch_id, term_id),
+    )
 
 
 def has_card(student_id: Any, term_id: Any) -> Column:
@@ -224,14 +221,11 @@ def _first_publication(term_id: Any, of: Any = Publication.batch_id == Enrollmen
     )
 
 
-def _is_left_out(term_id: Any) -> Column:
+def is_left_out(student_id: Any, batch_id: Any, term_id: Any) -> Column:
+    """Tell whether a student was left out of the results of a batch and a term, and not taken in since."""
     return (
         select(LeftOut.student_id)
-        .where(
-            LeftOut.student_id == Enrollment.student_id,
-            LeftOut.batch_id == Enrollment.batch_id,
-            LeftOut.term_id == term_id,
-        )
+        .where(LeftOut.student_id == student_id, LeftOut.batch_id == batch_id, LeftOut.term_id == term_id)
         .correlate_except(LeftOut)
         .exists()
     )
@@ -255,11 +249,7 @@ def subjects_of_gone(roster: FromClause, cohort_id: Any, term_id: Any) -> Query:
         .correlate_except(ReportCard, Publication)
         .lateral("newest")
     )
-    listed = (
-        func.jsonb_array_elements(newest.c.card["subjects"])
-        .table_valued(column("subject", JSONB))
-        .render_derived(name="on_card")
-    )
+    listed = subjects_of(newest.c.card["subjects"])
     return (
         select(roster.c.student_id, CohortSubject.id.label("cohort_subject_id"))
         .select_from(roster)

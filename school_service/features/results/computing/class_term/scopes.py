@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Text, cast, func, or_, select
+from sqlalchemy import ColumnElement, FromClause, Text, cast, column, func, or_, select
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query
@@ -48,13 +49,6 @@ def scope_of_student(student_id: Any, term: Any, session: Any = None) -> Query:
 
     It is the one of their card in force, else the one that they are in.
     """
-    carded = (
-        select(Publication.batch_id)
-        .join(ReportCard, ReportCard.publication_id == Publication.id)
-        .where(ReportCard.student_id == student_id, ReportCard.term_id == Term.id, ReportCard.in_force)
-        .correlate(Term)
-        .scalar_subquery()
-    )
     enrolled = (
         select(Enrollment.batch_id)
         .where(Enrollment.student_id == student_id, Enrollment.session_id == Term.session_id, CURRENT)
@@ -62,8 +56,20 @@ def scope_of_student(student_id: Any, term: Any, session: Any = None) -> Query:
         .scalar_subquery()
     )
     return _scope().where(
-        Batch.id == func.coalesce(carded, enrolled),
+        Batch.id == func.coalesce(batch_of_card(student_id, Term.id), enrolled),
         is_term_id(term_of_student(student_id, term, session)),
+    )
+
+
+def batch_of_card(student_id: Any, term_id: Any) -> Column:
+    """The batch of a student's card of a term in force, of which there is one at most; else null."""
+    card, publication = aliased(ReportCard), aliased(Publication)
+    return (
+        select(publication.batch_id)
+        .join(card, card.publication_id == publication.id)
+        .where(card.student_id == student_id, card.term_id == term_id, card.in_force)
+        .correlate_except(card, publication)
+        .scalar_subquery()
     )
 
 
@@ -120,3 +126,9 @@ def _scope() -> Query:
 def one(row: FromClause, name: str) -> Any:
     """A value of a CTE of one row: PostgreSQL looks it up once, before it plans for what depends on it."""
     return select(row.c[name]).scalar_subquery()
+
+
+def subjects_of(array: Any) -> FromClause:
+    """The subject results of a stored card, an array of it, as a table with the column `subject`."""
+    rows = func.jsonb_array_elements(array).table_valued(column("subject", JSONB))
+    return rows.render_derived(name="listed")
