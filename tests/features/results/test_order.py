@@ -38,8 +38,7 @@ BY_NUMBERS = {
     },
     "submissions/answers.py": {
         "max(done, key=lambda of: of.microseconds)": "a moment",
-        "sorted(blank[paper.id], key=lambda one: one.place)": "the place that PostgreSQL gives",
-        "sorted(taught.papers, key=lambda paper: paper.place)": "the place that PostgreSQL gives",
+        "sorted(blank, key=lambda pair: (pair[0].place, pair[1].place))": "the places that PostgreSQL gives",
     },
     "publications/judging.py": {
         "sorted((one.id for one in members if one.enrolled_in != batch['id']), key=UUID)": "an id",
