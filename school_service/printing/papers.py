@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
-from itertools import groupby
-from types import ModuleType
 from typing import Any, NamedTuple
 
 from school_service.core.texts import plain_file_name
@@ -127,27 +124,9 @@ def qr_code(text: str) -> str:
 
     Readers take every mask alike. To find out which of the eight looks best would take six times as long as all else.
     """
-    rows = _segno().make_qr(text, error="m", mask=2).matrix
-    side = len(rows) + 2 * _BORDER
-    # A line for each run of dark modules, through the middle of its row.
-    lines = []
-    for y, row in enumerate(rows, start=_BORDER):
-        x = _BORDER
-        for is_dark, modules in groupby(row):
-            length = len(list(modules))
-            if is_dark:
-                lines.append(f"M{x} {y}.5h{length}")
-            x += length
-    drawn = f'<path stroke="#000" d="{"".join(lines)}"/>'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" width="{side}" height="{side}">{drawn}</svg>'
-
-
-@cache
-def _segno() -> Any:
-    """Import segno where there is a code to be drawn."""
-    # What it writes files with brings all of XML and HTTP, which takes as long as a card, and it is drawn here.
-    sys.modules.setdefault("segno.writers", ModuleType("segno.writers"))
-    return import_module("segno")
+    # Imported where there is a code to be drawn.
+    made: str = import_module("segno").make_qr(text, error="m", mask=2).svg_inline(border=_BORDER)
+    return made
 
 
 def _file_name(card: Mapping[str, Any]) -> str:

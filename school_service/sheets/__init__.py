@@ -10,8 +10,7 @@
 `sheet_files`     which kind of file was uploaded
 `csv_reader`      a table of comma-separated values
 `xlsx_reader`     opening a workbook that anyone may have made, within fixed bounds
-`xml_stream`      its large XML parts, read item by item
-`plain_cells`     the cells of a small sheet that most programs write alike
+`xml_stream`      the rows of its sheets and its shared strings, read item by item
 `sheet_reader`    its rows by column, and the errors in them
 `row_errors`      how the errors of rows are reported
 """

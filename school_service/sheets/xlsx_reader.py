@@ -1,8 +1,8 @@
 """Opening a workbook that anyone may have made: its sheets, row by row, within bounds of memory and time.
 
-A workbook is a zip of XML parts. The small ones are read as trees, the large by `xml_stream` as streams; their input
-is bounded here, because a few kilobytes can unpack to gigabytes. Nothing that a file declares of itself is trusted.
-DTDs, and so entities, are refused. openpyxl would read the same, in three times as long.
+A workbook is a zip of XML parts. Rows and shared strings are read by `xml_stream`, item by item; all other parts are
+small, and are read as a whole. Their input is bounded here, because a few kilobytes can unpack to gigabytes. Nothing
+that a file declares of itself is trusted. DTDs, and so entities, are refused.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from datetime import date, time
 from functools import lru_cache
 from io import BytesIO
 from math import isfinite
-from typing import IO, Any
-from xml.etree.ElementTree import Element, TreeBuilder, XMLParser
+from typing import IO
+from xml.etree.ElementTree import Element, fromstring
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile
 
-from defusedxml.common import DTDForbidden
 from openpyxl.styles.numbers import BUILTIN_FORMATS, is_date_format, is_timedelta_format
 from openpyxl.utils.cell import column_index_from_string
 from openpyxl.utils.datetime import CALENDAR_MAC_1904, CALENDAR_WINDOWS_1900, from_excel, from_ISO8601
@@ -32,7 +31,6 @@ from openpyxl.xml.constants import (
     PKG_REL_NS,
     REL_NS,
     SHARED_STRINGS,
-    SHEET_MAIN_NS,
     XLSM,
     XLSX,
     XLTM,
@@ -40,22 +38,12 @@ from openpyxl.xml.constants import (
 )
 
 from school_service.core.errors import DomainError, Invalid, TooLarge
-from school_service.sheets.plain_cells import take_out_cells
-from school_service.sheets.xml_stream import (
-    TOO_MUCH_CONTENT,
-    SharedStrings,
-    SheetRows,
-    merged_in,
-    refuse_empty,
-)
+from school_service.sheets.xml_stream import ROW, STRING, TOO_MUCH_CONTENT, Items, refuse_dtd, tag, texts_in
 
 MAX_UNPACKED_BYTES = 100 * 2**20  # bytes of all parts together
 MAX_READ_BYTES = 32 * 2**20  # bytes of XML that are parsed: the shared strings, and the rows of sheets
 MAX_PART_BYTES = 4 * 2**20  # bytes of a part that is read as a whole, such as the list of sheets …
 MAX_PART_TAGS = 50_000  # … and how many "<" it may have
-MAX_TREE_BYTES = (
-    2**19
-)  # bytes of a sheet, or of the shared strings, that is read as a tree: some 2,000 rows of scores
 MAX_UNPACKED_AT_HAND = 2 * MAX_PART_BYTES  # bytes of the parts that are not unpacked a second time to be read
 MAX_PARTS = 10_000  # files in the zip
 MAX_COLUMNS = 16_384  # of a sheet in Excel
@@ -75,14 +63,15 @@ _LONG_NUMBER = 16  # digits, of which a float holds no more
 _MOST_DIGITS = 300  # of a whole number, so that it is a float, too
 _NO_NUMBER = "#NUM!"
 _KNOWN_BYTES = 2**15  # bytes of styles that are remembered
-_FEED = 2**16  # bytes that the parser of a small part gets at once
 _FRACTION = re.compile("[.eE]")
 _QUOTED = re.compile(r'"[^"]*+"|\\.')  # what a number format shows as it is written
 _CONTENT_TYPES = "[Content_Types].xml"
 _WORKBOOK_TYPES = (XLTM, XLTX, XLSM, XLSX)
-_MAIN, _TYPES, _RELATIONSHIPS = f"{{{SHEET_MAIN_NS}}}", f"{{{CONTYPES_NS}}}", f"{{{PKG_REL_NS}}}"
+_TYPES, _RELATIONSHIPS = f"{{{CONTYPES_NS}}}", f"{{{PKG_REL_NS}}}"
 _RELATIONSHIP_ID = f"{{{REL_NS}}}id"
-_STYLES = f"{_MAIN}cellXfs/{_MAIN}xf"
+_STYLES, _FORMATS = f"{tag('cellXfs')}/{tag('xf')}", f"{tag('numFmts')}/{tag('numFmt')}"
+_SHEETS = f"{tag('sheets')}/{tag('sheet')}"
+_VALUE, _FORMULA = tag("v"), tag("f")
 _TRUE = {"1", "t", "true"}
 _ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
 _log = logging.getLogger(__name__)
@@ -125,12 +114,13 @@ class Workbook:
             workbook = archive.read_tree(part)
         except (KeyError, StopIteration):
             raise Invalid(NOT_A_WORKBOOK) from None
-        properties = workbook.find(f"{_MAIN}workbookPr")
+        properties = workbook.find(tag("workbookPr"))
         of_1904 = properties is not None and properties.get("date1904") in _TRUE
         self._epoch = CALENDAR_MAC_1904 if of_1904 else CALENDAR_WINDOWS_1900
         self._parts: dict[str, str] = {}
+        self._merged: dict[str, list[str]] = {}
         worksheets = _worksheets(archive.read_tree(_relationships_of(part)), part)
-        for sheet in workbook.iterfind(f"{_MAIN}sheets/{_MAIN}sheet"):
+        for sheet in workbook.iterfind(_SHEETS):
             worksheet = worksheets.get(sheet.get(_RELATIONSHIP_ID, ""))
             if worksheet is not None:
                 self._parts.setdefault(sheet.attrib["name"], worksheet)
@@ -148,24 +138,38 @@ class Workbook:
         Columns count from 1. A formula counts by its stored value. Raises Invalid.
         """
         number = 0
-        with _broken_workbook_is_invalid():
-            for written, cells in self._archive.items(self._parts[title], SheetRows):
+        with _broken_workbook_is_invalid(), self._archive.stream(self._parts[title]) as stream:
+            rows = Items(ROW, stream, self._archive.count_bytes)
+            for row in rows:
+                written = row.get("r")
                 number = number + 1 if written is None else _row_number(written)
-                column = 0
-                row: dict[int, Cell] = {}
-                for reference, data_type, style, content, formula in cells:
-                    # Its column: the letters in front of the number of the row.
-                    column = column + 1 if reference is None else _number_of_column(reference.rstrip(_DIGITS))
-                    if content:
-                        row[column] = self._value(data_type, style, content)
-                    elif formula and data_type != "str":
-                        # A formula whose result is an empty text leaves the cell blank; one without a result does not.
-                        row[column] = NOT_COMPUTED
-                yield number, row
+                cells = self._cells(row)
+                rows.filled += len(cells)
+                yield number, cells
+            self._merged[title] = rows.merged
 
     def merged(self, title: str) -> list[str]:
         """Name the merged cells of a sheet whose rows were read, such as B3:C4: as many as MAX_MERGED at most."""
-        return self._archive.merged.get(self._parts[title], [])
+        return self._merged.get(title, [])
+
+    def _cells(self, row: Element) -> dict[int, Cell]:
+        column = 0
+        cells: dict[int, Cell] = {}
+        for cell in row:
+            reference = cell.get("r")
+            # Its column: the letters in front of the number of the row.
+            column = column + 1 if reference is None else _number_of_column(reference.rstrip(_DIGITS))
+            data_type = cell.get("t", "n")
+            if data_type == "inlineStr":
+                content = "".join(texts_in(cell))
+            else:
+                content = "".join([child.text or "" for child in cell if child.tag == _VALUE])
+            if content:
+                cells[column] = self._value(data_type, cell.get("s", "0"), content)
+            elif data_type != "str" and cell.find(_FORMULA) is not None:
+                # A formula whose result is an empty text leaves the cell blank; one without a result does not.
+                cells[column] = NOT_COMPUTED
+        return cells
 
     def _value(self, data_type: str, style: str, content: str) -> Cell:
         if data_type in {"inlineStr", "str"}:
@@ -195,9 +199,15 @@ class Workbook:
         return day_or_time
 
     def _read_strings(self, part: str) -> list[str]:
-        return [
-            _unescape(text) if "_x" in text else text for text in self._archive.items(part, SharedStrings)
-        ]
+        found = []
+        with self._archive.stream(part) as stream:
+            strings = Items(STRING, stream, self._archive.count_bytes)
+            for string in strings:
+                texts = texts_in(string)
+                strings.filled += len(texts)
+                text = "".join(texts)
+                found.append(_unescape(text) if "_x" in text else text)
+        return found
 
     def _read_styles(self) -> _Styles:
         try:
@@ -251,7 +261,7 @@ def _kind_of(code: str) -> type[date] | type[Percentage] | None:
 def _styles_in(content: bytes) -> _Styles:
     sheet = _tree_of(content)
     formats = dict(BUILTIN_FORMATS)
-    for custom in sheet.iterfind(f"{_MAIN}numFmts/{_MAIN}numFmt"):
+    for custom in sheet.iterfind(_FORMATS):
         formats[int(custom.get("numFmtId", 0))] = custom.get("formatCode", "")[:MAX_FORMAT_LENGTH]
     codes = [formats.get(int(style.get("numFmtId", 0)), "") for style in sheet.iterfind(_STYLES)]
     # Each format is looked at once: a file may have tens of thousands of styles, and a format that takes long.
@@ -260,14 +270,6 @@ def _styles_in(content: bytes) -> _Styles:
 
 
 _known_styles = lru_cache(64)(_styles_in)
-
-
-class _TreeWithoutDtd(TreeBuilder):
-    """A tree of a part, which must not have a DTD."""
-
-    def doctype(self, name: str, public_id: str | None, system_id: str | None) -> None:
-        """Refuse a DTD."""
-        raise DTDForbidden(name, system_id, public_id)
 
 
 def _content_types(tree: Element) -> dict[str, str]:
@@ -305,7 +307,6 @@ class _Archive(ZipFile):
         super().__init__(BytesIO(content))
         self._unread = MAX_READ_BYTES
         self._at_hand: dict[str, bytes] = {}
-        self.merged: dict[str, list[str]] = {}
         unpacked = 0
         for info in self.infolist():
             if info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
@@ -337,33 +338,12 @@ class _Archive(ZipFile):
             raise Invalid(TOO_MUCH_CONTENT)
         return content
 
-    def items(self, name: str, parts: type[SheetRows | SharedStrings]) -> Iterator[Any]:
-        """Read the rows of a sheet, or the shared strings, item by item. Raises KeyError, Invalid."""
-        found = self._items_of_tree(name, parts)
-        if found is not None:
-            yield from found
-            return
-        reader = parts()
-        with self.open(name) as stream:
-            # Before it costs: a few kilobytes in a zip are a million elements.
-            refuse_empty(stream, MAX_READ_BYTES)
-        with self.open(name) as stream:
-            yield from reader.read(stream, self._count_bytes)
-        self.merged[name] = reader.merged
-
-    def _items_of_tree(self, name: str, parts: type[SheetRows | SharedStrings]) -> Iterator[Any] | None:
+    def stream(self, name: str) -> IO[bytes]:
+        """Open a part. Raises KeyError where there is none."""
         content = self._at_hand.get(name)
-        if content is None or len(content) > MAX_TREE_BYTES or content.count(b"<") > MAX_PART_TAGS:
-            return None
-        self._count_bytes(len(content))
-        if parts is SharedStrings:
-            return SharedStrings.items_of(_tree_of(content))
-        left, cells = take_out_cells(content)
-        tree = _tree_of(left)
-        self.merged[name] = merged_in(tree)
-        return SheetRows.items_of(tree, cells)
+        return self.open(name) if content is None else BytesIO(content)
 
-    def _count_bytes(self, size: int) -> None:
+    def count_bytes(self, size: int) -> None:
         """Count the bytes that are read of the large parts. Raises Invalid where they are too many."""
         self._unread -= size
         if self._unread < 0:
@@ -371,16 +351,8 @@ class _Archive(ZipFile):
 
 
 def _tree_of(content: bytes) -> Element:
-    # A DTD begins with this sign in every encoding but UTF-16, in which there are zeros. A tree that need not look for
-    # one is made in less time: its class is the library's own.
-    may_have_dtd = b"<!DOCTYPE" in content or b"\0" in content
-    target = _TreeWithoutDtd() if may_have_dtd else TreeBuilder()
-    parser = XMLParser(target=target)  # noqa: S314 -- without a DTD there is nothing to expand
-    for start in range(0, len(content), _FEED):
-        # The parser reports a DTD at the end of the bytes that it was fed with it.
-        parser.feed(content[start : start + _FEED])
-    root: Element = parser.close()
-    return root
+    refuse_dtd(content)
+    return fromstring(content)  # noqa: S314 -- without a DTD there is nothing to expand
 
 
 @lru_cache(MAX_COLUMNS)

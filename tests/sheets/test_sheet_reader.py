@@ -253,11 +253,6 @@ def test_merged_cells_in_a_row_are_an_error(cells, row, column):
     remedy = "unmerge them, and write the value of each"
     problem = f"is part of the merged cells {cells}"
     assert read(content, (NAME, SCORE)).errors == [RowError(row, column, "invalid", problem, None, remedy)]
-    # As a stream is read alike.
-    long = merged(
-        cells, rows=[["name", "score"], ["Ada", 5], ["Obi", 6], *([[None, None, "x" * 30000]] * 30)]
-    )
-    assert read(long, (NAME, SCORE)).errors == read(content, (NAME, SCORE)).errors
 
 
 @pytest.mark.parametrize("cells", ["A1:B1", "C1:D9", "A5:B9", "AAA1:AAB9"])

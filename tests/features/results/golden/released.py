@@ -35,6 +35,12 @@ def backup_of(release: str) -> Path:
 
 def main(release: str) -> None:
     """Make the backup of a release."""
+    backup_of(release).unlink(missing_ok=True)
+    run_released(release, FOLDER / "fill_released.py", PASSWORD, backup_of(release))
+
+
+def run_released(release: str, script: Path, *arguments: str | Path) -> None:
+    """Run a script on the modules of a release, from this repository's history, with a server of its own."""
     archive = ["git", "archive", COMMITS[release], "school_service", "tenants", "migrations"]
     packed = subprocess.run(archive, cwd=ROOT, capture_output=True, check=True).stdout
     with (
@@ -49,9 +55,8 @@ def main(release: str) -> None:
             "SIGNING_KEY": SigningKey.generate().to_pem(),
             "LOG_LEVEL": "ERROR",
         }
-        backup_of(release).unlink(missing_ok=True)
         subprocess.run(
-            [sys.executable, FOLDER / "fill_released.py", PASSWORD, backup_of(release)],
+            [sys.executable, script, *arguments],
             cwd=folder,
             env=environment(**settings, PYTHONPATH=folder),
             check=True,
