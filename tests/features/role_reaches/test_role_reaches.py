@@ -335,6 +335,17 @@ class TestSeededRoles:
         assert [roles[role]["given_to"] for role in given] == ["GUARDIANS"]
         assert committed(api, add_seeded=True)["users"] == []
 
+    def test_an_account_that_may_do_all_of_it_already_gets_its_role(self, api, make):
+        roles = {role["name"]: role["id"] for role in api.ok(api.get("/roles"))}
+        user = api.ok(api.get(f"/students/{make.student()['id']}"))["user"]
+        api.ok(api.delete(f"/users/{user}/roles/{roles['Student']}"))
+        api.ok(api.put(f"/users/{user}/roles", {"role": roles["Viewer"]}))
+
+        assert committed(api, add_seeded=True)["users"] == []
+
+        held = {role["roleId"] for role in api.ok(api.get(f"/users/{user}"))["roles"]}
+        assert held == {roles["Viewer"], roles["Student"]}
+
     def test_they_count_for_nobody_who_changes_the_account(self, api, make, arms):
         committed(api, add_seeded=True)
         user = api.ok(api.get(f"/students/{arms.in_a[0]}"))["user"]
