@@ -49,23 +49,21 @@ def switch_roles(
         unknown = sorted(reaches.keys() - known.keys())
         if unknown:
             raise NotSwitched(f"The school {school_id} has no role {', '.join(unknown)}.")
-        judge = partial(
-            switch,
-            roles=[{"role": known[name], "reach": reach} for name, reach in reaches.items()],
-            add_seeded=add_seeded,
-            served=served,
-            principal=None,
-            means=Means(
-                send=partial(_send, connection),
-                end=partial(_send, connection),
-                audit=partial(_audit, connection),
-                grants=partial(_grants, tenancy, school_id),
-                may_read_users=lambda: True,
-            ),
-        )
         try:
-            seen = judge(dry_run=True)
-            return judge(fingerprint=seen["fingerprint"]) if commit else seen
+            return switch(
+                roles=[{"role": known[name], "reach": reach} for name, reach in reaches.items()],
+                add_seeded=add_seeded,
+                dry_run=not commit,
+                served=served,
+                principal=None,
+                means=Means(
+                    send=partial(_send, connection),
+                    end=partial(_send, connection),
+                    audit=partial(_audit, connection),
+                    grants=partial(_grants, tenancy, school_id),
+                    may_read_users=lambda: True,
+                ),
+            )
         except DomainError as error:
             raise NotSwitched(error.message) from None
 

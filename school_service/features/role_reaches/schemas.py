@@ -8,11 +8,12 @@ from marshmallow import fields, validate
 
 from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.features.people.models import REACHES
-from school_service.web.fields import Choice, Id, ListOf, Nested, QueryBoolean, StrictBoolean, sought_text
+from school_service.features.role_reaches.judging import MOST
+from school_service.web.fields import Choice, Id, ListOf, Nested, QueryBoolean, StrictBoolean
 from school_service.web.schemas import RecordSchema, Schema
 
 MAX_ROLES = 100
-_ALL = "How many there are: the list has 1,000 at most."
+_ALL = f"How many there are: the list has {MOST:,} at most."
 
 
 class NewRoleReachSchema(Schema):
@@ -37,8 +38,9 @@ class RoleReachesSchema(Schema):
             "students to the accounts that are there."
         },
     )
-    fingerprint = sought_text(
-        required=False, metadata={"description": "That of the dry run that was seen; a commit needs it."}
+    fingerprint = fields.Raw(
+        allow_none=True,
+        metadata={"description": "Taken in this release, and not looked at.", "deprecated": True},
     )
 
 
@@ -127,7 +129,6 @@ class DifferingRoleSchema(RecordSchema):
 class SwitchedRolesSchema(PlantedSchema):
     """What switching roles changes, or would."""
 
-    fingerprint = fields.String(metadata={"description": "Of what was looked at: a commit names it."})
     roles = fields.List(
         fields.Nested(SwitchedRoleSchema), metadata={"description": "The roles that were named."}
     )
@@ -135,8 +136,8 @@ class SwitchedRolesSchema(PlantedSchema):
     users = fields.List(
         fields.Nested(AffectedUserSchema),
         metadata={
-            "description": "Whose answers change, by username: first all who lose something, then others up to 1,000 "
-            "in all."
+            "description": "Whose answers change, by username: first all who lose something, then others up to "
+            f"{MOST:,} in all."
         },
     )
     users_total = fields.Integer(metadata={"description": "How many there are."})

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from operator import itemgetter
 from typing import Any
 from uuid import UUID, uuid4
 
-import orjson
-from sqlalchemy import ARRAY, String, Text, any_, cast, exists, insert, select, update
+from sqlalchemy import ARRAY, String, Text, any_, cast, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_or_leave
 
 from school_service.auth.principal import Principal
-from school_service.core.errors import Conflict, Invalid
 from school_service.core.permissions import Permission
 from school_service.core.records import unnest_rows
 from school_service.core.statements import Executable, new_row, statement
 from school_service.features.audit.service import Change
-from school_service.features.people.gains.service import OF_THE_REQUEST, Gain, Means, gain_of_widened
+from school_service.features.people.gains.service import OF_THE_REQUEST, Means, gain_of_widened
 from school_service.features.people.models import (
-    ADMINISTRATOR,
+    GIVEN_TO,
     OWN,
     SCHOOL,
     Role,
@@ -30,9 +26,9 @@ from school_service.features.people.models import (
     UserRole,
 )
 from school_service.features.people.roles.administrators import lock_administrators
-from school_service.features.people.roles.seeded import ROLES_OF_NEW_SCHOOL, SEEDED_ROLES, SeededRole
 from school_service.features.people.roles.service import ENTITY
 from school_service.features.role_reaches import reads
+from school_service.features.role_reaches.judging import MOST, Switch, judge, loses_nothing
 from tenants.clock import now
 
 
@@ -40,7 +36,6 @@ def switch(
     *,
     roles: Sequence[Mapping[str, Any]],
     add_seeded: bool = False,
-    fingerprint: str | None = None,
     dry_run: bool = False,
     served: Collection[str],
     principal: Principal | None,
@@ -49,177 +44,95 @@ def switch(
     """Give roles another reach, each `{role, reach}`, and tell what that changes, or would with `dry_run`.
 
     `add_seeded` makes the seeded roles that the school has none of the name of, and gives those that are given to
-    students and to guardians to their accounts. `served` are the permissions that serve OWN at all. A commit needs the
-    fingerprint of the dry run that was seen, unless all is so already. `principal` None is the operator; who may not
-    read subjects of cohorts, or cohorts, is told how many nobody looks after, and not which. Where roles come to reach
-    the whole school, what others have made of accounts that gain is told, and ends, by `means` as all is written.
+    students and to guardians to their accounts. `served` are the permissions that serve OWN at all. `principal` None is
+    the operator. A caller without permission to read subjects of cohorts, or cohorts, is told how many nobody looks
+    after, and not which. Where roles come to reach the whole school, what others have made of accounts that gain is
+    told, and ends, by `means` as all is written.
 
-    Raises Invalid for an unknown role, one that is named twice and a missing fingerprint, Forbidden where the principal
-    lacks a permission of the roles for the whole school, and Conflict for a role that can not have the reach, where
-    nobody would be left with every permission for the whole school, and where something has changed since the dry run.
+    Raises Invalid for an unknown role and one that is named twice, Forbidden where the principal lacks a permission of
+    the roles for the whole school, and Conflict for a role that can not have the reach, and where nobody would be left
+    with every permission for the whole school.
     """
     ids = [each["role"] for each in roles]
-    send = means.send
     # The roles first, as whoever changes the permissions of one does.
-    found = send(reads.locked(ids), lock_administrators(), reads.roles())
-    known = {each["id"]: each for each in orjson.loads((found or {})["roles"])}
-    targets = _targets(roles, known)
-    names = {each["name"] for each in known.values()}
-    added = [role for role in SEEDED_ROLES if add_seeded and role.name not in names]
-    added = [
-        role for role in added if role.given_to not in {each["given_to"] for each in known.values()} - {None}
-    ]
-    given = _given(known, added) if add_seeded else []
+    locks = () if dry_run else (reads.locked(ids), lock_administrators())
+    found = means.send(*locks, reads.switching(ids, list(GIVEN_TO) if add_seeded else []))
+    switching = judge(found or {}, roles, add_seeded=add_seeded)
     if principal is not None:
-        needed = {each for role in ids for each in known[str(role)]["permissions"]}
-        needed.update(str(permission) for role in added for permission in role.permissions)
-        needed.update(permission for _, permission in given)
-        principal.require(needed, "Switching these roles")
-    seen = (
-        send(
-            reads.preview(
-                ids,
-                [each["reach"] for each in roles],
-                [kind for kind, _ in given],
-                [permission for _, permission in given],
-                reads.DAYS_OF_ENDED_SESSIONS,
-            )
-        )
-        or {}
-    )
-    asked = orjson.dumps([sorted((str(each["role"]), each["reach"]) for each in roles), add_seeded])
-    judged = hashlib.sha256(seen["fingerprint"].encode() + asked).hexdigest()[:32]
-    if seen["administrated_before"] and not seen["administrated_after"]:
-        raise Conflict(
-            "Switching these roles would leave nobody who has every permission for the whole school."
-        )
+        principal.require(switching.needed, "Switching these roles")
+    switching.require_administrator()
+    told = _carry_out(switching, means, dry_run=dry_run)
+    return {**_shown(switching, served, principal), **(told or {})}
 
-    def may_read(permission: Permission) -> bool:
-        return principal is None or principal.has(permission)
 
-    changing = {role: reach for role, reach in targets.items() if known[role]["reach"] != reach}
-    users = orjson.loads(seen["users"])
-    gain = _gain(changing)
-    is_so = not (changing or added or (given and _gives(users)))
-    if not (dry_run or is_so):
-        if fingerprint is None:
-            raise Invalid.field("fingerprint", "is needed: it is that of the dry run that was seen")
-        if fingerprint != judged:
-            raise Conflict("Something has changed since that dry run: look at a new one, and commit that.")
-        told = _commit(changing, known, added, given, gain, means)
-    else:
-        told = None if gain is None else gain.foresee(means=means)
+def _shown(switching: Switch, served: Collection[str], principal: Principal | None) -> dict[str, Any]:
+    """Tell what a switch changes, as the caller may read it."""
+    users = switching.users(served)
+    losing = sum(not loses_nothing(user) for user in users)
+    uncovered: dict[str, Any] = {}
+    for part, permission in (
+        ("subjects", Permission.COHORT_SUBJECTS_READ),
+        ("batches", Permission.COHORTS_READ),
+    ):
+        rows = switching.found[part]
+        may_read = principal is None or principal.has(permission)
+        uncovered |= {part: rows[:MOST] if may_read else [], f"{part}_total": len(rows)}
     return {
-        "fingerprint": judged,
         "roles": [
-            {"id": role, "name": known[role]["name"], "before": known[role]["reach"], "reach": reach}
-            for role, reach in targets.items()
+            {
+                "id": role,
+                "name": switching.roles[role]["name"],
+                "before": switching.roles[role]["reach"],
+                "reach": reach,
+            }
+            for role, reach in switching.targets.items()
         ],
-        "added": [role.name for role in added],
-        "users": [_shown(each, served) for each in users],
-        "users_total": seen["users_total"],
-        "users_losing": seen["users_losing"],
-        "differs": list(_differing(known.values())),
-        "uncovered": {
-            "subjects": orjson.loads(seen["subjects"]) if may_read(Permission.COHORT_SUBJECTS_READ) else [],
-            "subjects_total": seen["subjects_total"],
-            "batches": orjson.loads(seen["batches"]) if may_read(Permission.COHORTS_READ) else [],
-            "batches_total": seen["batches_total"],
-        },
-        **(told or {}),
+        "added": [role.name for role in switching.added],
+        "users": users[: max(MOST, losing)],
+        "users_total": len(users),
+        "users_losing": losing,
+        "differs": list(switching.differing()),
+        "uncovered": uncovered,
     }
 
 
-def _targets(roles: Sequence[Mapping[str, Any]], known: Mapping[str, Any]) -> dict[str, str]:
-    """Give the reach that each role is to have, by id. Raises Invalid, and Conflict for one that can not have it."""
-    targets: dict[str, str] = {}
-    wrong: dict[str, str] = {}
-    for place, each in enumerate(roles):
-        role = str(each["role"])
-        if role not in known:
-            wrong[f"roles.{place}.role"] = "no such role"
-        elif role in targets:
-            wrong[f"roles.{place}.role"] = "named more than once"
-        targets[role] = each["reach"]
-    if wrong:
-        raise Invalid.fields(wrong)
-    for role, reach in targets.items():
-        if reach == OWN and known[role]["name"] == ADMINISTRATOR:
-            raise Conflict(f"The role {ADMINISTRATOR} reaches the whole school.")
-        if reach == SCHOOL and known[role]["given_to"]:
-            raise Conflict(f"The role {known[role]['name']} is given to all of a kind: it is OWN.")
-    return targets
+def _carry_out(switching: Switch, means: Means, *, dry_run: bool) -> dict[str, Any] | None:
+    """Write a switch, but in a dry run; returns what others have made of accounts that gain, None where none does."""
+    changing = switching.changing
+    widened, narrowed = (
+        [UUID(role) for role, reach in changing.items() if reach == target] for target in (SCHOOL, OWN)
+    )
+    gain = gain_of_widened(widened, narrowed) if widened else None
+    if dry_run:
+        return gain.foresee(means=means) if gain else None
+    writes = _writes(switching, means)
+    if gain:
+        return gain.write(*writes, means=means)
+    if writes:
+        means.send(*writes)
+    return None
 
 
-def _given(known: Mapping[str, Any], added: Collection[SeededRole]) -> list[tuple[str, str]]:
-    """Name the permissions of the roles that accounts of students and of guardians get, each with whose they are."""
-    there = [(role["given_to"], role["permissions"]) for role in known.values() if role["given_to"]]
-    made = [(role.given_to, map(str, role.permissions)) for role in added if role.given_to]
-    return sorted((kind, permission) for kind, permissions in (*there, *made) for permission in permissions)
-
-
-def _differing(roles: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Tell of each role of the name of a seeded one which permissions it has more, and less, where it has others."""
-    for role in sorted(roles, key=itemgetter("name")):
-        seeded, held = ROLES_OF_NEW_SCHOOL.get(role["name"]), set(role["permissions"])
-        if seeded is not None and held != seeded:
-            more, less = sorted(held - seeded), sorted(map(str, seeded - held))
-            yield {"role": role["id"], "name": role["name"], "more": more, "less": less}
-
-
-def _gives(users: Iterable[Mapping[str, Any]]) -> bool:
-    return any(each["widened"] for each in users)
-
-
-def _shown(user: Mapping[str, Any], served: Collection[str]) -> dict[str, Any]:
-    """Tell of a user which permissions become OWN, which of them do nothing then, and which reach more."""
-    narrowed = [each for each in user["narrowed"] if each in served]
-    return {
-        **user,
-        "narrowed": narrowed,
-        "refused": [each for each in user["narrowed"] if each not in served],
-    }
-
-
-def _commit(
-    changing: Mapping[str, str],
-    known: Mapping[str, Any],
-    added: Sequence[SeededRole],
-    given: Collection[tuple[str, str]],
-    gain: Gain | None,
-    means: Means,
-) -> dict[str, Any] | None:
-    """Write all of it; returns what others have made of accounts that gain."""
-    statements: list[Executable] = []
-    changes: list[Change] = []
+def _writes(switching: Switch, means: Means) -> list[Executable]:
+    """Audit a switch, and give the statements that write it: none where all is so already."""
+    changing, writes = switching.changing, list[Executable]()
     if changing:
-        statements += [_switch([*changing], [*changing.values()])]
-        changes += [
-            Change(UUID(role), {"reach": known[role]["reach"]}, {"reach": reach})
-            for role, reach in changing.items()
-        ]
-    for number, role in enumerate(added, len(known) + 1):
+        writes.append(_switch([*changing], [*changing.values()]))
+    changes = [
+        Change(UUID(role), {"reach": switching.roles[role]["reach"]}, {"reach": reach})
+        for role, reach in changing.items()
+    ]
+    for number, role in enumerate(switching.added, len(switching.roles) + 1):
         made = new_row(
             Role, id=uuid4(), name=role.name, avatar_number=number, reach=role.reach, given_to=role.given_to
         )
         names = sorted(map(str, role.permissions))
-        statements += [made, _fill(made.id, names)]
+        writes += [made, _fill(made.id, names)]
         changes.append(Change(made.id, None, {"name": role.name, "reach": role.reach, "permissions": names}))
-    if given:
-        statements.append(give_to_all_of_a_kind(now()))
+    if switching.given:
+        writes.append(give_to_all_of_a_kind(now()))
     means.audit(ENTITY, changes)
-    if gain is not None:
-        return gain.write(*statements, means=means)
-    means.send(*statements)
-    return None
-
-
-def _gain(changing: Mapping[str, str]) -> Gain | None:
-    """Make the gain of who has roles that come to reach the whole school; None where none does."""
-    widened, narrowed = (
-        [UUID(role) for role, reach in changing.items() if reach == target] for target in (SCHOOL, OWN)
-    )
-    return gain_of_widened(widened, narrowed) if widened else None
+    return writes
 
 
 @statement
@@ -241,9 +154,8 @@ def _fill(role_id: UUID, permissions: list[str]) -> Any:
 @statement
 def give_to_all_of_a_kind(moment: datetime) -> Any:
     """Give the roles that are given to students and to guardians to the account of each who lacks theirs."""
-    accounts = reads.accounts_of_a_kind().subquery("accounts")
-    missing = ~exists().where(UserRole.user_id == accounts.c.user_id, UserRole.role_id == Role.id)
+    accounts = reads.accounts_lacking_theirs().subquery("accounts_lacking")
     rows: Any = (accounts.c.user_id, Role.id, moment)
-    lacking = select(*rows).join(Role, Role.given_to == accounts.c.kind).where(missing)
+    lacking = select(*rows).join(Role, Role.given_to == accounts.c.kind)
     giving = insert_or_leave(UserRole).from_select(["user_id", "role_id", "created_at"], lacking)
     return giving.on_conflict_do_nothing()

@@ -30,6 +30,12 @@ class RoleReaches(MethodView):
     def put(self, options: dict[str, Any], body: dict[str, Any]) -> Any:
         """Let roles reach the whole school's records, or one's own alone; tells who loses or gains what.
 
-        It works from each user's next request on. A commit names the fingerprint of the dry run that was seen.
+        It works from each user's next request on. See it first: a dry run answers the same, and changes nothing.
         """
-        return service.switch(**body, **options, served=SERVES_OWN, principal=current_principal())
+        return service.switch(
+            roles=body["roles"],
+            add_seeded=body["add_seeded"],
+            **options,
+            served=SERVES_OWN,
+            principal=current_principal(),
+        )

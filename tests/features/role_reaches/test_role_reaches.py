@@ -8,8 +8,9 @@ from sqlalchemy import text
 from school_service.core.database import db
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
-from tests.factories import UNKNOWN_ID
+from tests.factories import PASSWORD, UNKNOWN_ID
 from tests.features.reach.conftest import ids
+from tests.threads import run_concurrently
 
 PATH = "/role-reaches"
 
@@ -21,7 +22,7 @@ def put(api, *roles, dry=False, **body):
 
 def committed(api, *roles, **body):
     dry = api.ok(put(api, *roles, dry=True, **body))
-    found = api.ok(put(api, *roles, fingerprint=dry["fingerprint"], **body))
+    found = api.ok(put(api, *roles, **body))
     assert found == dry
     return found
 
@@ -196,20 +197,29 @@ class TestSwitching:
         found = committed(api, (role, "OWN"))
         entries = api.ok(api.get("/audit?entity=role"))["total"]
 
-        again = api.ok(put(api, (role, "OWN"), fingerprint=found["fingerprint"]))
+        again = api.ok(put(api, (role, "OWN")))
 
-        assert again["users"] == []
-        assert api.ok(put(api, (role, "OWN")))["roles"] == again["roles"]
+        assert (again["users"], again["roles"]) == ([], [{**found["roles"][0], "before": "OWN"}])
         assert api.ok(api.get("/audit?entity=role"))["total"] == entries
 
-    def test_a_commit_after_a_change_is_a_conflict(self, api, make, teacher):
+    @pytest.mark.parametrize("fingerprint", ["5f0c2a7be1d94c3f8a6e4b2d90c17f35", "", None, 7, ["x"]])
+    def test_a_fingerprint_is_taken_and_not_looked_at(self, api, teacher, fingerprint):
         _, _, role = teacher
-        dry = api.ok(put(api, (role, "OWN"), dry=True))
-        make.role("read:students")
 
-        assert put(api, (role, "OWN"), fingerprint=dry["fingerprint"]).status_code == 409
-        assert put(api, (role, "OWN")).status_code == 422
-        assert put(api, (role, "OWN"), fingerprint="x").status_code == 409
+        for dry in (True, False):
+            assert "fingerprint" not in api.ok(put(api, (role, "OWN"), dry=dry, fingerprint=fingerprint))
+
+        assert api.ok(api.get(f"/roles/{role['id']}"))["reach"] == "OWN"
+
+    def test_a_commit_after_a_change_is_judged_anew(self, api, make, teacher):
+        account, _, role = teacher
+        seen = api.ok(put(api, (role, "OWN"), dry=True))
+        wider = make.role("read:students", "read:graduates")
+        api.ok(api.put(f"/users/{account['id']}/roles", {"role": wider["id"]}))
+
+        found = api.ok(put(api, (role, "OWN")))
+
+        assert (seen["users_total"], found["users_total"]) == (1, 0)
 
     def test_who_has_the_permission_otherwise_is_not_named(self, api, make, teacher):
         account, _, role = teacher
@@ -325,6 +335,17 @@ class TestSeededRoles:
         assert [roles[role]["given_to"] for role in given] == ["GUARDIANS"]
         assert committed(api, add_seeded=True)["users"] == []
 
+    def test_an_account_that_may_do_all_of_it_already_gets_its_role(self, api, make):
+        roles = {role["name"]: role["id"] for role in api.ok(api.get("/roles"))}
+        user = api.ok(api.get(f"/students/{make.student()['id']}"))["user"]
+        api.ok(api.delete(f"/users/{user}/roles/{roles['Student']}"))
+        api.ok(api.put(f"/users/{user}/roles", {"role": roles["Viewer"]}))
+
+        assert committed(api, add_seeded=True)["users"] == []
+
+        held = {role["roleId"] for role in api.ok(api.get(f"/users/{user}"))["roles"]}
+        assert held == {roles["Viewer"], roles["Student"]}
+
     def test_they_count_for_nobody_who_changes_the_account(self, api, make, arms):
         committed(api, add_seeded=True)
         user = api.ok(api.get(f"/students/{arms.in_a[0]}"))["user"]
@@ -342,11 +363,72 @@ class TestSeededRoles:
         assert student.get("/gradebooks").status_code == 403
 
 
-def test_it_costs_at_most_six_messages(older, api, make, arms, teacher, messages):
+def test_a_look_is_one_read_and_a_switch_two_messages(older, api, make, arms, teacher, messages):
+    """A request has two besides: its beginning, and the one that commits."""
     _, _, role = teacher
-    dry = api.ok(put(api, (role, "OWN"), add_seeded=True, dry=True))
+    for reach, dry, number in (("OWN", True, 3), ("OWN", False, 4), ("OWN", False, 4), ("SCHOOL", False, 4)):
+        with messages() as sent:
+            api.ok(put(api, (role, reach), add_seeded=True, dry=dry))
 
-    with messages() as sent:
-        api.ok(put(api, (role, "OWN"), add_seeded=True, fingerprint=dry["fingerprint"]))
+        assert len(sent) == number, (reach, dry)
+        assert dry or "FOR NO KEY UPDATE" in sent[1]
 
-    assert len(sent) <= 6
+
+class TestAtOnce:
+    def test_switches_of_a_role_follow_one_another(self, committing):
+        api, role = committing.api, committing.role("read:students")
+        reaches = ("OWN", "SCHOOL") * 4
+
+        answers = run_concurrently(8, lambda number: put(api.using(), (role, reaches[number])))
+
+        rows = [api.ok(answer)["roles"][0] for answer in answers]
+        told = [(row["before"], row["reach"]) for row in rows if row["before"] != row["reach"]]
+        entries = api.ok(api.get(f"/audit?entity=role&id={role['id']}"))["data"]
+        steps = [
+            (one["old"]["reach"], one["new"]["reach"]) for one in entries if "reach" in (one["old"] or {})
+        ]
+        # What is told is on record, and none undoes what another has undone.
+        assert sorted(steps) == sorted(told)
+        is_own = steps.count(("SCHOOL", "OWN")) - steps.count(("OWN", "SCHOOL"))
+        assert api.ok(api.get(f"/roles/{role['id']}"))["reach"] == {0: "SCHOOL", 1: "OWN"}[is_own]
+
+    def test_seeded_roles_are_made_once(self, committing):
+        api = committing.api
+        for role in api.ok(api.get("/roles")):
+            if role["name"] in {"Principal", "Guardian"}:
+                api.ok(api.delete(f"/roles/{role['id']}"))
+
+        answers = run_concurrently(6, lambda _: put(api.using(), add_seeded=True))
+
+        assert sorted(len(api.ok(answer)["added"]) for answer in answers) == [0, 0, 0, 0, 0, 2]
+        names = [role["name"] for role in api.ok(api.get("/roles"))]
+        assert (names.count("Principal"), names.count("Guardian")) == (1, 1)
+
+    def test_of_the_last_two_administrators_one_stays(self, committing):
+        api = committing.api
+        every = [each["id"] for each in api.ok(api.get("/permissions"))]
+        chiefs, bearers = [], []
+        for number in range(2):
+            chief = api.ok(api.post("/roles", {"name": f"Chief {number}", "avatar": 1}))
+            api.ok(api.patch(f"/roles/{chief['id']}/permissions", {"permissionIds": every}))
+            chiefs.append(chief)
+            user = committing.user()["user"]
+            api.ok(api.put(f"/users/{user['id']}/roles", {"role": chief["id"]}))
+            api.ok(api.put(f"/users/{user['id']}/password", {"password": PASSWORD}))
+            bearers.append(committing.signed_in(user, PASSWORD))
+        everybody = api.ok(api.get("/users?pageNumber=0&pageSize=50"))["data"]
+        administrator = next(r for r in api.ok(api.get("/roles")) if r["name"] == "Administrator")
+        for user in everybody:
+            if administrator["id"] in [role["roleId"] for role in user["roles"]]:
+                bearers[0].ok(bearers[0].delete(f"/users/{user['id']}/roles/{administrator['id']}"))
+
+        answers = run_concurrently(2, lambda one: put(bearers[one].using(), (chiefs[1 - one], "OWN")))
+
+        assert sorted(answer.status_code for answer in answers) in ([200, 403], [200, 409])
+
+    def test_a_look_waits_for_nobody(self, committing, tenancy):
+        api, role = committing.api, committing.role("read:students")
+        with tenancy.admin.begin() as locking:
+            locking.execute(text(f"SELECT FROM school_{api.school.hex}.roles FOR UPDATE"))
+
+            assert api.ok(put(api, (role, "OWN"), dry=True))["users"] == []
