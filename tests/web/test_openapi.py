@@ -536,6 +536,20 @@ def test_bounds_are_numbers(visitor):
     assert [bound for bound in found if not isinstance(bound, int | float)] == []
 
 
+def test_what_may_be_null_has_its_type_beside_it(visitor):
+    def nullable(node):
+        if isinstance(node, dict) and node.get("nullable") is True:
+            yield node
+        for inner in node.values() if isinstance(node, dict) else node:
+            if isinstance(inner, dict | list):
+                yield from nullable(inner)
+
+    document = visitor.get("/openapi.json").get_json()
+    found = [*nullable(document["paths"]), *nullable(document["components"])]
+    assert len(found) > 20
+    assert [schema for schema in found if "type" not in schema] == []
+
+
 def test_every_text_that_is_taken_is_bounded(document):
     for key, schema in bodies(document):
         for part in parts(document, schema):

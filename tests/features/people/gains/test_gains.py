@@ -452,3 +452,22 @@ def test_a_gain_costs_one_message_more_at_most(api, make, provider, messages, wa
         assert gaining.told(gaining.happen())["credentials"][0]["ended"]
 
     assert len(sent) <= (7 if way is RoleGiven else 5), sent
+
+
+def test_what_a_client_has_made_is_looked_at_once_more_with_its_grant(
+    api, make, provider, grant, messages, place
+):
+    client_id, _ = grant(school_ids=[place.id], permissions=["write:users", "read:users"])
+    makers = {"user": make.caller("write:users", "read:users"), "client": client_of(api, client_id, place)}
+    counted = {}
+    for maker, caller in makers.items():
+        gaining = RoleGiven(api, make)
+        gaining.prepare()
+        Planted("LINK", caller, gaining.user, provider)
+        with messages() as sent:
+            [credential] = gaining.happen()["credentials"]
+        assert credential["ended"]
+        counted[maker] = len(sent)
+
+    # The grant itself is read on a connection of the registry.
+    assert counted["client"] == counted["user"] + 1

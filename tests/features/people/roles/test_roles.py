@@ -125,6 +125,9 @@ class TestShowingRoles:
             assert granted
             assert granted < set(Permission)
             assert "write:roles" not in granted
+        viewing = set(map(named, roles["Viewer"]["permissions"]))
+        kept_back = {f"read:{section}" for section in ("audit", "employees", "roles", "users")}
+        assert viewing == {one for one in Permission if one.access == "read"} - kept_back
 
     def test_they_are_listed_by_name_each_with_its_permissions(self, api, make):
         make.role(name="Zookeeper")
