@@ -295,6 +295,20 @@ def test_no_name_is_of_an_operation_that_is_not_there(document):
     assert documentation("operation_ids").keys() <= operations
 
 
+def test_null_stands_beside_a_type_or_is_one_of_several(document):
+    def nullable(node, place):
+        if isinstance(node, dict) and node.get("nullable") is True:
+            yield place, node
+        for name, inner in node.items() if isinstance(node, dict) else enumerate(node):
+            if isinstance(inner, dict | list) and name not in {"example", "examples"}:
+                yield from nullable(inner, (*place, name))
+
+    found = list(nullable(document.spec, ()))
+
+    assert len(found) > 100
+    assert [place for place, schema in found if "type" not in schema] == []
+
+
 def test_values_that_have_a_name_are_one_schema_wherever_they_stand(document):
     def enums(node, place):
         for name, inner in node.items() if isinstance(node, dict) else enumerate(node):
