@@ -64,3 +64,11 @@ def test_its_cohorts_show_the_corrected_name(api, make):
     api.ok(api.patch(f"/classrooms/{classroom['id']}", {"name": "JSS 1"}))
 
     assert api.ok(api.get(f"/cohorts/{cohort['id']}")) == {**cohort, "classroom": "JSS 1"}
+
+
+def test_names_that_differ_in_case_a_space_a_mark_or_an_apostrophe_are_two(api, make):
+    names = ["Ọrọ 1'A", "ọrọ 1'a", "Ọrọ  1'A", "Oro 1'A", "Ọrọ 1\u2019A"]
+    for name in names:
+        make.classroom(name=name)
+
+    assert {one["name"] for one in api.ok(api.get("/classrooms"))} == set(names)
