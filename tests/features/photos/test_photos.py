@@ -305,6 +305,16 @@ class TestWhoSets:
             assert (answer.status_code, "read:metrics" in answer.get_json()["message"]) == (403, True)
         api.ok(put(make.caller("write:users", "read:metrics"), user, picture(100, 100)))
 
+    def test_what_is_own_to_the_user_is_needed_as_own(self, api, make, user):
+        role = make.role("read:metrics", reach="OWN")
+        api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
+        caller = make.caller("write:users")
+        assert put(caller, user, picture()).status_code == 403
+
+        api.ok(api.put(f"/users/{caller.user['id']}/roles", {"role": role["id"]}))
+
+        api.ok(put(caller, user, picture()))
+
     def test_pupils_do_not_set_their_own(self, make):
         pupil = make.caller()
 
