@@ -10,6 +10,7 @@ from school_service.auth.tokens import issue_client_token
 from tenants.clock import now
 from tenants.registry.clients import revoke_client
 from tests.factories import PASSWORD
+from tests.features.identities.test_identities import by_password, is_not_linked, outside
 from tests.features.invitations.test_invitations import in_school
 from tests.features.people.gains.planting import (
     KINDS,
@@ -178,6 +179,16 @@ class TestWhoMadeIt:
         assert gaining.happen()["credentials"] == []
         make.signed_in(gaining.user, "another of my own")
         assert maker.get("/me").status_code == 200
+
+    def test_a_link_by_the_password_ends_with_the_password(self, api, make, provider):
+        gaining, maker, _ = planted_in(api, make, RoleGiven, "PASSWORD", provider)
+        linked = outside(api, provider, "by the password")
+        linked.ok(by_password(linked, gaining.user, PASSWORD))
+        take_roles(api, maker)
+
+        gaining.happen()
+
+        assert is_not_linked(linked.get("/me"))
 
     def test_a_password_whose_giver_nobody_knows_stays_and_is_named(self, api, make, provider):
         gaining, _, planted = planted_in(api, make, RoleGiven, "PASSWORD", provider)
