@@ -111,6 +111,11 @@ def test_a_default_fills_what_is_empty_and_replaces_nothing(api, kept):
     assert api.ok(kept.put(default="A")) == register
 
 
+def test_a_default_marks_students_who_came_after_the_day_too(api, kept):
+    # Enrolled today.
+    assert kept.codes(kept.take(5)) == {"R/1": "P", "R/2": "P", "R/3": "P"}
+
+
 def test_what_is_left_out_of_a_mark_stays_and_null_clears_it(api, kept):
     student = kept.students["R/1"]
 
@@ -377,6 +382,43 @@ def test_an_old_register_is_changed_by_the_office(api, make, kept):
     assert kept.put(60, api=teacher, default="P").status_code == 200
 
 
+def test_a_register_stays_in_its_term_when_the_calendar_moves(api, kept):
+    kept.take(1)
+    before = kept.sums()
+
+    api.ok(api.put(f"/terms/{kept.term['id']}/calendar", {**kept.calendar, "start_date": str(today())}))
+
+    assert kept.sums() == before
+    assert {opened for opened, *_ in before.values()} == {1}
+
+
+@pytest.mark.parametrize("kind", ["term", "cohort_subject", "student"])
+def test_a_record_that_registers_refer_to_is_not_deleted(api, make, kept, kind):
+    subject = make.cohort_subject(kept.cohort)["id"]
+    kept.take(cohort_subject=subject, period=1)
+    path, users = {
+        "term": (f"/terms/{kept.term['id']}", "1 register"),
+        "cohort_subject": (f"/cohort-subjects/{subject}", "1 register"),
+        "student": (f"/students/{kept.students['R/1']}", "1 attendance mark"),
+    }[kind]
+
+    refused = api.delete(path)
+
+    assert refused.status_code == 409
+    assert users in refused.get_json()["message"]
+
+
+def test_an_arm_with_a_register_is_not_deleted(api, make, kept):
+    arm = make.batch(kept.cohort)["id"]
+    register = kept.take(batch=arm)
+
+    refused = api.delete(f"/batches/{arm}")
+
+    assert (refused.status_code, "1 register" in refused.get_json()["message"]) == (409, True)
+    api.ok(api.delete(f"/registers/{register['id']}"))
+    api.ok(api.delete(f"/batches/{arm}"))
+
+
 def test_days_without_school_have_no_register(api, make, kept):
     assert list(wrong(kept, back=-1, default="P")) == ["date"]
     assert kept.correct(-1, codes={"R/1": "A"}).status_code == 422
@@ -416,6 +458,17 @@ def test_a_half_holiday_closes_a_half(api, kept):
     assert kept.put(part="DAY").status_code == 422
 
 
+def test_a_lesson_is_held_where_a_part_of_its_day_is_open(api, make, kept):
+    kept.set(parts="HALF_DAYS")
+    subject = make.cohort_subject(kept.cohort)["id"]
+    kept.close(0, part="AFTERNOON")
+
+    assert kept.put(cohort_subject=subject, period=1, default="P").status_code == 200
+
+    kept.close(0, part="MORNING")
+    assert kept.put(cohort_subject=subject, period=2, default="P").status_code == 409
+
+
 def test_reading_is_one_round_trip_and_marking_four(api, make, kept, messages):
     names = kept.admit(37)
     for send, most in (
@@ -439,3 +492,17 @@ def test_reading_is_one_round_trip_and_marking_four(api, make, kept, messages):
         with messages() as sent:
             send()
         assert len(sent) == most, sent
+
+
+def test_the_copy_of_a_students_data_has_marks_and_no_entry_of_a_register(api, kept):
+    kept.take(codes={"R/1": "A"})
+    api.ok(kept.correct(codes={"R/1": "E"}))
+
+    told = api.ok(api.get(f"/students/{kept.students['R/1']}/data"))
+
+    (mark,) = told["marks"]
+    assert (mark["code"], mark["correction_code"], mark["reason"]) == ("A", "E", "Told")
+    assert "School Administrator" not in str(mark)
+    assert {one["entity"] for one in told["audit"]} & {"register", "attendance-correction"} == {
+        "attendance-correction"
+    }
