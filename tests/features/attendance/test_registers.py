@@ -134,6 +134,23 @@ def test_what_is_left_out_of_a_mark_stays_and_null_clears_it(api, kept):
     assert mark(6, code=None) == (None, None, None)
 
 
+def test_a_mark_that_was_taken_away_is_filled_again_without_a_conflict(api, kept):
+    api.ok(kept.put(codes={"R/1": "P", "R/2": "P"}))
+    api.ok(kept.put(codes={"R/1": None}, version=1))
+
+    register = api.ok(kept.put(codes={"R/1": "A"}, version=0))
+
+    assert kept.codes(register) == {"R/1": "A", "R/2": "P", "R/3": None}
+
+
+def test_any_marking_makes_a_draft_at_least_once(api, kept):
+    register = api.ok(kept.put())
+
+    assert (register["state"], register["version"]) == ("DRAFT", 1)
+    assert api.ok(kept.put(taken_at=str(datetime.now(UTC)))) == register
+    assert len(kept.log()) == 1
+
+
 def test_a_submitted_register_keeps_everybody_marked(api, kept):
     register = kept.take()
 
@@ -184,6 +201,14 @@ def test_a_correction_waits_for_a_register_that_nobody_took(api, kept):
 
     assert (register["version"], register["present"], register["excused"]) == (1, 2, 1)
     assert register["marks"][2]["code"] == "P"
+
+
+def test_a_correction_alone_counts_as_a_mark_when_a_register_is_submitted(api, kept):
+    api.ok(kept.correct(codes={"R/3": "E"}))
+
+    register = api.ok(kept.put(codes={"R/1": "P", "R/2": "P"}, submit=True))
+
+    assert (register["state"], kept.codes(register)["R/3"], register["excused"]) == ("SUBMITTED", None, 1)
 
 
 def test_a_correction_taken_back_before_anybody_marked_leaves_nothing(api, kept):
