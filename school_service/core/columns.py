@@ -1,6 +1,6 @@
 """Columns that every model is made of, their bounds, and the rule of a score.
 
-Points and scores are exact decimals with two places, never floats (decisions.md, "Numbers").
+Points and scores are exact decimals with two places, never floats (docs/rules/scores.md, "Gradebook entries").
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The one list of permissions: an access to a section of the service (decisions.md, "Tokens and permissions").
+"""The one list of permissions: an access to a section of the service (docs/rules/tokens.md, "Permissions").
 
 A permission is written `access:section` in tokens and in the OpenAPI document.
 """

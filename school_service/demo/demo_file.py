@@ -31,7 +31,7 @@ class DemoSchool:
 
 @dataclass
 class DemoFile:
-    """The content of demo.json, member for member (decisions.md, "What an operator types")."""
+    """The content of demo.json, member for member (docs/rules/operation.md, "The demo")."""
 
     base_url: str | None = None
     auth_url: str | None = None

@@ -1,7 +1,7 @@
 """What a new school finds set up: the default departments, categories, positions, grade bands and traits.
 
 Sources: the grade bands are those of the West African Examinations Council (WAEC); the traits those of
-decisions.md, "Records the interface names but does not show".
+docs/rules/observations.md, "Traits".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a new school has from the start (decisions.md, "Provisioning seeds"); all of it can be changed by the school."""
+"""The first rows of a new school (docs/rules/tenancy.md, "Creating a school"); the school can change all of it."""
 
 from __future__ import annotations
 

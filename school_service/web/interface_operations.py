@@ -1,4 +1,4 @@
-"""The operations of the interface; all others are extensions of this service (docs/decisions.md)."""
+"""The operations of the interface; all others are extensions of this service (docs/rules/)."""
 
 from __future__ import annotations
 

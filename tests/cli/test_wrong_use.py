@@ -264,11 +264,14 @@ def test_the_operators_verbs_import_no_views_and_nothing_for_sheets(installed, f
     assert "school_service.tenancy" in found
     views = [name for name in found if name.startswith("school_service.") and name.endswith(".views")]
     assert (views, {"openpyxl", "flask_smorest", "marshmallow"} & set(found)) == ([], set())
+    assert "prometheus_client" not in found
     # Where the application is made, they are seen.
     routes = imported(installed, folder, "routes")
     assert {"openpyxl", "flask_smorest", "marshmallow", "school_service.features.people.users.views"} <= set(
         routes
     )
+    # Metrics are off.
+    assert "prometheus_client" not in routes
 
 
 def test_the_help_of_serve_says_where_tls_ends(cli):

@@ -6,10 +6,11 @@ from decimal import Decimal
 from uuid import RFC_4122, UUID, uuid4
 
 import pytest
-from sqlalchemy import literal, select
+from sqlalchemy import literal, select, text
 
 from school_service.core.database import db
-from school_service.core.records import array_text, is_one_of, new_ids
+from school_service.core.records import array_text, is_one_of, lock_table, new_ids
+from school_service.features.school.models import AcademicSession
 from school_service.web.request_scope import in_transaction
 from tenants.connections.binding import SchoolBinding
 
@@ -48,3 +49,13 @@ def test_many_texts_are_compared_as_they_are_written(api, written):
         ]
 
     assert found == asked
+
+
+def test_to_lock_a_table_takes_an_advisory_lock_and_no_lock_of_the_table(api):
+    relations = "SELECT mode FROM pg_locks WHERE pid = pg_backend_pid() AND relation = 'sessions'::regclass"
+    advisory = "SELECT mode FROM pg_locks WHERE pid = pg_backend_pid() AND locktype = 'advisory'"
+
+    with in_transaction(SchoolBinding(api.school)):
+        lock_table(AcademicSession)
+        assert list(db.session.scalars(text(relations))) == []
+        assert "ExclusiveLock" in db.session.scalars(text(advisory)).all()

@@ -22,8 +22,8 @@ from tests.factories import Factory
 
 ACCESS = {"GET": "read", "POST": "write", "PUT": "write", "PATCH": "write", "DELETE": "delete"}
 
-# The section of an operation is the first part of its path, with these exceptions (decisions.md, "Tokens and
-# permissions", "Points of detail").
+# The section of an operation is the first part of its path, with these exceptions (docs/rules/tokens.md,
+# "Permissions").
 SECTIONS = {
     "attendance-codes": "settings",
     "attendance-settings": "settings",

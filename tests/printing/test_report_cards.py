@@ -330,6 +330,15 @@ def test_positions_are_those_that_the_school_shows(positions, in_table, in_resul
     assert {label for label, _ in made["result"] if label.startswith("Position")} == in_result
 
 
+def test_the_position_in_all_arms_is_left_out_where_the_class_is_the_only_one():
+    made = card(1, positions="BOTH")
+    alone = {**made, "cohort_figures": made["batch_figures"]}
+
+    assert {label for label, _ in composed(alone)["result"] if label.startswith("Position")} == {
+        "Position in class"
+    }
+
+
 def test_who_has_no_position_has_no_label_for_it():
     made = composed(card(2, batch_figures=figures(None, None), cohort_figures=figures(None, None)))
 

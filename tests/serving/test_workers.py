@@ -248,6 +248,28 @@ def test_the_end_loses_no_request(service):
 
 
 @pytest.mark.program
+def test_a_reload_whose_worker_can_not_serve_is_given_up(installed, folder, tmp_path):
+    address = tmp_path / "database-url"
+    address.write_text(installed["DATABASE_URL"])
+    settings = {name: value for name, value in installed.items() if name != "DATABASE_URL"}
+    with serving(
+        "--workers", "2", cwd=folder, settings={**settings, "DATABASE_URL_FILE": str(address)}
+    ) as service:
+        before = {worker.pid for worker in workers_of(service)}
+        address.write_text("no address")
+        service.process.send_signal(signal.SIGHUP)
+        service.wait_for_log("the reload has failed: the workers go on as they are")
+
+        assert {worker.pid for worker in workers_of(service)} == before
+        assert service.request("GET", "/health").status == 200
+        # The next one finds it mended.
+        address.write_text(installed["DATABASE_URL"])
+        service.process.send_signal(signal.SIGHUP)
+        service.wait_for_log("reloaded")
+        assert service.end() == 0
+
+
+@pytest.mark.program
 def test_what_keeps_a_worker_from_serving_is_said_once(installed, folder):
     done = run(
         "serve", "--workers", "2", "--port", "0", cwd=folder, settings={**installed, "SERVING_LOGINS": "3"}

@@ -206,6 +206,14 @@ def test_forms_of_the_header(api, make, form, status):
     assert api.patch(address, {"name": "Other"}, headers={"If-Match": header}).status_code == status
 
 
+def test_a_list_has_no_tag(api, make):
+    make.classroom()
+
+    for path in ("/classrooms", "/users", "/students"):
+        answer = api.get(path, headers={"If-None-Match": "*"})
+        assert (answer.status_code, "ETag" in answer.headers) == (200, False), path
+
+
 def test_permission_and_validation_come_first(api, make):
     address = f"/classrooms/{make.classroom()['id']}"
     stale = {"If-Match": '"another"'}

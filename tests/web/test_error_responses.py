@@ -1,6 +1,6 @@
 """Every error has its status and the one shape, and shows nothing of the inside.
 
-The table is that of decisions.md, "Requests and errors".
+The table is that of docs/rules/requests.md, "Answers".
 """
 
 from __future__ import annotations

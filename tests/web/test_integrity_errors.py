@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import psycopg2
 import pytest
-from sqlalchemy.exc import IntegrityError, InternalError
+from sqlalchemy.exc import IntegrityError, InternalError, OperationalError
 
 from school_service.core.database import db
 from school_service.web import integrity_errors
@@ -76,6 +76,10 @@ def test_a_value_that_a_shard_refuses_is_the_callers(app, message):
 
 def test_any_other_internal_error_is_a_failure(app):
     assert answered(app, InternalError, "XX000", "could not open shard")[0] == 500
+
+
+def test_a_node_that_the_coordinator_can_not_reach_is_503(app):
+    assert answered(app, OperationalError, "08006", "connection to the remote node failed")[0] == 503
 
 
 @pytest.fixture

@@ -295,6 +295,20 @@ def test_no_name_is_of_an_operation_that_is_not_there(document):
     assert documentation("operation_ids").keys() <= operations
 
 
+def test_null_stands_beside_a_type_or_is_one_of_several(document):
+    def nullable(node, place):
+        if isinstance(node, dict) and node.get("nullable") is True:
+            yield place, node
+        for name, inner in node.items() if isinstance(node, dict) else enumerate(node):
+            if isinstance(inner, dict | list) and name not in {"example", "examples"}:
+                yield from nullable(inner, (*place, name))
+
+    found = list(nullable(document.spec, ()))
+
+    assert len(found) > 100
+    assert [place for place, schema in found if "type" not in schema] == []
+
+
 def test_values_that_have_a_name_are_one_schema_wherever_they_stand(document):
     def enums(node, place):
         for name, inner in node.items() if isinstance(node, dict) else enumerate(node):
@@ -534,6 +548,20 @@ def test_bounds_are_numbers(visitor):
     found += bounds(visitor.get("/openapi.json").get_json()["components"]["schemas"])
     assert len(found) > 20
     assert [bound for bound in found if not isinstance(bound, int | float)] == []
+
+
+def test_what_may_be_null_has_its_type_beside_it(visitor):
+    def nullable(node):
+        if isinstance(node, dict) and node.get("nullable") is True:
+            yield node
+        for inner in node.values() if isinstance(node, dict) else node:
+            if isinstance(inner, dict | list):
+                yield from nullable(inner)
+
+    document = visitor.get("/openapi.json").get_json()
+    found = [*nullable(document["paths"]), *nullable(document["components"])]
+    assert len(found) > 20
+    assert [schema for schema in found if "type" not in schema] == []
 
 
 def test_every_text_that_is_taken_is_bounded(document):

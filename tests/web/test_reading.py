@@ -56,6 +56,17 @@ def test_a_record_that_is_not_there_costs_no_more(make, counted):
     assert counted(reader, f"/classrooms/{uuid4()}") == (404, 1)
 
 
+def test_a_list_without_rows_costs_three_more_to_check_its_filters(make, counted):
+    # A transaction of its own: the binding, the record that is looked for, the end.
+    reader, cohort = make.caller("read:students"), make.cohort()
+
+    assert counted(reader, "/students?search=nobody-at-all") == (200, 1)
+    assert counted(reader, f"/students?cohort={cohort['id']}") == (200, 4)
+    assert counted(reader, f"/students?cohort={uuid4()}") == (422, 4)
+    make.enrolled(cohort, make.student())
+    assert counted(reader, f"/students?cohort={cohort['id']}") == (200, 1)
+
+
 def test_a_machine_reads_in_two(make, machine, counted):
     make.classroom()
 

@@ -12,6 +12,7 @@ from school_service.app import create_app
 from school_service.core.database import db
 from school_service.web.request_scope import app_state, in_transaction
 from tenants.connections.binding import SchoolBinding
+from tenants.registry.schools import change_school
 from tests.client import ApiClient, Document
 from tests.conftest import dispose, make_place
 
@@ -57,6 +58,20 @@ def test_beyond_its_share_a_school_is_503_and_the_other_is_not(own):
     assert [answer.status_code for answer in refused] == [503] * 3
     assert {answer.headers["Retry-After"] for answer in refused} == {"2"}
     assert caller.get("/classrooms").status_code == 200
+
+
+def test_the_name_of_a_school_is_known_for_five_seconds(own, tenancy):
+    app, (place, _) = own
+    with app.app_context():
+        state = app_state()
+        before = state.school(place.id).name
+        with tenancy.admin.begin() as connection:
+            change_school(connection, place.id, name="Renamed High School")
+
+        assert state.school(place.id).name == before
+        assert state._schools.ttl == 5
+        state._schools.clear()
+        assert state.school(place.id).name == "Renamed High School"
 
 
 def test_a_transaction_has_its_timeouts_and_leaves_none_on_the_connection(own):

@@ -171,6 +171,30 @@ def test_a_subject_teacher_reaches_lessons_and_no_day(api, make, kept, own):
     assert len(former.ok(former.get("/registers/missing", query_string={"date": kept.key()["date"]}))) == 1
 
 
+def test_a_guardian_who_reads_the_whole_school_reads_as_staff(api, make, kept):
+    teacher = make.caller("read:attendance")
+    guardian = make.guardian({"id": kept.students["R/1"]})["id"]
+    api.ok(api.put(f"/guardians/{guardian}/account", {"user": teacher.user["id"]}))
+    kept.take(codes={"R/1": "A"})
+    kept.set(families_read="NOTHING")
+
+    assert api.ok(kept.of_student("R/1", teacher)) == api.ok(kept.of_student("R/1"))
+
+
+def test_a_students_term_by_name_is_of_the_latest_session_that_has_it(api, make, kept):
+    last = make.session(start_date="2024-09-01", end_date="2025-07-31")
+    make.term(last, term="FIRST")
+    third = make.term(last, term="THIRD")
+    make.enrolled(make.cohort(session=last), {"id": kept.students["R/1"]})
+    kept.take()
+
+    def opened(term):
+        path = f"/students/{kept.students['R/1']}/attendance"
+        return api.ok(api.get(path, query_string={"term": term}))["opened"]
+
+    assert [opened(term) for term in ("FIRST", kept.term["id"], "THIRD", third["id"])] == [1, 1, 0, 0]
+
+
 @pytest.fixture
 def clock(monkeypatch):
     """Set the moment by which the school's day is computed."""

@@ -111,6 +111,11 @@ def test_a_default_fills_what_is_empty_and_replaces_nothing(api, kept):
     assert api.ok(kept.put(default="A")) == register
 
 
+def test_a_default_marks_students_who_came_after_the_day_too(api, kept):
+    # Enrolled today.
+    assert kept.codes(kept.take(5)) == {"R/1": "P", "R/2": "P", "R/3": "P"}
+
+
 def test_what_is_left_out_of_a_mark_stays_and_null_clears_it(api, kept):
     student = kept.students["R/1"]
 
@@ -127,6 +132,23 @@ def test_what_is_left_out_of_a_mark_stays_and_null_clears_it(api, kept):
     assert mark(4, code="A") == ("A", "The bus", None)
     assert mark(5, note=None) == ("A", None, None)
     assert mark(6, code=None) == (None, None, None)
+
+
+def test_a_mark_that_was_taken_away_is_filled_again_without_a_conflict(api, kept):
+    api.ok(kept.put(codes={"R/1": "P", "R/2": "P"}))
+    api.ok(kept.put(codes={"R/1": None}, version=1))
+
+    register = api.ok(kept.put(codes={"R/1": "A"}, version=0))
+
+    assert kept.codes(register) == {"R/1": "A", "R/2": "P", "R/3": None}
+
+
+def test_any_marking_makes_a_draft_at_least_once(api, kept):
+    register = api.ok(kept.put())
+
+    assert (register["state"], register["version"]) == ("DRAFT", 1)
+    assert api.ok(kept.put(taken_at=str(datetime.now(UTC)))) == register
+    assert len(kept.log()) == 1
 
 
 def test_a_submitted_register_keeps_everybody_marked(api, kept):
@@ -179,6 +201,14 @@ def test_a_correction_waits_for_a_register_that_nobody_took(api, kept):
 
     assert (register["version"], register["present"], register["excused"]) == (1, 2, 1)
     assert register["marks"][2]["code"] == "P"
+
+
+def test_a_correction_alone_counts_as_a_mark_when_a_register_is_submitted(api, kept):
+    api.ok(kept.correct(codes={"R/3": "E"}))
+
+    register = api.ok(kept.put(codes={"R/1": "P", "R/2": "P"}, submit=True))
+
+    assert (register["state"], kept.codes(register)["R/3"], register["excused"]) == ("SUBMITTED", None, 1)
 
 
 def test_a_correction_taken_back_before_anybody_marked_leaves_nothing(api, kept):
@@ -377,6 +407,43 @@ def test_an_old_register_is_changed_by_the_office(api, make, kept):
     assert kept.put(60, api=teacher, default="P").status_code == 200
 
 
+def test_a_register_stays_in_its_term_when_the_calendar_moves(api, kept):
+    kept.take(1)
+    before = kept.sums()
+
+    api.ok(api.put(f"/terms/{kept.term['id']}/calendar", {**kept.calendar, "start_date": str(today())}))
+
+    assert kept.sums() == before
+    assert {opened for opened, *_ in before.values()} == {1}
+
+
+@pytest.mark.parametrize("kind", ["term", "cohort_subject", "student"])
+def test_a_record_that_registers_refer_to_is_not_deleted(api, make, kept, kind):
+    subject = make.cohort_subject(kept.cohort)["id"]
+    kept.take(cohort_subject=subject, period=1)
+    path, users = {
+        "term": (f"/terms/{kept.term['id']}", "1 register"),
+        "cohort_subject": (f"/cohort-subjects/{subject}", "1 register"),
+        "student": (f"/students/{kept.students['R/1']}", "1 attendance mark"),
+    }[kind]
+
+    refused = api.delete(path)
+
+    assert refused.status_code == 409
+    assert users in refused.get_json()["message"]
+
+
+def test_an_arm_with_a_register_is_not_deleted(api, make, kept):
+    arm = make.batch(kept.cohort)["id"]
+    register = kept.take(batch=arm)
+
+    refused = api.delete(f"/batches/{arm}")
+
+    assert (refused.status_code, "1 register" in refused.get_json()["message"]) == (409, True)
+    api.ok(api.delete(f"/registers/{register['id']}"))
+    api.ok(api.delete(f"/batches/{arm}"))
+
+
 def test_days_without_school_have_no_register(api, make, kept):
     assert list(wrong(kept, back=-1, default="P")) == ["date"]
     assert kept.correct(-1, codes={"R/1": "A"}).status_code == 422
@@ -416,6 +483,17 @@ def test_a_half_holiday_closes_a_half(api, kept):
     assert kept.put(part="DAY").status_code == 422
 
 
+def test_a_lesson_is_held_where_a_part_of_its_day_is_open(api, make, kept):
+    kept.set(parts="HALF_DAYS")
+    subject = make.cohort_subject(kept.cohort)["id"]
+    kept.close(0, part="AFTERNOON")
+
+    assert kept.put(cohort_subject=subject, period=1, default="P").status_code == 200
+
+    kept.close(0, part="MORNING")
+    assert kept.put(cohort_subject=subject, period=2, default="P").status_code == 409
+
+
 def test_reading_is_one_round_trip_and_marking_four(api, make, kept, messages):
     names = kept.admit(37)
     for send, most in (
@@ -439,3 +517,17 @@ def test_reading_is_one_round_trip_and_marking_four(api, make, kept, messages):
         with messages() as sent:
             send()
         assert len(sent) == most, sent
+
+
+def test_the_copy_of_a_students_data_has_marks_and_no_entry_of_a_register(api, kept):
+    kept.take(codes={"R/1": "A"})
+    api.ok(kept.correct(codes={"R/1": "E"}))
+
+    told = api.ok(api.get(f"/students/{kept.students['R/1']}/data"))
+
+    (mark,) = told["marks"]
+    assert (mark["code"], mark["correction_code"], mark["reason"]) == ("A", "E", "Told")
+    assert "School Administrator" not in str(mark)
+    assert {one["entity"] for one in told["audit"]} & {"register", "attendance-correction"} == {
+        "attendance-correction"
+    }

@@ -169,6 +169,18 @@ def test_school_days_are_those_of_the_terms_on_weekdays(api, make, kept):
     assert min(days(api, first - timedelta(days=30), first + timedelta(days=7))) >= str(first)
 
 
+def test_a_day_in_terms_of_two_sessions_is_listed_for_each(api, make, kept):
+    day = kept.key()["date"]
+    summer = make.session(start_date=day, end_date=str(today() + timedelta(days=30)))
+    term = make.term(summer)
+    api.ok(api.put(f"/terms/{term['id']}/calendar", {"start_date": day, "end_date": day}))
+
+    found = api.ok(api.get("/school-days", query_string={"from": day, "to": day}))
+
+    assert {one["term"]["id"] for one in found} == {kept.term["id"], term["id"]}
+    assert len(found) == 2
+
+
 def test_a_day_with_a_register_is_not_closed(api, make, kept):
     kept.set(parts="HALF_DAYS")
     kept.take(1, part="MORNING")
@@ -184,6 +196,19 @@ def test_a_day_with_a_register_is_not_closed(api, make, kept):
         assert refused.status_code == 409
         assert f" A on {day} MORNING" in refused.get_json()["message"]
     assert classroom
+
+
+def test_a_day_with_a_register_is_not_made_usual_where_that_closes_it(api, kept):
+    kept.set(weekdays=[day for day in range(1, 8) if day != today().isoweekday()])
+    usual = {"days": [{"date": kept.key()["date"], "status": "USUAL"}]}
+    kept.say({"date": kept.key()["date"], "status": "OPEN"})
+    kept.take()
+
+    refused = api.put("/school-days", usual)
+
+    assert (refused.status_code, kept.key()["date"] in refused.get_json()["message"]) == (409, True)
+    kept.set(weekdays=[1, 2, 3, 4, 5, 6, 7])
+    assert api.put("/school-days", usual).status_code == 200
 
 
 @pytest.mark.parametrize(

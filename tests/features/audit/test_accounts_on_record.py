@@ -91,6 +91,42 @@ def test_a_student_is_on_record_with_the_account(api, make):
     ]
 
 
+def test_of_private_members_it_is_on_record_that_they_changed(api, make):
+    student, employee = make.student(), make.employee()
+    changes = {"middle_name": "Secret", "dob": "2011-03-29", "guardian": {"full_name": "Secret"}}
+    api.ok(api.patch(f"/students/{student['id']}", changes))
+    api.ok(api.patch(f"/employees/{employee['id']}", {"middle_name": "Secret", "dob": "1985-03-29"}))
+    for part, changed in (("bank-account", "account_number"), ("nextofkin", "relationship")):
+        api.ok(api.patch(f"/employees/{employee['id']}/{part}", {changed: "Secret"}))
+    api.ok(api.patch(f"/contacts/{make.contact()['id']}", {"physical_address": "Secret"}))
+
+    whole = api.get("/audit", query_string={"pageSize": 1000}).get_data(as_text=True)
+
+    assert whole.count('"changed"') == 5
+    assert not any(value in whole for value in ("Secret", "2011-03-29", "1985-03-29"))
+
+
+def test_entries_of_a_student_in_a_class_bear_the_students_id(api, make):
+    cohort, student = make.cohort(), make.student()
+    make.cohort_subject(cohort)
+    elective = make.cohort_subject(cohort, elective=True)
+    make.enrolled(cohort, student)
+    api.ok(api.patch(f"/cohort-subjects/{elective['id']}/students", [student["id"]]))
+    make.guardian(student)
+
+    found = api.ok(api.get("/audit", query_string={"id": student["id"], "pageSize": 1000}))["data"]
+
+    # That the compulsory subject is taken follows from the enrollment.
+    assert sorted(entry["entity"] for entry in found) == [
+        "enrollment",
+        "student",
+        "student-guardian",
+        "subject-enrollment",
+    ]
+    api.ok(api.patch(f"/teachers/{cohort['id']}/add_to_batch", {"teacher_id": make.employee()["id"]}))
+    assert len(on_record(api, "form-teacher", cohort["id"])) == 1
+
+
 def test_what_is_refused_is_not_on_record(api, account):
     assert api.post("/users", {**ACCOUNT, "password": "x"}).status_code == 409
     assert api.put(f"/users/{account['id']}/roles", {"role": account["id"]}).status_code == 422

@@ -1031,3 +1031,11 @@ def test_a_reading_operation_that_is_no_export_runs_read_only(api, make, message
 
     assert "transaction_read_only TO on" in sent[0]
     assert not any("audit_entries" in message for message in sent)
+
+
+def test_the_import_template_is_no_export(api):
+    entries = log(api)
+
+    assert api.get("/students/import-template").status_code == 200
+
+    assert log(api) == entries

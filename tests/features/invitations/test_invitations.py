@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
@@ -132,6 +132,14 @@ def test_an_invitation_is_taken(api, person, make, caplog):
     rows = str(in_school(api, "SELECT old, new FROM audit_entries"))
     for written in (made["code"], made["code"].replace("-", "")):
         assert written not in log + rows
+
+
+@pytest.mark.parametrize(("sent", "days"), [({}, 14), ({"days": 1}, 1), ({"days": 30}, 30)])
+def test_an_invitation_lasts_fourteen_days_where_no_others_are_named(api, person, sent, days):
+    [made] = api.ok(invite(api, person, **sent))
+
+    left = datetime.fromisoformat(made["expires_at"]) - now()
+    assert timedelta(days=days, minutes=-5) < left <= timedelta(days=days)
 
 
 def test_it_sets_a_forgotten_password_and_ends_all_sessions(api, make):

@@ -21,6 +21,7 @@ from school_service.core.permissions import Permission
 from school_service.printing.printers import MOST_MEMORY, Printers
 from tenants.registry.clients import create_client
 from tests.factories import UNKNOWN_ID
+from tests.features.invitations.test_invitations import in_school
 from tests.printing.pictures import png
 from tests.threads import run_concurrently
 
@@ -127,6 +128,14 @@ def test_its_address_and_tags(api, user, monkeypatch):
     monkeypatch.setattr(state, "settings", replace(state.settings, public_url="https://example.org/x"))
     found = api.ok(api.get(f"/users/{user['id']}"))["photo"]
     assert found == second["photo"].replace("https://schools.example.org", "https://example.org/x")
+
+
+def test_an_address_that_was_written_by_hand_is_answered_as_it_is(api, user):
+    address = "https://pictures.example.org/ada.jpg"
+    in_school(api, "UPDATE users SET photo = :photo WHERE id = :id", photo=address, id=user["id"])
+
+    assert api.ok(api.get(f"/users/{user['id']}"))["photo"] == address
+    assert shown(api, user).status_code == 404
 
 
 def test_a_photo_is_taken_away(api, user):
@@ -295,6 +304,16 @@ class TestWhoSets:
         for answer in (put(caller, user, picture(100, 100)), caller.delete(f"/users/{user['id']}/photo")):
             assert (answer.status_code, "read:metrics" in answer.get_json()["message"]) == (403, True)
         api.ok(put(make.caller("write:users", "read:metrics"), user, picture(100, 100)))
+
+    def test_what_is_own_to_the_user_is_needed_as_own(self, api, make, user):
+        role = make.role("read:metrics", reach="OWN")
+        api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
+        caller = make.caller("write:users")
+        assert put(caller, user, picture()).status_code == 403
+
+        api.ok(api.put(f"/users/{caller.user['id']}/roles", {"role": role["id"]}))
+
+        api.ok(put(caller, user, picture()))
 
     def test_pupils_do_not_set_their_own(self, make):
         pupil = make.caller()

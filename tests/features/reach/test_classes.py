@@ -165,6 +165,17 @@ def test_a_permission_for_the_whole_school_is_the_wider_one(arms, own, make):
     assert ids(teacher, "/students") == set()
 
 
+def test_of_several_permissions_one_that_is_own_makes_the_operation_own(arms, make, own):
+    user = make.user()["user"]
+    own.caller(user, "write:students", reach="SCHOOL")
+    clerk = own.caller(user, "write:users")
+
+    answer = clerk.delete(f"/students/{arms.in_a[0]}/data")
+
+    words = "This needs the permission write:users for the whole school."
+    assert (answer.status_code, answer.get_json()["message"]) == (403, words)
+
+
 class TestMine:
     def test_whoever_reaches_the_whole_school_asks_for_their_own(self, arms, own, make, messages):
         employee = make.employee()

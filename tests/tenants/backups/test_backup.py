@@ -33,6 +33,7 @@ from tenants.exceptions import AlreadyExists, BackupRefused, NotInstalled, Progr
 from tenants.migrations.migration_sql import head
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
+from tenants.registry.clients import create_client
 from tenants.registry.schools import change_school, find_school
 from tests.cli.program import wait_for
 from tests.client import ApiClient
@@ -186,6 +187,19 @@ def test_a_restored_school_holds_the_same(tenancy, school, file):
     assert replace(copy, id=school.id, name=school.name) == original
     assert (copy.name, original.motto) == ("The copy", "Pass on\nthe \\torch")
     assert users_seen(tenancy, copy) == [("admin", copy.schema)]
+
+
+def test_a_backup_has_no_short_name_and_no_grant(tenancy, school, file):
+    short, client = (f"s-{uuid4().hex[:12]}" for _ in range(2))
+    with tenancy.admin.begin() as connection:
+        change_school(connection, school.id, short_name=short)
+        create_client(connection, client_id=client, school_ids=[school.id], permissions=["read:users"])
+
+    back_up(tenancy, school.id, file)
+
+    manifest = json.dumps(manifest_of(file))
+    assert (short in manifest, client in manifest) == (False, False)
+    assert restore(tenancy, file, school_id=uuid4()).short_name is None
 
 
 AWKWARD = (

@@ -527,7 +527,7 @@ def _confirm_and_hash(
 def named(username: str) -> Select[User]:
     """Select the user of exactly this name, deleted or not, else the one whose name differs in case alone.
 
-    Only accounts that are older than the rule can be two (decisions.md, "Usernames").
+    Only accounts that are older than the rule can be two (docs/rules/people.md, "Usernames").
     """
     return _of_name(username, username_key(username))
 

@@ -2,8 +2,8 @@
 
 `compute` gives the subject results, term results and session results of everyone on the roster: positions and class
 figures need the whole cohort. Each figure is rounded once, half up, and what follows from a figure follows from it as
-it is written: a Decimal keeps its places, as PostgreSQL's numeric does. docs/decisions.md has the rules
-in words, under "Results".
+it is written: a Decimal keeps its places, as PostgreSQL's numeric does. docs/rules/results.md has the
+rules in words.
 """
 
 from __future__ import annotations

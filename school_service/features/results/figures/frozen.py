@@ -2,7 +2,7 @@
 
 A card is in force while its publication is PUBLISHED or REOPENED. What is WITHDRAWN is shown to staff, where there is
 nothing in force; older versions are shown to staff who ask for them. What students see of their own is less (`as_own`):
-docs/decisions.md, "Results".
+docs/rules/results.md, "Students and guardians".
 """
 
 from __future__ import annotations

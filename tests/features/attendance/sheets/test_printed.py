@@ -193,6 +193,17 @@ def test_how_it_is_printed(api, term):
     assert exported[2] == {"sheet": "printed-register", "students": 60}
 
 
+def test_the_code_of_an_absence_alone_is_bold_and_red(api, term):
+    cells = [cell for row in rows_of(term.sheet()).values() for cell in row[4:] if cell.value in KINDS]
+
+    shown = {(cell.value, bool(cell.font.b), cell.font.color.rgb[-6:]) for cell in cells if cell.font.color}
+    marked = {code for code, bold, _ in shown if bold}
+    assert marked == {"A", "E"}
+    assert {colour for code, _, colour in shown if code in marked}.isdisjoint(
+        colour for code, _, colour in shown if code not in marked
+    )
+
+
 def test_corrections_count_and_a_draft_does_not(api, make, term):
     before = totals(term.sheet())
     number = next(iter(term.students))

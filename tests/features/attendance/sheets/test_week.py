@@ -60,6 +60,17 @@ def test_the_sheet_has_a_column_for_each_open_part_and_what_is_stored(api, week)
     )  # fmt: skip
 
 
+def test_a_cell_shows_the_teachers_mark_and_not_the_correction(api, week):
+    api.ok(week.mark(0, codes={"R/1": "A"}))
+    key = {"batch": week.batch, "date": week.day(0), "part": "MORNING"}
+    corrections = [{"student": week.students["R/1"], "code": "E", "reason": "Told"}]
+    api.ok(api.put("/registers/corrections", {**key, "corrections": corrections}))
+
+    codes = {row[0].value: row[3].value for row in week.workbook()["Register"].iter_rows(min_row=2)}
+
+    assert codes == {"R/1": "A", "R/2": None, "R/3": None}
+
+
 def test_the_other_schools_batches_and_students_are_unknown(api, week, make_other):
     theirs = Week(make_other, 1)
     for answer in (

@@ -292,6 +292,21 @@ class TestCopying:
         (made,) = listed(api, f"?session={after['session']}")
         assert (made["last_name"], made["ends_on"]) == ("Stays", None)
 
+    def test_of_several_codes_the_first_is_told(self, api, make, put, year):
+        """LEFT before ENDED, and ENDED before a lack of the other session."""
+        before, _, after, (_, _, gone) = year
+        left, stays = make.employee(), make.employee()
+        put(row(gone, left, ends_on="2020-01-01"), row(gone, stays, ends_on="2020-01-01"))
+        api.ok(api.delete(f"/employees/{left['id']}"))
+
+        sessions = {"from_session": before["session"], "to_session": after["session"]}
+        found = api.ok(api.post(f"{PATH}/copy", sessions))["left_out"]
+
+        assert {each["employee_name"]: each["code"] for each in found} == {
+            f"{left['first_name']} {left['last_name']}": "LEFT",
+            f"{stays['first_name']} {stays['last_name']}": "ENDED",
+        }
+
     def test_sessions_that_are_none_or_the_same(self, api, make, make_other, year):
         before, _, after, _ = year
         for sessions in (

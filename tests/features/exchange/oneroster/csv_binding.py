@@ -9,7 +9,7 @@ profile "CSV Binding Final Release v1.2.1". To the tables of 1.2 it is one chang
 `resourceSourcedIds`, which is held here against 1.2, the release that the manifest names.
 
 Each line is a column: `!` where a value is required in a set that is bulk, then what it may be. One rule of the text
-is not here: that no file is without rows (docs/decisions.md says why such files are there, with their header).
+is not here: that no file is without rows (docs/why/oneroster.md says why such files are there, with their header).
 """
 
 from __future__ import annotations

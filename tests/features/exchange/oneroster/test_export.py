@@ -244,6 +244,19 @@ def test_people_and_classes(api, make, taught):
     assert sorted(row["primary"] for row in form_teachers) == ["false", "true"]
 
 
+def test_the_form_teacher_of_longest_standing_is_primary(api, make, taught):
+    batch = taught[1]["id"]
+    accounts = []
+    for _ in range(3):
+        employee = make.employee()
+        accounts.append(make.account_of(employee)["id"])
+        api.ok(api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": employee["id"]}))
+
+    rows = {row["userSourcedId"]: row for row in export(api)[1]["enrollments"] if row["role"] == "teacher"}
+
+    assert [rows[account]["primary"] for account in accounts] == ["true", "false", "false"]
+
+
 def test_one_who_teaches_and_administers_has_one_primary_role(api, make, taught):
     employee = make.employee()
     account = make.account_of(employee)["id"]

@@ -70,6 +70,25 @@ def test_a_member_left_out_stays_and_null_clears_it(api, said):
     assert said.said() == {"C/1": (None, "Better", None), "C/2": (5, None, None), "C/3": NOTHING}
 
 
+def test_a_member_that_is_another_than_expected_is_not_replaced(api, said):
+    api.ok(said.put(row(said, 1, times_present=10, form_teacher_comment="Good")))
+    api.ok(said.put(row(said, 1, form_teacher_comment="Fair")))
+    seen = {"form_teacher_comment": "Good"}
+
+    refused = said.put(
+        row(said, 1, form_teacher_comment="Poor", expected=seen), row(said, 2, times_present=1)
+    )
+
+    assert refused.status_code == 409
+    (found,) = refused.get_json()["errors"]["rows"]
+    assert (found["row"], found["column"], found["code"]) == (0, "form_teacher_comment", "changed")
+    assert "School Administrator" in found["message"]
+    assert said.said() == {"C/1": (10, "Fair", None), "C/2": NOTHING, "C/3": NOTHING}
+    # Another member was not expected, and the text that is stored is no conflict.
+    api.ok(said.put(row(said, 1, times_present=11, form_teacher_comment="Fair", expected=seen)))
+    assert said.said()["C/1"] == (11, "Fair", None)
+
+
 def test_the_log_has_what_changed_and_of_texts_that_they_did(api, said):
     term, hand = said.term["id"], {"source": "hand"}
     api.ok(said.put(row(said, 1, times_present=3, form_teacher_comment="Good")))

@@ -51,3 +51,12 @@ def test_the_contact_of_a_deleted_owner_is_not_found_until_they_are_restored(api
 
     api.ok(api.put(f"/users/{owner['id']}/restore"))
     assert api.ok(api.patch(path, {"phone_number": "1"}))["phone_number"] == "1"
+
+
+def test_the_contact_of_an_employee_stays_with_the_employee(api, make):
+    account = make.account_of(make.employee())
+    contact = api.ok(api.get("/contacts", query_string={"user_id": account["id"]}))
+
+    assert api.delete(f"/contacts/{contact['id']}").status_code == 409
+
+    assert api.ok(api.get("/contacts", query_string={"user_id": account["id"]})) == contact

@@ -10,6 +10,7 @@ from school_service.auth.tokens import issue_client_token
 from tenants.clock import now
 from tenants.registry.clients import revoke_client
 from tests.factories import PASSWORD
+from tests.features.identities.test_identities import by_password, is_not_linked, outside
 from tests.features.invitations.test_invitations import in_school
 from tests.features.people.gains.planting import (
     KINDS,
@@ -178,6 +179,16 @@ class TestWhoMadeIt:
         assert gaining.happen()["credentials"] == []
         make.signed_in(gaining.user, "another of my own")
         assert maker.get("/me").status_code == 200
+
+    def test_a_link_by_the_password_ends_with_the_password(self, api, make, provider):
+        gaining, maker, _ = planted_in(api, make, RoleGiven, "PASSWORD", provider)
+        linked = outside(api, provider, "by the password")
+        linked.ok(by_password(linked, gaining.user, PASSWORD))
+        take_roles(api, maker)
+
+        gaining.happen()
+
+        assert is_not_linked(linked.get("/me"))
 
     def test_a_password_whose_giver_nobody_knows_stays_and_is_named(self, api, make, provider):
         gaining, _, planted = planted_in(api, make, RoleGiven, "PASSWORD", provider)
@@ -452,3 +463,22 @@ def test_a_gain_costs_one_message_more_at_most(api, make, provider, messages, wa
         assert gaining.told(gaining.happen())["credentials"][0]["ended"]
 
     assert len(sent) <= (7 if way is RoleGiven else 5), sent
+
+
+def test_what_a_client_has_made_is_looked_at_once_more_with_its_grant(
+    api, make, provider, grant, messages, place
+):
+    client_id, _ = grant(school_ids=[place.id], permissions=["write:users", "read:users"])
+    makers = {"user": make.caller("write:users", "read:users"), "client": client_of(api, client_id, place)}
+    counted = {}
+    for maker, caller in makers.items():
+        gaining = RoleGiven(api, make)
+        gaining.prepare()
+        Planted("LINK", caller, gaining.user, provider)
+        with messages() as sent:
+            [credential] = gaining.happen()["credentials"]
+        assert credential["ended"]
+        counted[maker] = len(sent)
+
+    # The grant itself is read on a connection of the registry.
+    assert counted["client"] == counted["user"] + 1

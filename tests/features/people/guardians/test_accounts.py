@@ -24,6 +24,11 @@ def user_of(api, guardian):
     return api.ok(api.get(f"/users/{guardian['user']}"))
 
 
+def roles_of(api, guardian):
+    given = {role["roleId"] for role in user_of(api, guardian)["roles"]}
+    return [role for role in api.ok(api.get("/roles")) if role["id"] in given]
+
+
 def with_account(api, make, *children, **fields):
     made = make.guardian(*children, **fields)
     return api.ok(give(api, made, user=make.user()["user"]["id"]))
@@ -124,6 +129,7 @@ def test_an_account_is_taken_away_and_its_sessions_end(api, make):
     guardian = make.guardian(full_name="Ngozi Eze")
     made = api.ok(give(api, guardian, username="ngozi", password=PASSWORD))
     caller = make.signed_in(user_of(api, made))
+    assert [role["given_to"] for role in roles_of(api, made)] == ["GUARDIANS"]
     assert api.delete(f"/guardians/{guardian['id']}").status_code == 409
 
     assert api.ok(api.delete(f"/guardians/{guardian['id']}/account"))["user"] is None
@@ -131,6 +137,7 @@ def test_an_account_is_taken_away_and_its_sessions_end(api, make):
     assert caller.get("/nationalities").status_code == 401
     assert api.delete(f"/guardians/{guardian['id']}/account").status_code == 404
     assert user_of(api, made)["username"] == "ngozi"
+    assert roles_of(api, made) == []
     assert api.ok(api.delete(f"/guardians/{guardian['id']}"))["deleted"]
 
 

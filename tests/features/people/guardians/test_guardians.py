@@ -453,6 +453,15 @@ def test_others_are_other_people(api, make, one, other):
     assert api.ok(api.get("/guardians"))["total"] == 2
 
 
+def test_of_several_persons_the_oldest_is_found(api, make):
+    named = {"full_name": "Ngozi Eze", "phone_number": "0803"}
+    oldest, _, _ = (make.guardian(**named) for _ in range(3))
+
+    (link,) = links(api, make.student(guardian=named))
+
+    assert link["guardian"] == oldest["id"]
+
+
 def test_the_primarys_own_name_changes_that_person(api, make):
     given = {"full_name": "Ngọzi Eze", "phone_number": "1", "relationship": "aunt"}
     student, sister = make.student(guardian=given), make.student(guardian=given)

@@ -42,6 +42,11 @@ class TestCreatingARole:
         assert api.ok(api.get(f"/roles/{role['id']}")) == role
         assert role in api.ok(api.get("/roles"))
 
+    def test_a_role_is_created_with_its_reach(self, api):
+        assert api.ok(api.post("/roles", {"name": "Tutor", "avatar": 1, "reach": "OWN"}))["reach"] == "OWN"
+        for reach in ("own", "", None, 1):
+            assert api.post("/roles", {"name": "Cook", "avatar": 1, "reach": reach}).status_code == 422
+
     @pytest.mark.parametrize("avatar", [0, -1, 5.0, 2**31 - 1, -(2**31)])
     def test_an_avatar_is_any_whole_number(self, api, avatar):
         assert api.ok(api.post("/roles", {"name": "Cook", "avatar": avatar}))["avatarNumber"] == avatar
@@ -125,6 +130,16 @@ class TestShowingRoles:
             assert granted
             assert granted < set(Permission)
             assert "write:roles" not in granted
+        viewing = set(map(named, roles["Viewer"]["permissions"]))
+        kept_back = {f"read:{section}" for section in ("audit", "employees", "roles", "users")}
+        assert viewing == {one for one in Permission if one.access == "read"} - kept_back
+
+    def test_a_viewer_reads_all_but_accounts_roles_employees_and_the_audit_log(self, api):
+        [viewer] = [role for role in api.ok(api.get("/roles")) if role["name"] == "Viewer"]
+
+        reads = {permission for permission in Permission if permission.access == "read"}
+        left_out = {f"read:{section}" for section in ("audit", "employees", "roles", "users")}
+        assert set(map(named, viewer["permissions"])) == reads - left_out
 
     def test_they_are_listed_by_name_each_with_its_permissions(self, api, make):
         make.role(name="Zookeeper")

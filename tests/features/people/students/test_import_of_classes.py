@@ -143,7 +143,7 @@ def test_a_class_that_is_deleted_meanwhile_enrolls_nobody(committing, monkeypatc
 
 
 @pytest.mark.parametrize("day", [date(1899, 12, 31), now().date() + timedelta(days=1), date(2912, 5, 31)])
-def test_nobody_was_born_before_1900_or_tomorrow(api, day):
+def test_nobody_was_born_before_1900_or_tomorrow(api, make, day):
     content = workbook([[*LEAST, "dob"], ["Ada", "Obi", "QC/1", day.isoformat()]])
     body = {"first_name": "Ada", "last_name": "Obi", "admission_number": "QC/1", "dob": day.isoformat()}
 
@@ -155,6 +155,8 @@ def test_nobody_was_born_before_1900_or_tomorrow(api, day):
         f'D2: "{day.isoformat()}" is not accepted for Ada Obi (QC/1): {reason}'
     )
     assert list(api.post("/students", body).get_json()["errors"]["json"]) == ["dob"]
+    changed = api.patch(f"/students/{make.student()['id']}", {"dob": day.isoformat()})
+    assert list(changed.get_json()["errors"]["json"]) == ["dob"]
 
 
 @pytest.mark.parametrize("day", [date(1900, 1, 1), now().date()])

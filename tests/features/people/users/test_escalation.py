@@ -69,6 +69,17 @@ def test_what_one_holds_one_may_give(clerk, make):
     assert permissions_of(clerk, "ada") == {"read:users", "write:roles"}
 
 
+def test_a_permission_held_as_own_is_given_as_own_alone(api, clerk, make):
+    held, wider = make.role("read:metrics", reach="OWN"), make.role("read:metrics")
+    api.ok(api.put(f"/users/{clerk.user['id']}/roles", {"role": held["id"]}))
+    user = clerk.ok(clerk.post("/users", NEW))["user"]["id"]
+
+    refused = clerk.put(f"/users/{user}/roles", {"role": wider["id"]})
+
+    assert (refused.status_code, "for the whole school" in refused.get_json()["message"]) == (403, True)
+    assert clerk.put(f"/users/{user}/roles", {"role": held["id"]}).status_code == 200
+
+
 def test_the_refusal_names_what_is_lacking(clerk, make):
     role = make.role("read:users", "read:metrics", "delete:terms")
 

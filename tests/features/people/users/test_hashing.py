@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -231,3 +232,18 @@ def test_where_the_system_forbids_another_priority_passwords_are_hashed_all_the_
         stored = passwords.hash_password("a password of hers")
 
     assert passwords.hasher.verify(stored, "a password of hers")
+
+
+def test_a_password_costs_46_mebibytes_one_pass_and_one_lane():
+    # The suite's own hasher takes no time: this is the one that the module makes.
+    hasher = runpy.run_path(passwords.__file__)["hasher"]
+
+    assert argon2.extract_parameters(hasher.hash("a password")) == argon2.Parameters(
+        type=argon2.Type.ID,
+        version=19,
+        salt_len=16,
+        hash_len=32,
+        time_cost=1,
+        memory_cost=46 * 1024,
+        parallelism=1,
+    )

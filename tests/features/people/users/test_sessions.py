@@ -13,6 +13,7 @@ from tests.client import ApiClient
 from tests.conftest import PASSWORD as ADMIN_PASSWORD
 from tests.conftest import make_place
 from tests.factories import PASSWORD
+from tests.features.invitations.test_invitations import in_school
 from tests.threads import run_concurrently
 
 
@@ -376,6 +377,17 @@ class TestTheLastAdministrator:
         api.ok(api.delete(f"/users/{second['id']}/delete"))
 
         assert api.delete(f"/users/{place.admin_id}/delete").status_code == 409
+
+    def test_where_nobody_has_every_permission_nothing_is_refused(self, api, place, administrator):
+        taking = "DELETE FROM role_permissions WHERE role_id = :role AND permission_id = :permission"
+        [graduates] = [
+            one["id"]
+            for one in administrator["permissions"]
+            if (one["access"], one["section"]) == ("write", "graduates")
+        ]
+        in_school(api, taking, role=administrator["id"], permission=graduates)
+
+        assert api.delete(f"/users/{place.admin_id}/roles/{administrator['id']}").status_code == 200
 
     def test_an_employee_who_is_the_last_stays(self, api, make, place, administrator):
         employee = make.employee()

@@ -1,6 +1,6 @@
 """The results of a class computed a second time, in exact fractions and plain Python: what SQL has to answer.
 
-Written from the rules in decisions.md ("Results"), student by student, and shares nothing with the service.
+Written from docs/rules/results.md, student by student, and shares nothing with the service.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The worked example of decisions.md, "Results", through the API.
+"""The worked example of subject results (docs/rules/results.md), through the API.
 
 Points 10, 10, 20 and 60:
 

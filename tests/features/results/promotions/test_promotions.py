@@ -608,6 +608,14 @@ def test_it_is_the_latest_term_in_which_something_counts(api, end):
     assert "Second term" in message(answer)
 
 
+def test_where_nothing_ever_counted_no_student_has_a_result(end):
+    end.mark(include_in_final=False)
+
+    seen = end.seen()
+
+    assert {(one["by_rule"], one["outcome"]) for one in seen["decisions"]} == {("NO_RESULT", None)}
+
+
 def test_a_category_without_weight_does_not_count(api, end):
     weights = [{"level": None, "category": "EXAM", "weight": 100}]
     api.ok(api.patch("/result-settings", {"weighting": "CATEGORIES", "weights": weights}))

@@ -490,6 +490,24 @@ def test_metric_sheets_are_held_while_it_is_published(api, make):
     assert again["changed"] == 2
 
 
+def test_a_list_of_metrics_and_comments_are_held_while_it_is_published(api, make):
+    seen = Observed(make, 1)
+    (student,) = seen.students.values()
+    batch, term = seen.cohort["id"], seen.term["id"]
+    (publication,) = api.ok(api.post("/publications", {"term": term, "batches": [batch]}))
+    scores = [{"student": student, "metric_type": "PSYCHOMOTOR", "metric_scores": {TRAITS[0]: 4}}]
+    comment = {"student": student, "form_teacher_comment": "Good"}
+
+    def send():
+        metrics = api.put("/metrics", scores, query_string={"batch": batch, "term": term})
+        comments = api.put("/comments", {"batch": batch, "term": term, "comments": [comment]})
+        return metrics.status_code, comments.status_code
+
+    assert send() == (409, 409)
+    api.ok(api.post(f"/publications/{publication['id']}/reopening", {"reason": "Traits"}))
+    assert send() == (200, 200)
+
+
 # The other school
 
 

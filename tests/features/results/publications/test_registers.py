@@ -202,6 +202,20 @@ def test_another_figure_cannot_be_typed_in(called):
     called.api.ok(called.comment({"student": called.one, "times_present": 51}))
 
 
+def test_the_calendar_bounds_a_figure_that_is_typed_in_alone(called):
+    api = called.api
+    for student in called.students[called.first]:
+        api.ok(called.comment({"student": student, "times_present": None}))
+    (term,) = (one["id"] for one in called.terms.values() if one["term"] == "FIRST")
+    api.ok(api.put(f"/terms/{term}/calendar", {"times_opened": 1}))
+    present = {"student": called.one, "times_present": 2}
+    assert called.comment(present).status_code == 422
+
+    called.set(REGISTERS)
+
+    api.ok(called.comment(present))
+
+
 def test_another_figure_in_a_sheet_is_an_error_of_the_row(called):
     called.set(REGISTERS)
     one, two, three = called.admission_numbers(called.students[called.first])

@@ -6,7 +6,7 @@ import io
 import re
 import zipfile
 from copy import deepcopy
-from datetime import datetime
+from datetime import UTC, datetime
 from io import BytesIO
 from unicodedata import normalize
 from zoneinfo import ZoneInfo
@@ -90,6 +90,17 @@ def test_a_transcript_and_a_draft_are_of_the_schools_day(arm, api, zone):
 
     assert f"Issued on {day}" in said(api.get(f"/students/{arm.student}/transcript/download").data)
     assert f"Draft of {day}" in said(card(api, arm.student, draft="true").data)
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
+def test_a_provisional_broadsheet_is_of_the_schools_day(arm, api, zone):
+    api.ok(api.patch("/settings", {"time_zone": zone}))
+    arm.mark()
+
+    answer = api.get(f"/broadsheets/download?batch={arm.first}&term=FIRST")
+
+    made = load_workbook(BytesIO(answer.data))["Broadsheet"]["A3"].value
+    assert made == f"PROVISIONAL: as of {days(datetime.now(UTC).isoformat())[zone]}"
 
 
 def test_the_note_on_class_figures_tells_the_schools_day(make, api, place):

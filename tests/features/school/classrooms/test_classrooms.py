@@ -64,3 +64,23 @@ def test_its_cohorts_show_the_corrected_name(api, make):
     api.ok(api.patch(f"/classrooms/{classroom['id']}", {"name": "JSS 1"}))
 
     assert api.ok(api.get(f"/cohorts/{cohort['id']}")) == {**cohort, "classroom": "JSS 1"}
+
+
+def test_names_that_differ_in_case_a_mark_an_apostrophe_or_a_space_within_are_two_names(api, make):
+    names = [
+        "Room One",
+        "room one",
+        "Room Óne",
+        "Room Oné",
+        "RoomOne",
+        "Room  One",
+        "Room'One",
+        "Room\u2019One",
+    ]
+
+    for name in names:
+        make.classroom(name=name)
+
+    assert {one["name"] for one in api.ok(api.get("/classrooms"))} >= set(names)
+    for taken in (" Room One ", "Room O\u0301ne"):
+        assert api.post("/classrooms", {"name": taken, "level": "Junior"}).status_code == 409

@@ -82,6 +82,14 @@ def test_numbers_count_the_schools_batches_without_gaps(api, make, make_other):
     assert batches(make_other.api, foreign)[0]["number"] == 1
 
 
+def test_the_number_of_a_deleted_batch_is_not_given_anew(api, make):
+    cohort = make.cohort()
+    gone = make.batch(cohort)
+    api.ok(api.delete(f"/batches/{gone['id']}"))
+
+    assert make.batch(cohort)["number"] == gone["number"] + 1
+
+
 def test_a_name_that_the_cohort_has_is_a_conflict(api, make):
     cohort, other = make.cohort(), make.cohort()
 

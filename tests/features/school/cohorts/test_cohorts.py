@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.features.invitations.test_invitations import in_school
 from tests.threads import run_concurrently
 
 
@@ -149,6 +150,24 @@ def test_assessments_hold_a_cohort_in_its_session_too(api, make):
         "The cohort is in use by an assessment.",
     )
     assert api.ok(api.get(f"/cohorts/{made['id']}")) == made
+
+
+def test_metrics_hold_a_cohort_in_its_session_too(api, make):
+    session = make.session()
+    made, classroom = make.cohort(session=session), make.classroom()
+    make.term(session)
+    (student,) = make.enrolled(made)
+    [trait, *_] = api.ok(api.get("/metric-definitions"))
+    of_student = {"student": student, "metric_type": trait["metric_type"]}
+    scores = [{**of_student, "metric_scores": {trait["name"]: 3}}]
+    api.ok(api.put(f"/metrics?batch={made['id']}&term=FIRST", scores))
+    in_school(api, "DELETE FROM enrollments")
+
+    answer = api.patch(
+        f"/cohorts/{made['id']}", {"classroom": classroom["id"], "session_id": make.session()["id"]}
+    )
+
+    assert answer.status_code == 409
 
 
 @pytest.mark.parametrize("member", ["classroom", "session_id"])

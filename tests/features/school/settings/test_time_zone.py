@@ -65,3 +65,9 @@ def test_it_takes_the_version_that_was_read_alone(api):
 
 def test_who_may_not_write_settings_changes_nothing(make):
     assert make.caller("read:settings").patch(PATH, {"time_zone": "UTC"}).status_code == 403
+
+
+def test_answers_have_times_in_utc_whatever_the_zone(api, make):
+    api.ok(api.patch("/settings", {"time_zone": "Pacific/Kiritimati"}))
+
+    assert make.student()["createdAt"].endswith("+00:00")

@@ -171,6 +171,15 @@ def test_a_cohort_with_assessments_keeps_its_session(api, make):
     assert api.patch(f"/cohorts/{taught.cohort['id']}", change).status_code == 409
 
 
+def test_a_cohort_with_a_deleted_assessment_keeps_its_session_too(api, make):
+    taught = make.taught(0)
+    assessment = make.assessment(taught.subject, taught.term)
+    api.ok(api.delete(f"/assessments/{assessment['id']}"))
+    change = {"classroom": make.classroom()["id"], "session_id": make.session()["id"]}
+
+    assert api.patch(f"/cohorts/{taught.cohort['id']}", change).status_code == 409
+
+
 def test_they_are_found_by_any_batch_and_by_either_subject(api, make):
     cohort, base = make.cohort(), make.subject()
     subject, term = make.cohort_subject(cohort, base), make.term({"id": cohort["session"]})

@@ -303,6 +303,24 @@ def test_what_is_submitted_gets_no_assessment(year):
     )
 
 
+def test_registers_and_school_days_are_not_copied(year):
+    register = {"batch": year.arm["id"], "date": "2025-09-15", "part": "DAY"}
+    year.api.ok(year.api.put("/registers", {**register, "default": "P"}))
+    year.api.ok(year.api.put("/school-days", {"days": [{"date": "2025-10-01", "status": "CLOSED"}]}))
+    target = year.next()
+
+    year.api.ok(year.copy(target))
+
+    cohort = next(one for one in year.cohorts_of(target) if one["classroom"] == year.rooms[0]["name"])
+    arms = year.api.ok(year.api.get(f"/cohorts/{cohort['id']}/batches"))
+    for arm in arms:
+        asked = {**register, "batch": arm["id"], "date": "2026-09-14"}
+        assert year.api.ok(year.api.get("/registers", query_string=asked))["id"] is None
+    # The day that is as far from the session's first day.
+    (day,) = year.api.ok(year.api.get("/school-days?from=2026-09-30&to=2026-09-30"))
+    assert day["parts"] == ["DAY"]
+
+
 def test_deleted_assessments_are_not_copied(year):
     query = {"cohort": year.cohorts[0]["id"], "subject": year.maths["id"], "term": "FIRST"}
     (one,) = year.api.ok(year.api.get("/assessments", query_string=query))["data"]

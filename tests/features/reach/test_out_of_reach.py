@@ -1,0 +1,131 @@
+"""What is out of reach changes no answer about results, no count and no error: but the figures of all arms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.client import ApiClient
+from tests.features.reach.conftest import Arms, Own
+
+pytestmark = pytest.mark.usefixtures("made_arms")
+
+# A position is among all of the class, whoever reads it.
+OF_ALL_ARMS = {"cohort", "cohort_figures", "cohort_position"}
+OF_A_REQUEST = {"request_id", "generated_at"}
+SECRET = "Zuma"
+
+
+def told(answer: Any) -> Any:
+    """What an answer says, but the figures of all arms."""
+    return answer.status_code, _without(answer.get_json())
+
+
+def _without(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            name: _without(member)
+            for name, member in value.items()
+            if name not in OF_A_REQUEST and not (name in OF_ALL_ARMS and not isinstance(member, str))
+        }
+    return [_without(one) for one in value] if isinstance(value, list) else value
+
+
+def requests(arms: Arms) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Give the requests about results of a class, each with its body; those of the arm A, and of both."""
+    subject, term = arms.subject["id"], f"term={arms.term['id']}"
+    a, b, cohort = arms.a, arms.b, arms.cohort["id"]
+    yield from (
+        (f"/submissions?{of}&{term}", None) for of in (f"batch={a}", f"batch={b}", f"cohort={cohort}")
+    )
+    for of in (arms.subject["id"], arms.other["id"]):
+        for more in ("", f"&batch={a}", f"&batch={b}", "&live=true"):
+            yield f"/cohort-subjects/{of}/results?{term}{more}", None
+    for batch in (a, b):
+        for what in (term, f"{term}&live=true", f"session={arms.session['id']}"):
+            yield f"/broadsheets?batch={batch}&{what}", None
+        yield f"/publications?batch={batch}", None
+        yield f"/comments?batch={batch}&{term}", None
+        yield f"/report-cards?batch={batch}&{term}&students={arms.in_b[0]}", None
+        yield f"/report-cards?batch={batch}&{term}&draft=true&students={arms.in_b[0]}", None
+    yield from (
+        (path, None) for path in (f"/publications?cohort={cohort}", f"/publications?{term}", "/publications")
+    )
+    for student in (arms.in_a[0], arms.in_b[0]):
+        for path in ("results", "results?live=true", "report-card", "transcript"):
+            joined = f"/students/{student}/{path}{'&' if '?' in path else '?'}"
+            yield joined + ("" if path == "transcript" else term), None
+    body = {"term": "FIRST"}
+    for more in ({}, {"batch": a}, {"batch": b}):
+        yield f"/cohort-subjects/{subject}/submission", {**body, **more}
+        yield f"/cohort-subjects/{subject}/reopening", {**body, **more, "reason": "x"}
+    for batches in ([a], [b], [a, b]):
+        yield "/publications?dry_run=true", {**body, "batches": batches}
+
+
+def answers(clients: dict[str, ApiClient], arms: Arms) -> dict[str, Any]:
+    """Send all requests as everyone; the answers, by relation and request."""
+    found = {}
+    for relation, client in clients.items():
+        for path, body in requests(arms):
+            if relation == "F" and path.startswith("/submissions") and f"batch={arms.a}" not in path:
+                # A form teacher is answered how far all arms are.
+                continue
+            answer = client.get(path) if body is None else client.post(path, body)
+            if answer.mimetype == "application/json":
+                assert SECRET not in answer.get_data(as_text=True), (relation, path)
+                found[f"{relation} {path} {json.dumps(body)}"] = told(answer)
+            else:
+                found[f"{relation} {path}"] = answer.status_code
+    return found
+
+
+@pytest.fixture
+def clients(arms: Arms, own: Own, make: Any) -> dict[str, ApiClient]:
+    guardian = make.guardian({"id": arms.in_a[0]})
+    return {
+        "T": own.subject_teacher(arms.subject, arms.a),
+        "F": own.form_teacher(arms.a),
+        "S": own.student(arms.in_a[0], "read:results"),
+        "G": own.guardian(guardian["id"], "read:results"),
+    }
+
+
+def test_what_is_out_of_reach_changes_no_answer_about_results(arms, clients, make):
+    """Of the other arm become others: students, their names, scores, blanks, what is submitted and published."""
+    api, paper = make.api, make.assessment(arms.subject, arms.term, category="EXAM")
+    make.assessment(arms.other, arms.term, category="EXAM")
+    api.ok(api.patch("/result-settings", {"positions": "BATCH"}))
+    make.entry(paper, arms.in_a[0], arms.a, 12)
+    before = answers(clients, arms)
+    assert {status for status, _ in (one for one in before.values() if isinstance(one, tuple))} >= {
+        200, 403, 404, 409, 422,
+    }  # fmt: skip
+
+    def come() -> None:
+        newcomer = make.student(last_name=SECRET, admission_number=f"{SECRET}/1")
+        arms.in_b.append(*make.enrolled(arms.cohort, newcomer, batch=arms.b))
+
+    def mark() -> None:
+        make.entry(paper, arms.in_b[0], arms.b, 19)
+
+    def rename() -> None:
+        api.ok(api.patch(f"/batches/{arms.b}", {"name": SECRET}))
+        api.ok(api.patch(f"/students/{arms.in_b[0]}", {"last_name": SECRET}))
+
+    def hand_in() -> None:
+        for subject in (arms.subject, arms.other):
+            body = {"term": "FIRST", "batch": arms.b, "blanks": "ABSENT"}
+            api.ok(api.post(f"/cohort-subjects/{subject['id']}/submission", body))
+
+    def publish() -> None:
+        api.ok(api.post("/publications", {"term": "FIRST", "batches": [arms.b]}))
+
+    for acts in ((come, mark, rename), (hand_in, publish)):
+        for act in acts:
+            act()
+        now = answers(clients, arms)
+        assert {name: now[name] for name in before if now[name] != before[name]} == {}
