@@ -13,11 +13,11 @@ from school_service.core.read_models import Query, read_model
 from school_service.features.attendance.calendar import counts_registers
 from school_service.features.attendance.models import Register
 from school_service.features.attendance.sums import roll_up_of
+from school_service.features.observations.published import published_name
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.roster import members
-from school_service.features.results.publications.reads import published_name
 from school_service.features.school.models import Batch, Cohort, Term, TermCalendar
 from school_service.features.school.sessions.service import is_term
 from school_service.features.year.models import TermComment

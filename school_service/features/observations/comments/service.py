@@ -26,10 +26,10 @@ from school_service.core.records import unnest_rows
 from school_service.core.statements import execute, in_one_round_trip, statement
 from school_service.features.audit.service import Change, Values, audit_changes
 from school_service.features.observations.comments import reads
+from school_service.features.observations.published import refuse_published
 from school_service.features.people.models import student_name
 from school_service.features.people.students.sheet_rows import shown
 from school_service.features.people.students.sheet_uploads import Replaced, refuse_unexpected
-from school_service.features.results.publications.service import refuse_published
 from school_service.features.school.cohorts.class_sheets import Place, find_batch, find_place, find_term
 from school_service.features.year.models import TermComment
 from school_service.sheets.uploads import RowCounts

@@ -22,12 +22,11 @@ from school_service.features.observations.metrics.service import (
     compare_scores,
     storing,
 )
+from school_service.features.observations.published import lock_cohort_in_term, refuse_published
 from school_service.features.people.students.list_rows import match_records
 from school_service.features.people.students.sheet_rows import shown
 from school_service.features.people.students.sheet_uploads import Replaced, refuse_unexpected
 from school_service.features.results.models import METRIC_TYPES
-from school_service.features.results.publications.reads import lock_cohort_in_term
-from school_service.features.results.publications.service import refuse_published
 from school_service.features.school.cohorts.class_sheets import Place, find_place
 from school_service.sheets.columns import composed_name
 from school_service.sheets.row_errors import DUPLICATE, INVALID, UNKNOWN, RowError

@@ -12,11 +12,11 @@ from school_service.core.counters import TRAITS, Counter
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import is_one_of
+from school_service.features.observations.published import published_name
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.reach import scopes
 from school_service.features.results.models import METRIC_TYPES, Metric, MetricDefinition, MetricScore
-from school_service.features.results.publications.reads import published_name
 from school_service.features.school.models import CURRENT, Cohort, Enrollment, Term
 
 _IN_ORDER = aggregate_order_by(MetricScore.score, MetricDefinition.position)

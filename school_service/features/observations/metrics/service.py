@@ -25,10 +25,9 @@ from school_service.core.records import change, get, get_referenced, unnest_rows
 from school_service.core.statements import execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes, score_values
 from school_service.features.observations.metrics import reads
+from school_service.features.observations.published import published_name, refuse_published
 from school_service.features.people.students.sheet_rows import STUDENT_COLUMNS
 from school_service.features.results.models import Metric, MetricDefinition, MetricScore
-from school_service.features.results.publications.reads import published_name
-from school_service.features.results.publications.service import refuse_published
 from school_service.features.school.models import Batch
 from school_service.sheets.columns import composed_name, words_of
 from school_service.sheets.uploads import RowCounts

@@ -22,6 +22,7 @@ from school_service.features.observations.metrics.service import (
     enter_sheet,
     list_traits,
 )
+from school_service.features.observations.published import lock_open
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
     STUDENT_COLUMNS,
@@ -30,7 +31,6 @@ from school_service.features.people.students.sheet_rows import (
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
 from school_service.features.results.models import BEST, METRIC_TYPES, POOREST
-from school_service.features.results.publications.service import lock_open
 from school_service.features.school.cohorts.class_sheets import (
     BATCH,
     TERM,

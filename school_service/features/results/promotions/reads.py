@@ -32,8 +32,8 @@ from school_service.features.results.models import (
     ReportCard,
     RequiredSubject,
 )
-from school_service.features.results.publications.reads import CLASS, latest_card, results_of, with_class
-from school_service.features.school.cohorts.reads import session_by_id_or_name
+from school_service.features.results.publications.reads import latest_card, results_of
+from school_service.features.school.cohorts.reads import CLASS, session_by_id_or_name, with_class
 from school_service.features.school.models import (
     CURRENT,
     AcademicSession,

@@ -53,12 +53,11 @@ from school_service.features.results.models import (
     Publication,
     ReportCard,
 )
-from school_service.features.school.cohorts.reads import session_by_id_or_name
+from school_service.features.school.cohorts.reads import CLASS, session_by_id_or_name, with_class
 from school_service.features.school.models import (
     CURRENT,
     AcademicSession,
     Batch,
-    Classroom,
     Cohort,
     Enrollment,
     Term,
@@ -585,46 +584,6 @@ def latest_card(student_id: Any, session_id: Any) -> Any:
     )
 
 
-def published_name(batch_id: Any, term_id: Any) -> Any:
-    """A column: the name of a batch and a term while its results are published, else null."""
-    found = (
-        select(CLASS + ", " + Term.display_name)
-        .select_from(Publication)
-        .join(Term, Term.id == Publication.term_id)
-        .join(Batch, Batch.id == Publication.batch_id)
-        .where(
-            Publication.batch_id == batch_id,
-            Publication.term_id == term_id,
-            Publication.state == PUBLISHED,
-        )
-    )
-    return with_class(found).scalar_subquery()
-
-
-@read_model(judged=True)
-def is_open(batch_id: UUID, term_id: UUID) -> Query:
-    """Select `published`: the name of a batch and a term while its results are published, else null."""
-    return select(published_name(batch_id, term_id).label("published"))
-
-
-@read_model(judged=True)
-def lock_cohort_in_term(cohort_id: UUID, term_id: UUID) -> Query:
-    """Lock a cohort FOR NO KEY UPDATE, and before it a term FOR KEY SHARE, which is not deleted meanwhile."""
-    term = select(Term.id).where(Term.id == term_id).with_for_update(read=True, key_share=True)
-    return select(Cohort.id).where(Cohort.id == cohort_id, once_locked(term)).with_for_update(key_share=True)
-
-
-CLASS = Classroom.name + " " + Batch.name
-"""What refusals call a class, in a query of its batch (`with_class`)."""
-
-
 def results_of(term: Any) -> Any:
     """What refusals call the results of a term, in a query of the batch (`with_class`)."""
     return term.display_name + " of " + CLASS
-
-
-def with_class(query: Query) -> Query:
-    """Join the cohort and the classroom of a batch that a query has."""
-    return query.join(Cohort, Cohort.id == Batch.cohort_id).join(
-        Classroom, Classroom.id == Cohort.classroom_id
-    )

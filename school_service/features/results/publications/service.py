@@ -31,7 +31,6 @@ from school_service.core.statements import (
     Executable,
     NewRow,
     NewRows,
-    execute,
     in_one_round_trip,
     new_row,
     statement,
@@ -337,24 +336,6 @@ def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> Boun
     reopening = _reopen(publication_id, new, reason, now(), *acting())
     ending = [_end_cards(publication_id)] if withdraw else []
     return in_one_round_trip(reopening, *ending, read=reads.publication(publication_id))
-
-
-def lock_open(*, cohort_id: UUID, batch_id: UUID, term_id: UUID) -> None:
-    """Lock a cohort FOR NO KEY UPDATE, to enter what cards of a batch and term say; one round trip.
-
-    Raises Conflict while the batch's results of that term are published.
-    """
-    found = execute(reads.lock_cohort_in_term(cohort_id, term_id), reads.is_open(batch_id, term_id))
-    refuse_published(found["published"] if found else None)
-
-
-def refuse_published(name: str | None) -> None:
-    """Refuse to change what cards say that are published; raises Conflict.
-
-    `name` is what `reads.published_name` selects, read while the cohort is locked, FOR SHARE at least.
-    """
-    if name is not None:
-        raise Conflict(f"The results of {name}, are published: reopen that publication first.")
 
 
 def _refuse_unknown(batch_id: UUID, term: str) -> None:

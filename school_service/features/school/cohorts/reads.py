@@ -104,3 +104,14 @@ def for_batch(cohort_id: UUID) -> Query:
     """Take the number of a new batch of a cohort; no row without one, and no number taken."""
     number = number_taken(BATCHES, exists().where(Cohort.id == cohort_id))
     return select(number.c.value.label("number"))
+
+
+CLASS = Classroom.name + " " + Batch.name
+"""The name of a class in full, in a query of its batch (`with_class`)."""
+
+
+def with_class(query: Query) -> Query:
+    """Join the cohort and the classroom of a batch that a query has."""
+    return query.join(Cohort, Cohort.id == Batch.cohort_id).join(
+        Classroom, Classroom.id == Cohort.classroom_id
+    )

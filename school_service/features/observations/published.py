@@ -1,0 +1,63 @@
+"""What holds observations: while results are published, nothing changes that their cards say."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import select
+
+from school_service.core.errors import Conflict
+from school_service.core.read_models import Query, read_model
+from school_service.core.records import once_locked
+from school_service.core.statements import execute
+from school_service.features.results.models import PUBLISHED, Publication
+from school_service.features.school.cohorts.reads import CLASS, with_class
+from school_service.features.school.models import Batch, Cohort, Term
+
+
+def lock_open(*, cohort_id: UUID, batch_id: UUID, term_id: UUID) -> None:
+    """Lock a cohort FOR NO KEY UPDATE, to enter what cards of a batch and term say; one round trip.
+
+    Raises Conflict while the batch's results of that term are published.
+    """
+    found = execute(lock_cohort_in_term(cohort_id, term_id), is_open(batch_id, term_id))
+    refuse_published(found["published"] if found else None)
+
+
+def refuse_published(name: str | None) -> None:
+    """Refuse to change what cards say that are published; raises Conflict.
+
+    `name` is what `published_name` selects, read while the cohort is locked, FOR SHARE at least.
+    """
+    if name is not None:
+        raise Conflict(f"The results of {name}, are published: reopen that publication first.")
+
+
+def published_name(batch_id: Any, term_id: Any) -> Any:
+    """A column: the name of a batch and a term while its results are published, else null."""
+    found = (
+        select(CLASS + ", " + Term.display_name)
+        .select_from(Publication)
+        .join(Term, Term.id == Publication.term_id)
+        .join(Batch, Batch.id == Publication.batch_id)
+        .where(
+            Publication.batch_id == batch_id,
+            Publication.term_id == term_id,
+            Publication.state == PUBLISHED,
+        )
+    )
+    return with_class(found).scalar_subquery()
+
+
+@read_model(judged=True)
+def is_open(batch_id: UUID, term_id: UUID) -> Query:
+    """Select `published`: the name of a batch and a term while its results are published, else null."""
+    return select(published_name(batch_id, term_id).label("published"))
+
+
+@read_model(judged=True)
+def lock_cohort_in_term(cohort_id: UUID, term_id: UUID) -> Query:
+    """Lock a cohort FOR NO KEY UPDATE, and before it a term FOR KEY SHARE, which is not deleted meanwhile."""
+    term = select(Term.id).where(Term.id == term_id).with_for_update(read=True, key_share=True)
+    return select(Cohort.id).where(Cohort.id == cohort_id, once_locked(term)).with_for_update(key_share=True)
