@@ -6,7 +6,7 @@ They are made of what was loaded and computed. A published card is such a dictio
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -19,9 +19,7 @@ from school_service.features.results.computing.class_term.loaded import Loaded, 
 from school_service.features.results.computing.compute import (
     Computed,
     Paper,
-    SessionResult,
-    SubjectResult,
-    TermResult,
+    Result,
     in_hundredths,
 )
 from school_service.features.results.models import BEST, LAYOUT, POOREST
@@ -34,26 +32,12 @@ _SETTINGS = (
 )  # fmt: skip
 
 
-def subject_result(loaded: Loaded, subject: Subject, person: Person, result: SubjectResult) -> Document:
+def subject_result(loaded: Loaded, subject: Subject, person: Person, result: Result) -> Document:
     """Say what a student has in a subject."""
     return {
         "subject": loaded.subjects_in_batches[subject.id, person.batch],
         "scores": _scores(loaded.papers[subject.id], person.id),
-        **figures_of_subject(result),
-    }
-
-
-def figures_of_subject(result: SubjectResult) -> Document:
-    """Say the figures of a subject."""
-    return {
-        "status": result.status,
-        "score": result.score,
-        "points": result.points,
-        "percent": result.percent,
-        "grade": result.grade,
-        "remark": result.remark,
-        "batch": result.batch,
-        "cohort": result.cohort,
+        **result,
     }
 
 
@@ -65,41 +49,16 @@ def term_result(loaded: Loaded, computed: Computed, person: Person) -> Document:
             for subject in loaded.subjects
             if (found := computed.subjects[subject.id].get(person.id)) is not None
         ],
-        **figures_of_term(computed.terms[person.id]),
-        "cumulative": _cumulative(loaded, computed.sessions[person.id]),
+        **computed.terms[person.id],
+        "cumulative": {**computed.sessions[person.id], "subjects": [*_of_session(loaded, computed, person)]},
     }
 
 
-def figures_of_term(result: TermResult) -> Document:
-    """Say the figures of a term."""
-    return {
-        "status": result.status,
-        "total": result.total,
-        "obtainable": 100 * result.graded,
-        "average": result.average,
-        "grade": result.grade,
-        "remark": result.remark,
-        "passed": result.passed,
-        "failed": result.graded - result.passed,
-        "batch_figures": result.batch,
-        "cohort_figures": result.cohort,
-    }
-
-
-def _cumulative(loaded: Loaded, session: SessionResult) -> Document:
-    return {
-        "terms": session.terms,
-        "average": session.average,
-        "grade": session.grade,
-        "remark": session.remark,
-        "batch_figures": session.batch,
-        "cohort_figures": session.cohort,
-        "subjects": [
-            {**base, "terms": found.terms, "percent": found.percent, "grade": found.grade}
-            for base in loaded.bases
-            if (found := session.subjects.get(base["base"])) is not None
-        ],
-    }
+def _of_session(loaded: Loaded, computed: Computed, person: Person) -> Iterator[Document]:
+    found = computed.bases[person.id]
+    for base in loaded.bases:
+        if (one := found.get(base["base"])) is not None:
+            yield {**base, "terms": one.terms, "percent": one.percent, "grade": one.grade}
 
 
 def _scores(papers: Iterable[tuple[Paper, Mapping[str, Any]]], student: str) -> list[Mapping[str, Any]]:

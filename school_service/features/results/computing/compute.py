@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import cache, cached_property, partial
 from itertools import groupby
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from school_service.features.results.models import COMPLETE, GRADED, INCOMPLETE, NONE, TOO_FEW
 from school_service.features.school.models import TERMS
@@ -33,8 +33,6 @@ Mark = int | str
 
 _Papers = Sequence[tuple[str, Sequence[tuple[int, Mapping[str, Mark]]]]]
 """Papers by category, each its points in hundredths and its marks."""
-_Figures = tuple[Decimal | None, Decimal | None, Decimal | None, str | None, str | None]
-"""Score, points, percent, grade and remark."""
 
 
 class Band(NamedTuple):
@@ -147,41 +145,11 @@ class Place(TypedDict):
     highest: Decimal | None
 
 
-@dataclass(slots=True)
-class Ranked:
-    """What has a place in the batch and in the cohort."""
+Result = dict[str, Any]
+"""What a subject, a term or a session comes to for a student: the members that a card says of it, in their order.
 
-    batch: Place = field(init=False)
-    cohort: Place = field(init=False)
-
-
-@dataclass(slots=True)
-class SubjectResult(Ranked):
-    """What a student has in a subject; `percent` is null where something is blank."""
-
-    score: Decimal | None
-    points: Decimal | None
-    percent: Decimal | None
-    grade: str | None
-    remark: str | None
-
-    @property
-    def status(self) -> str:
-        """GRADED or INCOMPLETE."""
-        return INCOMPLETE if self.percent is None else GRADED
-
-
-@dataclass(slots=True)
-class TermResult(Ranked):
-    """What a student has in a term; `average` is null without a graded subject."""
-
-    status: str
-    total: Decimal
-    graded: int
-    passed: int
-    average: Decimal | None
-    grade: str | None
-    remark: str | None
+`percent` of a subject is null where something is blank; `average` of a term is null without a graded subject.
+"""
 
 
 class SessionSubject(NamedTuple):
@@ -192,37 +160,30 @@ class SessionSubject(NamedTuple):
     grade: str | None
 
 
-@dataclass(slots=True)
-class SessionResult(Ranked):
-    """What a student has in a session until a term, by base subject; `terms` counts those with a graded subject."""
-
-    terms: int
-    average: Decimal | None
-    grade: str | None
-    remark: str | None
-    subjects: Mapping[str, SessionSubject]
-
-
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """The results of everyone on the roster, by student; those of subjects by subject and student."""
+    """The results of everyone on the roster, by student; those of subjects by subject and student.
 
-    subjects: Mapping[str, Mapping[str, SubjectResult]]
-    terms: Mapping[str, TermResult]
-    sessions: Mapping[str, SessionResult]
+    `bases` has the base subjects of a student's session.
+    """
+
+    subjects: Mapping[str, Mapping[str, Result]]
+    terms: Mapping[str, Result]
+    sessions: Mapping[str, Result]
+    bases: Mapping[str, Mapping[str, SessionSubject]]
 
 
 def compute(entered: Entered) -> Computed:
     """Compute subject results, term results and session results."""
     subjects = subject_results(entered)
     terms = term_results(entered, subjects)
-    return Computed(subjects, terms, _session_results(entered, subjects, terms))
+    return Computed(subjects, terms, *_session_results(entered, subjects, terms))
 
 
-def subject_results(entered: Entered) -> dict[str, dict[str, SubjectResult]]:
+def subject_results(entered: Entered) -> dict[str, dict[str, Result]]:
     """Compute the subject results, by subject and student; a subject in which all is excused is none of theirs."""
     figures = cache(partial(_figures, entered.rules))
-    found: dict[str, dict[str, SubjectResult]] = {}
+    found: dict[str, dict[str, Result]] = {}
     for subject in entered.subjects:
         papers = _by_category(entered.rules, subject.papers)
         results = {
@@ -231,8 +192,8 @@ def subject_results(entered: Entered) -> dict[str, dict[str, SubjectResult]]:
             if student in entered.batch_of
             and (result := _subject_result(figures, papers, student)) is not None
         }
-        percents = {student: result.percent for student, result in results.items()}
-        _rank(results, percents, percents, entered.batch_of)
+        percents = {student: result["percent"] for student, result in results.items()}
+        _rank(results, percents, percents, entered.batch_of, ("batch", "cohort"))
         found[subject.id] = results
     return found
 
@@ -253,7 +214,7 @@ def _by_category(rules: Rules, papers: Sequence[Paper]) -> _Papers:
     return [*found.items()]
 
 
-def _subject_result(figures: Callable[..., _Figures], papers: _Papers, student: str) -> SubjectResult | None:
+def _subject_result(figures: Callable[..., Result], papers: _Papers, student: str) -> Result | None:
     """Compute a result of papers by their figures; None where all is excused."""
     sums: list[tuple[str, int, int]] = []
     is_blank = False
@@ -269,16 +230,14 @@ def _subject_result(figures: Callable[..., _Figures], papers: _Papers, student: 
                 points += of_paper
         if points:
             sums.append((category, score, points))
-    return SubjectResult(*figures(is_blank, *sums)) if sums or is_blank else None
+    return {**figures(is_blank, *sums)} if sums or is_blank else None
 
 
-def _figures(rules: Rules, is_blank: bool, *sums: tuple[str, int, int]) -> _Figures:
-    """Give score, points, percent, grade and remark of sums, each a category, score and points in hundredths.
+def _figures(rules: Rules, is_blank: bool, *sums: tuple[str, int, int]) -> Result:
+    """Give the figures of sums, each a category, score and points in hundredths.
 
     Each category has something that is not excused. There is no percent where something is blank.
     """
-    if not sums:
-        return None, None, None, None, None
     score, points = sum(one[1] for one in sums), sum(one[2] for one in sums)
     percent = None
     if not is_blank:
@@ -287,7 +246,15 @@ def _figures(rules: Rules, is_blank: bool, *sums: tuple[str, int, int]) -> _Figu
             if rules.weights is None
             else _weighed_percent(rules.weights, sums, rules.places)
         )
-    return in_hundredths(score), in_hundredths(points), percent, *rules.band(percent)
+    grade, remark = rules.band(percent)
+    return {
+        "status": INCOMPLETE if percent is None else GRADED,
+        "score": in_hundredths(score) if sums else None,
+        "points": in_hundredths(points) if sums else None,
+        "percent": percent,
+        "grade": grade,
+        "remark": remark,
+    }
 
 
 def _weighed_percent(
@@ -302,25 +269,27 @@ def _weighed_percent(
     return rounded(100 * numerator, denominator * of_all, places)
 
 
-def term_results(
-    entered: Entered, subjects: Mapping[str, Mapping[str, SubjectResult]]
-) -> dict[str, TermResult]:
+def term_results(entered: Entered, subjects: Mapping[str, Mapping[str, Result]]) -> dict[str, Result]:
     """Compute the term results of subject results, by student."""
     rules = entered.rules
     of_student: dict[str, list[Decimal | None]] = {student: [] for student in entered.batch_of}
     for results in subjects.values():
         for student, result in results.items():
-            of_student[student].append(result.percent)
+            of_student[student].append(result["percent"])
     found = {student: _term_result(rules, percents) for student, percents in of_student.items()}
-    shown = {student: one.average if one.status == COMPLETE else None for student, one in found.items()}
-    keys = shown
+    complete = {student: one for student, one in found.items() if one["status"] == COMPLETE}
+    averages = {student: one["average"] for student, one in complete.items()}
+    keys = averages
     if rules.rank_by == TOTAL:
-        keys = {student: one.total if one.status == COMPLETE else None for student, one in found.items()}
-    _rank(found, keys, shown, entered.batch_of)
+        keys = {student: one["total"] for student, one in complete.items()}
+    _rank(found, keys, averages, entered.batch_of, _OF_TERM)
     return found
 
 
-def _term_result(rules: Rules, of_subjects: Iterable[Decimal | None]) -> TermResult:
+_OF_TERM = ("batch_figures", "cohort_figures")
+
+
+def _term_result(rules: Rules, of_subjects: Iterable[Decimal | None]) -> Result:
     of_all = [*of_subjects]
     percents = [percent for percent in of_all if percent is not None]
     if len(percents) < len(of_all):
@@ -332,42 +301,51 @@ def _term_result(rules: Rules, of_subjects: Iterable[Decimal | None]) -> TermRes
     total = sum(percents, Decimal(0))
     average = rounded(total, len(percents), AVERAGE_PLACES)
     passed = sum(percent >= rules.pass_mark for percent in percents)
-    return TermResult(status, total, len(percents), passed, average, *rules.band(average))
+    grade, remark = rules.band(average)
+    return {
+        "status": status,
+        "total": total,
+        "obtainable": 100 * len(percents),
+        "average": average,
+        "grade": grade,
+        "remark": remark,
+        "passed": passed,
+        "failed": len(percents) - passed,
+    }
 
 
 def _session_results(
-    entered: Entered, subjects: Mapping[str, Mapping[str, SubjectResult]], terms: Mapping[str, TermResult]
-) -> dict[str, SessionResult]:
+    entered: Entered, subjects: Mapping[str, Mapping[str, Result]], terms: Mapping[str, Result]
+) -> tuple[dict[str, Result], dict[str, dict[str, SessionSubject]]]:
     percents, own_terms = _percents_of_session(entered, subjects)
     latest: dict[str, set[str]] = {student: set() for student in terms}
     for subject in entered.subjects:
         for student in subjects[subject.id]:
             latest[student].add(subject.base)
     weighed = cache(partial(_session_subject, entered.rules))
-    found = {}
+    found: dict[str, Result] = {}
+    bases: dict[str, dict[str, SessionSubject]] = {}
+    keys: dict[str, Decimal] = {}
     for student, by_base in percents.items():
-        of_session = {base: weighed(*of_terms) for base, of_terms in by_base.items()}
+        bases[student] = {base: weighed(*of_terms) for base, of_terms in by_base.items()}
         averaged = [
             one.percent
-            for base, one in of_session.items()
+            for base, one in bases[student].items()
             if one.percent is not None and base in latest[student]
         ]
         average = rounded(sum(averaged, Decimal(0)), len(averaged), AVERAGE_PLACES)
-        found[student] = SessionResult(
-            len(own_terms[student]), average, *entered.rules.band(average), of_session
-        )
-    keys = {
-        student: one.average
-        if terms[student].status == COMPLETE and one.terms >= entered.rules.minimum_terms
-        else None
-        for student, one in found.items()
-    }
-    _rank(found, keys, keys, entered.batch_of)
-    return found
+        grade, remark = entered.rules.band(average)
+        number = len(own_terms[student])
+        found[student] = {"terms": number, "average": average, "grade": grade, "remark": remark}
+        is_ranked = terms[student]["status"] == COMPLETE and number >= entered.rules.minimum_terms
+        if is_ranked and average is not None:
+            keys[student] = average
+    _rank(found, keys, keys, entered.batch_of, _OF_TERM)
+    return found, bases
 
 
 def _percents_of_session(
-    entered: Entered, subjects: Mapping[str, Mapping[str, SubjectResult]]
+    entered: Entered, subjects: Mapping[str, Mapping[str, Result]]
 ) -> tuple[dict[str, dict[str, list[Decimal | None]]], dict[str, set[str]]]:
     """Give the percents of a session's terms, by student and base subject; and the terms that were graded here.
 
@@ -389,8 +367,8 @@ def _percents_of_session(
             own[one.student].add(one.term)
     for subject in entered.subjects:
         for student, result in subjects[subject.id].items():
-            note(student, subject.base, entered.term, result.percent)
-            if result.percent is not None:
+            note(student, subject.base, entered.term, result["percent"])
+            if result["percent"] is not None:
                 own[student].add(entered.term)
     return found, own
 
@@ -409,30 +387,35 @@ def _session_subject(rules: Rules, *of_terms: Decimal | None) -> SessionSubject:
 
 
 def _rank(
-    results: Mapping[str, Ranked],
+    results: Mapping[str, Result],
     keys: Mapping[str, Decimal | None],
     figures: Mapping[str, Decimal | None],
     batch_of: Mapping[str, str],
+    names: tuple[str, str],
 ) -> None:
-    """Give results their places by a key, the highest first, with the class figures of those who have one."""
-    ranked = {one: key for one in results if (key := keys[one]) is not None}
+    """Give results their places in batch and cohort by a key, the highest first.
+
+    Each place has the class figures of those who have one. `names` are the members of both.
+    """
+    of_batch, of_cohort = names
+    ranked = {one: key for one in results if (key := keys.get(one)) is not None}
     in_order = sorted(ranked, key=ranked.__getitem__, reverse=True)
-    in_order += [one for one in results if keys[one] is None]
+    in_order += [one for one in results if one not in ranked]
     by_batch: dict[str, list[str]] = {}
     for student in in_order:
         by_batch.setdefault(batch_of[student], []).append(student)
-    for student, place in zip(in_order, _places(in_order, keys, figures), strict=True):
-        results[student].cohort = place
     for members in by_batch.values():
-        for student, place in zip(members, _places(members, keys, figures), strict=True):
-            results[student].batch = place
+        for student, place in zip(members, _places(members, ranked, figures), strict=True):
+            results[student][of_batch] = place
+    for student, place in zip(in_order, _places(in_order, ranked, figures), strict=True):
+        results[student][of_cohort] = place
 
 
 def _places(
-    in_order: Sequence[str], keys: Mapping[str, Decimal | None], figures: Mapping[str, Decimal | None]
+    in_order: Sequence[str], keys: Mapping[str, Decimal], figures: Mapping[str, Decimal | None]
 ) -> list[Place]:
     """Rank in standard competition: who share a key share a position, and the next is behind them all."""
-    counted = [figure for one in in_order if (figure := figures[one]) is not None]
+    counted = [figure for one in in_order if (figure := figures.get(one)) is not None]
     unranked = Place(
         position=None,
         tied=False,
@@ -441,7 +424,7 @@ def _places(
         lowest=min(counted, default=None),
         highest=max(counted, default=None),
     )
-    ranked = [key for one in in_order if (key := keys[one]) is not None]
+    ranked = [keys[one] for one in in_order if one in keys]
     places: list[Place] = []
     for _, together in groupby(ranked):
         number = len([*together])

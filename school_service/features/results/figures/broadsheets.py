@@ -9,12 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from school_service.features.results.computing.cards import figures_of_subject, figures_of_term
 from school_service.features.results.computing.class_term.loaded import Loaded, Person
 from school_service.features.results.computing.compute import (
     AVERAGE_PLACES,
-    SubjectResult,
-    TermResult,
+    Result,
     rounded,
     subject_results,
     term_results,
@@ -61,15 +59,15 @@ def live_broadsheet(row: Document, loaded: Loaded) -> dict[str, Any]:
 
 
 def _live_card(
-    person: Person, of_subjects: Mapping[str, Mapping[str, SubjectResult]], term: TermResult
+    person: Person, of_subjects: Mapping[str, Mapping[str, Result]], term: Result
 ) -> dict[str, Any]:
     """Say as much of a student as a broadsheet shows, by the members of a card."""
     subjects = [
-        {"subject": {"id": id}, **figures_of_subject(found)}
+        {"subject": {"id": id}, **found}
         for id, of_subject in of_subjects.items()
         if (found := of_subject.get(person.id)) is not None
     ]
-    return {"student": person.student, "subjects": subjects, **figures_of_term(term)}
+    return {"student": person.student, "subjects": subjects, **term}
 
 
 def published_broadsheet(row: Document) -> dict[str, Any]:

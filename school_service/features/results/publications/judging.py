@@ -190,8 +190,8 @@ def _changing(
     percents: dict[str, dict[str, Any]] = {}
     for subject in loaded.subjects:
         for student, result in computed.subjects[subject.id].items():
-            if result.percent is not None:
-                percents.setdefault(student, {})[subject.base] = result.percent
+            if result["percent"] is not None:
+                percents.setdefault(student, {})[subject.base] = result["percent"]
     return _by_results(
         (name, number) for name, student, number, rested_on in later if percents.get(student) != rested_on
     )

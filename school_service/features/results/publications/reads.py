@@ -16,7 +16,6 @@ from sqlalchemy import (
     and_,
     case,
     cast,
-    column,
     func,
     insert,
     literal,
@@ -39,7 +38,7 @@ from school_service.features.results.computing.class_term.counting import counte
 from school_service.features.results.computing.class_term.entered import class_term, microseconds, submissions
 from school_service.features.results.computing.class_term.record import record
 from school_service.features.results.computing.class_term.roster import belongs_without_card, members
-from school_service.features.results.computing.class_term.scopes import one, scope_of_batch
+from school_service.features.results.computing.class_term.scopes import one, scope_of_batch, subjects_of
 from school_service.features.results.computing.comparing import OF_CLASS
 from school_service.features.results.figures.frozen import name_order
 from school_service.features.results.models import (
@@ -367,11 +366,7 @@ def _later(scope: CTE, people: CTE, batch_ids: Any, leave_out: Any) -> Any:
     card of this term in force, by base subject, null without one; in the order of the results and of the numbers.
     """
     card, later = aliased(ReportCard), aliased(ReportCard)
-    listed = (
-        func.jsonb_array_elements(card.card["subjects"])
-        .table_valued(column("subject", JSONB))
-        .render_derived(name="listed")
-    )
+    listed = subjects_of(card.card["subjects"])
     percent = listed.c.subject["percent"]
     rested_on = (
         select(func.json_object_agg(listed.c.subject["subject"]["base"].astext, percent))

@@ -19,7 +19,6 @@ from school_service.features.results.computing.compute import (
     Entered,
     Paper,
     Rules,
-    SubjectResult,
     TaughtSubject,
     compute,
 )
@@ -152,35 +151,19 @@ def _as_expected(sample: SampleClass, computed: Computed) -> dict[str, Any]:
 
 
 def _result(computed: Computed, student: str) -> dict[str, Any]:
-    term, session = computed.terms[student], computed.sessions[student]
     return {
         "subjects": {
-            subject: {**_places(results[student], "batch", "cohort"), **_figures(results[student])}
-            for subject, results in computed.subjects.items()
-            if student in results
+            subject: results[student] for subject, results in computed.subjects.items() if student in results
         },
-        **{name: getattr(term, name) for name in ("status", "total", "average", "grade", "remark", "passed")},
-        "obtainable": 100 * term.graded,
-        "failed": term.graded - term.passed,
-        **_places(term, "batch_figures", "cohort_figures"),
+        **computed.terms[student],
         "cumulative": {
-            **{name: getattr(session, name) for name in ("terms", "average", "grade", "remark")},
-            **_places(session, "batch_figures", "cohort_figures"),
+            **computed.sessions[student],
             "subjects": {
                 base: {"terms": dict(one.terms), "percent": one.percent, "grade": one.grade}
-                for base, one in session.subjects.items()
+                for base, one in computed.bases[student].items()
             },
         },
     }
-
-
-def _figures(result: SubjectResult) -> dict[str, Any]:
-    names = ("status", "score", "points", "percent", "grade", "remark")
-    return {name: getattr(result, name) for name in names}
-
-
-def _places(ranked: Any, batch: str, cohort: str) -> dict[str, Any]:
-    return {batch: {**ranked.batch}, cohort: {**ranked.cohort}}
 
 
 def _as_written(value: Any) -> Any:
