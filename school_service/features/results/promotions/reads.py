@@ -9,7 +9,7 @@ from sqlalchemy import Text, and_, case, cast, func, literal, literal_column, se
 from sqlalchemy.orm import aliased
 
 from school_service.core.counters import GRADUATES, Counter
-from school_service.core.read_models import Query, array_of, read_model
+from school_service.core.read_models import Query, array_of, json_object, read_model
 from school_service.core.records import lock_in_order, one_of
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student, User
@@ -137,17 +137,13 @@ def promotions(session: str | None = None) -> Query:
 @read_model
 def promotion(promotion_id: UUID) -> Query:
     """Read model of PromotionSchema, for one."""
-    decision = func.json_build_object(
-        "student", func.json_build_object(*_STUDENT),
-        "from_batch", PromotionDecision.from_batch_id,
-        "average", PromotionDecision.average,
-        "terms", PromotionDecision.terms,
-        "by_rule", PromotionDecision.by_rule,
-        "outcome", PromotionDecision.outcome,
-        "reasons", PromotionDecision.reasons,
-        "reason", PromotionDecision.reason,
-        "to_batch", PromotionDecision.to_batch_id,
-    )  # fmt: skip
+    told = ("average", "terms", "by_rule", "outcome", "reasons", "reason")
+    decision = json_object(
+        student=func.json_build_object(*_STUDENT),
+        from_batch=PromotionDecision.from_batch_id,
+        **{name: getattr(PromotionDecision, name) for name in told},
+        to_batch=PromotionDecision.to_batch_id,
+    )
     decisions = (
         select(array_of(decision, PromotionBatch.number, *BY_NAME))
         .select_from(PromotionDecision)
@@ -167,12 +163,8 @@ def promotion(promotion_id: UUID) -> Query:
 
 def _counts() -> Any:
     """Count the decisions of a promotion, by outcome."""
-    of_outcome = (
-        part
-        for outcome in OUTCOMES
-        for part in (outcome, func.count().filter(PromotionDecision.outcome == outcome))
-    )
-    return _of_promotion(select(func.json_build_object(*of_outcome)))
+    counts = {outcome: func.count().filter(PromotionDecision.outcome == outcome) for outcome in OUTCOMES}
+    return _of_promotion(select(json_object(**counts)))
 
 
 def _of_promotion(query: Query) -> Any:

@@ -16,12 +16,11 @@ from uuid import UUID
 import orjson
 from sqlalchemy import ARRAY, Uuid, any_, cast, delete, select, update
 
-from school_service.core.database import request_context
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.read_models import BoundQuery, Made, fetch_made
 from school_service.core.records import get_referenced, once_locked, unknown_reference
 from school_service.core.statements import NewRow, execute, in_one_round_trip, new_row, statement
-from school_service.features.audit.service import OPERATOR, audit_change
+from school_service.features.audit.service import acting, audit_change
 from school_service.features.results.computing.class_term.loaded import Person
 from school_service.features.results.computing.compute import Paper
 from school_service.features.results.figures.service import check_broadsheet, check_subject_results
@@ -213,13 +212,13 @@ def _rows(
     cohort_subject_id: UUID, found: dict[str, Any], batches: Sequence[dict[str, Any]], moment: datetime
 ) -> list[NewRow]:
     """Make the submissions of batches, by the caller or, outside of requests, the operator."""
-    principal = request_context().principal
+    actor, actor_name = acting()
     values = {
         "cohort_subject_id": cohort_subject_id,
         **{name: found[name] for name in ("cohort_id", "session_id", "term_id")},
         "submitted_at": moment,
-        "submitted_by": principal.actor if principal else OPERATOR,
-        "submitted_by_name": principal.actor_name if principal else OPERATOR,
+        "submitted_by": actor,
+        "submitted_by_name": actor_name,
     }
     return [new_row(Submission, batch_id=one["id"], **values) for one in batches]
 

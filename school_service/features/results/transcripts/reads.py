@@ -9,7 +9,7 @@ from sqlalchemy import JSON, Date, case, cast, func, literal, literal_column, or
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, array_of, read_model
+from school_service.core.read_models import Query, array_of, json_object, read_model
 from school_service.features.people.models import ACTIVE, Student, User
 from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.entered import STUDENT
@@ -107,14 +107,9 @@ def _transcript(student_id: Any, own: Any, *, on_paper: bool, moment: Any = None
     return (
         select(
             cast(func.coalesce(newest.c.card["student"], about), JSON).label("student"),
-            func.json_build_object(*(part for name in members for part in (name, head[name]))).label(
-                "school"
-            ),
+            json_object(**{name: head[name] for name in members}).label("school"),
             _sessions(cards, own, on_paper=on_paper).label("sessions"),
-            select(Graduate.graduation_class)
-            .where(Graduate.student_id == Student.id)
-            .scalar_subquery()
-            .label("graduation_class"),
+            _of_graduate(Graduate.graduation_class).label("graduation_class"),
             *more,
         )
         .select_from(Student)
@@ -123,6 +118,10 @@ def _transcript(student_id: Any, own: Any, *, on_paper: bool, moment: Any = None
         .outerjoin(ResultSettings, literal(True))
         .where(Student.id == student_id, or_(~own, newest.c.card.is_not(None)))
     )
+
+
+def _of_graduate(column: Any) -> Any:
+    return select(column).where(Graduate.student_id == Student.id).scalar_subquery()
 
 
 def _of_paper(cards: Any, newest: Any, own: Any, moment: Any) -> list[Any]:
@@ -135,7 +134,7 @@ def _of_paper(cards: Any, newest: Any, own: Any, moment: Any) -> list[Any]:
         select(of).where(Enrollment.student_id == Student.id).scalar_subquery()
         for of in (func.min(Enrollment.started_at), func.max(Enrollment.ended_at))
     )
-    graduated = select(Graduate.created_at).where(Graduate.student_id == Student.id).scalar_subquery()
+    graduated = _of_graduate(Graduate.created_at)
     is_gone = Student.status != ACTIVE
     return [
         own.label("own"),
@@ -154,8 +153,8 @@ def _of_paper(cards: Any, newest: Any, own: Any, moment: Any) -> list[Any]:
 def _sessions(cards: Any, own: Any, *, on_paper: bool) -> Any:
     """The sessions, the oldest first, each with its terms, and the session result of the latest of them."""
     card = cards.c.card
-    term = func.json_build_object("term", card["term"], *_figures(card, card, own),
-                                  "version", cards.c.version, "published_at", cards.c.published_at)  # fmt: skip
+    published = {"version": cards.c.version, "published_at": cards.c.published_at}
+    term = json_object(term=card["term"], **_figures(card, card, own), **published)
     terms = (
         select(cards.c.session_id, array_of(term, cards.c.term).label("terms"))
         .group_by(cards.c.session_id)
@@ -168,19 +167,16 @@ def _sessions(cards: Any, own: Any, *, on_paper: bool) -> Any:
         .subquery("latest")
     )
     card = latest.c.card
-    session = func.json_build_object(
-        "session", card["session"],
-        "classroom", card["classroom"],
-        "batch_name", card["batch_name"],
-        "terms", terms.c.terms,
-        "subjects", _subjects(card["cumulative"]["subjects"], latest),
-        *_figures(card["cumulative"], card, own),
-        "outcome", outcome_of(latest.c.student_id, latest.c.session_id, latest),
-        *((
-            "class_name", printed_class(card),
-            "outcome_class", class_of_outcome(latest.c.student_id, latest.c.session_id, latest),
-        ) if on_paper else ()),
-    )  # fmt: skip
+    whose = (latest.c.student_id, latest.c.session_id, latest)
+    more = {"class_name": printed_class(card), "outcome_class": class_of_outcome(*whose)} if on_paper else {}
+    session = json_object(
+        **{name: card[name] for name in ("session", "classroom", "batch_name")},
+        terms=terms.c.terms,
+        subjects=_subjects(card["cumulative"]["subjects"], latest),
+        **_figures(card["cumulative"], card, own),
+        outcome=outcome_of(*whose),
+        **more,
+    )
     return (
         select(array_of(session, latest.c.start_date, latest.c.session_id))
         .select_from(latest)
@@ -226,16 +222,12 @@ def _of_decision(value: Any, student_id: Any, session_id: Any, rows: Any) -> Any
     )
 
 
-def _figures(of: Any, card: Any, own: Any) -> list[Any]:
+def _figures(of: Any, card: Any, own: Any) -> dict[str, Any]:
     """Average, grade and position of a part of a card, as members of an object."""
     figures = of["batch_figures"]
     shown = or_(~own, shows_position(card, "batch"))
-    return [
-        "average", of["average"],
-        "grade", of["grade"],
-        "position", case((shown, figures["position"])),
-        "of", case((shown, figures["of"])),
-    ]  # fmt: skip
+    places = {name: case((shown, figures[name])) for name in ("position", "of")}
+    return {"average": of["average"], "grade": of["grade"], **places}
 
 
 def _subjects(subjects: Any, latest: Any) -> Any:
@@ -246,11 +238,12 @@ def _subjects(subjects: Any, latest: Any) -> Any:
         .table_valued("subject", with_ordinality="number")
         .render_derived(name="listed")
     )
-    shown = func.json_build_object(
-        "name", subject["name"],
-        "code", subject["code"],
-        *(part for name in TERMS for part in (name, subject["terms"][name])),
-        "percent", subject["percent"],
-        "grade", subject["grade"],
-    )  # fmt: skip
+    of_terms = {name: subject["terms"][name] for name in TERMS}
+    shown = json_object(
+        name=subject["name"],
+        code=subject["code"],
+        **of_terms,
+        percent=subject["percent"],
+        grade=subject["grade"],
+    )
     return select(array_of(shown, number)).select_from(listed).correlate(latest).scalar_subquery()
