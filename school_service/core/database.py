@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 from uuid import UUID
 
 from flask import Flask, current_app, g, has_app_context
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy import session as flask_session
-from sqlalchemy import Connection, MetaData, event
+from sqlalchemy import ColumnElement, Connection, MetaData, event
 from sqlalchemy.engine import Engine
 from sqlalchemy.orm import DeclarativeBase, ORMExecuteState
 
@@ -188,6 +188,26 @@ def current_reach() -> Reach | None:
     if context.read is not None and not current_session().in_transaction():
         current_session().bound_connection()
     return context.reach
+
+
+def caller_has_own() -> bool:
+    """Tell whether the request's caller reaches their own records alone."""
+    return current_reach() is not None
+
+
+Narrowed = TypeVar("Narrowed")  # a SELECT or DELETE
+
+
+def within(query: Narrowed, scope: Callable[..., ColumnElement[bool]], *columns: Any) -> Narrowed:
+    """Narrow a statement of the session to the rows in the caller's reach, and mark it as judged.
+
+    `scope` makes the condition from a reach and the `columns`. A caller who reaches the whole school sends the
+    statement without it.
+    """
+    reach, narrowed = session_reach(), cast(Any, query)
+    if reach is not None:
+        narrowed = narrowed.where(scope(reach, *columns))
+    return cast(Narrowed, narrowed.execution_options(judged=True))
 
 
 def session_reach() -> Reach | None:

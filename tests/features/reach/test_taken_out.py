@@ -51,23 +51,34 @@ class Taken:
 @pytest.fixture
 def taken(monkeypatch) -> Taken:
     found = Taken()
-    within = QueryTemplate.within
+    of_template = QueryTemplate.within
 
     def of_read_model(self: QueryTemplate, reach: Reach) -> QueryTemplate:
         # The template itself is of the text for the whole school.
         of = self.narrow
-        return self if of is not None and found.note(_name(of.func.__self__)) else within(self, reach)
+        return self if of is not None and found.note(_name(of.func.__self__)) else of_template(self, reach)
 
     def of_scope(name: str, scope: Any) -> Any:
         return lambda reach, row: true() if found.note(name) else scope(reach, row)
 
-    reach_of_session = database.session_reach
+    def of_asking(asked: Callable[[], Any], of_school: Any) -> Callable[[], Any]:
+        def asking() -> Any:
+            answered = asked()
+            return of_school if answered and found.note(_caller()) else answered
 
-    def of_statement() -> Any:
-        frame = sys._getframe(1)
-        reach = reach_of_session()
-        function = f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"
-        return None if reach is not None and found.note(function) else reach
+        return asking
+
+    def within(query: Any, scope: Any, *columns: Any) -> Any:
+        if database.caller_has_own() and found.note(_caller()):
+            return query.execution_options(judged=True)
+        return of_statement(query, scope, *columns)
+
+    of_statement = database.within
+    asking = {
+        "within": within,
+        "caller_has_own": of_asking(database.caller_has_own, False),
+        "session_reach": of_asking(database.session_reach, None),
+    }
 
     shown_to = Loaded.shown_to
 
@@ -79,9 +90,16 @@ def taken(monkeypatch) -> Taken:
     for name, scope in SCOPES.items():
         monkeypatch.setitem(SCOPES, name, of_scope(name, scope))
     for module in _modules():
-        if getattr(module, "session_reach", None) is reach_of_session:
-            monkeypatch.setattr(module, "session_reach", of_statement)
+        for name, hooked in asking.items():
+            if getattr(module, name, None) is getattr(database, name):
+                monkeypatch.setattr(module, name, hooked)
     return found
+
+
+def _caller() -> str:
+    """Name the function that calls the one which calls this."""
+    frame = sys._getframe(2)
+    return f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"
 
 
 def _modules() -> Iterator[Any]:

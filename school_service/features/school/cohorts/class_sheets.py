@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import and_, func, or_, select
 
-from school_service.core.database import current_school, db, session_reach
+from school_service.core.database import current_school, db, within
 from school_service.core.errors import Invalid
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, fetch_row, read_model
@@ -44,10 +44,7 @@ def find_batch(batch: UUID | int, *, field: str) -> Any:
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .where(is_batch)
     )
-    reach = session_reach()
-    if reach is not None:
-        query = query.where(scopes.arms_in_reach(reach, Batch.id))
-    found = db.session.execute(query.execution_options(judged=True)).one_or_none()
+    found = db.session.execute(within(query, scopes.arms_in_reach, Batch.id)).one_or_none()
     if found is None:
         raise Invalid.field(field, "no such batch")
     return found
