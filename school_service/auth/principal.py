@@ -159,42 +159,32 @@ class VerifiedToken:
         named: Iterable[str],
         with_given_password: bool,
         own_student: UUID | None = None,
-        by_own: bool = False,
-        mine: bool = False,
-        for_every_user: bool = False,
+        own_too: bool = False,
         for_signing_in: bool = False,
     ) -> tuple[str, tuple[Any, ...]]:
         """Write the condition, as SQL, under which a user's state gives the token's bearer all of the permissions.
 
         Returns an expression over the columns of the state, `caller`, and its parameters. It is true where a principal
-        can be made of the state and has the permissions for the whole school or, `by_own`, has them and not all of them
-        so; with `mine`, has them at all. It is false where the token is narrowed and lacks one that is `named`,
-        whether or not its bearer needs them. A principal whose password must be changed is let in only
-        `with_given_password`; the user who, by the state, is the student `own_student`, or a guardian of theirs, needs
-        no permission, and is let in as for the whole school where they lack one. A token that is for signing in alone
-        is let in where the view is `for_signing_in`. With `for_every_user` it is true `by_own` for whoever does not
-        have all of them for the whole school.
+        can be made of the state and has the permissions for the whole school or, with `own_too`, for anything. It is
+        false where the token is narrowed and lacks one that is `named`, whether or not its bearer needs them. A
+        principal whose password must be changed is let in only `with_given_password`; the user who, by the state, is
+        the student `own_student`, or a guardian of theirs, needs no permission, and is let in as for the whole school
+        where they lack one. A token that is for signing in alone is let in where the view is `for_signing_in`.
         """
         needed = tuple(map(str, permissions))
         if (self.is_for_signing_in and not for_signing_in) or self.unnamed(named):
             return "false", ()
-        if for_every_user and by_own:
-            return self._condition_for_every_user(needed, with_given_password)
-        sql = _condition(self.own, len(needed), with_given_password, own_student is not None, by_own, mine)
+        sql = _condition(
+            (self.own, self.link is not None),
+            len(needed),
+            with_given_password,
+            own_student is not None,
+            own_too,
+        )
         own = (self.session_number,) if self.own else ()
-        if own_student is not None and not by_own:
+        if own_student is not None:
             return sql, (*own, *needed, *(str(own_student),) * 2, *needed)
-        twice = by_own and not mine
-        return sql, (*own, *needed, *needed) if twice else (*own, *needed)
-
-    def _condition_for_every_user(
-        self, needed: tuple[str, ...], with_given_password: bool
-    ) -> tuple[str, tuple[Any, ...]]:
-        """Write the condition for who does not have all of the permissions for the whole school."""
-        sql = _condition(self.own, 0, with_given_password, False, False, False)
-        own = (self.session_number,) if self.own else ()
-        has_all = " AND ".join(["%s = ANY (caller.permissions)"] * len(needed))
-        return f"{sql} AND NOT ({has_all})", (*own, *needed)
+        return sql, (*own, *needed)
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
         """Make the principal of the token and its state in the school, the row that was read with its binding.
@@ -246,23 +236,27 @@ _IS_KIN = "(caller.student IS NOT DISTINCT FROM %s::uuid OR %s::uuid = ANY (call
 
 @lru_cache(ACCESSES_REMEMBERED)
 def _condition(
-    own: bool, needed: int, with_given_password: bool, own_student: bool, by_own: bool, mine: bool
+    by_token: tuple[bool, bool], needed: int, with_given_password: bool, own_student: bool, own_too: bool
 ) -> str:
-    """Write the condition under which a state gives all of so many permissions, which are its parameters."""
+    """Write the condition under which a state gives all of so many permissions, which are its parameters.
+
+    `by_token` says whether the token is of the service itself, and whether its user was found by a link.
+    """
+    own, linked = by_token
     parts: list[str] = []
     if own:
         parts.append("caller.session_number IS NOT DISTINCT FROM %s::int")
         if not with_given_password:
             parts.append("NOT caller.must_change_password")
-    if needed:
-        has_all = " AND ".join(["%s = ANY (caller.permissions)"] * needed)
-        has_some = " AND ".join(["%s = ANY (caller.permissions || caller.own_permissions)"] * needed)
-        if by_own:
-            has_all = has_some if mine else f"{has_some} AND NOT ({has_all})"
-        elif own_student:
-            # The student whose account it is, and a guardian, where they have no such permission.
-            has_all = f"(NOT ({has_some}) AND {_IS_KIN} OR {has_all})"
-        parts.append(has_all)
+    if linked:
+        parts.append("caller.session_number >= 0")
+    has_all = " AND ".join(["%s = ANY (caller.permissions)"] * needed)
+    has_some = " AND ".join(["%s = ANY (caller.permissions || caller.own_permissions)"] * needed)
+    if needed and own_student:
+        # The student whose account it is, and a guardian, where they have no such permission.
+        parts.append(f"(NOT ({has_some}) AND {_IS_KIN} OR {has_all})")
+    elif needed:
+        parts.append(has_some if own_too else has_all)
     return " AND ".join(parts) or "true"
 
 

@@ -89,55 +89,41 @@ _ROW = ", ".join(
 _SHOWN_BY = {"T": "taught_subjects", "F": "form_batches", "S": "student", "G": "children"}
 
 
-def absent_of(state: Mapping[str, Any]) -> str:
-    """Name the relations by which a user's state, for which they were read, shows nobody and nothing."""
-    return "".join(
-        [
-            letter
-            for letter, name in _SHOWN_BY.items()
-            if (state[name] == [] if isinstance(_COLUMNS[name], ARRAY) else state[name] is None)
-        ]
-    )
+def leading(relations: str, state: Mapping[str, Any]) -> str:
+    """Name those of some relations by which a user's state, for which they were read, shows somebody or something.
 
-
-@cache
-def is_absent(relations: str) -> str:
-    """Write, as SQL over the columns of `caller`, that its state shows nobody and nothing by any of some relations."""
-    return " AND ".join(
-        [
-            f"caller.{name} = '{{}}'" if isinstance(_COLUMNS[name], ARRAY) else f"caller.{name} IS NULL"
-            for name in map(_SHOWN_BY.__getitem__, relations)
-        ]
-    )
+    PostgreSQL would plan the others for nothing.
+    """
+    return "".join([letter for letter in relations if letter not in _SHOWN_BY or state[_SHOWN_BY[letter]]])
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The reach of a caller whose permission for this operation is OWN: the relations that count there.
+    """The reach of a caller whose permission for this operation is OWN: the relations that count and lead somewhere.
 
     `caller` is the table, of one row, that conditions read the relations from (`features.reach.scopes`): in the text of
-    a read model the CTE of this name. By the `absent` of the relations the caller's state shows nothing, so that
-    conditions leave them out, which PostgreSQL would plan for nothing. `made` are the CTEs that its conditions share.
+    a read model the CTE of this name. `made` are the CTEs that its conditions share.
     """
 
     relations: str
     caller: FromClause = _CALLER
-    absent: str = ""
     made: dict[str, FromClause] = field(default_factory=dict, compare=False, repr=False)
 
-    def counts(self, letter: str) -> bool:
+    def by(self, letter: str) -> bool:
         """Tell whether a relation counts."""
         return letter in self.relations
-
-    def by(self, letter: str) -> bool:
-        """Tell whether a relation counts and may lead to something that the caller's state shows."""
-        return letter in self.relations and letter not in self.absent
 
     def once(self, name: str, make: Callable[[], Select[Any]]) -> FromClause:
         """Make a CTE of a query that several conditions read, the same for all of them by its name."""
         found = self.made.get(name)
         # Another thread may have made it just now: then it is that one.
         return self.made.setdefault(name, make().cte(name)) if found is None else found
+
+
+@cache
+def reach_by(relations: str) -> Reach:
+    """Give the reach by some relations, whose texts are built once."""
+    return Reach(relations)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -41,7 +41,7 @@ from school_service.core.database import (
 )
 from school_service.core.errors import Forbidden, NotAuthenticated
 from school_service.core.permissions import Permission
-from school_service.core.reach import REFUSED, CallersRelations, Own, Reach, absent_of, is_absent
+from school_service.core.reach import EVERYTHING, REFUSED, CallersRelations, Own, leading, reach_by
 from school_service.core.shares import Shares, computing
 from school_service.web import idempotency
 from school_service.web.client_address import client_address, service_address, take_told_address
@@ -69,8 +69,6 @@ _SCHEMA_CHANGED = re.compile(r"42...|23502|0A000")
 SCHOOL_CACHE_SIZE = 10_000
 # Seconds that a school's public details are cached; whether it is open is read in every request.
 SCHOOL_CACHE_SECONDS = 5.0
-# Users with a permission that is OWN of whom a process remembers it.
-OWN_USERS_REMEMBERED = 10_000
 
 Admit = Callable[[Mapping[str, Any] | None], object]
 Read = Callable[[Text], Texts]
@@ -103,50 +101,6 @@ class AppState:
     _last_known: LRUCache[UUID, School] = field(default_factory=lambda: LRUCache(SCHOOL_CACHE_SIZE))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     linked_accounts: LinkedAccounts = field(default_factory=linked_accounts)
-    # The permissions that a user has for the whole school, all that they have, and the relations that are absent.
-    _own_users: dict[UUID, tuple[frozenset[str], frozenset[str], str]] = field(default_factory=dict)
-
-    def remember(
-        self, user_id: UUID, principal: Principal, state: Mapping[str, Any], *, in_any_case: bool = False
-    ) -> None:
-        """Remember of a user who has permissions that are OWN, or `in_any_case`, which others they have.
-
-        By which relations there is nothing, too. Forget who has none. All that their roles say counts, also where the
-        token has less of it.
-        """
-        known = self._own_users
-        worth_it = in_any_case or bool(state["own_permissions"])
-        if not (worth_it or user_id in known):
-            return
-        with self._lock:
-            known.pop(user_id, None)
-            if worth_it:
-                permissions, own_permissions = principal.permissions, principal.own_permissions
-                if principal.token.ceiling is not None:
-                    permissions = frozenset(state["permissions"])
-                    own_permissions = frozenset(state["own_permissions"])
-                known[user_id] = permissions, permissions | own_permissions, absent_of(state)
-                if len(known) > OWN_USERS_REMEMBERED:
-                    del known[next(iter(known))]
-
-    def guess_own(
-        self, user_id: UUID | None, permissions: tuple[Permission, ...], *, for_every_user: bool = False
-    ) -> bool:
-        """Guess whether a user has these permissions as OWN, by what was so in their last request here.
-
-        With `for_every_user`, whether they have them at most as OWN.
-        """
-        known = None if user_id is None else self._own_users.get(user_id)
-        if known is None:
-            return False
-        for_school, all_of_them, _ = known
-        has_any = for_every_user or all_of_them.issuperset(permissions)
-        return has_any and not for_school.issuperset(permissions)
-
-    def guess_absent(self, user_id: UUID | None) -> str:
-        """Guess by which relations a user has nothing, by what was so in their last request here."""
-        known = None if user_id is None else self._own_users.get(user_id)
-        return "" if known is None else known[2]
 
     def known_school(self, authorization: str, header: str | None) -> str | None:
         """Name the school of a request by its headers Authorization and X-SCHOOL-ID, without asking a server.
@@ -509,7 +463,6 @@ def _judge(principal: Principal, access: Access, state: Mapping[str, Any] | None
     if state is None or user_id is None:
         principal.require(access.permissions)
         return False
-    app_state().remember(user_id, principal, state)
     if access.own_student is not None:
         lacks_some = not all(map(principal.may, access.permissions))
         if lacks_some and _is_kin(access, state):
@@ -517,15 +470,13 @@ def _judge(principal: Principal, access: Access, state: Mapping[str, Any] | None
     if not access.mine:
         if all(map(principal.has, access.permissions)):
             return False
-        if access.for_every_user:
-            app_state().remember(user_id, principal, state, in_any_case=True)
-        elif access.own.refused:
+        if access.own.refused:
             principal.require(access.permissions)
         context_globals().by_own = True
     if not access.for_every_user:
         principal.require_own(access.permissions)
     context.relations = CallersRelations.of(state)
-    context.reach = _reach_of(access, absent_of(state))
+    context.reach = reach_by(leading(access.own.relations, state)) if access.own.relations else None
     return True
 
 
@@ -533,19 +484,6 @@ def _is_kin(access: Access, state: Mapping[str, Any]) -> bool:
     """Tell whether a user needs no permission for a student: is the student, or a guardian of theirs."""
     student = str(access.own_student)
     return str(state["student"]) == student or student in map(str, state["children"])
-
-
-@cache
-def _own_reach(relations: str, absent: str) -> Reach:
-    return Reach(relations, absent="".join([letter for letter in relations if letter in absent]))
-
-
-def _reach_of(access: Access, absent: str) -> Reach | None:
-    """Give the reach of a caller whose permission is OWN, of which some relations are `absent`.
-
-    None where the view answers everything.
-    """
-    return _own_reach(access.own.relations, absent) if access.own.relations else None
 
 
 class _Reading:
@@ -615,66 +553,46 @@ class _Reading:
         if db.session.registry.has() and current_session().in_transaction():
             return self._read_in_transaction(text)
         if self._binding.state is not None and not self._judged:
-            access, user_id = self._access, self._token.user_id
-            by_own = access.mine or (
-                not access.own.refused
-                and app_state().guess_own(user_id, access.permissions, for_every_user=access.for_every_user)
-            )
-            absent = app_state().guess_absent(user_id) if by_own else ""
-            found, as_guessed = self._read_as_guessed(text, by_own, absent)
-            if as_guessed and absent and not self._is_absent(absent):
-                # Somebody or something is there now, which the text has left out.
-                found, as_guessed = self._read_as_guessed(text, by_own, "")
-            if as_guessed:
+            found = self._read_with_state(text)
+            if self._access.mine or request_context().reach is None:
                 return found
-            # The condition was false, since the guess was wrong: in a transaction nothing is guessed.
-            return self._read_in_transaction(text)
-        # A client's grant is read by the login itself: a query of the school can not go together with it.
-        self._admit_alone()
-        if request_context().reach is not None:
-            return self._read_in_transaction(text)
+            # The condition was false: the query was not run for who is let in by relations, which are known now.
+        else:
+            # A client's grant is read by the login itself: a query of the school can not go together with it.
+            self._admit_alone()
         binding = SchoolBinding(self._binding.school_id, read_only=True)
-        return read(self._engine, binding, self._options, Reading(*text(None)))
+        return read(self._engine, binding, self._options, Reading(*_in_reach(text)))
 
-    def _read_as_guessed(self, text: Text, by_own: bool, absent: str) -> tuple[Texts, bool]:
-        """Read by the text for a caller who has the permissions as OWN, or not, and to whom no `absent` relation leads.
+    def _read_with_state(self, text: Text) -> Texts:
+        """Read the caller's state and, where that admits them to it, the query for the whole school.
 
-        Answers it with whether the former is so; where either is not, the condition was false and nothing was read.
+        For `mine` it is that of what is in reach, whose relations are those of the state itself.
         """
         access, token = self._access, self._token
-        reach = _reach_of(access, absent) if by_own else None
-        sql, parameters = text(reach)
+        sql, parameters = text(reach_by(access.own.relations) if access.mine else None)
         condition, its_parameters = token.condition(
             access.permissions,
             named=access.named,
             with_given_password=access.with_given_password,
             own_student=access.own_student,
-            by_own=by_own,
-            mine=access.mine,
-            for_every_user=access.for_every_user,
+            own_too=access.mine or access.own == EVERYTHING,
             for_signing_in=access.for_signing_in,
         )
-        if token.link is not None:
-            condition = f"caller.session_number >= 0 AND ({condition})"
-        if reach is not None and reach.absent:
-            condition = f"{is_absent(reach.absent)} AND ({condition})"
         reading = Reading(sql, parameters, condition, its_parameters)
         found = read(self._engine, self._binding, self._options, reading)
-        return found, self._admit(found.state) == by_own
-
-    @staticmethod
-    def _is_absent(absent: str) -> bool:
-        """Tell whether the caller's state, as it was read, shows nothing by any of these relations that count."""
-        reach = request_context().reach
-        return reach is None or {*absent} & {*reach.relations} <= {*reach.absent}
+        self._admit(found.state)
+        return found
 
     @staticmethod
     def _read_in_transaction(text: Text) -> Texts:
-        connection, context = current_session().bound_connection(), request_context()
-        batch, parameters = text(context.reach)
-        if context.reach is not None:
-            batch, parameters = context.relations.before(batch, parameters)
-        return write(connection, batch, parameters, texts=True)
+        return write(current_session().bound_connection(), *_in_reach(text), texts=True)
+
+
+def _in_reach(text: Text) -> tuple[str, tuple[Any, ...]]:
+    """Give the SQL of a query of what is in the caller's reach, and its parameters, with their relations as values."""
+    context = request_context()
+    sql, parameters = text(context.reach)
+    return (sql, parameters) if context.reach is None else context.relations.before(sql, parameters)
 
 
 def _recheck_school(school_id: UUID) -> None:

@@ -38,7 +38,7 @@ class PhotoVersionSchema(Schema):
 class Photo(MethodView):
     """The photo of a user."""
 
-    @blp.requires(Permission.USERS_READ, own=related("TFSGM"), own_user="id", for_every_user=True)
+    @blp.requires(Permission.USERS_READ, own=related("TFSGM"), for_every_user=True)
     @blp.arguments(PhotoVersionSchema, location="query")
     @blp.answers(404)
     @blp.returns_picture(JPEG)

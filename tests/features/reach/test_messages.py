@@ -12,8 +12,12 @@ from tests.auth.conftest import grant
 from tests.docs.tables import numbers_of
 from tests.factories import UNKNOWN_ID
 from tests.features.observations.comments.sheets import Said
+from tests.features.reach.test_matrix import CASES, EVERYTHING, make_places
 
 __all__ = ["grant"]
+
+EXPORTS = {name for name in CASES if "download" in name or name.endswith("report-cards")}
+"""They work in a transaction, or print."""
 
 # Every test of the module has the same begin, whichever ran before.
 pytestmark = pytest.mark.usefixtures("made_arms")
@@ -89,3 +93,35 @@ def test_the_table_of_own(api, make, arms, own, counted):
     }
 
     assert counted(requests) == numbers_of("OWN")
+
+
+def test_every_read_of_the_matrix(make, own, messages, subtests):
+    """Each GET that has a case, by a teacher of all arms and a form teacher: two messages where it is answered."""
+    place = make_places(make)["own"]
+    reads = {name: cases[0] for name, cases in CASES.items() if name.startswith("GET ")}
+    clients = {
+        "T": own.subject_teacher({"id": place.subject}, None),
+        "F": own.form_teacher(place.batch),
+    }
+    for operation, case in reads.items():
+        for relation, client in clients.items():
+            with subtests.test(operation, relation=relation), messages() as sent:
+                answer = client.get(case.path(place))
+                if answer.status_code == 200 and operation not in EXPORTS:
+                    assert len(sent) == 2 or (len(sent) == 5 and is_empty(answer))
+
+
+def is_empty(answer: Any) -> bool:
+    """Tell whether a list or page has no rows: then its filters are checked."""
+    found = answer.get_json(silent=True)
+    return found == [] or (isinstance(found, dict) and found.get("data") == [])
+
+
+def test_what_is_everybodys_is_one_message(own, messages, subtests):
+    _, teacher = own.teacher()
+    for operation in EVERYTHING:
+        path = operation.removeprefix("GET ")
+        if "{" not in path:
+            with subtests.test(operation), messages() as sent:
+                if teacher.get(path).status_code == 200:
+                    assert len(sent) == 1
