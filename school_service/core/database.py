@@ -173,7 +173,7 @@ def request_context() -> RequestContext:
     """The context of the transaction under way."""
     context: RequestContext | None = context_globals().__dict__.get("request_context")
     if context is None:
-        raise RuntimeError("No transaction is under way: it begins in web.request_scope.in_transaction.")
+        raise RuntimeError("No transaction is under way: it begins in web.transactions.in_transaction.")
     return context
 
 

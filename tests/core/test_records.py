@@ -10,7 +10,7 @@ from sqlalchemy import literal, select
 
 from school_service.core.database import db
 from school_service.core.records import array_text, is_one_of, new_ids
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
+from school_service.auth import policies
 from school_service.core.database import db
 from school_service.core.reach import leading
 from school_service.core.read_models import read_model
 from school_service.core.records import find, lock_rows
 from school_service.features.people.models import Role, Student
 from school_service.features.people.students import reads
-from school_service.web import request_scope as reading
 from tests.features.reach.conftest import ids
 
 # Every test of the module has the same begin, whichever ran before.
@@ -62,7 +62,7 @@ def test_the_second_message_enters_the_school_anew_and_judges_nobody(arms, own, 
 def test_who_loses_a_relation_between_both_is_answered_once_more(arms, own, make, monkeypatch):
     teacher = own.subject_teacher(arms.subject, arms.a)
     (assignment,) = ids(make.api, "/subject-teachers")
-    leading_to, taken = reading.leading, []
+    leading_to, taken = policies.leading, []
 
     def take(relations, state):
         if not taken:
@@ -71,7 +71,7 @@ def test_who_loses_a_relation_between_both_is_answered_once_more(arms, own, make
                 make.api.ok(make.api.delete(f"/subject-teachers/{assignment}"))
         return leading_to(relations, state)
 
-    monkeypatch.setattr(reading, "leading", take)
+    monkeypatch.setattr(policies, "leading", take)
 
     assert ids(teacher, "/students") == set(arms.in_a)
     assert ids(teacher, "/students") == set()
