@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from flask import Flask, current_app, g, has_app_context
 from flask_sqlalchemy import SQLAlchemy
 from flask_sqlalchemy import session as flask_session
-from sqlalchemy import ColumnElement, Connection, MetaData, event
+from sqlalchemy import Connection, MetaData, event
 from sqlalchemy.engine import Engine
 from sqlalchemy.orm import DeclarativeBase, ORMExecuteState
 
@@ -190,38 +190,11 @@ def current_reach() -> Reach | None:
     return context.reach
 
 
-def caller_has_own() -> bool:
-    """Tell whether the request's caller reaches their own records alone."""
-    return current_reach() is not None
-
-
-Narrowed = TypeVar("Narrowed")  # a SELECT or DELETE
-
-
-def within(query: Narrowed, scope: Callable[..., ColumnElement[bool]], *columns: Any) -> Narrowed:
-    """Narrow a statement of the session to the rows in the caller's reach, and mark it as judged.
-
-    `scope` makes the condition from a reach and the `columns`. A caller who reaches the whole school sends the
-    statement without it.
-    """
-    reach, narrowed = session_reach(), cast(Any, query)
-    if reach is not None:
-        narrowed = narrowed.where(scope(reach, *columns))
-    return cast(Narrowed, narrowed.execution_options(judged=True))
-
-
-def session_reach() -> Reach | None:
-    """The reach of the request's caller for a statement of the session: the relations are values in it."""
-    reach = current_reach()
-    return None if reach is None else request_context().relations.reach(reach)
-
-
 @event.listens_for(RoutedSession, "do_orm_execute")
 def _require_judgement(execution: ORMExecuteState) -> None:
     """Refuse a SELECT of which nobody said what it reads for a permission that is OWN.
 
-    It is said by the option `judged`: that its condition is of what is in reach, that what it reads is everybody's, or
-    belongs to a record that was judged before.
+    The option `judged` says that it was said, by a function of `core.narrowing`.
     """
     if execution.is_select and not (execution.is_relationship_load or execution.is_column_load):
         reach = current_reach()

@@ -131,6 +131,7 @@ class CallersRelations:
     """Whom the caller has relations to, as the transaction's or request's state of them says."""
 
     values: tuple[Any, ...]
+    made: dict[Reach, Reach] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> CallersRelations:
@@ -144,7 +145,13 @@ class CallersRelations:
         return text, (*self.values, *parameters)
 
     def reach(self, reach: Reach) -> Reach:
-        """Make the reach whose table `caller` has them as values, for a statement of the session."""
+        """Make the reach whose table `caller` has them as values, one for all statements of the session."""
+        found = self.made.get(reach)
+        if found is None:
+            found = self.made[reach] = self._as_values(reach)
+        return found
+
+    def _as_values(self, reach: Reach) -> Reach:
         row = (
             cast(bindparam(None, value, type_=Text()), kind).label(name)
             for (name, kind), value in zip(_COLUMNS.items(), self.values, strict=True)

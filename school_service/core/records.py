@@ -29,8 +29,9 @@ from sqlalchemy import (
     text,
 )
 
-from school_service.core.database import caller_has_own, db, within
+from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound
+from school_service.core.narrowing import caller_has_own, within
 from school_service.core.reach import SCOPES, refuse_unjudged
 from school_service.core.statements import advisory_lock
 
@@ -64,15 +65,15 @@ def get(
     *,
     for_update: bool = False,
     for_share: bool = False,
-    judged: bool = False,
+    judged_before: bool = False,
 ) -> Record:
     """Get a record of the school by id; raises NotFound.
 
     `for_update` locks its row FOR NO KEY UPDATE: records that refer to it can still be written. `for_share` locks
     it FOR SHARE, together with other transactions that do so. Both locks last until the transaction ends. For a caller
-    whose permission is OWN it is there where it is in reach, or where it belongs to what was `judged` before.
+    whose permission is OWN it is there where it is in reach, or where it belongs to what was `judged_before`.
     """
-    record = find(model, record_id, for_update=for_update, for_share=for_share, judged=judged)
+    record = find(model, record_id, for_update=for_update, for_share=for_share, judged_before=judged_before)
     if record is None:
         raise not_found(model)
     return record
@@ -84,15 +85,15 @@ def find(
     *,
     for_update: bool = False,
     for_share: bool = False,
-    judged: bool = False,
+    judged_before: bool = False,
 ) -> Record | None:
     """Find a record of the school by id, or None.
 
     `for_update` locks its row FOR NO KEY UPDATE, `for_share` FOR SHARE, both until the transaction ends. For a caller
-    whose permission is OWN there are those alone that are in reach, or that belong to what was `judged` before.
+    whose permission is OWN there are those alone that are in reach, or that belong to what was `judged_before`.
     """
     lock = {"key_share": True} if for_update else {"read": True} if for_share else None
-    if judged:
+    if judged_before:
         options = {"judged": True}
         return db.session.get(
             model,

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from sqlalchemy import select
 
+import school_service
 from school_service.auth import policies
 from school_service.core.database import db
+from school_service.core.narrowing import everybodys, judged_before
 from school_service.core.reach import leading
 from school_service.core.read_models import read_model
 from school_service.core.records import find, lock_rows
@@ -218,11 +223,12 @@ class TestRefused:
         assert request_of().status_code == 403
         assert "does not say what it reads" in errors()[-1]
 
-    def test_what_is_judged_is_sent(self, request_of, monkeypatch):
+    @pytest.mark.parametrize("says", [everybodys, judged_before])
+    def test_what_says_why_it_needs_no_reach_is_sent(self, request_of, monkeypatch, says):
         narrowed = reads.student
 
         def student(student_id):
-            db.session.execute(select(Role.id).execution_options(judged=True)).all()
+            db.session.execute(says(select(Role.id))).all()
             return narrowed(student_id)
 
         monkeypatch.setattr(reads, "student", student)
@@ -251,3 +257,15 @@ def test_the_log_says_by_which_reach(arms, own, make, logs):
 
     lines = [line["reach"] for line in logs() if line["logger"] == "school_service.access"]
     assert lines[-2:] == ["OWN", "SCHOOL"]
+
+
+def test_what_is_read_is_said_by_a_function_of_narrowing_alone():
+    """No other module marks a statement as judged."""
+    package = Path(school_service.__file__).parent
+    marking = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if re.search(r"\bjudged=True|\"judged\":", path.read_text(encoding="utf-8"))
+    }
+
+    assert marking == {"core/narrowing.py", "core/records.py", "core/statements.py"}

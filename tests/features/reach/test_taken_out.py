@@ -19,7 +19,8 @@ import pytest
 from sqlalchemy import true
 
 import school_service.features
-from school_service.core import database
+from school_service.core import narrowing
+from school_service.core.narrowing import judged_before
 from school_service.core.reach import SCOPES, Reach
 from school_service.core.read_models import QueryTemplate, ReadModel
 from school_service.features.reach.scopes import _EVERYBODYS
@@ -61,24 +62,15 @@ def taken(monkeypatch) -> Taken:
     def of_scope(name: str, scope: Any) -> Any:
         return lambda reach, row: true() if found.note(name) else scope(reach, row)
 
-    def of_asking(asked: Callable[[], Any], of_school: Any) -> Callable[[], Any]:
-        def asking() -> Any:
-            answered = asked()
-            return of_school if answered and found.note(_caller()) else answered
-
-        return asking
+    def caller_has_own() -> bool:
+        return has_own() and not found.note(_caller())
 
     def within(query: Any, scope: Any, *columns: Any) -> Any:
-        if database.caller_has_own() and found.note(_caller()):
-            return query.execution_options(judged=True)
-        return of_statement(query, scope, *columns)
+        taken_out = has_own() and found.note(_caller())
+        return judged_before(query) if taken_out else of_statement(query, scope, *columns)
 
-    of_statement = database.within
-    asking = {
-        "within": within,
-        "caller_has_own": of_asking(database.caller_has_own, False),
-        "session_reach": of_asking(database.session_reach, None),
-    }
+    has_own, of_statement = narrowing.caller_has_own, narrowing.within
+    asking = {"within": within, "caller_has_own": caller_has_own}
 
     shown_to = Loaded.shown_to
 
@@ -91,7 +83,7 @@ def taken(monkeypatch) -> Taken:
         monkeypatch.setitem(SCOPES, name, of_scope(name, scope))
     for module in _modules():
         for name, hooked in asking.items():
-            if getattr(module, name, None) is getattr(database, name):
+            if getattr(module, name, None) is getattr(narrowing, name):
                 monkeypatch.setattr(module, name, hooked)
     return found
 

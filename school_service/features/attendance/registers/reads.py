@@ -28,7 +28,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from school_service.core.database import db, within
+from school_service.core.database import db
+from school_service.core.narrowing import within
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import unnest_rows

@@ -7,9 +7,10 @@ from uuid import UUID
 
 from sqlalchemy import select
 
-from school_service.core.database import db, within
+from school_service.core.database import db
 from school_service.core.deletion import Deletion
 from school_service.core.errors import Invalid
+from school_service.core.narrowing import judged_before, within
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import change, get_referenced, not_found
@@ -42,7 +43,7 @@ def contacts(reach: Reach | None = None) -> Query:
     return found if reach is None else found.where(scopes.accounts_in_reach(reach, Contact.owner_id))
 
 
-@read_model(judged=True)
+@judged_before
 def contact(contact_id: UUID) -> Query:
     """Read model of ContactSchema, for one that was written."""
     return contacts.query().where(Contact.id == contact_id)

@@ -11,7 +11,8 @@ from uuid import UUID
 
 from sqlalchemy import ARRAY, Uuid, any_, cast, select
 
-from school_service.core.database import db, within
+from school_service.core.database import db
+from school_service.core.narrowing import within
 from school_service.features.people.models import Student
 from school_service.features.people.students.sheet_rows import ClassMember, shown
 from school_service.features.reach import scopes

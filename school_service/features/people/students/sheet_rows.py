@@ -12,7 +12,8 @@ from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import func, select
 
-from school_service.core.database import db, within
+from school_service.core.database import db
+from school_service.core.narrowing import within
 from school_service.core.texts import folded_words
 from school_service.features.people.models import Student
 from school_service.features.reach import scopes

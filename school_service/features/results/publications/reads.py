@@ -32,6 +32,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 from sqlalchemy.orm import aliased
 
+from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import once_locked, unnest_rows
@@ -683,13 +684,13 @@ def published_name(batch_id: Any, term_id: Any) -> Any:
     )
 
 
-@read_model(judged=True)
+@judged_before
 def is_open(batch_id: UUID, term_id: UUID) -> Query:
     """Select `published`: the name of a batch and a term while its results are published, else null."""
     return select(published_name(batch_id, term_id).label("published"))
 
 
-@read_model(judged=True)
+@judged_before
 def lock_cohort_in_term(cohort_id: UUID, term_id: UUID) -> Query:
     """Lock a cohort FOR NO KEY UPDATE, and before it a term FOR KEY SHARE, which is not deleted meanwhile."""
     term = select(Term.id).where(Term.id == term_id).with_for_update(read=True, key_share=True)

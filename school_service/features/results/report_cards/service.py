@@ -10,8 +10,9 @@ from uuid import UUID, uuid4
 import orjson
 from sqlalchemy import Uuid, cast, select, true
 
-from school_service.core.database import caller_has_own, db, request_context, within
+from school_service.core.database import db, request_context
 from school_service.core.errors import Invalid, NotFound
+from school_service.core.narrowing import caller_has_own, within
 from school_service.core.read_models import BoundQuery, Made, fetch_made, fetch_row
 from school_service.core.records import get
 from school_service.core.statements import execute

@@ -10,8 +10,9 @@ from uuid import UUID
 
 from sqlalchemy import and_, func, or_, select
 
-from school_service.core.database import current_school, db, within
+from school_service.core.database import current_school, db
 from school_service.core.errors import Invalid
+from school_service.core.narrowing import everybodys, within
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import unknown_reference
@@ -101,7 +102,7 @@ def find_term(text: str, batch: Any, error: Callable[[str], Invalid] | None = No
     """
     refuse = error or partial(Invalid.field, "term")
     of_session = and_(Term.session_id == batch.session_id, Term.term == text)
-    meant = select(Term).where(or_(is_term_id(text), of_session)).execution_options(judged=True)
+    meant = everybodys(select(Term).where(or_(is_term_id(text), of_session)))
     term = db.session.scalars(meant).one_or_none()
     if term is None:
         raise refuse("no such term")

@@ -33,8 +33,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
-from school_service.core.database import caller_has_own, db, within
+from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid, NotFound
+from school_service.core.narrowing import caller_has_own, within
 from school_service.core.reach import Reach
 from school_service.core.read_models import BoundQuery, Query
 from school_service.core.records import not_found, unnest_rows

@@ -34,8 +34,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from school_service.core.columns import POINTS, score_fault
-from school_service.core.database import caller_has_own, db, within
+from school_service.core.database import db
 from school_service.core.errors import Invalid
+from school_service.core.narrowing import caller_has_own, within
 from school_service.core.read_models import BoundQuery, RenderedRow, fetch_row
 from school_service.core.records import (
     array_text,
@@ -317,7 +318,7 @@ def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
         raise not_found(GradebookEntry)
     assessed: Assessment = found.Assessment
     refuse_submitted(found.submitted, assessed.cohort_subject_id, assessed.term_id)
-    return get(GradebookEntry, entry_id, for_update=True, judged=True), assessed
+    return get(GradebookEntry, entry_id, for_update=True, judged_before=True), assessed
 
 
 def _check_score(score: Decimal, total_points: Decimal) -> None:

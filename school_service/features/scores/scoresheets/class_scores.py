@@ -16,7 +16,7 @@ from sqlalchemy import ARRAY, Text, cast, func, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.columns import ScoreFault, score_fault
-from school_service.core.database import caller_has_own
+from school_service.core.narrowing import caller_has_own
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import not_found

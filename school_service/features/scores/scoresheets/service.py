@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from school_service.auth.principal import Principal
-from school_service.core.database import caller_has_own
+from school_service.core.narrowing import caller_has_own
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import array_text, get
