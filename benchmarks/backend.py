@@ -31,7 +31,7 @@ from benchmarks.throughput import Caller
 from school_service.app import create_app
 from school_service.auth.tokens import issue_user_token
 from school_service.core.database import db, engine_of
-from school_service.web.request_scope import app_state
+from school_service.web.app_state import app_state
 from tenants.connections.binding import Reading, SchoolBinding
 from tenants.connections.statements import read
 

@@ -55,7 +55,7 @@ from school_service.auth.tokens import issue_user_token
 from school_service.config import Settings
 from school_service.core.database import db
 from school_service.features.school.classrooms.service import create_classroom
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.registry.installation import install
 

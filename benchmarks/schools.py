@@ -29,7 +29,7 @@ from school_service.features.school.subjects.service import create_subject
 from school_service.features.scores.assessments.service import create_assessment
 from school_service.features.scores.gradebooks.service import Score, compare_scores, store_sheet
 from school_service.features.scores.models import Assessment
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school
 from tenants.tenancy import Administrator, Tenancy

@@ -51,7 +51,7 @@ from school_service.core.database import db
 from school_service.serving import server as service
 from school_service.serving.listening import listen
 from school_service.web.request_log import configure_logging
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school
 from tenants.registry.installation import install

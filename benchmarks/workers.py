@@ -37,7 +37,7 @@ from school_service.app import create_app
 from school_service.auth.tokens import issue_user_token
 from school_service.core.database import db
 from school_service.features.school.models import Classroom
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school
 from tenants.tenancy import Administrator

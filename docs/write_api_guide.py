@@ -36,7 +36,7 @@ from school_service.core.database import db
 from school_service.data_folder import data_folder
 from school_service.demo.letterhead import draw_badge, draw_signature
 from school_service.features.results.models import Publication, ReportCard
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school
 from tenants.registry.clients import create_client

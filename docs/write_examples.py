@@ -30,7 +30,8 @@ from school_service.core.database import db
 from school_service.demo.letterhead import draw_badge, draw_signature
 from school_service.features.people.models import User, UserSession
 from school_service.features.results.models import ReportCard
-from school_service.web.request_scope import AppState, in_transaction
+from school_service.web.app_state import AppState
+from school_service.web.transactions import in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 from tenants.registry.clients import PeoplesOptions, create_client

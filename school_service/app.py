@@ -86,8 +86,8 @@ from school_service.printing import printers
 from school_service.tenancy import placement_of_settings
 from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
 from school_service.web import error_responses, openapi, response_headers
+from school_service.web.app_state import AppState
 from school_service.web.application import OrjsonProvider, Service
-from school_service.web.request_scope import AppState
 from tenants.connections.binding import LOCK_TIMEOUT, BindingOptions
 from tenants.connections.engines import registry_options, registry_url, school_url, serving_options
 from tenants.connections.registry import RegistryConnections

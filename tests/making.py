@@ -41,7 +41,7 @@ from school_service.features.scores.assessments.service import create_assessment
 from school_service.features.scores.gradebooks.schemas import NewGradebookEntrySchema
 from school_service.features.scores.gradebooks.service import create_entry
 from school_service.web.rendering import render_one
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NoReturn
 from uuid import UUID
 
@@ -18,7 +18,6 @@ from tenants.names import is_storable
 MAX_CLIENT_ID_LENGTH = 255  # characters (OpenID Connect Core, section 2, `sub`)
 
 SCHOOLS_REMEMBERED = 10_000  # values of X-SCHOOL-ID that are cached with the UUID that was read from them
-ACCESSES_REMEMBERED = 1_000  # conditions that are cached; views ask for some dozens
 
 CANONICAL_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -95,7 +94,7 @@ class VerifiedToken:
     def unnamed(self, permissions: Iterable[str]) -> set[str]:
         """Find which of these permissions the ceiling, where there is one, does not name.
 
-        All that narrows a token stands here: the SQL condition and the judgement in Python ask it alike.
+        All that narrows a token stands here: condition and judgement of a policy ask it alike.
         """
         return set() if self.ceiling is None else {str(each) for each in permissions} - self.ceiling
 
@@ -152,49 +151,14 @@ class VerifiedToken:
             )
         return SchoolBinding(school_id, read_only, client=self.client_id or "", granted=self.granted)
 
-    def condition(
-        self,
-        permissions: Iterable[str],
-        *,
-        named: Iterable[str],
-        with_given_password: bool,
-        own_student: UUID | None = None,
-        by_own: bool = False,
-        mine: bool = False,
-        for_every_user: bool = False,
-        for_signing_in: bool = False,
-    ) -> tuple[str, tuple[Any, ...]]:
-        """Write the condition, as SQL, under which a user's state gives the token's bearer all of the permissions.
+    def stands(self, *, with_given_password: bool) -> tuple[str, tuple[Any, ...]]:
+        """Write the condition, as SQL, under which a principal can be made of a user's state, and its parameters.
 
-        Returns an expression over the columns of the state, `caller`, and its parameters. It is true where a principal
-        can be made of the state and has the permissions for the whole school or, `by_own`, has them and not all of them
-        so; with `mine`, has them at all. It is false where the token is narrowed and lacks one that is `named`,
-        whether or not its bearer needs them. A principal whose password must be changed is let in only
-        `with_given_password`; the user who, by the state, is the student `own_student`, or a guardian of theirs, needs
-        no permission, and is let in as for the whole school where they lack one. A token that is for signing in alone
-        is let in where the view is `for_signing_in`. With `for_every_user` it is true `by_own` for whoever does not
-        have all of them for the whole school.
+        It is over the columns of the state, `caller`, and empty where it always can. A user whose password must be
+        changed can be one only `with_given_password`.
         """
-        needed = tuple(map(str, permissions))
-        if (self.is_for_signing_in and not for_signing_in) or self.unnamed(named):
-            return "false", ()
-        if for_every_user and by_own:
-            return self._condition_for_every_user(needed, with_given_password)
-        sql = _condition(self.own, len(needed), with_given_password, own_student is not None, by_own, mine)
-        own = (self.session_number,) if self.own else ()
-        if own_student is not None and not by_own:
-            return sql, (*own, *needed, *(str(own_student),) * 2, *needed)
-        twice = by_own and not mine
-        return sql, (*own, *needed, *needed) if twice else (*own, *needed)
-
-    def _condition_for_every_user(
-        self, needed: tuple[str, ...], with_given_password: bool
-    ) -> tuple[str, tuple[Any, ...]]:
-        """Write the condition for who does not have all of the permissions for the whole school."""
-        sql = _condition(self.own, 0, with_given_password, False, False, False)
-        own = (self.session_number,) if self.own else ()
-        has_all = " AND ".join(["%s = ANY (caller.permissions)"] * len(needed))
-        return f"{sql} AND NOT ({has_all})", (*own, *needed)
+        sql = _stands(self.own, self.link is not None, with_given_password)
+        return sql, (self.session_number,) if self.own else ()
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
         """Make the principal of the token and its state in the school, the row that was read with its binding.
@@ -241,29 +205,17 @@ def _named_school(header: str) -> UUID:
 
 
 _NO_LINK = (None, None)
-_IS_KIN = "(caller.student IS NOT DISTINCT FROM %s::uuid OR %s::uuid = ANY (caller.children))"
 
 
-@lru_cache(ACCESSES_REMEMBERED)
-def _condition(
-    own: bool, needed: int, with_given_password: bool, own_student: bool, by_own: bool, mine: bool
-) -> str:
-    """Write the condition under which a state gives all of so many permissions, which are its parameters."""
-    parts: list[str] = []
-    if own:
-        parts.append("caller.session_number IS NOT DISTINCT FROM %s::int")
-        if not with_given_password:
-            parts.append("NOT caller.must_change_password")
-    if needed:
-        has_all = " AND ".join(["%s = ANY (caller.permissions)"] * needed)
-        has_some = " AND ".join(["%s = ANY (caller.permissions || caller.own_permissions)"] * needed)
-        if by_own:
-            has_all = has_some if mine else f"{has_some} AND NOT ({has_all})"
-        elif own_student:
-            # The student whose account it is, and a guardian, where they have no such permission.
-            has_all = f"(NOT ({has_some}) AND {_IS_KIN} OR {has_all})"
-        parts.append(has_all)
-    return " AND ".join(parts) or "true"
+@cache
+def _stands(own: bool, linked: bool, with_given_password: bool) -> str:
+    parts = ["caller.session_number IS NOT DISTINCT FROM %s::int"] if own else []
+    if own and not with_given_password:
+        # An outside provider's token was not given for the password.
+        parts.append("NOT caller.must_change_password")
+    if linked:
+        parts.append("caller.session_number >= 0")
+    return " AND ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,7 @@ def request_context() -> RequestContext:
     """The context of the transaction under way."""
     context: RequestContext | None = context_globals().__dict__.get("request_context")
     if context is None:
-        raise RuntimeError("No transaction is under way: it begins in web.request_scope.in_transaction.")
+        raise RuntimeError("No transaction is under way: it begins in web.transactions.in_transaction.")
     return context
 
 
@@ -190,18 +190,11 @@ def current_reach() -> Reach | None:
     return context.reach
 
 
-def session_reach() -> Reach | None:
-    """The reach of the request's caller for a statement of the session: the relations are values in it."""
-    reach = current_reach()
-    return None if reach is None else request_context().relations.reach(reach)
-
-
 @event.listens_for(RoutedSession, "do_orm_execute")
 def _require_judgement(execution: ORMExecuteState) -> None:
     """Refuse a SELECT of which nobody said what it reads for a permission that is OWN.
 
-    It is said by the option `judged`: that its condition is of what is in reach, that what it reads is everybody's, or
-    belongs to a record that was judged before.
+    The option `judged` says that it was said, by a function of `core.narrowing`.
     """
     if execution.is_select and not (execution.is_relationship_load or execution.is_column_load):
         reach = current_reach()

@@ -89,49 +89,29 @@ _ROW = ", ".join(
 _SHOWN_BY = {"T": "taught_subjects", "F": "form_batches", "S": "student", "G": "children"}
 
 
-def absent_of(state: Mapping[str, Any]) -> str:
-    """Name the relations by which a user's state, for which they were read, shows nobody and nothing."""
-    return "".join(
-        [
-            letter
-            for letter, name in _SHOWN_BY.items()
-            if (state[name] == [] if isinstance(_COLUMNS[name], ARRAY) else state[name] is None)
-        ]
-    )
+def leading(relations: str, state: Mapping[str, Any]) -> str:
+    """Name those of some relations by which a user's state, for which they were read, shows somebody or something.
 
-
-@cache
-def is_absent(relations: str) -> str:
-    """Write, as SQL over the columns of `caller`, that its state shows nobody and nothing by any of some relations."""
-    return " AND ".join(
-        [
-            f"caller.{name} = '{{}}'" if isinstance(_COLUMNS[name], ARRAY) else f"caller.{name} IS NULL"
-            for name in map(_SHOWN_BY.__getitem__, relations)
-        ]
-    )
+    PostgreSQL would plan the others for nothing.
+    """
+    return "".join([letter for letter in relations if letter not in _SHOWN_BY or state[_SHOWN_BY[letter]]])
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The reach of a caller whose permission for this operation is OWN: the relations that count there.
+    """The reach of a caller whose permission for this operation is OWN: the relations that count and lead somewhere.
 
     `caller` is the table, of one row, that conditions read the relations from (`features.reach.scopes`): in the text of
-    a read model the CTE of this name. By the `absent` of the relations the caller's state shows nothing, so that
-    conditions leave them out, which PostgreSQL would plan for nothing. `made` are the CTEs that its conditions share.
+    a read model the CTE of this name. `made` are the CTEs that its conditions share.
     """
 
     relations: str
     caller: FromClause = _CALLER
-    absent: str = ""
     made: dict[str, FromClause] = field(default_factory=dict, compare=False, repr=False)
 
-    def counts(self, letter: str) -> bool:
+    def by(self, letter: str) -> bool:
         """Tell whether a relation counts."""
         return letter in self.relations
-
-    def by(self, letter: str) -> bool:
-        """Tell whether a relation counts and may lead to something that the caller's state shows."""
-        return letter in self.relations and letter not in self.absent
 
     def once(self, name: str, make: Callable[[], Select[Any]]) -> FromClause:
         """Make a CTE of a query that several conditions read, the same for all of them by its name."""
@@ -140,11 +120,18 @@ class Reach:
         return self.made.setdefault(name, make().cte(name)) if found is None else found
 
 
+@cache
+def reach_by(relations: str) -> Reach:
+    """Give the reach by some relations, whose texts are built once."""
+    return Reach(relations)
+
+
 @dataclass(frozen=True, slots=True)
 class CallersRelations:
     """Whom the caller has relations to, as the transaction's or request's state of them says."""
 
     values: tuple[Any, ...]
+    made: dict[Reach, Reach] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> CallersRelations:
@@ -158,7 +145,13 @@ class CallersRelations:
         return text, (*self.values, *parameters)
 
     def reach(self, reach: Reach) -> Reach:
-        """Make the reach whose table `caller` has them as values, for a statement of the session."""
+        """Make the reach whose table `caller` has them as values, one for all statements of the session."""
+        found = self.made.get(reach)
+        if found is None:
+            found = self.made[reach] = self._as_values(reach)
+        return found
+
+    def _as_values(self, reach: Reach) -> Reach:
         row = (
             cast(bindparam(None, value, type_=Text()), kind).label(name)
             for (name, kind), value in zip(_COLUMNS.items(), self.values, strict=True)

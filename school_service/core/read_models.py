@@ -26,7 +26,6 @@ from typing import (
     get_args,
     get_origin,
     get_type_hints,
-    overload,
 )
 from uuid import UUID
 
@@ -371,18 +370,13 @@ REACH = "reach"
 """The parameter of a read model that serves callers whose permission is OWN: None, or the reach to narrow it to."""
 
 
-@overload
-def read_model(make: Callable[Filters, Query], /) -> ReadModel[Filters]: ...
-@overload
-def read_model(*, judged: bool) -> Callable[[Callable[Filters, Query]], ReadModel[Filters]]: ...
-def read_model(make: Callable[Filters, Query] | None = None, /, *, judged: bool = False) -> Any:
+def read_model(make: Callable[Filters, Query]) -> ReadModel[Filters]:
     """Decorate a function that makes a select(): it becomes a read model, which is built and compiled once.
 
     One with the parameter `reach` serves callers whose permission is OWN, and gets it from the request, never from a
-    view. `judged`: what it reads is everybody's, or belongs to a record that a statement before it has judged, so
-    that it needs no reach; without either it is not sent for such a caller.
+    view. Without it it is not sent for such a caller, unless it says why it needs none (`core.narrowing`).
     """
-    return partial(ReadModel, judged=judged) if make is None else ReadModel(make)
+    return ReadModel(make)
 
 
 def fetch_row(read: BoundQuery) -> dict[str, Any] | None:

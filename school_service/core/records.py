@@ -29,8 +29,9 @@ from sqlalchemy import (
     text,
 )
 
-from school_service.core.database import db, session_reach
+from school_service.core.database import db
 from school_service.core.errors import Invalid, NotFound
+from school_service.core.narrowing import caller_has_own, within
 from school_service.core.reach import SCOPES, refuse_unjudged
 from school_service.core.statements import advisory_lock
 
@@ -64,15 +65,15 @@ def get(
     *,
     for_update: bool = False,
     for_share: bool = False,
-    judged: bool = False,
+    judged_before: bool = False,
 ) -> Record:
     """Get a record of the school by id; raises NotFound.
 
     `for_update` locks its row FOR NO KEY UPDATE: records that refer to it can still be written. `for_share` locks
     it FOR SHARE, together with other transactions that do so. Both locks last until the transaction ends. For a caller
-    whose permission is OWN it is there where it is in reach, or where it belongs to what was `judged` before.
+    whose permission is OWN it is there where it is in reach, or where it belongs to what was `judged_before`.
     """
-    record = find(model, record_id, for_update=for_update, for_share=for_share, judged=judged)
+    record = find(model, record_id, for_update=for_update, for_share=for_share, judged_before=judged_before)
     if record is None:
         raise not_found(model)
     return record
@@ -84,15 +85,15 @@ def find(
     *,
     for_update: bool = False,
     for_share: bool = False,
-    judged: bool = False,
+    judged_before: bool = False,
 ) -> Record | None:
     """Find a record of the school by id, or None.
 
     `for_update` locks its row FOR NO KEY UPDATE, `for_share` FOR SHARE, both until the transaction ends. For a caller
-    whose permission is OWN there are those alone that are in reach, or that belong to what was `judged` before.
+    whose permission is OWN there are those alone that are in reach, or that belong to what was `judged_before`.
     """
     lock = {"key_share": True} if for_update else {"read": True} if for_share else None
-    if judged:
+    if judged_before:
         options = {"judged": True}
         return db.session.get(
             model,
@@ -101,25 +102,22 @@ def find(
             populate_existing=lock is not None,
             execution_options=options,
         )
-    if (in_reach := _in_reach(model)) is not None:
+    if caller_has_own():
         table: Any = model
-        query = select(table).where(table.id == record_id, in_reach)
+        query = _within_reach(select(table).where(table.id == record_id), model)
         if lock is not None:
             query = query.with_for_update(**lock, of=table).execution_options(populate_existing=True)
-        return db.session.scalars(query.execution_options(judged=True)).one_or_none()
+        return db.session.scalars(query).one_or_none()
     return db.session.get(model, record_id, with_for_update=lock, populate_existing=lock is not None)
 
 
-def _in_reach(model: type[Any]) -> ColumnElement[bool] | None:
-    """Make the condition under which a record is in the caller's reach, None for who reaches the whole school.
+def _within_reach(query: Select[Any], model: type[Any]) -> Select[Any]:
+    """Narrow a query of records to those in reach of a caller whose permission is OWN.
 
-    Raises Forbidden for records that nobody has said it of.
+    Raises Forbidden for a table without a scope.
     """
-    reach = session_reach()
-    if reach is None:
-        return None
     scope = SCOPES.get(model.__table__.name)
-    return refuse_unjudged(model.__table__.name) if scope is None else scope(reach, model.__table__.c)
+    return refuse_unjudged(model.__table__.name) if scope is None else within(query, scope, model.__table__.c)
 
 
 def get_referenced(model: type[Record], record_id: UUID, field: str, *, for_update: bool = False) -> Record:
@@ -140,9 +138,10 @@ def lock_rows(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Rec
     """
     table: Any = model
     query = select(table).where(table.id.in_(record_ids)).order_by(table.id)
-    if (in_reach := _in_reach(model)) is not None:
-        query = query.where(in_reach).execution_options(judged=True)
-    locking = query.with_for_update(key_share=True, of=table if in_reach is not None else None)
+    has_own = caller_has_own()
+    if has_own:
+        query = _within_reach(query, model)
+    locking = query.with_for_update(key_share=True, of=table if has_own else None)
     found = db.session.scalars(locking.execution_options(populate_existing=True))
     return {record.id: record for record in found}
 

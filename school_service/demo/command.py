@@ -31,8 +31,9 @@ from school_service.features.people.models import User
 from school_service.features.results.models import PUBLISHED, Publication, ReportCard
 from school_service.serving.listening import base_address, listen
 from school_service.serving.server import serve
+from school_service.web.app_state import app_state
 from school_service.web.request_log import configure_logging
-from school_service.web.request_scope import app_state, in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.exceptions import TenancyError, UnknownSchool
 from tenants.migrations.migrate import migrate_schools

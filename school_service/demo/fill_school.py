@@ -26,7 +26,7 @@ from school_service.demo.terms import (
     make_subjects,
 )
 from school_service.features.school.models import AcademicSession
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 
 # In this order: each may use what those before it made.

@@ -24,10 +24,10 @@ from school_service.core.database import METRICS_BIND, db, placement
 from school_service.core.refused_shares import refusals
 from school_service.printing.printers import Printers
 from school_service.release import this_release
+from school_service.web.app_state import AppState
 from school_service.web.application import Service
 from school_service.web.error_responses import ALL_CAUSES
 from school_service.web.request_log import Answered
-from school_service.web.request_scope import AppState
 from tenants.connections.dialect import SessionPool
 from tenants.driver_errors import first_line
 from tenants.migrations.migration_sql import head, revisions

@@ -33,7 +33,7 @@ from school_service.web.application import Service
 from tenants.placement import Placement
 
 if TYPE_CHECKING:
-    from school_service.web.request_scope import AppState
+    from school_service.web.app_state import AppState
 
 
 CHECK_INTERVAL = 1.0  # seconds between two looks at the deadlines of connections

@@ -1,7 +1,13 @@
 """The conventions of the API, each said once.
 
 `blueprint`         what a view is wrapped in: permission, validation, rendering, and how these are documented
-`request_scope`     token, school, transaction, commit
+`operations`        what the decorators of a view say of it, once
+`request_scope`     token, school, transaction, commit; below it, each above the next:
+`linking`           the user of an outside token, by the link of its identity
+`reading`           requests that read, in one message or two
+`admitting`         who sends a request, judged by the state that was read of them
+`transactions`      transactions in a school, and what has become of it where one fails
+`app_state`         what all requests of an application share
 `rendering`         read models rendered to JSON by PostgreSQL
 `paging`            pages of lists and their envelope
 `fields`            the fields of input

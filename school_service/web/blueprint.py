@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial, wraps
 from mimetypes import guess_type
 from os import SEEK_END
@@ -17,6 +18,7 @@ import marshmallow as ma
 from flask import Response, request
 from werkzeug.wsgi import wrap_file
 
+from school_service.auth.policies import Mine, Policy
 from school_service.core.database import context_globals
 from school_service.core.errors import Invalid, NotFound, TooLarge
 from school_service.core.permissions import Permission
@@ -24,13 +26,15 @@ from school_service.core.reach import REFUSED, Own
 from school_service.core.read_models import BoundQuery, RenderedRow
 from school_service.core.statements import Lock
 from school_service.core.texts import plain_file_name
+from school_service.web.app_state import app_state, current_user_id
 from school_service.web.body_parser import BodyParser
 from school_service.web.current import current_request
 from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_picture, tagged_response
 from school_service.web.error_responses import handle
 from school_service.web.fields import MAX_IDS, File, ListOf, Nested, QueryBoolean, id_list
 from school_service.web.interface_operations import check_query_names
-from school_service.web.openapi import ERRORS, document_operation, note, notes
+from school_service.web.openapi import ERRORS, document_operation
+from school_service.web.operations import Run, declare, declared
 from school_service.web.pages import HTML, preferred_type, prefers_page, show_error, show_page
 from school_service.web.paging import BarePageSchema, PageSchema, envelope
 from school_service.web.rendering import (
@@ -45,14 +49,7 @@ from school_service.web.rendering import (
     render_page,
     with_members,
 )
-from school_service.web.request_scope import (
-    Access,
-    AfterTransaction,
-    Scope,
-    app_state,
-    current_user_id,
-    run_in_request_scope,
-)
+from school_service.web.request_scope import AfterTransaction, run_in_request_scope
 from school_service.web.schemas import Array, DeletedSchema, Schema
 
 View = TypeVar("View", bound=Callable[..., Any])
@@ -81,65 +78,27 @@ class Blueprint(flask_smorest.Blueprint):
 
     def requires(
         self,
-        permission: Permission | None,
+        who: Permission | Policy | None,
         *others: Permission,
         own: Own = REFUSED,
+        run: Run = Run.BY_METHOD,
         school_required: bool | None = None,
-        own_user: str | None = None,
-        own_student: str | None = None,
-        audited: bool = False,
-        snapshot: bool = False,
-        with_given_password: bool = False,
-        answers_token: bool = False,
-        mine: bool = False,
-        for_every_user: bool = False,
-        unlinked: bool = False,
-        reads: bool = False,
-        for_signing_in: bool = False,
-        computes: bool = False,
     ) -> Callable[[View], View]:
-        """Require a token, a school and a permission, or several (None: any token of the school will do).
+        """Require a token, a school and a permission, or several, or what a policy says; None: any token of the school.
 
         Outermost of a view's decorators: the order token, school, permission, validation, work is fixed here. `own`
-        says what the operation means for who has the permissions, and not all of them for the whole school. `own_user`
-        names a path parameter: the user whose id it is needs no permission; `own_student` one, too: the student whose
-        account it is needs none, and neither does a guardian of theirs. `audited`: a GET that writes to the audit log,
-        such as an export; no other runs in a transaction that can write. `snapshot`: all its statements see what was
-        committed when its transaction began. `with_given_password`: that user is let in though they must change their
-        password first, which every other operation refuses. `mine` answers what `own` means to every user; so does
-        `mine=true` in the query of an operation that takes it. `answers_token`: a POST whose answer has a token, which
-        is stored nowhere: so it takes no Idempotency-Key. `reads`: a POST that writes nothing. `for_signing_in`: a
-        token that is for signing in alone will do. `for_every_user`: a user who has not the permissions for the whole
-        school needs none of them, and gets what `own` means. `unlinked`: it is for a token whose outside identity is
-        linked to nobody. `computes`: the results of a class, in a transaction that waits for its turn before it begins.
-        A token that is narrowed has to name the permissions also where its user needs none.
+        says what the operation means for who has the permissions, and not all of them for the whole school, `run` how
+        the view runs. `mine=true` in the query of an operation that takes it answers what `own` means to every user.
         """
-        header_required = self._school_required if school_required is None else school_required
-        needed = () if permission is None else (permission, *others)
-        access = Access(
-            needed,
-            named=needed,
-            with_given_password=with_given_password,
-            own=own,
-            mine=mine,
-            for_signing_in=for_signing_in,
-            for_every_user=for_every_user,
-        )
+        policy = who if isinstance(who, Policy) else Policy(() if who is None else (who, *others))
+        policy = replace(policy, own=own)
+        of_mine = Mine(policy.permissions, own)
+        required = self._school_required if school_required is None else school_required
         if not own.refused:
-            SERVES_OWN.update(map(str, needed))
-        access_to_mine = access._replace(mine=True)
-        scope = Scope(
-            school_required=header_required,
-            audited=audited,
-            answers_token=answers_token,
-            snapshot=snapshot,
-            unlinked=unlinked,
-            reads=reads,
-            computes=computes,
-        )
+            SERVES_OWN.update(map(str, policy.permissions))
 
         def decorate(view: View) -> View:
-            known = frozenset(notes(view).get("query", ()))
+            known = declared(view).query
 
             @wraps(view)
             def scoped(*arguments: Any, **parameters: Any) -> Any:
@@ -153,21 +112,10 @@ class Blueprint(flask_smorest.Blueprint):
                         raise Invalid.field("mine", "a client has no records of its own")
                     return view(*arguments, **parameters)
 
-                return run_in_request_scope(
-                    worked,
-                    scope,
-                    access_to_mine if asked else access,
-                    own_user=parameters[own_user] if own_user else None,
-                    own_student=parameters[own_student] if own_student else None,
-                )
+                of_request = (of_mine if asked else policy).at(parameters)
+                return run_in_request_scope(worked, of_request, run, school_required=required)
 
-            noted = {
-                "permissions": needed,
-                "own": own,
-                "school_required": header_required,
-                "answers_token": answers_token or reads,
-            }
-            note(scoped, access=noted)
+            declare(scoped, policy=policy, run=run, school_required=required)
             return scoped  # type: ignore[return-value]
 
         return decorate
@@ -187,9 +135,8 @@ class Blueprint(flask_smorest.Blueprint):
                 return view(*arguments, **parameters)
 
             validated = documented(noted)
-            note(validated, locations={location, *notes(validated).get("locations", ())})
-            if location == "query":
-                note(validated, query=_names(instance) | notes(validated).get("query", set()))
+            query = _names(instance) if location == "query" else ()
+            declare(validated, locations={location}, query=query)
             return validated  # type: ignore[no-any-return]
 
         return decorate
@@ -286,7 +233,7 @@ class Blueprint(flask_smorest.Blueprint):
         dumper = schema()
 
         def decorate(view: View) -> View:
-            by_itself = max_age is None and (view.__name__ == "get" or "if_match" in notes(view))
+            by_itself = max_age is None and (view.__name__ == "get" or declared(view).matches)
             tag = by_itself if tagged is None else tagged
 
             def render(result: Any, check: Callable[[], None]) -> Response | JsonAnswer:
@@ -306,7 +253,7 @@ class Blueprint(flask_smorest.Blueprint):
                 return tagged_response(body, besides) if tag else JsonAnswer(with_members(body, besides))
 
             if tag:
-                note(view, tagged=True)
+                declare(view, tagged=True)
             return self._responds(schema, render, if_empty)(view)
 
         return decorate
@@ -332,7 +279,7 @@ class Blueprint(flask_smorest.Blueprint):
                     check_if_match(read(*ids), *(lock(*ids) for lock in locks), render=render)
                 return view(*arguments, **parameters)
 
-            note(matching, if_match=True)
+            declare(matching, matches=True)
             return matching  # type: ignore[return-value]
 
         return decorate
@@ -385,8 +332,7 @@ class Blueprint(flask_smorest.Blueprint):
                 return JsonAnswer(body)
 
             _document_like(paged, flask_smorest.Blueprint.arguments(self, page_schema, location="query"))
-            note(paged, locations={"query", *notes(paged).get("locations", ())})
-            note(paged, query=_names(page_schema) | notes(view).get("query", set()))
+            declare(paged, locations={"query"}, query=_names(page_schema))
             return _document_like(paged, flask_smorest.Blueprint.response(self, 200, answered))  # type: ignore[no-any-return]
 
         return decorate
@@ -434,7 +380,7 @@ class Blueprint(flask_smorest.Blueprint):
             _document_like(sent, documented)
             binary = {"schema": {"type": "string", "format": "binary"}}
             others = dict.fromkeys((*types[1:], *([SPREADSHEET] if media_types else [])), binary)
-            note(sent, other_content=others)
+            declare(sent, other_content=others)
             return sent  # type: ignore[return-value]
 
         return decorate
@@ -455,7 +401,7 @@ class Blueprint(flask_smorest.Blueprint):
                 return tagged_picture(content, media_type)
 
             _document_like(shown, documented)
-            note(shown, tagged=True)
+            declare(shown, tagged=True)
             return shown  # type: ignore[return-value]
 
         return decorate
@@ -505,21 +451,21 @@ class Blueprint(flask_smorest.Blueprint):
         def decorate(view: View) -> View:
             shown = responds(view)
             page = {HTML: {"schema": {"type": "string"}}}
-            note(shown, other_content=page, other_error_content=page)
+            declare(shown, other_content=page, other_error_content=page)
             return shown
 
         return decorate
 
     def public(self, view: View) -> View:
         """Mark a view that needs no token."""
-        note(view, access=None)
+        declare(view, policy=None)
         return view
 
     def answers(self, *statuses: int) -> Callable[[View], View]:
         """Name further statuses that the operation answers, for the document."""
 
         def decorate(view: View) -> View:
-            note(view, statuses=statuses)
+            declare(view, statuses=statuses)
             return view
 
         return decorate

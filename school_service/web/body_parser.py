@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -133,18 +134,8 @@ def _depth(body: bytes) -> int:
     if body.count(b"[") + body.count(b"{") <= NESTING_LIMIT:
         return 0
     depth = deepest = 0
-    in_string = escaped = False
-    for byte in body:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif byte == 0x5C:
-                escaped = True
-            elif byte == 0x22:
-                in_string = False
-        elif byte == 0x22:
-            in_string = True
-        elif byte in b"[{":
+    for byte in _STRING.sub(b"", body):
+        if byte in b"[{":
             depth += 1
             deepest = max(deepest, depth)
             if deepest > NESTING_LIMIT:
@@ -152,3 +143,7 @@ def _depth(body: bytes) -> int:
         elif byte in b"]}":
             depth -= 1
     return deepest
+
+
+# One that never ends goes on to the end of the body.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)

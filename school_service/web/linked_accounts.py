@@ -20,7 +20,7 @@ REMEMBERED_FOR = 60.0  # seconds
 Identity = tuple[str, str]
 
 
-@read_model(judged=True)
+@read_model
 def account_of_identity(issuer: str, subject: str) -> Query:
     """Select the account that an identity, its issuer and subject, is linked to; no row where there is none."""
     # By its name, since the models are above this module.

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from copy import deepcopy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -20,12 +19,14 @@ from marshmallow import fields
 from werkzeug.exceptions import HTTPException
 from werkzeug.http import HTTP_STATUS_CODES
 
+from school_service.auth.policies import Policy
 from school_service.config import Settings
 from school_service.core.columns import Enumeration
 from school_service.core.records import singular
 from school_service.web.docs_page import docs_blueprint
 from school_service.web.error_responses import http_response
 from school_service.web.interface_operations import is_extension
+from school_service.web.operations import Operation, declared_in
 from school_service.web.schemas import ErrorSchema, Schema
 
 DESCRIPTION = """School administration: users, classes, subjects, students, their results and behaviour, staff
@@ -399,7 +400,7 @@ def _mere_reference(
     return {}
 
 
-# What the decorators of a view note is turned into the members of its operation by `document_operation`, which
+# What the decorators of a view say is turned into the members of its operation by `document_operation`, which
 # flask-smorest calls for each.
 
 _SCHOOL_HEADER = {
@@ -438,74 +439,70 @@ _TAG = {"ETag": {"description": "Names the record as it is now.", "schema": {"ty
 _NOT_MODIFIED = {"description": "The record is as If-None-Match names it.", "headers": _TAG}
 _SCHOOL_REQUIRED = "The school to work in."
 _SCHOOL_OPTIONAL = "The school to work in; may be left out where the token names exactly one."
-_NOTES = "conventions"
-
-
-def notes(view: Callable[..., Any]) -> dict[str, Any]:
-    """Return what the decorators have noted of a view."""
-    found: dict[str, Any] = getattr(view, "_apidoc", {}).get(_NOTES, {})
-    return found
-
-
-def note(view: Callable[..., Any], **more: Any) -> None:
-    """Note something of a view for `document_operation`."""
-    documented = deepcopy(getattr(view, "_apidoc", {}))
-    documented.setdefault(_NOTES, {}).update(more)
-    view._apidoc = documented  # type: ignore[attr-defined]
 
 
 def document_operation(
     doc: dict[str, Any], doc_info: Mapping[str, Any], *, method: str, **_context: Any
 ) -> dict[str, Any]:
     """Write security, permission, school header and error responses of an operation."""
-    noted = doc_info.get(_NOTES, {})
-    access, locations = noted.get("access"), noted.get("locations", set())
-    statuses = {500, 503, *noted.get("statuses", ())}
+    operation = declared_in(doc_info, method)
+    statuses = {500, 503, *operation.statuses}
     headers: dict[str, Any] = {}
-    # What needs no token answers objects, which have no tag.
-    tagged = noted.get("tagged", False) and access is not None
-    if access is None:
+    if operation.policy is None:
         doc["security"] = []
     else:
         statuses |= {400, 401, 403, 404}
-        doc["security"] = [{"bearer": []}]
-        required = access["school_required"]
-        header = {"required": required, "description": _SCHOOL_REQUIRED if required else _SCHOOL_OPTIONAL}
-        doc.setdefault("parameters", []).append({**_SCHOOL_HEADER, **header})
-        # Several are written as in the scope of a token (RFC 6749, section 3.3).
-        doc["x-permission"] = " ".join(map(str, access["permissions"])) or None
-        if access["permissions"]:
-            doc["x-own"] = str(access["own"])
-        if method == "post" and not access["answers_token"]:
-            doc["parameters"].append(_IDEMPOTENCY_KEY)
-            headers |= _REPLAYED
-        if noted.get("if_match"):
-            doc["parameters"].append(_IF_MATCH)
+        if operation.matches:
             statuses.add(412)
-        if tagged:
-            headers |= _TAG
-        if tagged and method == "get":
-            doc["parameters"].append(_IF_NONE_MATCH)
-        if method in {"post", "put", "patch", "delete"}:
+        if operation.method in {"POST", "PUT", "PATCH", "DELETE"}:
             statuses.add(409)
-    if locations:
+        headers = _document_access(doc, operation, operation.policy)
+    if operation.locations:
         statuses.add(422)
-    if locations & {"json", "files"}:
+    if operation.locations & {"json", "files"}:
         statuses |= {400, 413, 415}
+    doc["responses"] = _responses(doc.get("responses", {}), operation, statuses, headers)
+    return doc
+
+
+def _document_access(doc: dict[str, Any], operation: Operation, policy: Policy) -> dict[str, Any]:
+    """Write security, permission and headers of the request; returns those of the answer."""
+    headers: dict[str, Any] = {}
+    doc["security"] = [{"bearer": []}]
+    required = operation.school_required
+    header = {"required": required, "description": _SCHOOL_REQUIRED if required else _SCHOOL_OPTIONAL}
+    doc.setdefault("parameters", []).append({**_SCHOOL_HEADER, **header})
+    # Several are written as in the scope of a token (RFC 6749, section 3.3).
+    doc["x-permission"] = " ".join(map(str, policy.permissions)) or None
+    if policy.permissions:
+        doc["x-own"] = str(policy.own)
+    if operation.is_idempotent:
+        doc["parameters"].append(_IDEMPOTENCY_KEY)
+        headers |= _REPLAYED
+    if operation.matches:
+        doc["parameters"].append(_IF_MATCH)
+    if operation.has_tag:
+        headers |= _TAG
+        if operation.method == "GET":
+            doc["parameters"].append(_IF_NONE_MATCH)
+    return headers
+
+
+def _responses(
+    described: Mapping[Any, Any], operation: Operation, statuses: set[int], headers: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write the answers of an operation: those of the view, and errors of these statuses."""
     responses: dict[int, Any] = {status: response_component(status) for status in statuses}
-    for status, described in doc.get("responses", {}).items():
-        # A mere name is flask-smorest's own for an error; what a view describes stands.
-        if isinstance(described, Mapping):
-            responses[int(status)] = described
+    # A mere name is flask-smorest's own for an error; what a view describes stands.
+    responses |= {int(status): one for status, one in described.items() if isinstance(one, Mapping)}
     if headers:
         responses[200] = {**responses[200], "headers": headers}
-    if tagged and method == "get":
+    if operation.has_tag and operation.method == "GET":
         responses[304] = _NOT_MODIFIED
-    if "other_content" in noted:
-        responses[200]["content"].update(noted["other_content"])
-    if "other_error_content" in noted:
+    if operation.other_content:
+        responses[200]["content"].update(operation.other_content)
+    if operation.other_error_content:
         for status in statuses:
             error = ERRORS[status].response(status)
-            responses[status] = {**error, "content": {**error["content"], **noted["other_error_content"]}}
-    doc["responses"] = {str(status): responses[status] for status in sorted(responses)}
-    return doc
+            responses[status] = {**error, "content": {**error["content"], **operation.other_error_content}}
+    return {str(status): responses[status] for status in sorted(responses)}

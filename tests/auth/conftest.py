@@ -18,7 +18,7 @@ from school_service.app import create_app
 from school_service.auth.login_throttle import limiter
 from school_service.auth.tokens import TokenVerifier, own_issuer
 from school_service.config import Settings
-from school_service.web.request_scope import AppState
+from school_service.web.app_state import AppState
 from tenants.registry.clients import create_client
 from tenants.registry.schools import clients
 from tenants.tenancy import Tenancy

@@ -11,7 +11,7 @@ from sqlalchemy import literal, select, text
 from school_service.core.database import db
 from school_service.core.records import array_text, is_one_of, lock_table, new_ids
 from school_service.features.school.models import AcademicSession
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 
 

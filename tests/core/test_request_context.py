@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from school_service.core.database import current_school, request_context
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 
 

@@ -7,7 +7,7 @@ from sqlalchemy import Text, literal, select
 
 from school_service.core.database import db
 from school_service.core.search import matches, may_match
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 
 

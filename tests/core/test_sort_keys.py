@@ -9,7 +9,7 @@ from sqlalchemy import Text, column, literal, select
 
 from school_service.core.database import db
 from school_service.core.sort_keys import sort_key
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 
 NAMES = [

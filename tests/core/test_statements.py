@@ -22,7 +22,7 @@ from school_service.core.statements import (
 )
 from school_service.features.people.models import CREATED, User
 from school_service.features.school.models import Classroom, Subject
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 
 

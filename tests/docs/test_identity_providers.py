@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from school_service.auth.tokens import TokenVerifier
-from school_service.web.request_scope import AppState
+from school_service.web.app_state import AppState
 from tests.auth.conftest import grant as grant
 from tests.auth.conftest import load as load
 from tests.auth.conftest import provider as provider

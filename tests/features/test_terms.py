@@ -10,7 +10,7 @@ import pytest
 
 from school_service.core.statements import execute, new_row
 from school_service.features.attendance.models import Mark, Register
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.features.results.publications.arms import Arms
 

@@ -20,7 +20,7 @@ from sqlalchemy import select
 
 from school_service.core.database import db
 from school_service.features.results.models import Publication, ReportCard
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.conftest import PASSWORD
 

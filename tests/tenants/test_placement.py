@@ -12,7 +12,7 @@ from school_service.app import create_app
 from school_service.auth.signing_key import SigningKey
 from school_service.config import Settings
 from school_service.core.database import db
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import quote_identifier, serving_engine
 from tenants.connections.sessions import transaction

@@ -10,57 +10,11 @@ import pytest
 
 from school_service.features.school.classrooms import service as classrooms
 from tests.features.audit.test_every_write import WRITES, Scene
+from tests.operations import STORED
 from tests.threads import run_concurrently
 
 # What is changed or deleted, and where it is read.
-MATCHED = {
-    ("PATCH", "/users/{id}"): "/users/{id}",
-    ("DELETE", "/users/{id}/delete"): "/users/{id}",
-    ("PATCH", "/roles/{id}/permissions"): "/roles/{id}",
-    ("PATCH", "/roles/{id}"): "/roles/{id}",
-    ("DELETE", "/roles/{id}"): "/roles/{id}",
-    ("PATCH", "/sessions/{id}"): "/sessions/{id}",
-    ("DELETE", "/sessions/{id}"): "/sessions/{id}",
-    ("PATCH", "/terms/{termId}"): "/terms/{termId}",
-    ("DELETE", "/terms/{termId}"): "/terms/{termId}",
-    ("PATCH", "/templates/{id}"): "/templates/{id}",
-    ("DELETE", "/templates/{id}"): "/templates/{id}",
-    ("DELETE", "/classrooms/{id}"): "/classrooms/{id}",
-    **{
-        (method, f"/{named}/{{id}}"): f"/{named}/{{id}}"
-        for named in ("departments", "employee-categories", "positions")
-        for method in ("PATCH", "DELETE")
-    },
-    ("DELETE", "/cohorts/{id}"): "/cohorts/{id}",
-    ("PATCH", "/batches/{id}"): "/batches/{id}",
-    ("DELETE", "/batches/{id}"): "/batches/{id}",
-    ("DELETE", "/cohort-subjects/{id}"): "/cohort-subjects/{id}",
-    ("PATCH", "/assessments/{id}"): "/assessments/{id}",
-    ("PATCH", "/metric-definitions/{id}"): "/metric-definitions/{id}",
-    ("DELETE", "/metric-definitions/{id}"): "/metric-definitions/{id}",
-    ("DELETE", "/metrics/{id}"): "/metrics/{id}",
-    ("DELETE", "/students/{id}"): "/students/{id}",
-    ("PATCH", "/classrooms/{id}"): "/classrooms/{id}",
-    ("PATCH", "/students/{id}"): "/students/{id}",
-    ("PATCH", "/guardians/{id}"): "/guardians/{id}",
-    ("DELETE", "/guardians/{id}"): "/guardians/{id}",
-    ("PATCH", "/cohorts/{id}"): "/cohorts/{id}",
-    ("DELETE", "/assessments/{id}"): "/assessments/{id}",
-    ("PATCH", "/gradebooks/{id}"): "/gradebooks/{id}",
-    ("DELETE", "/gradebooks/{id}"): "/gradebooks/{id}",
-    ("PATCH", "/employees/{id}"): "/employees/{id}",
-    ("DELETE", "/employees/{id}"): "/employees/{id}",
-    ("PATCH", "/employees/{id}/bank-account"): "/employees/{id}/bank-account",
-    ("PATCH", "/employees/{id}/nextofkin"): "/employees/{id}/nextofkin",
-    ("PATCH", "/settings"): "/settings",
-    ("PATCH", "/result-settings"): "/result-settings",
-    ("PATCH", "/attendance-settings"): "/attendance-settings",
-    ("PATCH", "/letterhead"): "/letterhead",
-    ("DELETE", "/promotions/{id}"): "/promotions/{id}",
-    ("DELETE", "/users/{id}/photo"): "/users/{id}/photo",
-    ("PATCH", "/contacts/{id}"): "/contacts",
-    ("DELETE", "/contacts/{id}"): "/contacts",
-}
+MATCHED = {tuple(name.split()): row["if_match"] for name, row in STORED.items() if "if_match" in row}
 # What is no single record, or is not as it is stored.
 UNTAGGED = {
     *("/students/{id}/data", "/employees/{id}/data", "/guardians/{id}/data"),

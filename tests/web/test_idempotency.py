@@ -17,7 +17,7 @@ from school_service.core import idempotency
 from school_service.core.database import db
 from school_service.core.idempotency import StoredAnswer
 from school_service.features.school.classrooms import service as classrooms
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 from tests.features.audit.test_every_write import WRITES, Scene

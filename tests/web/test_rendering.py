@@ -14,7 +14,7 @@ from school_service.features.people.students.reads import students
 from school_service.features.school.classrooms import service
 from school_service.web import rendering
 from school_service.web.rendering import json_response, render_list
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.dialect import psycopg2_dialect
 from tenants.connections.engines import serving_engine

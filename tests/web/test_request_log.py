@@ -21,7 +21,7 @@ from school_service.core.database import db
 from school_service.web import request_log
 from school_service.web.error_responses import StatementFailed
 from school_service.web.request_log import WAITED, Answered, JsonFormatter, configure_logging
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.threads import run_concurrently
 from tests.web.conftest import SECRET

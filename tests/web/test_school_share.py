@@ -10,7 +10,8 @@ from sqlalchemy import text
 
 from school_service.app import create_app
 from school_service.core.database import db
-from school_service.web.request_scope import app_state, in_transaction
+from school_service.web.app_state import app_state
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.registry.schools import change_school
 from tests.client import ApiClient, Document

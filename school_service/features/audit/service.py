@@ -33,7 +33,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.database import RequestContext, request_context
-from school_service.core.read_models import Query, fetch_row, read_model
+from school_service.core.narrowing import judged_before
+from school_service.core.read_models import Query, fetch_row
 from school_service.core.records import array_text, unnest_rows
 from school_service.core.statements import stored_in
 from school_service.features.audit.models import ADDRESS_LENGTH, CREATE, DELETE, UPDATE, AuditEntry
@@ -138,7 +139,7 @@ def newest_changes(
     return [] if found is None else [PastChange(*change) for change in orjson.loads(found["changes"])]
 
 
-@read_model(judged=True)
+@judged_before
 def _newest_changes(entity: str, entity_ids: str, newest: int, member: str | None = None) -> Query:
     """Select the newest changes of records, each as a `PastChange`, as JSON in a text; the ids are an array's."""
     old, new = AuditEntry.old, AuditEntry.new

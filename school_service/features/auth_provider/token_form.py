@@ -16,11 +16,11 @@ from flask import Request, Response, request
 from school_service.auth.login_throttle import TOKEN_ENDPOINT, check_grants, count_refused_grant
 from school_service.core.errors import Invalid, TooManyAttempts, WrongPassword
 from school_service.features.auth_provider import service
+from school_service.web.app_state import app_state
 from school_service.web.body_parser import BodyParser
 from school_service.web.client_address import client_address
 from school_service.web.error_responses import handle
 from school_service.web.rendering import object_response
-from school_service.web.request_scope import app_state
 from tenants.exceptions import SchoolSuspended
 from tenants.names import is_storable
 

@@ -31,12 +31,13 @@ from school_service.features.auth_provider.token_form import (
 )
 from school_service.features.sign_in import grants
 from school_service.features.sign_in.secrets import read_refresh_token, school_of_code
+from school_service.web.admitting import acting_as_client, attempted_username
+from school_service.web.app_state import app_state
 from school_service.web.blueprint import Blueprint
 from school_service.web.client_address import client_address, service_address
 from school_service.web.fields import Choice, Text
 from school_service.web.rendering import object_response
 from school_service.web.request_log import log_of_request
-from school_service.web.request_scope import acting_as_client, app_state, attempted_username
 from school_service.web.schemas import TOKEN_TYPES, ErrorSchema, RecordSchema, Schema
 from tenants.exceptions import ClientUnknown, SchoolForbidden, UnknownSchool
 from tenants.registry.clients import TokenClient

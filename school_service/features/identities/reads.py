@@ -7,6 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import delete, func, select
 
+from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.statements import statement
@@ -36,13 +37,13 @@ def identities(user_id: UUID, reach: Reach | None = None) -> Query:
     return found if reach is None else found.where(scopes.accounts_in_reach(reach, User.id))
 
 
-@read_model(judged=True)
+@judged_before
 def identity(identity_id: UUID) -> Query:
     """Read model of IdentitySchema, for one that was just linked."""
     return _identities().where(UserIdentity.id == identity_id)
 
 
-@read_model(judged=True)
+@judged_before
 def ways_in(user_id: UUID, identity_id: UUID) -> Query:
     """Select how many links an account has, whether it has a password, and the link with an id, where it has that."""
     links = select(func.count()).where(UserIdentity.user_id == user_id).scalar_subquery()
@@ -60,7 +61,7 @@ def ways_in(user_id: UUID, identity_id: UUID) -> Query:
     )
 
 
-@read_model(judged=True)
+@judged_before
 def count(user_id: UUID) -> Query:
     """Count the links of an account."""
     return select(func.count().label("links")).where(UserIdentity.user_id == user_id)

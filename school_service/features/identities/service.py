@@ -112,7 +112,7 @@ def link_own(
 
 def _invited(user_id: UUID) -> User:
     """Find the user whose invitation was used up: the token that the account's creator was given ends."""
-    user = get(User, user_id, judged=True)
+    user = get(User, user_id, judged_before=True)
     if user.session_number == CREATED:
         user.session_number += 1
         db.session.flush()
@@ -125,7 +125,7 @@ def _of_password(credentials: Mapping[str, Any]) -> User:
     Raises as `sign_in`, and Forbidden where somebody else gave the password and it must be changed first.
     """
     found = sign_in(**credentials, audited=False)
-    user = get(User, found.id, for_update=True, judged=True)
+    user = get(User, found.id, for_update=True, judged_before=True)
     if user.session_number != found.session_number:
         # Another password was set meanwhile: what is linked by this one would not have ended with it.
         raise WrongPassword(WRONG_PASSWORD)

@@ -8,19 +8,16 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.auth.login_throttle import LoginThrottle, WrongCodes
+from school_service.auth.policies import UNLINKED, own_account
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
 from school_service.features.identities import reads, service
 from school_service.features.identities.schemas import IdentitySchema, NewIdentitySchema, OwnIdentitySchema
+from school_service.web.admitting import attempted_username
+from school_service.web.app_state import app_state, current_principal, current_school_id, current_token
 from school_service.web.blueprint import Blueprint
 from school_service.web.client_address import address_is_told, client_address
-from school_service.web.request_scope import (
-    app_state,
-    attempted_username,
-    current_principal,
-    current_school_id,
-    current_token,
-)
+from school_service.web.operations import Run
 
 blp = Blueprint(
     "identities", __name__, description="Accounts that people enter by an outside provider's sign-in."
@@ -31,7 +28,7 @@ blp = Blueprint(
 class Identities(MethodView):
     """The outside identities of a user."""
 
-    @blp.requires(Permission.USERS_READ, own_user="id", own=related("M"))
+    @blp.requires(own_account(Permission.USERS_READ), own=related("M"))
     @blp.returns_list(IdentitySchema, if_empty=service.check_user)
     def get(self, id: UUID) -> Any:
         """List the outside identities that a user's account is linked to; one's own without a permission."""
@@ -54,7 +51,7 @@ class Identities(MethodView):
 class OneIdentity(MethodView):
     """An outside identity of a user."""
 
-    @blp.requires(Permission.USERS_WRITE, own_user="id", own=related("M"))
+    @blp.requires(own_account(Permission.USERS_WRITE), own=related("M"))
     @blp.returns_deleted()
     def delete(self, id: UUID, identity_id: UUID) -> Any:
         """Unlink an outside identity: it is nobody's from the next request on.
@@ -68,7 +65,7 @@ class OneIdentity(MethodView):
 class OwnIdentities(MethodView):
     """The caller's outside identity."""
 
-    @blp.requires(None, unlinked=True, answers_token=True)
+    @blp.requires(UNLINKED, run=Run.ANSWERS_TOKEN)
     @blp.answers(409, 429)
     @blp.arguments(OwnIdentitySchema)
     @blp.returns(IdentitySchema)

@@ -245,7 +245,7 @@ def delete_invitation(invitation_id: UUID) -> Any:
     )
 
 
-@read_model(judged=True)
+@read_model
 def found_by_code(hashes: list[str]) -> Query:
     """Select the account of the open invitation whose code has one of these hashes."""
     found = select(

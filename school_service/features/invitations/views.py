@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.auth.login_throttle import WrongCodes
+from school_service.auth.policies import by_relation
 from school_service.auth.tokens import issue_user_token
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
@@ -22,9 +23,10 @@ from school_service.features.invitations.schemas import (
 )
 from school_service.features.people.users.reads import auth_user
 from school_service.features.people.users.schemas import AuthUserSchema
+from school_service.web.app_state import app_state, current_principal, current_school_id
 from school_service.web.blueprint import PDF, SPREADSHEET, Blueprint
 from school_service.web.client_address import client_address
-from school_service.web.request_scope import app_state, current_principal, current_school_id
+from school_service.web.operations import Run
 from tenants.connections.engines import json_text
 
 blp = Blueprint(
@@ -53,7 +55,7 @@ class Invitations(MethodView):
         """List the open invitations, without their codes."""
         return reads.invitations(**filters)
 
-    @blp.requires(Permission.USERS_WRITE, answers_token=True)
+    @blp.requires(Permission.USERS_WRITE, run=Run.ANSWERS_TOKEN)
     @blp.arguments(NewInvitationsSchema)
     @blp.returns_list(InvitationCodeSchema)
     def post(self, invitations: dict[str, Any]) -> Any:
@@ -70,7 +72,7 @@ class Invitations(MethodView):
 class Slips(MethodView):
     """Slips of invitations."""
 
-    @blp.requires(Permission.USERS_WRITE, answers_token=True)
+    @blp.requires(Permission.USERS_WRITE, run=Run.ANSWERS_TOKEN)
     @blp.arguments(SlipsFormatSchema, location="query")
     @blp.arguments(NewInvitationsSchema)
     @blp.returns_file(SPREADSHEET, PDF)
@@ -83,7 +85,7 @@ class Slips(MethodView):
 class OneInvitation(MethodView):
     """An open invitation."""
 
-    @blp.requires(Permission.USERS_WRITE, own=related("M"), for_every_user=True)
+    @blp.requires(by_relation(Permission.USERS_WRITE), own=related("M"))
     @blp.returns_deleted()
     def delete(self, id: UUID) -> Any:
         """Delete an open invitation: its code is valid no more.
@@ -97,7 +99,7 @@ class OneInvitation(MethodView):
 class LoginByInvitation(MethodView):
     """Signing in by an invitation."""
 
-    @blp.requires(None, answers_token=True)
+    @blp.requires(None, run=Run.ANSWERS_TOKEN)
     @blp.answers(429)
     @blp.arguments(TakenInvitationSchema)
     @blp.returns(AuthUserSchema)

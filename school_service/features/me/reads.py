@@ -87,7 +87,7 @@ def me(own_token: bool, ceiling: list[str] | None = None, reach: Reach | None = 
     ).select_from(_STATE)
 
 
-@read_model(judged=True)
+@read_model
 def client_me() -> Query:
     """Read model of MeSchema, for a client: it has permissions, and no relations."""
     named = cast(_of_principal("names", lambda principal: sorted(principal.permissions)), ARRAY(Text))

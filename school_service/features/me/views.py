@@ -6,11 +6,12 @@ from typing import Any
 
 from flask.views import MethodView
 
+from school_service.auth.policies import ONESELF
 from school_service.core.reach import related
 from school_service.features.me import reads
 from school_service.features.me.schemas import MeSchema
+from school_service.web.app_state import current_token
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_token
 
 blp = Blueprint("me", __name__, description="Who the caller is.")
 
@@ -19,7 +20,7 @@ blp = Blueprint("me", __name__, description="Who the caller is.")
 class Me(MethodView):
     """The caller."""
 
-    @blp.requires(None, own=related("TFSG"), mine=True, with_given_password=True)
+    @blp.requires(ONESELF, own=related("TFSG"))
     @blp.returns(MeSchema)
     def get(self) -> Any:
         """Show who the caller is, what they may do and to whom they are related.

@@ -8,7 +8,8 @@ from uuid import UUID
 from sqlalchemy import select
 
 from school_service.core.errors import Conflict
-from school_service.core.read_models import Query, read_model
+from school_service.core.narrowing import judged_before
+from school_service.core.read_models import Query
 from school_service.core.records import once_locked
 from school_service.core.statements import execute
 from school_service.features.results.models import PUBLISHED, Publication
@@ -50,13 +51,13 @@ def published_name(batch_id: Any, term_id: Any) -> Any:
     return with_class(found).scalar_subquery()
 
 
-@read_model(judged=True)
+@judged_before
 def is_open(batch_id: UUID, term_id: UUID) -> Query:
     """Select `published`: the name of a batch and a term while its results are published, else null."""
     return select(published_name(batch_id, term_id).label("published"))
 
 
-@read_model(judged=True)
+@judged_before
 def lock_cohort_in_term(cohort_id: UUID, term_id: UUID) -> Query:
     """Lock a cohort FOR NO KEY UPDATE, and before it a term FOR KEY SHARE, which is not deleted meanwhile."""
     term = select(Term.id).where(Term.id == term_id).with_for_update(read=True, key_share=True)

@@ -15,6 +15,7 @@ from sqlalchemy import select
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db
+from school_service.core.narrowing import everybodys
 from school_service.core.permissions import Permission
 from school_service.features.people.models import (
     OWN,
@@ -111,9 +112,7 @@ def held_permissions(user_id: UUID) -> HeldPermissions:
             .exists()
         )
 
-    found = db.session.execute(
-        select(StoredPermission, held(SCHOOL), held(OWN)).execution_options(judged=True)
-    ).all()
+    found = db.session.execute(everybodys(select(StoredPermission, held(SCHOOL), held(OWN)))).all()
     return HeldPermissions(
         for_school=frozenset(str(permission) for permission, for_school, _ in found if for_school),
         for_own=frozenset(str(permission) for permission, _, for_own in found if for_own),

@@ -16,8 +16,9 @@ from school_service.features.personal_data.schemas import (
     StudentDataSchema,
     tables_of,
 )
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_principal
+from school_service.web.operations import Run
 
 blp = Blueprint(
     "personal-data", __name__, description="All that is stored of a person: to tell them, and to erase it."
@@ -28,7 +29,7 @@ blp = Blueprint(
 class DataOfStudent(MethodView):
     """All that is stored of a student."""
 
-    @blp.requires(*needed_to_read(*tables_of(StudentDataSchema)), audited=True)
+    @blp.requires(*needed_to_read(*tables_of(StudentDataSchema)), run=Run.AUDITED)
     @blp.returns(StudentDataSchema, tagged=False, if_empty=service.check_student)
     def get(self, id: UUID) -> Any:
         """Show all that is stored of a student, with what the audit log says of their records.
@@ -54,7 +55,7 @@ class DataOfStudent(MethodView):
 class DataOfGuardian(MethodView):
     """All that is stored of a guardian."""
 
-    @blp.requires(*needed_to_read(*tables_of(GuardianDataSchema)), audited=True)
+    @blp.requires(*needed_to_read(*tables_of(GuardianDataSchema)), run=Run.AUDITED)
     @blp.returns(GuardianDataSchema, tagged=False, if_empty=service.check_guardian)
     def get(self, id: UUID) -> Any:
         """Show all that is stored of a guardian: record, children, account, and what the audit log says of them.
@@ -81,7 +82,7 @@ class DataOfGuardian(MethodView):
 class DataOfEmployee(MethodView):
     """All that is stored of an employee."""
 
-    @blp.requires(*needed_to_read(*tables_of(EmployeeDataSchema)), audited=True)
+    @blp.requires(*needed_to_read(*tables_of(EmployeeDataSchema)), run=Run.AUDITED)
     @blp.returns(EmployeeDataSchema, tagged=False, if_empty=service.check_employee)
     def get(self, id: UUID) -> Any:
         """Show all that is stored of an employee, deleted or not, with what the audit log says of their records.

@@ -8,16 +8,17 @@ from uuid import UUID
 from flask.views import MethodView
 from werkzeug.datastructures import FileStorage
 
+from school_service.auth.policies import by_relation
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
 from school_service.core.statements import row_lock
 from school_service.features.people.models import User
 from school_service.features.people.users.schemas import UserSchema
 from school_service.features.photos import reads, service
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import sought_text
 from school_service.web.rendering import render_bytes
-from school_service.web.request_scope import current_principal
 from school_service.web.schemas import Schema
 
 blp = Blueprint("photos", __name__, description="Photos of users.")
@@ -38,7 +39,7 @@ class PhotoVersionSchema(Schema):
 class Photo(MethodView):
     """The photo of a user."""
 
-    @blp.requires(Permission.USERS_READ, own=related("TFSGM"), own_user="id", for_every_user=True)
+    @blp.requires(by_relation(Permission.USERS_READ), own=related("TFSGM"))
     @blp.arguments(PhotoVersionSchema, location="query")
     @blp.answers(404)
     @blp.returns_picture(JPEG)

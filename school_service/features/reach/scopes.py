@@ -352,8 +352,7 @@ def guardians_in_reach(reach: Reach, guardian_id: Any, user_id: Any) -> Conditio
         links = _table("student_guardians")
         in_form = is_form_student(reach, links.c.student_id) & links.c.stopped_at.is_(None)
         conditions.append(guardian_id.in_(select(links.c.guardian_id).where(in_form).correlate(None)))
-    if reach.counts("G"):  # also without a child
-        conditions.append(user_id == _value(reach, "account"))
+    conditions.append(user_id == _value(reach, "account"))  # G, also without a child
     return _any_of(*conditions)
 
 

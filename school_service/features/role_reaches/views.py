@@ -13,8 +13,8 @@ from school_service.features.role_reaches.schemas import (
     RoleReachOptionsSchema,
     SwitchedRolesSchema,
 )
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import SERVES_OWN, Blueprint
-from school_service.web.request_scope import current_principal
 
 blp = Blueprint("role-reaches", __name__, description="To whose records roles reach.")
 

@@ -10,13 +10,13 @@ from school_service.core.read_models import Query, read_model, school_id
 from school_service.features.people.models import User
 
 
-@read_model(judged=True)
+@read_model
 def user_info(user_id: UUID) -> Query:
     """Select what is told with a token that has not the scope `profile`."""
     return select(User.id.label("sub"), school_id().label("school_id")).where(User.id == user_id)
 
 
-@read_model(judged=True)
+@read_model
 def user_info_with_profile(user_id: UUID) -> Query:
     """Read model of UserInfoSchema, for a token that has the scope `profile`."""
     return user_info.query(user_id).add_columns(

@@ -13,6 +13,7 @@ from sqlalchemy import delete, select
 from school_service.auth.principal import Principal
 from school_service.core.database import db, registry_connection, request_context
 from school_service.core.errors import NotFound
+from school_service.core.narrowing import judged_before
 from school_service.core.records import get, not_found
 from school_service.core.statements import stored_in
 from school_service.features.people.access import require_to_change
@@ -101,12 +102,10 @@ def sessions_of(
     begun. Raises NotFound, Forbidden.
     """
     user = _user(user_id, principal, "Seeing this user's sessions")
-    found = db.session.scalars(
-        select(UserSession)
-        .where(*_going_on(user))
-        .order_by(UserSession.last_used_at.desc(), UserSession.id)
-        .execution_options(judged=True)
-    ).all()
+    going_on = (
+        select(UserSession).where(*_going_on(user)).order_by(UserSession.last_used_at.desc(), UserSession.id)
+    )
+    found = db.session.scalars(judged_before(going_on)).all()
     if not found:
         return []
     with registry_connection() as connection:

@@ -7,13 +7,15 @@ from uuid import UUID
 
 from flask.views import MethodView
 
+from school_service.auth.policies import SIGNING_IN, own_account
 from school_service.core.errors import InsufficientScope
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
 from school_service.features.sign_in import reads, service
 from school_service.features.sign_in.schemas import UserInfoSchema, UserSessionSchema
+from school_service.web.app_state import current_principal, current_token
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_principal, current_token
+from school_service.web.operations import Run
 
 blp = Blueprint("user sessions", __name__, description="Who is signed in, and by which client.")
 openid_blp = Blueprint(
@@ -25,7 +27,7 @@ openid_blp = Blueprint(
 class SessionsOfUser(MethodView):
     """The sessions of a user."""
 
-    @blp.requires(Permission.USERS_WRITE, own_user="id", own=related("M"))
+    @blp.requires(own_account(Permission.USERS_WRITE), own=related("M"))
     @blp.returns_list(UserSessionSchema)
     def get(self, id: UUID) -> Any:
         """List where a user is signed in by a client, the latest used first.
@@ -41,7 +43,7 @@ class SessionsOfUser(MethodView):
 class SessionOfUser(MethodView):
     """A session of a user."""
 
-    @blp.requires(Permission.USERS_WRITE, own_user="id", own=related("M"))
+    @blp.requires(own_account(Permission.USERS_WRITE), own=related("M"))
     @blp.returns_deleted()
     def delete(self, id: UUID, session_id: UUID) -> Any:
         """End a session of a user: its refresh token and its access tokens stop working.
@@ -55,13 +57,13 @@ class SessionOfUser(MethodView):
 class UserInfo(MethodView):
     """Whose token it is."""
 
-    @openid_blp.requires(None, for_signing_in=True)
+    @openid_blp.requires(SIGNING_IN)
     @openid_blp.returns(UserInfoSchema, tagged=False)
     def get(self) -> Any:
         """Tell whose token it is; needs the scope openid, and for the names profile."""
         return _user_info()
 
-    @openid_blp.requires(None, for_signing_in=True, reads=True)
+    @openid_blp.requires(SIGNING_IN, run=Run.READS)
     @openid_blp.returns(UserInfoSchema)
     def post(self) -> Any:
         """Tell whose token it is, as GET does; the token is in the header."""

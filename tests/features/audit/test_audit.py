@@ -10,7 +10,7 @@ import pytest
 
 from school_service.core.database import db
 from school_service.features.audit.service import Change, audit_change, audit_changes
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.postgres import on_postgresql_alone
 from tests.threads import run_concurrently

@@ -13,7 +13,7 @@ from school_service.core.database import db
 from school_service.core.errors import WrongPassword
 from school_service.features.audit.service import audit_refusal
 from school_service.features.school.classrooms.service import create_classroom
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.factories import PASSWORD
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from school_service.auth.tokens import TokenVerifier
-from school_service.web.request_scope import AppState
+from school_service.web.app_state import AppState
 from tests.auth.outside_provider import OutsideProvider
 from tests.client import ApiClient
 

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from school_service.auth.signing_key import SigningKey, SigningKeys
 from school_service.core.database import db
 from school_service.features.invitations.codes import code_hasher, code_hashes, new_code
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 from tests.factories import UNKNOWN_ID

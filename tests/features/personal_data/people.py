@@ -22,7 +22,7 @@ from school_service.features.results.models import (
     Publication,
     ReportCard,
 )
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 from tests.factories import Factory

@@ -7,7 +7,7 @@ from sqlalchemy import text, update
 
 from school_service.core.database import db
 from school_service.features.people.models import User
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.registry.schools import schema_name
 from tests.conftest import PASSWORD

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from sqlalchemy import select
 
+import school_service
+from school_service.auth import policies
 from school_service.core.database import db
-from school_service.core.reach import absent_of, is_absent
+from school_service.core.narrowing import everybodys, judged_before
+from school_service.core.reach import leading
 from school_service.core.read_models import read_model
 from school_service.core.records import find, lock_rows
 from school_service.features.people.models import Role, Student
@@ -29,32 +35,51 @@ def counted(messages):
     return counted
 
 
-@pytest.fixture
-def state(api):
-    return api.app.extensions["school-service"]
-
-
-def test_a_read_is_one_message_from_the_second_request_on(arms, own, make, state, counted):
+def test_a_read_of_a_relation_is_two_messages_and_any_other_is_one(arms, own, make, counted):
     teacher = own.subject_teacher(arms.subject, arms.a)
-    state._own_users.clear()
-    path = f"/students/{arms.in_a[0]}"
 
-    assert counted(teacher, path)[0] == 200
-    for again in (path, "/students", "/cohorts", f"/cohorts/{arms.a}/batches", "/classrooms", "/settings"):
-        assert counted(teacher, again) == (200, 1)
-    assert counted(teacher, f"/students/{arms.in_b[0]}") == (404, 1)
+    for path in (f"/students/{arms.in_a[0]}", "/students", "/cohorts", f"/cohorts/{arms.a}/batches"):
+        assert counted(teacher, path) == (200, 2)
+    assert counted(teacher, f"/students/{arms.in_b[0]}") == (404, 2)
+    for path in ("/classrooms", "/settings", "/me", "/students?mine=true"):
+        assert counted(teacher, path) == (200, 1)
     assert counted(teacher, "/graduates") == (403, 1)
     assert counted(make.api, "/students") == (200, 1)
 
 
-def test_nobody_with_the_whole_school_is_remembered(arms, own, make, state):
-    state._own_users.clear()
+def test_the_second_message_enters_the_school_anew_and_judges_nobody(arms, own, messages):
+    teacher = own.subject_teacher(arms.subject, arms.a)
 
-    make.api.ok(make.api.get("/students"))
-    assert not state._own_users
+    with messages() as sent:
+        teacher.ok(teacher.get("/students"))
 
-    own.student(arms.in_a[0]).get("/students")
-    assert len(state._own_users) == 1
+    first, second = sent
+    assert "registry.enter" in first
+    assert "registry.enter" in second
+    assert "caller_state" in first
+    assert "caller_state" not in second
+    assert "WITH caller AS MATERIALIZED (SELECT %s::uuid AS account" in second
+    # Of the relations, those alone that lead somewhere.
+    assert "caller.taught_arms" in second
+    assert "caller.form_batches" not in second
+
+
+def test_who_loses_a_relation_between_both_is_answered_once_more(arms, own, make, monkeypatch):
+    teacher = own.subject_teacher(arms.subject, arms.a)
+    (assignment,) = ids(make.api, "/subject-teachers")
+    leading_to, taken = policies.leading, []
+
+    def take(relations, state):
+        if not taken:
+            taken.append(True)
+            with make.api.app.app_context():
+                make.api.ok(make.api.delete(f"/subject-teachers/{assignment}"))
+        return leading_to(relations, state)
+
+    monkeypatch.setattr(policies, "leading", take)
+
+    assert ids(teacher, "/students") == set(arms.in_a)
+    assert ids(teacher, "/students") == set()
 
 
 def test_a_role_that_changes_is_known_to_the_next_request(arms, own, make, counted):
@@ -66,7 +91,7 @@ def test_a_role_that_changes_is_known_to_the_next_request(arms, own, make, count
 
     make.api.ok(make.api.put(f"/users/{user}/roles", {"role": role["id"]}))
     assert ids(teacher, "/students") >= {*arms.in_a, *arms.in_b}
-    assert counted(teacher, "/students") == (200, 1)
+    assert counted(teacher, "/students") == (200, 1)  # of the whole school
 
     make.api.ok(make.api.delete(f"/users/{user}/roles/{role['id']}"))
     assert ids(teacher, "/students") == set(arms.in_a)
@@ -96,9 +121,7 @@ def test_a_relation_that_is_new_is_known_to_the_next_request(arms, own, make, co
     assert teacher.ok(teacher.get("/me"))["children"] == []
 
     make.api.ok(make.api.put(f"/guardians/{guardian}/account", {"user": account}))
-    # What the process remembers leaves the children out: the state that comes with the answer says otherwise.
     assert counted(teacher, f"/students/{child}") == (200, 2)
-    assert counted(teacher, f"/students/{child}") == (200, 1)
     assert ids(teacher, "/students") == {*arms.in_a, child}
     (told,) = teacher.ok(teacher.get("/me"))["children"]
     assert told["student"] == child
@@ -138,14 +161,13 @@ def listed(make, batch):
     return [{**student, "dob": None, "guardian": None} for student in found]
 
 
-def test_what_is_absent_was_read():
-    read = {"taught_subjects": [], "form_batches": ["x"], "student": None, "children": []}
-    assert absent_of(read) == "TSG"
-    assert is_absent("TSG") == (
-        "caller.taught_subjects = '{}' AND caller.student IS NULL AND caller.children = '{}'"
-    )
+def test_a_relation_that_shows_nothing_leads_nowhere():
+    state = {"taught_subjects": [], "form_batches": ["x"], "student": None, "children": []}
+
+    assert leading("TFSG", state) == "F"
+    assert leading("GM", state) == "M"
     # Of a user whose permissions reach the whole school the state has no relations of an employee.
-    assert absent_of({**read, "taught_subjects": None, "form_batches": None}) == "SG"
+    assert leading("TFS", {**state, "taught_subjects": None, "form_batches": None, "student": "x"}) == "S"
 
 
 class TestRefused:
@@ -201,11 +223,12 @@ class TestRefused:
         assert request_of().status_code == 403
         assert "does not say what it reads" in errors()[-1]
 
-    def test_what_is_judged_is_sent(self, request_of, monkeypatch):
+    @pytest.mark.parametrize("says", [everybodys, judged_before])
+    def test_what_says_why_it_needs_no_reach_is_sent(self, request_of, monkeypatch, says):
         narrowed = reads.student
 
         def student(student_id):
-            db.session.execute(select(Role.id).execution_options(judged=True)).all()
+            db.session.execute(says(select(Role.id))).all()
             return narrowed(student_id)
 
         monkeypatch.setattr(reads, "student", student)
@@ -234,3 +257,15 @@ def test_the_log_says_by_which_reach(arms, own, make, logs):
 
     lines = [line["reach"] for line in logs() if line["logger"] == "school_service.access"]
     assert lines[-2:] == ["OWN", "SCHOOL"]
+
+
+def test_what_is_read_is_said_by_a_function_of_narrowing_alone():
+    """No other module marks a statement as judged."""
+    package = Path(school_service.__file__).parent
+    marking = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if re.search(r"\bjudged=True|\"judged\":", path.read_text(encoding="utf-8"))
+    }
+
+    assert marking == {"core/narrowing.py", "core/records.py", "core/statements.py"}

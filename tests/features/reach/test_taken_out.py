@@ -19,7 +19,8 @@ import pytest
 from sqlalchemy import true
 
 import school_service.features
-from school_service.core import database
+from school_service.core import narrowing
+from school_service.core.narrowing import judged_before
 from school_service.core.reach import SCOPES, Reach
 from school_service.core.read_models import QueryTemplate, ReadModel
 from school_service.features.reach.scopes import _EVERYBODYS
@@ -51,23 +52,25 @@ class Taken:
 @pytest.fixture
 def taken(monkeypatch) -> Taken:
     found = Taken()
-    within = QueryTemplate.within
+    of_template = QueryTemplate.within
 
     def of_read_model(self: QueryTemplate, reach: Reach) -> QueryTemplate:
         # The template itself is of the text for the whole school.
         of = self.narrow
-        return self if of is not None and found.note(_name(of.func.__self__)) else within(self, reach)
+        return self if of is not None and found.note(_name(of.func.__self__)) else of_template(self, reach)
 
     def of_scope(name: str, scope: Any) -> Any:
         return lambda reach, row: true() if found.note(name) else scope(reach, row)
 
-    reach_of_session = database.session_reach
+    def caller_has_own() -> bool:
+        return has_own() and not found.note(_caller())
 
-    def of_statement() -> Any:
-        frame = sys._getframe(1)
-        reach = reach_of_session()
-        function = f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"
-        return None if reach is not None and found.note(function) else reach
+    def within(query: Any, scope: Any, *columns: Any) -> Any:
+        taken_out = has_own() and found.note(_caller())
+        return judged_before(query) if taken_out else of_statement(query, scope, *columns)
+
+    has_own, of_statement = narrowing.caller_has_own, narrowing.within
+    asking = {"within": within, "caller_has_own": caller_has_own}
 
     shown_to = Loaded.shown_to
 
@@ -79,9 +82,16 @@ def taken(monkeypatch) -> Taken:
     for name, scope in SCOPES.items():
         monkeypatch.setitem(SCOPES, name, of_scope(name, scope))
     for module in _modules():
-        if getattr(module, "session_reach", None) is reach_of_session:
-            monkeypatch.setattr(module, "session_reach", of_statement)
+        for name, hooked in asking.items():
+            if getattr(module, name, None) is getattr(narrowing, name):
+                monkeypatch.setattr(module, name, hooked)
     return found
+
+
+def _caller() -> str:
+    """Name the function that calls the one which calls this."""
+    frame = sys._getframe(2)
+    return f"{frame.f_globals['__name__']}.{frame.f_code.co_qualname}"
 
 
 def _modules() -> Iterator[Any]:

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from school_service.core.database import db
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.factories import PASSWORD, UNKNOWN_ID
 from tests.features.reach.conftest import ids

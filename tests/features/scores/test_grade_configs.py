@@ -13,7 +13,7 @@ from school_service.core.statements import insert_row
 from school_service.features.scores.grade_configs.service import grade_of
 from school_service.features.scores.models import GradeConfiguration
 from school_service.web.error_responses import handle
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.threads import run_concurrently
 

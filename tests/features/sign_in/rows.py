@@ -17,7 +17,7 @@ from school_service.features.people.models import (
     UserPhoto,
     UserSession,
 )
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 

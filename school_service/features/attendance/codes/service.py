@@ -23,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.errors import Invalid
+from school_service.core.narrowing import everybodys
 from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.statements import execute, in_one_round_trip, new_row, statement, table_lock
 from school_service.features.attendance.models import (
@@ -38,7 +39,7 @@ ENTITY = "attendance-code"
 _lock = table_lock(AttendanceCode)
 
 
-@read_model(judged=True)
+@everybodys
 def attendance_codes() -> Query:
     """Read model of AttendanceCodeSchema, in their order: the school's own, or the defaults."""
     own = select(AttendanceCode.position, AttendanceCode.code, AttendanceCode.name, AttendanceCode.kind)

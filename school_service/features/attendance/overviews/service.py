@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from school_service.core.database import db
 from school_service.core.errors import NotFound
+from school_service.core.narrowing import everybodys
 from school_service.core.records import get, get_referenced, unknown_reference
 from school_service.features.attendance.registers.reads import cohort_of
 from school_service.features.classes.models import CohortSubject
@@ -32,7 +33,7 @@ def check_summary(*, term: str, batch: UUID | None = None, cohort_subject: UUID 
         find_term(term, find_batch(batch, field="batch"))
     if cohort_subject is not None:
         subject = get_referenced(CohortSubject, cohort_subject, "cohort_subject")
-        find_term(term, get(Cohort, subject.cohort_id, judged=True))
+        find_term(term, get(Cohort, subject.cohort_id, judged_before=True))
 
 
 def check_chronic(*, term: str, cohort: UUID | None = None, **_share: Any) -> None:
@@ -52,5 +53,5 @@ def check_student(*, id: UUID, term: str) -> None:
 
 def _check_term(term: str, by_name: Any) -> None:
     meant = by_name if term in TERMS else select(Term.id).where(is_term_id(term))
-    if db.session.scalar(meant.limit(1).execution_options(judged=True)) is None:
+    if db.session.scalar(everybodys(meant.limit(1))) is None:
         raise unknown_reference(Term, "term")

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from flask.views import MethodView
 
+from school_service.auth.policies import own_student
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
 from school_service.features.attendance.overviews import reads, service
@@ -22,8 +23,8 @@ from school_service.features.attendance.overviews.schemas import (
     StudentTermSchema,
     SummaryFilterSchema,
 )
+from school_service.web.app_state import current_user_id
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_user_id
 
 blp = Blueprint("attendance", __name__, description="What registers come to.")
 
@@ -85,7 +86,7 @@ class ChronicAbsence(MethodView):
 class StudentAttendance(MethodView):
     """The attendance of a student."""
 
-    @blp.requires(Permission.ATTENDANCE_READ, own=related("TFSG"), own_student="id")
+    @blp.requires(own_student(Permission.ATTENDANCE_READ), own=related("TFSG"))
     @blp.arguments(StudentTermSchema, location="query")
     @blp.returns(StudentAttendanceSchema, if_empty=service.check_student)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:

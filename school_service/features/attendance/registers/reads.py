@@ -28,7 +28,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from school_service.core.database import db, session_reach
+from school_service.core.database import db
+from school_service.core.narrowing import within
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import unnest_rows
@@ -149,10 +150,8 @@ def in_reach(reach: Reach, batch_id: Any, cohort_subject_id: Any) -> Any:
 
 def cohort_of(batch_id: UUID, cohort_subject_id: Any = None) -> UUID | None:
     """Find the cohort of a batch whose registers, or lessons of a cohort subject, are in reach; None where none is."""
-    found, reach = select(Batch.cohort_id).where(Batch.id == batch_id), session_reach()
-    if reach is not None:
-        found = found.where(in_reach(reach, Batch.id, cohort_subject_id))
-    return db.session.scalar(found.execution_options(judged=True))
+    found = select(Batch.cohort_id).where(Batch.id == batch_id)
+    return db.session.scalar(within(found, in_reach, Batch.id, cohort_subject_id))
 
 
 def in_register(batch_id: Any, cohort_subject_id: Any, kept: CTE) -> Query:

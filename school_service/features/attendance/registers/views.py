@@ -16,8 +16,8 @@ from school_service.features.attendance.registers.schemas import (
     RegisterKeySchema,
     RegisterSchema,
 )
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_principal
 
 blp = Blueprint("registers", __name__, description="Who was there: registers of days and of lessons.")
 

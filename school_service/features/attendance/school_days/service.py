@@ -33,6 +33,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.errors import Conflict, Invalid
+from school_service.core.narrowing import everybodys
 from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.records import unnest_rows
 from school_service.core.statements import Executable, execute, in_one_round_trip, statement
@@ -55,7 +56,7 @@ ENTITY = "school-day"
 MOST_NAMED = 20
 
 
-@read_model(judged=True)
+@everybodys
 def school_days(first: date, last: date) -> Query:
     """Read model of SchoolDaySchema: of all terms, the weekdays on which school is open, and what is no usual day."""
     days, settings = calendar.days_of_terms(first, last), calendar.settings().cte("settings")

@@ -9,7 +9,8 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Date, String, Text, any_, cast, column, func, literal_column, or_, select, true
 from sqlalchemy.dialects.postgresql import JSON, aggregate_order_by
 
-from school_service.core.read_models import Query, read_model
+from school_service.core.narrowing import judged_before
+from school_service.core.read_models import Query
 from school_service.core.records import unnest_rows
 from school_service.features.attendance import calendar
 from school_service.features.attendance.models import (
@@ -35,7 +36,7 @@ from school_service.features.school.models import (
 _EMPTY = literal_column("'[]'::json", JSON)
 
 
-@read_model(judged=True)
+@judged_before
 def week(batch_id: UUID, days: list[date]) -> Query:
     """Select what the sheet of a week says: one row, or none without the batch.
 
@@ -75,7 +76,7 @@ def week(batch_id: UUID, days: list[date]) -> Query:
     )
 
 
-@read_model(judged=True)
+@judged_before
 def class_list(batch_id: UUID, days: list[date] | None = None) -> Query:
     """Select who may be in a sheet of a batch, and the times that it may have: one row, or none without the batch.
 
@@ -101,7 +102,7 @@ def class_list(batch_id: UUID, days: list[date] | None = None) -> Query:
     )
 
 
-@read_model(judged=True)
+@judged_before
 def term(batch_id: UUID, term_id: UUID) -> Query:
     """Select what the printed register of a term says: one row, or none without the batch.
 

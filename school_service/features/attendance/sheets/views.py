@@ -15,8 +15,9 @@ from school_service.features.attendance.sheets.schemas import (
     RegisterUploadSchema,
     RegisterWeekSchema,
 )
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_principal
+from school_service.web.operations import Run
 from school_service.web.schemas import UploadedRowsSchema
 
 blp = Blueprint(
@@ -28,7 +29,7 @@ blp = Blueprint(
 class RegisterSheetToFillIn(MethodView):
     """The registers of a batch in a week, to be filled in."""
 
-    @blp.requires(Permission.ATTENDANCE_READ, own=related("F"), audited=True)
+    @blp.requires(Permission.ATTENDANCE_READ, own=related("F"), run=Run.AUDITED)
     @blp.arguments(RegisterWeekSchema, location="query")
     @blp.answers(409)
     @blp.returns_file()
@@ -62,7 +63,7 @@ class FilledInRegisterSheet(MethodView):
 class RegisterToPrint(MethodView):
     """The register of a batch in a term, to be printed."""
 
-    @blp.requires(Permission.ATTENDANCE_READ, own=related("F"), audited=True)
+    @blp.requires(Permission.ATTENDANCE_READ, own=related("F"), run=Run.AUDITED)
     @blp.arguments(RegisterTermSchema, location="query")
     @blp.returns_file()
     def get(self, filters: dict[str, Any]) -> Any:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from sqlalchemy import exists, select
 
+from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import CohortSubject
@@ -68,7 +69,7 @@ def lock_cohort(cohort_id: UUID, subject_id: UUID) -> Query:
     )
 
 
-@read_model(judged=True)
+@judged_before
 def lock_cohort_of(cohort_subject_id: UUID) -> Query:
     """Lock the cohort of a cohort subject FOR NO KEY UPDATE: nobody enrolls students, who take its subjects."""
     return (

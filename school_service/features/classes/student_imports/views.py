@@ -11,8 +11,8 @@ from school_service.core.permissions import Permission
 from school_service.features.classes.student_imports import sheet
 from school_service.features.classes.student_imports.schemas import ImportedSchema, ImportFilterSchema
 from school_service.features.people.students.schemas import validate_student
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_principal
 
 blp = Blueprint("student-imports", __name__, description="Students from a sheet, all of its rows or none.")
 

@@ -8,9 +8,10 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.features.exchange.oneroster import reads, service
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import ZIP, Blueprint
 from school_service.web.fields import sought_text
-from school_service.web.request_scope import current_principal
+from school_service.web.operations import Run
 from school_service.web.schemas import Schema
 
 
@@ -30,7 +31,7 @@ blp = Blueprint("exchange", __name__, description="A school's records in the for
 class OneRosterCsv(MethodView):
     """The set of CSV files of a session."""
 
-    @blp.requires(Permission.USERS_READ, audited=True, snapshot=True)
+    @blp.requires(Permission.USERS_READ, run=Run.AT_ONE_MOMENT)
     @blp.arguments(ExportQuery, location="query")
     @blp.returns_file(ZIP)
     def get(self, filters: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import CTE, Select, Text, and_, case, cast, func, literal_column, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.attendance.calendar import counts_registers
@@ -58,7 +59,7 @@ def comments(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
     return listed if reach is None else listed.where(scopes.is_form_batch(reach, batch_id))
 
 
-@read_model(judged=True)
+@judged_before
 def sharing(cohort_id: UUID, term_id: UUID) -> Query:
     """Lock a term and a cohort FOR SHARE: neither is the calendar changed meanwhile, nor are the results published."""
     return (
@@ -69,13 +70,13 @@ def sharing(cohort_id: UUID, term_id: UUID) -> Query:
     )
 
 
-@read_model(judged=True)
+@judged_before
 def locking(batch_id: UUID) -> Query:
     """Lock a batch FOR NO KEY UPDATE: its comments are entered one after the other."""
     return select(Batch.id).where(Batch.id == batch_id).with_for_update(key_share=True)
 
 
-@read_model(judged=True)
+@judged_before
 def class_list(batch_id: UUID, term_id: UUID) -> Query:
     """Select whoever belongs to a batch in a term, by name, with what is said of their term, as JSON.
 

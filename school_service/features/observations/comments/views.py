@@ -16,8 +16,9 @@ from school_service.features.observations.comments.schemas import (
     TermCommentSchema,
     TermCommentsSchema,
 )
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_principal
+from school_service.web.operations import Run
 from school_service.web.schemas import UploadedRowsSchema
 
 blp = Blueprint("comments", __name__, description="What is said of students' terms, and how often they came.")
@@ -51,7 +52,7 @@ class Comments(MethodView):
 class SheetToFillIn(MethodView):
     """The comment sheet of a batch, to be filled in."""
 
-    @blp.requires(Permission.RESULTS_READ, own=related("F"), audited=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"), run=Run.AUDITED)
     @blp.arguments(CommentFilterSchema, location="query")
     @blp.returns_file()
     def get(self, filters: dict[str, Any]) -> Any:

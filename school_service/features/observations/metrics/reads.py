@@ -9,6 +9,7 @@ from sqlalchemy import JSON, Text, and_, cast, func, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.counters import TRAITS, Counter
+from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import is_one_of
@@ -71,7 +72,7 @@ def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
     of_term = and_(
         Metric.student_id == Student.id, Metric.term_id == term_id, Metric.metric_type == metric_type
     )
-    return (
+    return judged_before(
         select(
             Student.admission_number,
             User.first_name,
@@ -89,7 +90,6 @@ def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
         .outerjoin(Metric, of_term)
         .where(Enrollment.batch_id == batch_id, CURRENT)
         .order_by(*BY_NAME)
-        .execution_options(judged=True)
     )
 
 
@@ -121,7 +121,7 @@ def lock_traits() -> Query:
     )
 
 
-@read_model(judged=True)
+@judged_before
 def observed(batch_id: UUID, term_id: UUID) -> Query:
     """Select whoever is in a batch now, with their records of a term: for each type an array in JSON, as text.
 

@@ -20,6 +20,7 @@ from school_service.core.counters import TRAITS, next_numbers
 from school_service.core.database import db
 from school_service.core.deletion import Deletion
 from school_service.core.errors import Conflict, Invalid
+from school_service.core.narrowing import everybodys
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import change, get, get_referenced, unnest_rows
 from school_service.core.statements import execute, in_one_round_trip, new_row, statement
@@ -141,7 +142,7 @@ def delete_record(*, metric_id: UUID) -> UUID:
 def list_traits() -> Sequence[Any]:
     """List the traits of both types, in the order in which sheets show them."""
     query = select(MetricDefinition.id, MetricDefinition.name, MetricDefinition.metric_type)
-    in_order = query.order_by(MetricDefinition.position).execution_options(judged=True)
+    in_order = everybodys(query.order_by(MetricDefinition.position))
     return db.session.execute(in_order).all()
 
 

@@ -23,8 +23,9 @@ from school_service.features.observations.metrics.schemas import (
     NewMetricSchema,
 )
 from school_service.features.people.students.list_rows import MAX_RECORDS
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_principal
+from school_service.web.operations import Run
 from school_service.web.schemas import UploadedRowsSchema
 
 blp = Blueprint(
@@ -80,7 +81,7 @@ class OneMetric(MethodView):
 class SheetToFillIn(MethodView):
     """The metric sheet of a batch, to be filled in."""
 
-    @blp.requires(Permission.METRICS_READ, own=related("F"), audited=True)
+    @blp.requires(Permission.METRICS_READ, own=related("F"), run=Run.AUDITED)
     @blp.arguments(MetricSheetSchema, location="query")
     @blp.returns_file()
     def get(self, filters: dict[str, Any]) -> Any:

@@ -7,9 +7,10 @@ from uuid import UUID
 
 from sqlalchemy import select
 
-from school_service.core.database import db, session_reach
+from school_service.core.database import db
 from school_service.core.deletion import Deletion
 from school_service.core.errors import Invalid
+from school_service.core.narrowing import judged_before, within
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import change, get_referenced, not_found
@@ -42,7 +43,7 @@ def contacts(reach: Reach | None = None) -> Query:
     return found if reach is None else found.where(scopes.accounts_in_reach(reach, Contact.owner_id))
 
 
-@read_model(judged=True)
+@judged_before
 def contact(contact_id: UUID) -> Query:
     """Read model of ContactSchema, for one that was written."""
     return contacts.query().where(Contact.id == contact_id)
@@ -107,10 +108,7 @@ def change_contact(*, contact_id: UUID, **changes: Any) -> UUID:
         .where(Contact.id == contact_id, User.deleted_at.is_(None))
         .with_for_update(key_share=True, of=Contact)
     )
-    reach = session_reach()
-    if reach is not None:
-        found = found.where(scopes.accounts_in_reach(reach, Contact.owner_id))
-    contact = db.session.scalars(found.execution_options(judged=True)).one_or_none()
+    contact = db.session.scalars(within(found, scopes.accounts_in_reach, Contact.owner_id)).one_or_none()
     if contact is None:
         raise not_found(Contact)
     _old, new = change(contact, changes)

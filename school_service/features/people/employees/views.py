@@ -23,8 +23,8 @@ from school_service.features.people.employees.schemas import (
     TeacherOfBatchSchema,
 )
 from school_service.features.people.models import Employee
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_principal
 
 blp = Blueprint(
     "employees",

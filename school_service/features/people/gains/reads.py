@@ -36,8 +36,9 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.orm import aliased
 
 from school_service.core.columns import Enumeration
+from school_service.core.narrowing import judged_before
 from school_service.core.permissions import Permission
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query
 from school_service.core.records import one_of
 from school_service.core.statements import statement
 from school_service.features.people.models import (
@@ -98,13 +99,13 @@ def _ending(condition: Any) -> Any:
     return created.values(session_number=CREATED + 1)
 
 
-@read_model(judged=True)
+@judged_before
 def planted(user_ids: list[UUID], grants: str) -> Query:
     """Select what others have made of accounts that gain; see `_planted`."""
     return _planted(select(User.id.label("user_id")).where(User.id == one_of(user_ids)), grants)
 
 
-@read_model(judged=True)
+@judged_before
 def planted_in_restored(user_id: UUID, grants: str) -> Query:
     """Select what others have made of an account that was brought back, where it may do something; see `_planted`."""
     may_something = or_(
@@ -116,7 +117,7 @@ def planted_in_restored(user_id: UUID, grants: str) -> Query:
     return _planted(select(User.id.label("user_id")).where(User.id == user_id, may_something), grants)
 
 
-@read_model(judged=True)
+@judged_before
 def planted_in_bearers(
     role_ids: list[UUID],
     grants: str,

@@ -24,8 +24,8 @@ from school_service.features.people.guardians.schemas import (
     StudentGuardianSchema,
 )
 from school_service.features.people.models import Guardian
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_principal
 
 blp = Blueprint(
     "guardians",

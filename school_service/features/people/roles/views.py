@@ -21,8 +21,8 @@ from school_service.features.people.roles.schemas import (
     RolePermissionsSchema,
     RoleSchema,
 )
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_principal
 
 blp = Blueprint(
     "roles", __name__, school_required=False, description="Roles and the permissions they bundle."

@@ -11,7 +11,8 @@ from uuid import UUID
 
 from sqlalchemy import ARRAY, Uuid, any_, cast, select
 
-from school_service.core.database import db, session_reach
+from school_service.core.database import db
+from school_service.core.narrowing import within
 from school_service.features.people.models import Student
 from school_service.features.people.students.sheet_rows import ClassMember, shown
 from school_service.features.reach import scopes
@@ -68,7 +69,4 @@ def _known_to_school(ids: Iterable[UUID]) -> set[UUID]:
     if not wanted:
         return set()
     query = select(Student.id).where(Student.id == any_(cast(wanted, ARRAY(Uuid))))
-    reach = session_reach()
-    if reach is not None:
-        query = query.where(scopes.students_in_reach(reach, Student.id))
-    return set(db.session.scalars(query.execution_options(judged=True)))
+    return set(db.session.scalars(within(query, scopes.students_in_reach, Student.id)))

@@ -12,7 +12,8 @@ from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import func, select
 
-from school_service.core.database import db, session_reach
+from school_service.core.database import db
+from school_service.core.narrowing import within
 from school_service.core.texts import folded_words
 from school_service.features.people.models import Student
 from school_service.features.reach import scopes
@@ -163,10 +164,7 @@ def _known_to_school(numbers: set[str]) -> dict[str, str]:
         return {}
     small = func.lower(Student.admission_number)
     query = select(Student.admission_number).where(small.in_({number.lower() for number in numbers}))
-    reach = session_reach()
-    if reach is not None:
-        query = query.where(scopes.students_in_reach(reach, Student.id))
-    found = db.session.scalars(query.execution_options(judged=True)).all()
+    found = db.session.scalars(within(query, scopes.students_in_reach, Student.id)).all()
     return {number.lower(): number for number in sorted(found, key=numbers.__contains__)}
 
 

@@ -20,8 +20,8 @@ from school_service.features.people.students.schemas import (
     StudentSchema,
     WrittenStudentSchema,
 )
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_principal
 
 blp = Blueprint("students", __name__, description="Students, each with a user account.")
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from flask.views import MethodView
 
 from school_service.auth.login_throttle import LoginThrottle
+from school_service.auth.policies import own_account
 from school_service.auth.tokens import issue_user_token
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
@@ -25,14 +26,11 @@ from school_service.features.people.users.schemas import (
     UserSchema,
     UserSearchSchema,
 )
+from school_service.web.admitting import attempted_username
+from school_service.web.app_state import app_state, current_principal, current_school_id
 from school_service.web.blueprint import Blueprint
 from school_service.web.client_address import address_is_told, client_address
-from school_service.web.request_scope import (
-    app_state,
-    attempted_username,
-    current_principal,
-    current_school_id,
-)
+from school_service.web.operations import Run
 from tenants.connections.engines import json_text
 
 blp = Blueprint("users", __name__, description="User accounts: who can sign in to the school.")
@@ -58,7 +56,7 @@ class Users(MethodView):
         """List the users, or those whose name or username holds a text."""
         return reads.users(filters.get("search") or None)
 
-    @blp.requires(Permission.USERS_WRITE, answers_token=True)
+    @blp.requires(Permission.USERS_WRITE, run=Run.ANSWERS_TOKEN)
     @blp.arguments(NewUserSchema)
     @blp.returns(AuthUserSchema)
     def post(self, user: dict[str, Any]) -> Any:
@@ -70,7 +68,7 @@ class Users(MethodView):
 class Login(MethodView):
     """Signing in."""
 
-    @blp.requires(None, answers_token=True)
+    @blp.requires(None, run=Run.ANSWERS_TOKEN)
     @blp.answers(429)
     @blp.arguments(LoginSchema)
     @blp.returns(AuthUserSchema)
@@ -163,7 +161,7 @@ class RoleOfUser(MethodView):
 class SessionsOfUser(MethodView):
     """The sessions of a user."""
 
-    @blp.requires(Permission.USERS_WRITE, own_user="id", own=related("M"))
+    @blp.requires(own_account(Permission.USERS_WRITE), own=related("M"))
     @blp.returns_deleted()
     def delete(self, id: UUID) -> Any:
         """End a user's sessions: all of their tokens stop working.
@@ -177,7 +175,7 @@ class SessionsOfUser(MethodView):
 class PasswordOfUser(MethodView):
     """The password of a user."""
 
-    @blp.requires(Permission.USERS_WRITE, own_user="id", own=related("M"), with_given_password=True)
+    @blp.requires(own_account(Permission.USERS_WRITE, given_password=True), own=related("M"))
     @blp.answers(429)
     @blp.arguments(PasswordSchema)
     @blp.returns(UserSchema)

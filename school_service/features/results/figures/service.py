@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Uuid, and_, cast, exists, or_, select
+from sqlalchemy import Uuid, and_, cast, exists, or_, select, true
 
 from school_service.auth.principal import Principal
-from school_service.core.database import db, request_context, session_reach
+from school_service.core.database import db, request_context
 from school_service.core.errors import Forbidden, Invalid, NotFound
+from school_service.core.narrowing import caller_has_own, everybodys, judged_before, within
 from school_service.core.records import get, get_referenced, unknown_reference
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Student
@@ -61,8 +62,12 @@ def _current_user_id() -> UUID | None:
 
 def _is_child(student_id: UUID, user_id: UUID) -> bool:
     """Tell whether a user is a guardian of the student who may not read their results as staff."""
-    is_own = select(frozen.is_own(cast(student_id, Uuid), user_id, session_reach()))
-    return bool(db.session.scalar(is_own.execution_options(judged=True)))
+    student = cast(student_id, Uuid)
+    if caller_has_own():
+        is_own = within(select(true()), lambda reach: frozen.is_own(student, user_id, reach))
+    else:
+        is_own = judged_before(select(frozen.is_own(student, user_id)))
+    return bool(db.session.scalar(is_own))
 
 
 def check_broadsheet(
@@ -85,23 +90,23 @@ def check_term_of_student(*, student_id: UUID, term: str, session: str | None = 
         _check_term(term, find_session(session, "session"), "that")
         return
     is_meant = is_term_id(term_of_student(student_id, term))
-    if db.session.scalar(select(Term.id).where(is_meant).execution_options(judged=True)) is not None:
+    if db.session.scalar(everybodys(select(Term.id).where(is_meant))) is not None:
         return
     is_theirs = or_(
         exists().where(Enrollment.student_id == student_id, CURRENT),
         exists().where(ReportCard.student_id == student_id),
     )
-    if term not in TERMS or db.session.scalar(select(is_theirs).execution_options(judged=True)):
+    if term not in TERMS or db.session.scalar(judged_before(select(is_theirs))):
         raise unknown_reference(Term, "term")
 
 
 def _session_of(cohort_id: UUID) -> UUID:
-    return get(Cohort, cohort_id, judged=True).session_id
+    return get(Cohort, cohort_id, judged_before=True).session_id
 
 
 def _check_term(term: str, session_id: UUID, whose: str) -> None:
     is_meant = or_(is_term_id(term), and_(Term.term == term, Term.session_id == session_id))
-    found = db.session.scalar(select(Term.session_id).where(is_meant).execution_options(judged=True))
+    found = db.session.scalar(everybodys(select(Term.session_id).where(is_meant)))
     if found is None:
         raise unknown_reference(Term, "term")
     if found != session_id:

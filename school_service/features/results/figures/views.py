@@ -7,6 +7,7 @@ from uuid import UUID
 
 from flask.views import MethodView
 
+from school_service.auth.policies import own_student
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
 from school_service.features.results.figures import answers, service, sheet
@@ -18,8 +19,9 @@ from school_service.features.results.figures.schemas import (
     TermResultFilterSchema,
     TermResultSchema,
 )
+from school_service.web.app_state import current_user_id
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_user_id
+from school_service.web.operations import Run
 
 blp = Blueprint(
     "results", __name__, description="What students have in subjects, terms and sessions, and broadsheets."
@@ -45,7 +47,7 @@ class SubjectResults(MethodView):
 class StudentResults(MethodView):
     """The results of a student."""
 
-    @blp.requires(Permission.RESULTS_READ, own=related("FSG"), own_student="id")
+    @blp.requires(own_student(Permission.RESULTS_READ), own=related("FSG"))
     @blp.arguments(TermResultFilterSchema, location="query")
     @blp.returns(TermResultSchema, if_empty=service.check_term_result)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
@@ -73,7 +75,7 @@ class Broadsheets(MethodView):
 class BroadsheetWorkbook(MethodView):
     """The workbook of a broadsheet."""
 
-    @blp.requires(Permission.RESULTS_READ, own=related("F"), audited=True, computes=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"), run=Run.COMPUTES)
     @blp.arguments(BroadsheetFilterSchema, location="query")
     @blp.returns_file()
     def get(self, filters: dict[str, Any]) -> Any:

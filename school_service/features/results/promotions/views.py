@@ -21,8 +21,8 @@ from school_service.features.results.promotions.schemas import (
     PromotionSchema,
     PromotionSummarySchema,
 )
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_principal
 
 blp = Blueprint("promotions", __name__, description="How students go on into the next session, or graduate.")
 

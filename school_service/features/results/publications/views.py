@@ -21,6 +21,7 @@ from school_service.features.results.publications.schemas import (
     PublishedCardSchema,
 )
 from school_service.web.blueprint import Blueprint
+from school_service.web.operations import Run
 
 blp = Blueprint(
     "publications", __name__, description="The released results of batches, version by version, frozen."
@@ -38,7 +39,7 @@ class Publications(MethodView):
         """List publications, the newest first: all, or those that fit every filter."""
         return reads.publications(**filters)
 
-    @blp.requires(Permission.RESULTS_WRITE, computes=True)
+    @blp.requires(Permission.RESULTS_WRITE, run=Run.COMPUTES)
     @blp.arguments(NewPublicationSchema)
     @blp.arguments(DryRunSchema, location="query")
     @blp.returns_list(NewVersionSchema)

@@ -8,10 +8,11 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
-from sqlalchemy import Uuid, cast, select
+from sqlalchemy import Uuid, cast, select, true
 
-from school_service.core.database import db, request_context, session_reach
+from school_service.core.database import db, request_context
 from school_service.core.errors import Invalid, NotFound
+from school_service.core.narrowing import caller_has_own, within
 from school_service.core.read_models import BoundQuery, Made, fetch_made, fetch_row
 from school_service.core.records import get
 from school_service.core.statements import execute
@@ -144,12 +145,11 @@ def _reads_as_form_teacher(student_id: UUID) -> bool:
 
     Raises NotFound for a student who is not in reach.
     """
-    reach = session_reach()
-    if reach is None:
+    if not caller_has_own():
         return False
     get(Student, student_id)
-    looks_after = select(scopes.is_form_student(reach, cast(student_id, Uuid)))
-    return bool(db.session.scalar(looks_after.execution_options(judged=True)))
+    looks_after = within(select(true()), scopes.is_form_student, cast(student_id, Uuid))
+    return bool(db.session.scalar(looks_after))
 
 
 def _fetch(read: BoundQuery | Made) -> dict[str, Any] | None:

@@ -28,8 +28,8 @@ from school_service.printing.wording import long_date
 from school_service.web.blueprint import Blueprint
 from school_service.web.client_address import client_address
 from school_service.web.pages import prefers_page
+from school_service.web.reading import reading_without_token
 from school_service.web.rendering import render_one
-from school_service.web.request_scope import reading_without_token
 from tenants.exceptions import SchoolSuspended, SchoolUpgrading, UnknownSchool
 
 LIMIT = RateLimitItemPerMinute(60, namespace="verification")

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from flask.views import MethodView
 
+from school_service.auth.policies import own_student
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
 from school_service.features.results.report_cards import service
@@ -14,8 +15,9 @@ from school_service.features.results.report_cards.schemas import (
     ReportCardFilterSchema,
     ReportCardsFilterSchema,
 )
+from school_service.web.app_state import app_state, current_user_id
 from school_service.web.blueprint import PDF, ZIP, Blueprint
-from school_service.web.request_scope import app_state, current_user_id
+from school_service.web.operations import Run
 
 blp = Blueprint(
     "report-cards", __name__, description="Published results on paper, and the verification of that paper."
@@ -26,7 +28,7 @@ blp = Blueprint(
 class StudentReportCard(MethodView):
     """A student's report card."""
 
-    @blp.requires(Permission.RESULTS_READ, own=related("FSG"), own_student="id", audited=True, computes=True)
+    @blp.requires(own_student(Permission.RESULTS_READ), own=related("FSG"), run=Run.COMPUTES)
     @blp.arguments(ReportCardFilterSchema, location="query")
     @blp.returns_file(PDF)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
@@ -39,7 +41,7 @@ class StudentReportCard(MethodView):
 class StudentTranscript(MethodView):
     """A student's transcript."""
 
-    @blp.requires(Permission.RESULTS_READ, own=related("FSG"), own_student="id", audited=True)
+    @blp.requires(own_student(Permission.RESULTS_READ), own=related("FSG"), run=Run.AUDITED)
     @blp.returns_file(PDF)
     def get(self, id: UUID) -> Any:
         """Print a student's transcript. Students need no permission for their own.
@@ -55,7 +57,7 @@ class StudentTranscript(MethodView):
 class ReportCards(MethodView):
     """The report cards of a batch."""
 
-    @blp.requires(Permission.RESULTS_READ, own=related("F"), audited=True, computes=True)
+    @blp.requires(Permission.RESULTS_READ, own=related("F"), run=Run.COMPUTES)
     @blp.arguments(ReportCardsFilterSchema, location="query")
     @blp.returns_file(PDF, ZIP)
     def get(self, filters: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import FromClause, Text, Uuid, and_, cast, exists, func, literal, null, or_, select
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
+from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import is_one_of
@@ -57,7 +58,7 @@ def of_class(batch_id: UUID, term: str, cohort: bool | None = None, reach: Reach
     return _handing(of, reached=reached)
 
 
-@read_model(judged=True)
+@judged_before
 def of_subject(cohort_subject_id: UUID, term: str) -> Query:
     """Select what the submissions of a cohort subject are made of that was judged; `teachers` are those of all arms."""
     of = _class_term(scope_of_subject(cohort_subject_id, term), cohort_subject_id)
@@ -90,7 +91,7 @@ def _handing(of: ClassTerm, condition: Any = None, taught: tuple[Any, ...] = (),
     )
 
 
-@read_model(judged=True)
+@judged_before
 def lock_term(cohort_subject_id: UUID, term: str) -> Query:
     """Lock a term of the session of a cohort subject FOR KEY SHARE: it is not deleted meanwhile."""
     return (
@@ -102,7 +103,7 @@ def lock_term(cohort_subject_id: UUID, term: str) -> Query:
     )
 
 
-@read_model(judged=True)
+@judged_before
 def lock_subject(cohort_subject_id: UUID) -> Query:
     """Lock the cohort of a cohort subject, and then this, FOR NO KEY UPDATE.
 
@@ -116,7 +117,7 @@ def lock_subject(cohort_subject_id: UUID) -> Query:
     )
 
 
-@read_model(judged=True)
+@judged_before
 def lock_assessments(cohort_subject_id: UUID, term: str) -> Query:
     """Lock the assessments of a cohort subject in a term FOR NO KEY UPDATE, in order of id: no score changes."""
     return (

@@ -7,12 +7,13 @@ from uuid import UUID
 
 from flask.views import MethodView
 
+from school_service.auth.policies import own_student
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
 from school_service.features.results.transcripts import reads, service
 from school_service.features.results.transcripts.schemas import TranscriptSchema
+from school_service.web.app_state import current_user_id
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_user_id
 
 blp = Blueprint("transcripts", __name__, description="Everything that was published of a student.")
 
@@ -21,7 +22,7 @@ blp = Blueprint("transcripts", __name__, description="Everything that was publis
 class Transcript(MethodView):
     """The transcript of a student."""
 
-    @blp.requires(Permission.RESULTS_READ, own=related("FSG"), own_student="id")
+    @blp.requires(own_student(Permission.RESULTS_READ), own=related("FSG"))
     @blp.returns(TranscriptSchema, if_empty=service.check_transcript)
     def get(self, id: UUID) -> Any:
         """Show the transcript of a student: every term that is published, the oldest session first.

@@ -10,8 +10,9 @@ from uuid import UUID
 
 from sqlalchemy import and_, func, or_, select
 
-from school_service.core.database import current_school, db, session_reach
+from school_service.core.database import current_school, db
 from school_service.core.errors import Invalid
+from school_service.core.narrowing import everybodys, within
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import unknown_reference
@@ -44,10 +45,7 @@ def find_batch(batch: UUID | int, *, field: str) -> Any:
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .where(is_batch)
     )
-    reach = session_reach()
-    if reach is not None:
-        query = query.where(scopes.arms_in_reach(reach, Batch.id))
-    found = db.session.execute(query.execution_options(judged=True)).one_or_none()
+    found = db.session.execute(within(query, scopes.arms_in_reach, Batch.id)).one_or_none()
     if found is None:
         raise Invalid.field(field, "no such batch")
     return found
@@ -104,7 +102,7 @@ def find_term(text: str, batch: Any, error: Callable[[str], Invalid] | None = No
     """
     refuse = error or partial(Invalid.field, "term")
     of_session = and_(Term.session_id == batch.session_id, Term.term == text)
-    meant = select(Term).where(or_(is_term_id(text), of_session)).execution_options(judged=True)
+    meant = everybodys(select(Term).where(or_(is_term_id(text), of_session)))
     term = db.session.scalars(meant).one_or_none()
     if term is None:
         raise refuse("no such term")

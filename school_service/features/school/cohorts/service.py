@@ -11,6 +11,7 @@ import orjson
 from school_service.core.database import db
 from school_service.core.deletion import Deletion
 from school_service.core.errors import Conflict, Invalid
+from school_service.core.narrowing import everybodys
 from school_service.core.read_models import fetch_row
 from school_service.core.records import change, get, get_referenced, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row
@@ -124,7 +125,7 @@ def find_session(text: str, field: str) -> UUID:
 
     Raises Invalid, naming the field.
     """
-    meant = session_by_id_or_name(text).execution_options(judged=True)
+    meant = everybodys(session_by_id_or_name(text))
     found: UUID | None = db.session.scalar(meant)
     if found is None:
         raise Invalid.field(field, NO_SESSION)

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Text, and_, cast, func, or_, select, updat
 from school_service.core.database import db
 from school_service.core.deletion import Deletion
 from school_service.core.errors import Conflict, Invalid
+from school_service.core.narrowing import everybodys
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import change, get, get_referenced, lock_table, unknown_reference
 from school_service.core.statements import NewRow, insert_row
@@ -134,7 +135,7 @@ def check_term(term: str, session_id: UUID | None = None) -> None:
         return
     by_name = and_(Term.term == term, Term.session_id == session_id)
     meant = select(Term.id).where(or_(is_term_id(term), by_name)).limit(1)
-    if db.session.scalar(meant.execution_options(judged=True)) is None:
+    if db.session.scalar(everybodys(meant)) is None:
         raise unknown_reference(Term, "term")
 
 

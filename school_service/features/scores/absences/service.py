@@ -33,8 +33,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
-from school_service.core.database import db, session_reach
+from school_service.core.database import db
 from school_service.core.errors import Conflict, Invalid, NotFound
+from school_service.core.narrowing import caller_has_own, within
 from school_service.core.reach import Reach
 from school_service.core.read_models import BoundQuery, Query
 from school_service.core.records import not_found, unnest_rows
@@ -161,17 +162,19 @@ def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
         cohort_subject_id=assessment.cohort_subject_id,
         term_id=assessment.term_id,
     )
-    found: tuple[Any, ...] = Absence.assessment_id == assessment.id, Absence.student_id == student_id
-    reach = session_reach()
-    if reach is None:
+    has_own = caller_has_own()
+    if not has_own:
         refuse_if_held()
-    else:
-        found = (*found, _in_reach(reach, assessment, Absence.student_id))
-    deletion = delete(Absence).where(*found).returning(Absence.status)
-    status = db.session.scalar(deletion.execution_options(judged=True, synchronize_session=False))
+    deletion = (
+        delete(Absence)
+        .where(Absence.assessment_id == assessment.id, Absence.student_id == student_id)
+        .returning(Absence.status)
+        .execution_options(synchronize_session=False)
+    )
+    status = db.session.scalar(within(deletion, _in_reach, assessment, Absence.student_id))
     if status is None:
         raise NotFound(NO_ABSENCE)
-    if reach is not None:
+    if has_own:
         # Of who is out of reach nothing is told, nor that they are held.
         refuse_if_held()
     audit_changes(ENTITY, [Change(assessment.id, absence_values(student_id, status), None)])
@@ -244,10 +247,8 @@ def _judged(assessment: Assessment, students: Sequence[UUID]) -> Query:
         .join(Assessment, Assessment.id == assessment.id)
         .outerjoin(Absence, and_(Absence.assessment_id == assessment.id, Absence.student_id == Student.id))
         .where(Student.id == any_(cast(students, ARRAY(Uuid))))
-        .execution_options(judged=True)
     )
-    reach = session_reach()
-    return found if reach is None else found.where(_in_reach(reach, assessment, Student.id))
+    return within(found, _in_reach, assessment, Student.id)
 
 
 def _in_reach(reach: Reach, assessment: Assessment, student_id: Any) -> Any:

@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Text, Uuid, and_, any_, case, cast, exists, func, literal_column, or_, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import CohortSubject
@@ -53,7 +54,7 @@ def assessment(assessment_id: UUID, reach: Reach | None = None) -> Query:
     return assessments.query(reach).where(Assessment.id == assessment_id)
 
 
-@read_model(judged=True)
+@judged_before
 def made_at_once(assessment_ids: list[UUID]) -> Query:
     """Read model of AssessmentSchema, for these, in their order."""
     ids = cast(assessment_ids, ARRAY(Uuid))
@@ -137,7 +138,7 @@ def _taught(is_one: Any, term: Any, reach: Reach | None) -> Query:
     return found.add_columns(to_all).where(scopes.subjects_in_reach(reach, *subject))
 
 
-@read_model(judged=True)
+@judged_before
 def lock_term(cohort_subject_ids: list[UUID], term: str) -> Query:
     """Lock a term of the session of cohort subjects, and then their cohort, FOR KEY SHARE: neither is deleted."""
     return (
@@ -156,7 +157,7 @@ def lock_term(cohort_subject_ids: list[UUID], term: str) -> Query:
     )
 
 
-@read_model(judged=True)
+@judged_before
 def lock_terms_of(assessment_id: UUID) -> Query:
     """Lock the terms of the session of an assessment FOR KEY SHARE, in order of id: none is deleted meanwhile."""
     return (
@@ -168,7 +169,7 @@ def lock_terms_of(assessment_id: UUID) -> Query:
     )
 
 
-@read_model(judged=True)
+@judged_before
 def lock_subjects(cohort_subject_ids: list[UUID]) -> Query:
     """Lock cohort subjects FOR SHARE, in order of id: nobody submits their results meanwhile."""
     return (
@@ -179,7 +180,7 @@ def lock_subjects(cohort_subject_ids: list[UUID]) -> Query:
     )
 
 
-@read_model(judged=True)
+@judged_before
 def lock_subject_of(assessment_id: UUID) -> Query:
     """Lock the cohort subject of an assessment FOR SHARE: nobody submits its results meanwhile."""
     return (
@@ -190,7 +191,7 @@ def lock_subject_of(assessment_id: UUID) -> Query:
     )
 
 
-@read_model(judged=True)
+@judged_before
 def highest_score(assessment_id: UUID) -> Query:
     """Select `score`: the highest score in an assessment, null where there is none."""
     return select(func.max(GradebookEntry.score).label("score")).where(
@@ -229,13 +230,13 @@ def holding_batches(student_id: Any) -> Any:
     )
 
 
-@read_model(judged=True)
+@judged_before
 def holding(assessment_id: UUID, student_id: UUID) -> Query:
     """Select `submitted`: the arms whose submission holds what a student has in an assessment that is locked."""
     return select(holding_batches(student_id).label("submitted")).where(Assessment.id == assessment_id)
 
 
-@read_model(judged=True)
+@judged_before
 def submitted(cohort_subject_id: UUID, term_id: UUID, batch_ids: list[str]) -> Query:
     """Select what submissions of arms are called: the names of subject and term, and of the arms where some are open.
 

@@ -16,10 +16,11 @@ from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import select
+from sqlalchemy import select, true
 
-from school_service.core.database import db, session_reach
+from school_service.core.database import db
 from school_service.core.errors import Conflict, Forbidden, Invalid
+from school_service.core.narrowing import caller_has_own, within
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import change, find, get, get_referenced, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, in_one_round_trip, new_row
@@ -219,16 +220,17 @@ def lock_open_assessment(assessment_id: UUID) -> Assessment:
 
 
 def _lock_for_every_arm(assessment_id: UUID) -> Assessment:
-    reach = session_reach()
-    if reach is None:
+    if not caller_has_own():
         return lock_assessment(assessment_id)
-    to_all = scopes.is_taught_to_all(reach, Assessment.cohort_subject_id, Assessment.cohort_id)
-    found = db.session.execute(
-        select(Assessment, to_all.label("to_all"))
-        .where(Assessment.id == assessment_id, NOT_DELETED, reads.in_reach(reach))
+    subject, cohort = Assessment.cohort_subject_id, Assessment.cohort_id
+    to_all = within(select(true()), scopes.is_taught_to_all, subject, cohort).correlate(Assessment)
+    locking = (
+        select(Assessment, to_all.exists().label("to_all"))
+        .where(Assessment.id == assessment_id, NOT_DELETED)
         .with_for_update(key_share=True, of=Assessment)
-        .execution_options(populate_existing=True, judged=True)
-    ).one_or_none()
+        .execution_options(populate_existing=True)
+    )
+    found = db.session.execute(within(locking, reads.in_reach)).one_or_none()
     if found is None:
         raise not_found(Assessment)
     require_every_arm(found.to_all)

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Text, and_, cast, exists, func, literal_column, select
 from sqlalchemy.orm import aliased
 
+from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.classes.models import SubjectEnrollment
@@ -92,7 +93,7 @@ def entry(entry_id: UUID, reach: Reach | None = None) -> Query:
     return entries.query(reach=reach).where(GradebookEntry.id == entry_id)
 
 
-@read_model(judged=True)
+@judged_before
 def assessment_lock(entry_id: UUID) -> Query:
     """Select the id of an entry's assessment, locked FOR SHARE, as it is before the entry itself is locked."""
     return (

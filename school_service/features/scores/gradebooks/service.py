@@ -34,8 +34,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB
 
 from school_service.core.columns import POINTS, score_fault
-from school_service.core.database import db, session_reach
+from school_service.core.database import db
 from school_service.core.errors import Invalid
+from school_service.core.narrowing import caller_has_own, within
 from school_service.core.read_models import BoundQuery, RenderedRow, fetch_row
 from school_service.core.records import (
     array_text,
@@ -125,7 +126,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
         found = fetch_row(entering)
     if found is None:
         raise Invalid.field("assessment", "no such assessment")
-    if not found["may_enter"] and session_reach() is not None:
+    if not found["may_enter"] and caller_has_own():
         # Of who is out of reach nothing is told, nor that they are held.
         _refuse_hindered(assessment, student, batch)
     refuse_held(
@@ -306,11 +307,9 @@ def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
         .join(GradebookEntry, GradebookEntry.assessment_id == Assessment.id)
         .where(GradebookEntry.id == entry_id, NOT_DELETED)
         .with_for_update(read=True, of=Assessment)
-        .execution_options(populate_existing=True, judged=True)
+        .execution_options(populate_existing=True)
     )
-    reach = session_reach()
-    if reach is not None:
-        locking = locking.where(reads.in_reach(reach))
+    locking = within(locking, reads.in_reach)
     found = db.session.execute(locking).one_or_none()
     if found is not None and found.was_changed:
         # Its results may have been submitted, and the student may have changed arms before.
@@ -319,7 +318,7 @@ def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
         raise not_found(GradebookEntry)
     assessed: Assessment = found.Assessment
     refuse_submitted(found.submitted, assessed.cohort_subject_id, assessed.term_id)
-    return get(GradebookEntry, entry_id, for_update=True, judged=True), assessed
+    return get(GradebookEntry, entry_id, for_update=True, judged_before=True), assessed
 
 
 def _check_score(score: Decimal, total_points: Decimal) -> None:

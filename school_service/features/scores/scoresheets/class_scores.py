@@ -16,7 +16,7 @@ from sqlalchemy import ARRAY, Text, cast, func, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.columns import ScoreFault, score_fault
-from school_service.core.database import session_reach
+from school_service.core.narrowing import caller_has_own
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import not_found
@@ -106,7 +106,7 @@ def lock_class(assessment_id: UUID, batch: UUID | None = None) -> ClassScores:
         found["cohort_subject_id"], found["term_id"], found["total_points"], found["submitted"], takers
     )
     # To who reaches their own students, and has none here, no arm is told of.
-    if all(taker.held for taker in takers) and (takers or session_reach() is None):
+    if all(taker.held for taker in takers) and (takers or not caller_has_own()):
         held = {batch for taker in takers for batch in taker.held}
         refuse_submitted(held or set(scores.submitted), scores.cohort_subject_id, scores.term_id)
     return scores

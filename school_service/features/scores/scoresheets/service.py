@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from school_service.auth.principal import Principal
-from school_service.core.database import session_reach
+from school_service.core.narrowing import caller_has_own
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import array_text, get
@@ -107,7 +107,7 @@ def enter_scores(
     changing |= {str(change.student_id) for change in absences} | {taker.id for taker in cleared}
     if compared.removed or cleared:
         # Whoever has been narrowed to their own records, takes away what is theirs.
-        require = principal.require if session_reach() is None else principal.require_own
+        require = principal.require_own if caller_has_own() else principal.require
         require((Permission.GRADEBOOKS_DELETE,), "Taking a score or an absence away")
     assessed.refuse_held(taker for taker, _ in matched if taker.id in changing)
     refuse_unexpected(

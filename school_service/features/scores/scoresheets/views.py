@@ -22,8 +22,9 @@ from school_service.features.scores.scoresheets.schemas import (
     ScoreSheetOptionsSchema,
     ScoreSheetUploadSchema,
 )
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_principal
+from school_service.web.operations import Run
 from school_service.web.schemas import UploadedRowsSchema
 
 blp = Blueprint(
@@ -71,7 +72,7 @@ class ClassScores(MethodView):
 class SheetToFillIn(MethodView):
     """The score sheet of an assessment, to be filled in."""
 
-    @blp.requires(Permission.ASSESSMENTS_READ, own=related("TF"), school_required=False, audited=True)
+    @blp.requires(Permission.ASSESSMENTS_READ, own=related("TF"), school_required=False, run=Run.AUDITED)
     @blp.arguments(ScoreSheetOptionsSchema, location="query")
     @blp.returns_file()
     def get(self, options: dict[str, Any], id: UUID) -> Any:

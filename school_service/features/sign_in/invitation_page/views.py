@@ -32,10 +32,11 @@ from school_service.features.sign_in.pages.answers import (
 )
 from school_service.features.sign_in.pages.requests import Query
 from school_service.features.sign_in.pages.steps import CodeStep, read_step, sign_step
+from school_service.web.admitting import acting_as_client
+from school_service.web.app_state import app_state
 from school_service.web.client_address import client_address
 from school_service.web.pages import read_own_form
 from school_service.web.request_log import log_of_request
-from school_service.web.request_scope import acting_as_client, app_state
 from tenants.registry.sign_in import SchoolOfClient, find_named_school, name_of_school
 
 ACTOR = "invitation page"

@@ -24,11 +24,11 @@ from school_service.features.sign_in.pages.requests import (
     RequestRefused,
     judge,
 )
+from school_service.web.app_state import app_state
 from school_service.web.client_address import client_address
 from school_service.web.error_responses import handle
 from school_service.web.pages import FORM, FORM_LIMIT, ForeignForm, show_form
 from school_service.web.request_log import log_of_request
-from school_service.web.request_scope import app_state
 from tenants.exceptions import ClientUnknown, SchoolForbidden, SchoolSuspended, SchoolUpgrading
 from tenants.registry.sign_in import PeoplesClient, SchoolOfClient
 from tenants.wording import counted

@@ -39,11 +39,13 @@ from school_service.features.sign_in.pages.answers import (
 )
 from school_service.features.sign_in.pages.requests import Query
 from school_service.features.sign_in.pages.steps import LIFETIME, Step, read_step, sign_step
+from school_service.web.admitting import acting_as_client, attempted_username
+from school_service.web.app_state import app_state
 from school_service.web.client_address import client_address
 from school_service.web.error_responses import http_response
 from school_service.web.pages import prefers_page, read_own_form
 from school_service.web.request_log import log_of_request
-from school_service.web.request_scope import acting_as_client, app_state, attempted_username, in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.exceptions import SchoolSuspended, SchoolUpgrading, UnknownSchool
 from tenants.registry.sign_in import SchoolOfClient

@@ -9,9 +9,10 @@ from school_service.core.database import registry_connection
 from school_service.features.sign_in.grants import revoke_session
 from school_service.features.sign_in.pages.answers import say, show_problem
 from school_service.features.sign_in.pages.redirects import with_parameters
+from school_service.web.admitting import acting_as_client
+from school_service.web.app_state import app_state
 from school_service.web.pages import FORM_LIMIT
 from school_service.web.request_log import log_of_request
-from school_service.web.request_scope import acting_as_client, app_state
 from tenants.exceptions import ClientUnknown, SchoolForbidden, UnknownSchool
 from tenants.registry.clients import find_token_client
 

@@ -14,8 +14,8 @@ from school_service.features.year.session_copies.schemas import (
     NewCopySchema,
     SessionCopySchema,
 )
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
-from school_service.web.request_scope import current_principal
 
 blp = Blueprint("session-copies", __name__, description="An academic session is set up as another one was.")
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from school_service.core.database import db
 from school_service.features.school.models import CURRENT, Enrollment
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.threads import run_concurrently
 

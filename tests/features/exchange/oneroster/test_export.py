@@ -20,7 +20,7 @@ from school_service.features.exchange.oneroster.service import write_export
 from school_service.features.results.models import Publication, ReportCard
 from school_service.features.school.models import TermCalendar
 from school_service.features.scores.models import DEFAULTS, Absence, ResultSettings
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import execute_script
 from tests.factories import UNKNOWN_ID

@@ -9,7 +9,7 @@ from sqlalchemy import delete
 
 from school_service.core.database import db
 from school_service.features.school.models import Enrollment
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.features.observations.metrics.sheets import AFFECTIVE, Observed
 from tests.features.scores.scoresheets.sheets import counts

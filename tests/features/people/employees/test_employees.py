@@ -10,7 +10,7 @@ from sqlalchemy import insert, text
 
 from school_service.core.database import db
 from school_service.features.people.models import BankAccount, Contact, Employee, NextOfKin, User
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.factories import ORIGIN
 from tests.features.audit.test_accounts_on_record import on_record

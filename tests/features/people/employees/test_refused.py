@@ -12,7 +12,7 @@ from sqlalchemy import URL, create_engine, event, text
 
 from school_service.app import REGISTRY_POOL
 from school_service.core.database import db
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import registry_options, registry_url
 from tenants.registry.schools import schema_name

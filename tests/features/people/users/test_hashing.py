@@ -15,7 +15,7 @@ from school_service.auth import passwords
 from school_service.core import priority
 from school_service.core.database import db, outside_transaction
 from school_service.core.shares import Shares
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.client import ApiClient
 from tests.conftest import PASSWORD, make_place

@@ -8,7 +8,7 @@ from sqlalchemy import update
 from school_service.core.database import db
 from school_service.features.people.models import User
 from school_service.features.people.usernames import MAX_KEY_LENGTH, username_key
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.factories import PASSWORD
 from tests.threads import run_concurrently

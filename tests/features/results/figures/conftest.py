@@ -13,7 +13,7 @@ from flask import Flask
 
 from school_service.core.database import db
 from school_service.web.rendering import render_list
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.factories import Factory
 from tests.features.results.figures.classes import Store

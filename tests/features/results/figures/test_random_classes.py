@@ -14,7 +14,7 @@ import pytest
 
 from school_service.core.database import db
 from school_service.web.rendering import render_list
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.features.results.figures import live
 from tests.features.results.figures.classes import RandomClass, Store

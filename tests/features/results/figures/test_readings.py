@@ -7,7 +7,7 @@ from sqlalchemy import delete
 
 from school_service.core.database import db
 from school_service.features.scores.models import GradeConfiguration
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.factories import UNKNOWN_ID
 

@@ -13,7 +13,7 @@ import pytest
 from openpyxl import load_workbook
 
 from school_service.core.database import db
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.features.results.figures.classes import MOMENT, Store
 from tests.sheets.libreoffice import needs_libreoffice, printed_by_libreoffice

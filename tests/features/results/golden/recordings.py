@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 from flask import Flask
 
-from school_service.web.request_scope import AppState
+from school_service.web.app_state import AppState
 from tenants.backups.restore import restore
 from tenants.provisioning.create import create_school
 from tenants.registry.schools import School

@@ -8,7 +8,7 @@ import pytest
 
 from school_service.core.database import db
 from school_service.features.results.models import Graduate
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 
 

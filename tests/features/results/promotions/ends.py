@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import text
 
 from school_service.core.database import db
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.factories import Factory
 from tests.features.results.publications.arms import Arms

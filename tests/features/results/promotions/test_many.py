@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from school_service.core.database import db
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import execute_script
 from tests.features.results.promotions.ends import End

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from school_service.core.database import db
 from school_service.features.results.models import ReportCard
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.cli.program import serving, wait_for
 from tests.features.results.publications.arms import Arms

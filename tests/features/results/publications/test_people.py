@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from school_service.core.database import db
 from school_service.features.results.models import ReportCard
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.features.results.publications.arms import Arms
 from tests.features.results.report_cards.test_verification import HTML, code_of, verify

@@ -15,7 +15,7 @@ from school_service.core.database import db
 from school_service.core.read_models import fetch_made
 from school_service.features.results.models import ReportCard
 from school_service.features.results.report_cards.drafting import of_batch, of_student
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.features.attendance.classes import today
 from tests.features.observations.comments.sheets import fill

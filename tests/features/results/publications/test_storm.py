@@ -22,7 +22,8 @@ from sqlalchemy import select, text
 
 from school_service.core import shares
 from school_service.core.exact_json import read_json, write_json
-from school_service.core.read_models import Query, as_json_row, read_model
+from school_service.core.narrowing import judged_before
+from school_service.core.read_models import Query, as_json_row
 from school_service.features.results.computing.cards import Record, bands, card
 from school_service.features.results.computing.class_term.entered import class_term
 from school_service.features.results.computing.class_term.loaded import Loaded
@@ -63,7 +64,7 @@ _RENAMED = (
 )
 
 
-@read_model(judged=True)
+@judged_before
 def as_entered(batch_id: UUID, term: str) -> Query:
     """Select what the cards of a batch in a term are made of."""
     of = class_term(scope_of_batch(batch_id, term))

@@ -14,7 +14,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from school_service.auth.login_throttle import limiter
 from school_service.core.database import db
 from school_service.features.results.models import ReportCard
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.features.results.publications.arms import Arms
 from tests.features.results.publications.test_published import as_student

@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 from school_service.core.database import db
 from school_service.features.results.models import IssuedTranscript
 from school_service.features.results.report_cards import service
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 from tests.features.results.promotions.ends import End

@@ -22,7 +22,7 @@ from school_service.core.read_models import CompiledStatement
 from school_service.features.results.models import Publication, ReportCard
 from school_service.features.results.report_cards import reads
 from school_service.web.request_log import logged_path
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.registry.schools import schools
 from tests.client import ApiClient

@@ -9,7 +9,7 @@ import pytest
 
 from school_service.core.database import db
 from school_service.features.scores.models import DEFAULTS, ResultSettings
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.features.results.submissions.classes import Class, message
 

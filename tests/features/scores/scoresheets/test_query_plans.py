@@ -29,7 +29,7 @@ from school_service.features.scores.gradebooks import service as entering
 from school_service.features.scores.scoresheets import class_scores, sheet
 from school_service.features.scores.scoresheets import reads as scoresheets
 from school_service.web import rendering
-from school_service.web.request_scope import in_transaction
+from school_service.web.transactions import in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
 from tests.conftest import make_place
