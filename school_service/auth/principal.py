@@ -257,11 +257,6 @@ class Principal:
         """Tell whether the principal has a permission, for the whole school or for their own records alone."""
         return self.has(permission) or permission in self.own_permissions
 
-    def require_own_password(self) -> None:
-        """Refuse a user whose password was given by somebody else and has to be changed; raises Forbidden."""
-        if self.must_change_password:
-            raise given_password(self.user_id)
-
     def require_named(self, permissions: Iterable[str]) -> None:
         """Refuse a token that is narrowed and does not name one of the permissions; raises Forbidden naming those.
 

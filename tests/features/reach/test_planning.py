@@ -1,0 +1,88 @@
+"""What the first message of a read costs a caller whose permission is OWN: PostgreSQL plans the text for the school.
+
+It is not run for them. Each read model that has a reach is planned in a school without records, with all of its filters
+and with those alone that it always has. A read of what is computed, of a class, is no list: its planning is a part of
+what it takes anyway.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from psycopg2.extensions import AsIs
+
+from school_service.core.read_models import CompiledStatement, ReadModel, unwrapped
+from tenants.registry.schools import schema_name
+from tests.features.reach.test_scopes import NARROWED
+
+MOST = 1.0  # milliseconds
+RESULTS, OVERVIEWS = "school_service.features.results.", "school_service.features.attendance.overviews.reads."
+# Those that take longer, with the most that they may.
+LONGER = {
+    "school_service.features.observations.comments.reads.comments": 2.0,
+    f"{RESULTS}transcripts.reads.transcript": 4.0,
+    # A class is loaded by one statement, whatever is shown of it.
+    f"{RESULTS}figures.reads.student_in_term": 7.0,
+    f"{RESULTS}figures.reads.subject_in_term": 5.0,
+    f"{RESULTS}figures.reads.class_in_term": 5.0,
+    f"{RESULTS}submissions.reads.of_class": 5.0,
+    f"{OVERVIEWS}attendance_of_day": 2.0,
+    f"{OVERVIEWS}attendance_of_student": 2.0,
+    f"{OVERVIEWS}missing_registers": 2.0,
+}
+# What writes, prints or makes a workbook begins a transaction, and sends the text of what is in reach alone.
+IN_TRANSACTION = {
+    f"{RESULTS}submissions.reads.submitting",
+    f"{RESULTS}report_cards.reads.drafted_of_student",
+    f"{RESULTS}report_cards.reads.drafted_of_batch",
+    f"{RESULTS}report_cards.reads.printed_of_version",
+    "school_service.features.attendance.registers.reads.judged",
+    "school_service.features.scores.scoresheets.reads.class_scores",
+}
+TIMES = 20
+
+pytestmark = pytest.mark.release
+
+
+def statements_of(model: ReadModel[Any]) -> Iterator[CompiledStatement]:
+    """Give the texts for the whole school, by which filters are given."""
+    parameters = inspect.signature(model.query).parameters
+    always = [name for name in model._names if parameters[name].default is inspect.Parameter.empty]
+    for given in {frozenset(always), frozenset(model._names)}:
+        yield model._make(given).statement(unwrapped)
+
+
+def generic(cursor: Any, statement: CompiledStatement) -> bytes:
+    """Write a statement with its constants, and with parameters in place of the values of its filters."""
+    names = list(dict.fromkeys(statement._required + [name for name, _ in statement._computed]))
+    values = [
+        AsIs(f"${names.index(name) + 1}") if name in names else statement._constants[name]
+        for name in statement._names
+    ]
+    written: bytes = cursor.mogrify(statement._text, values)
+    return written
+
+
+def planning(cursor: Any, statement: CompiledStatement) -> float:
+    """The milliseconds that PostgreSQL plans a statement: the least of several times, as on an idle machine."""
+
+    def once() -> float:
+        cursor.execute(b"EXPLAIN (GENERIC_PLAN, SUMMARY) " + generic(cursor, statement))
+        (found,) = [line for (line,) in cursor if line.startswith("Planning Time")]
+        return float(found.split()[2])
+
+    return min(once() for _ in range(TIMES))
+
+
+def test_planning_the_text_that_is_not_run_takes_little(api, tenancy):
+    found = {}
+    with tenancy.admin.begin() as connection:
+        connection.exec_driver_sql(f'SET LOCAL search_path TO "{schema_name(api.school)}"')
+        with connection.connection.cursor() as cursor:
+            for name in NARROWED.keys() - IN_TRANSACTION:
+                found[name] = max(planning(cursor, one) for one in statements_of(NARROWED[name]))
+
+    assert {name: took for name, took in found.items() if took > LONGER.get(name, MOST)} == {}
