@@ -19,7 +19,7 @@ from sqlalchemy import Table
 
 import school_service.app  # noqa: F401 (imports the models of all areas)
 from school_service.core.database import db
-from school_service.core.facts import fact_of, stored_in
+from school_service.core.facts import Fact, fact_of, stored_in
 from school_service.features.people.models import EVERYBODY
 
 PRIVACY = Path(__file__).with_name("privacy.md")
@@ -36,9 +36,18 @@ def tables() -> list[Table]:
     return sorted(found, key=lambda table: _GROUPS.index(stored_in(table).of))
 
 
+def _facts(table: Table) -> list[tuple[str, Fact]]:
+    """Give what the columns of a table are, by their names. Raises LookupError for one that does not say."""
+    found = {column.name: fact_of(column) for column in table.columns}
+    for name, said in found.items():
+        if said is None:
+            raise LookupError(f"{table.name}.{name} says in no info what it is (school_service.core.facts).")
+    return [(name, said) for name, said in found.items() if said is not None]
+
+
 def _what(table: Table) -> str:
     """Say in words what a table stores: all that its columns say, each once."""
-    words = (fact_of(column).words for column in table.columns)
+    words = (said.words for _, said in _facts(table))
     return ", ".join(dict.fromkeys(filter(None, words)))
 
 
@@ -60,8 +69,7 @@ def _rows() -> Iterator[str]:
 def _exported() -> str:
     """Say which columns of people OneRoster gets."""
     columns = {
-        table.name: [f"`{column.name}`" for column in table.columns if fact_of(column).exported]
-        for table in tables()
+        table.name: [f"`{name}`" for name, said in _facts(table) if said.exported] for table in tables()
     }
     parts = [f"of `{name}` {', '.join(found)}" for name, found in columns.items() if found]
     text = f"{_EXPORTED}, beside classes and results, these columns: {'; '.join(parts)}."
@@ -84,8 +92,9 @@ def properties(texts: dict[str, str]) -> dict[str, str]:
     said: dict[str, str] = {}
     models = {mapper.local_table: mapper.class_.__name__ for mapper in db.Model.registry.mappers}
     for table in tables():
-        for column in table.columns:
-            says, name, model = fact_of(column).says, column.name, models[table]
+        model = models[table]
+        for name, of in _facts(table):
+            says = of.says
             if says is not None and said.setdefault(name, says) != says:
                 said |= {f"{model}.{name}": says, f"Stored{model}.{name}": says}
     return texts | said

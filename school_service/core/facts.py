@@ -152,7 +152,7 @@ def shown(value: Any, reach: Reach | None, is_by: IsBy, *, to: str = "".join(REL
     """
     if reach is None:
         return value
-    own = set(to).intersection(*(found.own for found in _facts_in(value)))
+    own = set(to).intersection(*_seen_by(value))
     seeing = "".join(letter for letter in reach.relations if letter in own)
     if seeing == reach.relations:
         return value
@@ -160,10 +160,10 @@ def shown(value: Any, reach: Reach | None, is_by: IsBy, *, to: str = "".join(REL
     return found if value.key is None else found.label(value.key)
 
 
-def _facts_in(value: Any) -> Iterator[Fact]:
-    """Find what the columns of people are in an expression, also in the conditions of its subqueries."""
+def _seen_by(value: Any) -> Iterator[str]:
+    """Find by which relations each column of people in an expression is seen, also in conditions of its subqueries."""
     for element in visitors.iterate(select(value)):
-        if isinstance(element, Column) and isinstance(element.table, Table):
+        if isinstance(element, Column) and isinstance(element.table, Table) and stored_in(element.table):
             found = fact_of(element)
-            if found is not None:
-                yield found
+            # What says nothing is seen by nobody.
+            yield "" if found is None else found.own

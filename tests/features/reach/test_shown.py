@@ -211,8 +211,10 @@ def test_a_column_that_is_plain_is_named_however_it_is_selected():
 
 
 def test_a_column_that_says_nothing_is_seen_by_nobody(monkeypatch):
-    monkeypatch.setattr(Student.__table__.c.middle_name, "info", {})
+    for name in ("middle_name", "dob"):
+        monkeypatch.setattr(Student.__table__.c[name], "info", {})
 
+    # The date of birth is selected by `shown`.
     assert plain(_shown, "F") == ["students.middle_name"]
 
 
