@@ -289,14 +289,13 @@ class Contact(db.Model):
         ForeignKey("users.id", info=goes_with()), info=fact(None, STAYS, own="FM", exported=True)
     )
     email_address: Mapped[str] = mapped_column(
-        String(EMAIL_LENGTH),
-        info=fact("e-mail address", EMPTIED, own="FM", says="The e-mail address.", exported=True),
+        String(EMAIL_LENGTH), info=fact("e-mail address", EMPTIED, own="FM", exported=True)
     )
     phone_number: Mapped[str] = mapped_column(
-        String(NAME_LENGTH), info=fact("phone number", EMPTIED, own="FM", says="The phone number.")
+        String(NAME_LENGTH), info=fact("phone number", EMPTIED, own="FM")
     )
     physical_address: Mapped[str] = mapped_column(
-        String(TEXT_LENGTH), info=fact("postal address", EMPTIED, own="FM", says="Where the person lives.")
+        String(TEXT_LENGTH), info=fact("postal address", EMPTIED, own="FM")
     )
     created_at: Mapped[datetime] = created_at(info=fact(None, STAYS, own="", exported=True))
 
@@ -426,13 +425,13 @@ class Guardian(db.Model):
         String(NAME_LENGTH), info=fact("name", BY_SERVICE, own="FG", says="The whole name.")
     )
     phone_number: Mapped[str | None] = mapped_column(
-        String(NAME_LENGTH), info=fact("phone", EMPTIED, own="FG", says="The phone number.")
+        String(NAME_LENGTH), info=fact("phone", EMPTIED, own="FG")
     )
     email_address: Mapped[str | None] = mapped_column(
-        String(EMAIL_LENGTH), info=fact("e-mail address", EMPTIED, own="FG", says="The e-mail address.")
+        String(EMAIL_LENGTH), info=fact("e-mail address", EMPTIED, own="FG")
     )
     physical_address: Mapped[str | None] = mapped_column(
-        String(TEXT_LENGTH), info=fact("postal address", EMPTIED, own="FG", says="Where the person lives.")
+        String(TEXT_LENGTH), info=fact("postal address", EMPTIED, own="FG")
     )
     created_at: Mapped[datetime] = created_at(info=fact(None, STAYS, own="FG"))
     erased_at: Mapped[datetime | None] = mapped_column(
@@ -560,22 +559,16 @@ class Employee(db.Model):
         ForeignKey("users.id"), unique=True, info=fact(None, STAYS, own="M", exported=True)
     )
     contact_id: Mapped[UUID] = mapped_column(
-        ForeignKey("contacts.id"), unique=True, info=fact(None, STAYS, own="M", says="The id of the contact.")
+        ForeignKey("contacts.id"), unique=True, info=fact(None, STAYS, own="M")
     )
     department_id: Mapped[UUID] = mapped_column(
-        ForeignKey("departments.id"),
-        index=True,
-        info=fact("department", STAYS, own="M", says="The id of the department."),
+        ForeignKey("departments.id"), index=True, info=fact("department", STAYS, own="M")
     )
     category_id: Mapped[UUID] = mapped_column(
-        ForeignKey("employee_categories.id"),
-        index=True,
-        info=fact("category", STAYS, own="M", says="The id of the employee category.", exported=True),
+        ForeignKey("employee_categories.id"), index=True, info=fact("category", STAYS, own="M", exported=True)
     )
     position_id: Mapped[UUID] = mapped_column(
-        ForeignKey("positions.id"),
-        index=True,
-        info=fact("position", STAYS, own="M", says="The id of the position."),
+        ForeignKey("positions.id"), index=True, info=fact("position", STAYS, own="M")
     )
     middle_name: Mapped[str] = mapped_column(
         String(NAME_LENGTH),
@@ -598,15 +591,9 @@ class Employee(db.Model):
     blood_group: Mapped[str] = mapped_column(
         String(NAME_LENGTH), info=fact("blood group", EMPTIED, own="M", says="The blood group, such as `O+`.")
     )
-    lga_id: Mapped[UUID | None] = mapped_column(
-        info=fact("local government area", EMPTIED, own="M", says="The id of the local government area.")
-    )
-    state_id: Mapped[UUID | None] = mapped_column(
-        info=fact("state", EMPTIED, own="M", says="The id of the state.")
-    )
-    nationality_id: Mapped[UUID | None] = mapped_column(
-        info=fact("nationality", EMPTIED, own="M", says="The id of the nationality.")
-    )
+    lga_id: Mapped[UUID | None] = mapped_column(info=fact("local government area", EMPTIED, own="M"))
+    state_id: Mapped[UUID | None] = mapped_column(info=fact("state", EMPTIED, own="M"))
+    nationality_id: Mapped[UUID | None] = mapped_column(info=fact("nationality", EMPTIED, own="M"))
     religion: Mapped[str] = mapped_column(
         String(NAME_LENGTH),
         info=fact("religion", EMPTIED, own="M", says="The religion, as the school writes it."),
@@ -666,11 +653,9 @@ class NextOfKin(db.Model):
             "relationship", BY_SERVICE, own="M", says="What the person is to the other, such as `Mother`."
         ),
     )
-    phone_number: Mapped[str] = mapped_column(
-        String(NAME_LENGTH), info=fact("phone", BY_SERVICE, own="M", says="The phone number.")
-    )
+    phone_number: Mapped[str] = mapped_column(String(NAME_LENGTH), info=fact("phone", BY_SERVICE, own="M"))
     physical_address: Mapped[str] = mapped_column(
-        String(TEXT_LENGTH), info=fact("address", BY_SERVICE, own="M", says="Where the person lives.")
+        String(TEXT_LENGTH), info=fact("address", BY_SERVICE, own="M")
     )
     employee_ref: Mapped[int] = mapped_column(Integer, info=fact(None, BY_SERVICE, own="M"))
     created_at: Mapped[datetime] = created_at(info=fact(None, BY_SERVICE, own="M"))
