@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum, auto
-from typing import Self
+from typing import Any, Self
 from uuid import UUID, uuid4
 
 from sqlalchemy import DateTime, Numeric, Uuid
@@ -38,14 +38,14 @@ MAX_POINTS = Decimal("99999.99")
 POINTS = Numeric(7, 2)
 
 
-def primary_key() -> Mapped[UUID]:
+def primary_key(info: dict[str, Any] | None = None) -> Mapped[UUID]:
     """Make the uuid primary key that every table has; the id is made in Python."""
-    return mapped_column(Uuid, primary_key=True, default=uuid4)
+    return mapped_column(Uuid, primary_key=True, default=uuid4, info=info)
 
 
-def created_at() -> Mapped[datetime]:
+def created_at(info: dict[str, Any] | None = None) -> Mapped[datetime]:
     """Make the column of the moment of creation, UTC, bound from Python."""
-    return mapped_column(DateTime(timezone=True), default=now)
+    return mapped_column(DateTime(timezone=True), default=now, info=info)
 
 
 class ScoreFault(Enum):

@@ -27,6 +27,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from school_service.core.columns import Enumeration, primary_key
 from school_service.core.database import db
 from school_service.core.deletion import goes_with
+from school_service.core.facts import BY_SERVICE, EMPTIED, STAYS, differing, stored
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
 
 DAY, HALF_DAYS = REGISTER_PARTS = Enumeration("RegisterParts", "DAY", "HALF_DAYS")
@@ -239,18 +240,32 @@ class Mark(db.Model):
             f" AND correction_kind {_IS_KIND} AND (reason IS NULL OR correction_code IS NOT NULL)",
             name="correction",
         ),
+        stored(
+            "students",
+            "attendance: marks in registers, with a note, and the office's corrections, with the reason",
+            "to know who is there, and report cards",
+            "read:attendance",
+            STAYS,
+            "TF",
+        ),
     )
 
-    register_id: Mapped[UUID] = mapped_column(ForeignKey("registers.id", info=goes_with()), primary_key=True)
-    student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), primary_key=True, index=True)
+    register_id: Mapped[UUID] = mapped_column(
+        ForeignKey("registers.id", info=goes_with()), primary_key=True, info=differing(own="TFSG")
+    )
+    student_id: Mapped[UUID] = mapped_column(
+        ForeignKey("students.id"), primary_key=True, index=True, info=differing(own="TFSG")
+    )
     code: Mapped[str | None] = mapped_column(String(CODE_LENGTH))
-    kind: Mapped[str | None] = mapped_column(String(20))
-    note: Mapped[str | None] = mapped_column(String(NOTE_LENGTH))
+    kind: Mapped[str | None] = mapped_column(String(20), info=differing(own="TFSG"))
+    note: Mapped[str | None] = mapped_column(String(NOTE_LENGTH), info=differing(erased=EMPTIED))
     arrived: Mapped[time | None] = mapped_column(Time)
     version: Mapped[int] = mapped_column(Integer)
     correction_code: Mapped[str | None] = mapped_column(String(CODE_LENGTH))
-    correction_kind: Mapped[str | None] = mapped_column(String(20))
-    reason: Mapped[str | None] = mapped_column(String(REASON_LENGTH))
+    correction_kind: Mapped[str | None] = mapped_column(String(20), info=differing(own="TFSG"))
+    reason: Mapped[str | None] = mapped_column(String(REASON_LENGTH), info=differing(erased=EMPTIED))
     corrected_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
-    corrected_by: Mapped[str | None] = mapped_column(String(ACTOR_LENGTH))
-    corrected_by_name: Mapped[str | None] = mapped_column(String(ACTOR_NAME_LENGTH))
+    corrected_by: Mapped[str | None] = mapped_column(String(ACTOR_LENGTH), info=differing(told=False))
+    corrected_by_name: Mapped[str | None] = mapped_column(
+        String(ACTOR_NAME_LENGTH), info=differing(told=False, erased=BY_SERVICE)
+    )

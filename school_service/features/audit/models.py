@@ -12,6 +12,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, Enumeration, created_at, primary_key
 from school_service.core.database import db
+from school_service.core.facts import STAYS, stored
 
 CREATE, UPDATE, DELETE = ACTIONS = Enumeration("AuditAction", "create", "update", "delete")
 ACTOR_LENGTH = 255
@@ -34,6 +35,17 @@ class AuditEntry(db.Model):
         Index(None, "entity", "at", "id"),
         Index(None, "entity_id", "at", "id"),
         Index(None, "actor", "at", "id"),
+        stored(
+            "whoever acts, and of whom",
+            "who changed what and when, from which network address, the values before and after",
+            (
+                "to find out what happened; where users have signed in within 90 days, so that "
+                "strangers who guess at a password don't lock them out"
+            ),
+            "read:audit",
+            STAYS,
+            "",
+        ),
     )
 
     id: Mapped[UUID] = primary_key()

@@ -23,6 +23,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from school_service.core.columns import Enumeration, created_at, primary_key
 from school_service.core.database import db
 from school_service.core.deletion import goes_with
+from school_service.core.facts import BY_SERVICE, STAYS, stored
 
 
 class CohortSubject(db.Model):
@@ -47,6 +48,14 @@ class SubjectEnrollment(db.Model):
     """That a student takes a cohort subject now; scores refer to assessments, and outlive it."""
 
     __tablename__ = "subject_enrollments"
+    __table_args__ = stored(
+        "students",
+        "classes and subjects, with when they began and ended",
+        "class lists",
+        "read:cohorts, read:students",
+        STAYS,
+        "TFSG",
+    )
 
     cohort_subject_id: Mapped[UUID] = mapped_column(
         ForeignKey("cohort_subjects.id", info=goes_with(_is_compulsory)), primary_key=True
@@ -74,6 +83,14 @@ class SubjectTeacher(db.Model):
         CheckConstraint("starts_on <= ends_on", name="dates"),
         Index(None, "cohort_subject_id", "cohort_id"),
         Index(None, "batch_id", "cohort_id"),
+        stored(
+            "employees",
+            "subjects they teach, to which classes, since when and until when",
+            "who teaches what",
+            "read:teachers",
+            BY_SERVICE,
+            "TFSG",
+        ),
     )
 
     id: Mapped[UUID] = primary_key()

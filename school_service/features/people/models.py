@@ -42,6 +42,8 @@ from school_service.core.columns import (
 )
 from school_service.core.database import Actor, db, request_context
 from school_service.core.deletion import goes_with
+from school_service.core.facts import BY_SERVICE, EMPTIED, STAYS, Heading, differing, fact, stored
+from school_service.core.genders import GENDERS
 from school_service.core.reach import OWN_REACH, SCHOOL_REACH
 from school_service.core.search import folded, search_index
 from school_service.core.sort_keys import sort_key
@@ -52,6 +54,8 @@ from school_service.features.school.models import SchoolSettings
 from tenants.clock import now
 
 ADMINISTRATOR = "Administrator"
+
+EVERYBODY = "everybody with an account"
 
 
 class StoredPermission(db.Model):
@@ -123,10 +127,11 @@ def _givers_name() -> str:
     return OPERATOR if principal is None else principal.actor_name
 
 
-def _sorted_by(*names: str) -> Mapped[str]:
+def _sorted_by(*names: str, info: dict[str, Any]) -> Mapped[str]:
     """Make the column that holds the key of names by which accounts are sorted; PostgreSQL computes it."""
     key = sort_key(*(column(name, String) for name in names))
-    return mapped_column(Text(collation="C"), Computed(key, persisted=True), index=True, deferred=True)
+    computed = Computed(key, persisted=True)
+    return mapped_column(Text(collation="C"), computed, index=True, deferred=True, info=info)
 
 
 class User(db.Model):
@@ -144,27 +149,93 @@ class User(db.Model):
     __table_args__ = (
         CheckConstraint("erased_at IS NULL OR deleted_at IS NOT NULL", name="erased"),
         UniqueConstraint("username_key", info={"field": "username"}),
+        stored(EVERYBODY, None, "to sign in, and to know who acted", "read:users"),
     )
 
-    id: Mapped[UUID] = primary_key()
-    username: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
-    username_key: Mapped[str] = mapped_column(Text, default=_key_of_username)
-    password_hash: Mapped[str | None] = mapped_column(Text)
-    password_given_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True), default=now)
-    password_given_by: Mapped[str | None] = mapped_column(String(ACTOR_LENGTH), default=_giver)
-    password_given_by_name: Mapped[str | None] = mapped_column(
-        String(ACTOR_NAME_LENGTH), default=_givers_name
+    id: Mapped[UUID] = primary_key(info=fact(None, STAYS, own="TFSGM", exported=True))
+    username: Mapped[str] = mapped_column(
+        String(NAME_LENGTH),
+        unique=True,
+        info=fact(
+            "username",
+            BY_SERVICE,
+            own="M",
+            says="The name that the user signs in with, unique in the school.",
+            exported=True,
+        ),
     )
-    first_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    last_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    gender: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    photo: Mapped[str | None] = mapped_column(Text)
-    session_number: Mapped[int] = mapped_column(Integer, default=CREATED)
-    created_at: Mapped[datetime] = created_at()
-    deleted_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
-    erased_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
-    name_sort_key: Mapped[str] = _sorted_by("last_name", "first_name")
-    username_sort_key: Mapped[str] = _sorted_by("username")
+    username_key: Mapped[str] = mapped_column(
+        Text, default=_key_of_username, info=fact("username", BY_SERVICE, own="")
+    )
+    password_hash: Mapped[str | None] = mapped_column(
+        Text, info=fact("hash of the password", EMPTIED, own="", told=False)
+    )
+    password_given_at: Mapped[datetime | None] = mapped_column(
+        DateTime(timezone=True), default=now, info=fact("when it was given", STAYS, own="")
+    )
+    password_given_by: Mapped[str | None] = mapped_column(
+        String(ACTOR_LENGTH), default=_giver, info=fact("who gave it", EMPTIED, own="")
+    )
+    password_given_by_name: Mapped[str | None] = mapped_column(
+        String(ACTOR_NAME_LENGTH), default=_givers_name, info=fact("who gave it", EMPTIED, own="")
+    )
+    first_name: Mapped[str] = mapped_column(
+        String(NAME_LENGTH),
+        info=fact(
+            "names",
+            BY_SERVICE,
+            own="TFSGM",
+            says="The first name.",
+            exported=True,
+            heading=Heading(
+                "The student's first name.",
+                required=True,
+                also="firstname, given name, given names, first names, forename",
+            ),
+        ),
+    )
+    last_name: Mapped[str] = mapped_column(
+        String(NAME_LENGTH),
+        info=fact(
+            "names",
+            BY_SERVICE,
+            own="TFSGM",
+            says="The last name.",
+            exported=True,
+            heading=Heading(
+                "The family name.", required=True, also="surname, lastname, family name, sur name, last names"
+            ),
+        ),
+    )
+    gender: Mapped[str] = mapped_column(
+        String(NAME_LENGTH),
+        info=fact(
+            "gender",
+            EMPTIED,
+            own="TFSGM",
+            says="The gender, as the school writes it.",
+            exported=True,
+            heading=Heading("FEMALE or MALE; F and M will do.", width=12, also="sex", suggested=GENDERS),
+        ),
+    )
+    photo: Mapped[str | None] = mapped_column(
+        Text,
+        info=fact(
+            "photo", EMPTIED, own="TFSGM", says="The address of a photograph; null where there is none."
+        ),
+    )
+    session_number: Mapped[int] = mapped_column(Integer, default=CREATED, info=fact(None, BY_SERVICE, own=""))
+    created_at: Mapped[datetime] = created_at(info=fact("when the account was created", STAYS, own=""))
+    deleted_at: Mapped[datetime | None] = mapped_column(
+        DateTime(timezone=True), info=fact("deleted", BY_SERVICE, own="", exported=True)
+    )
+    erased_at: Mapped[datetime | None] = mapped_column(
+        DateTime(timezone=True), info=fact("erased", BY_SERVICE, own="")
+    )
+    name_sort_key: Mapped[str] = _sorted_by(
+        "last_name", "first_name", info=fact("names", BY_SERVICE, own="TFSGM")
+    )
+    username_sort_key: Mapped[str] = _sorted_by("username", info=fact("username", BY_SERVICE, own="M"))
 
     def given_by(self, giver: Actor | None) -> None:
         """Say who gave the password, now; None is the user, who set one."""
@@ -197,6 +268,7 @@ class UserRole(db.Model):
     """That a user has a role, and since when."""
 
     __tablename__ = "user_roles"
+    __table_args__ = stored(EVERYBODY, "roles", "what they may do", "read:users, read:roles", BY_SERVICE, "M")
 
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True)
     role_id: Mapped[UUID] = mapped_column(ForeignKey("roles.id"), primary_key=True, index=True)
@@ -207,14 +279,25 @@ class Contact(db.Model):
     """An e-mail address, phone number and postal address of the owner of a user account."""
 
     __tablename__ = "contacts"
-    __table_args__ = (UniqueConstraint("owner_id", "email_address"),)
+    __table_args__ = (
+        UniqueConstraint("owner_id", "email_address"),
+        stored(EVERYBODY, None, "to reach them", "read:contacts"),
+    )
 
-    id: Mapped[UUID] = primary_key()
-    owner_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", info=goes_with()))
-    email_address: Mapped[str] = mapped_column(String(EMAIL_LENGTH))
-    phone_number: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    physical_address: Mapped[str] = mapped_column(String(TEXT_LENGTH))
-    created_at: Mapped[datetime] = created_at()
+    id: Mapped[UUID] = primary_key(info=fact(None, STAYS, own="FM", exported=True))
+    owner_id: Mapped[UUID] = mapped_column(
+        ForeignKey("users.id", info=goes_with()), info=fact(None, STAYS, own="FM", exported=True)
+    )
+    email_address: Mapped[str] = mapped_column(
+        String(EMAIL_LENGTH), info=fact("e-mail address", EMPTIED, own="FM", exported=True)
+    )
+    phone_number: Mapped[str] = mapped_column(
+        String(NAME_LENGTH), info=fact("phone number", EMPTIED, own="FM")
+    )
+    physical_address: Mapped[str] = mapped_column(
+        String(TEXT_LENGTH), info=fact("postal address", EMPTIED, own="FM")
+    )
+    created_at: Mapped[datetime] = created_at(info=fact(None, STAYS, own="", exported=True))
 
 
 ACTIVE, GRADUATED, WITHDRAWN = STUDENT_STATUSES = Enumeration(
@@ -229,20 +312,83 @@ class Student(db.Model):
     """
 
     __tablename__ = "students"
-    __table_args__ = (CheckConstraint("status IN ('ACTIVE', 'GRADUATED', 'WITHDRAWN')", name="status"),)
+    __table_args__ = (
+        CheckConstraint("status IN ('ACTIVE', 'GRADUATED', 'WITHDRAWN')", name="status"),
+        stored("students", None, "to teach them", "read:students"),
+    )
 
-    id: Mapped[UUID] = primary_key()
-    number: Mapped[int] = mapped_column(Integer, unique=True)
-    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id"), unique=True)
-    admission_number: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
-    middle_name: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
-    dob: Mapped[date | None] = mapped_column(Date)
-    status: Mapped[str] = mapped_column(String(20), default=ACTIVE, index=True)
-    guardian_full_name: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
-    guardian_relationship: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
-    guardian_phone_number: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
-    guardian_email_address: Mapped[str | None] = mapped_column(String(EMAIL_LENGTH))
-    created_at: Mapped[datetime] = created_at()
+    id: Mapped[UUID] = primary_key(info=fact(None, STAYS, own="TFSGM", exported=True))
+    number: Mapped[int] = mapped_column(Integer, unique=True, info=fact(None, STAYS, own="TFSG"))
+    user_id: Mapped[UUID] = mapped_column(
+        ForeignKey("users.id"), unique=True, info=fact(None, STAYS, own="TFSG", exported=True)
+    )
+    admission_number: Mapped[str] = mapped_column(
+        String(NAME_LENGTH),
+        unique=True,
+        info=fact(
+            "admission number",
+            BY_SERVICE,
+            own="TFSGM",
+            says="The student's admission number, unique in the school.",
+            exported=True,
+            heading=Heading(
+                "The number under which the school admitted the student. No two students have the same.",
+                required=True,
+                width=20,
+                also=(
+                    "admission no, admission nr, admission num, admission, admissionnumber, admissionno, adm no, "
+                    "adm number, adm num, admn no, reg no, reg number, registration no, registration number"
+                ),
+            ),
+        ),
+    )
+    middle_name: Mapped[str | None] = mapped_column(
+        String(NAME_LENGTH),
+        info=fact(
+            "middle name",
+            EMPTIED,
+            own="TFSG",
+            says="The middle name.",
+            exported=True,
+            heading=Heading(
+                "Further names.", also="middlename, middle names, other name, other names, othernames"
+            ),
+        ),
+    )
+    dob: Mapped[date | None] = mapped_column(
+        Date,
+        info=fact(
+            "date of birth",
+            EMPTIED,
+            own="FSG",
+            says="The date of birth.",
+            exported=True,
+            heading=Heading(
+                "Date of birth: a date, or a text such as 2012-05-31.",
+                width=14,
+                also="d o b, date of birth, birth date, birthdate, birthday",
+            ),
+        ),
+    )
+    status: Mapped[str] = mapped_column(
+        String(20),
+        default=ACTIVE,
+        index=True,
+        info=fact("status", BY_SERVICE, own="TFSGM", says="The student's status.", exported=True),
+    )
+    guardian_full_name: Mapped[str | None] = mapped_column(
+        String(NAME_LENGTH), info=fact(None, STAYS, own="", told=False)
+    )
+    guardian_relationship: Mapped[str | None] = mapped_column(
+        String(NAME_LENGTH), info=fact(None, STAYS, own="", told=False)
+    )
+    guardian_phone_number: Mapped[str | None] = mapped_column(
+        String(NAME_LENGTH), info=fact(None, STAYS, own="", told=False)
+    )
+    guardian_email_address: Mapped[str | None] = mapped_column(
+        String(EMAIL_LENGTH), info=fact(None, STAYS, own="", told=False)
+    )
+    created_at: Mapped[datetime] = created_at(info=fact(None, STAYS, own="TFSG"))
 
     def __str__(self) -> str:
         return student_name(self.admission_number, self.id)
@@ -268,16 +414,29 @@ class Guardian(db.Model):
     __tablename__ = "guardians"
     __table_args__ = (
         UniqueConstraint("user_id", info={"message": "The user is the account of another guardian already."}),
+        stored("guardians", None, "to reach who looks after the students", "read:students"),
     )
 
-    id: Mapped[UUID] = primary_key()
-    user_id: Mapped[UUID | None] = mapped_column(ForeignKey("users.id"))
-    full_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    phone_number: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
-    email_address: Mapped[str | None] = mapped_column(String(EMAIL_LENGTH))
-    physical_address: Mapped[str | None] = mapped_column(String(TEXT_LENGTH))
-    created_at: Mapped[datetime] = created_at()
-    erased_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    id: Mapped[UUID] = primary_key(info=fact(None, STAYS, own="FG"))
+    user_id: Mapped[UUID | None] = mapped_column(
+        ForeignKey("users.id"), info=fact("account", BY_SERVICE, own="FG")
+    )
+    full_name: Mapped[str] = mapped_column(
+        String(NAME_LENGTH), info=fact("name", BY_SERVICE, own="FG", says="The whole name.")
+    )
+    phone_number: Mapped[str | None] = mapped_column(
+        String(NAME_LENGTH), info=fact("phone", EMPTIED, own="FG")
+    )
+    email_address: Mapped[str | None] = mapped_column(
+        String(EMAIL_LENGTH), info=fact("e-mail address", EMPTIED, own="FG")
+    )
+    physical_address: Mapped[str | None] = mapped_column(
+        String(TEXT_LENGTH), info=fact("postal address", EMPTIED, own="FG")
+    )
+    created_at: Mapped[datetime] = created_at(info=fact(None, STAYS, own="FG"))
+    erased_at: Mapped[datetime | None] = mapped_column(
+        DateTime(timezone=True), info=fact("erased", BY_SERVICE, own="")
+    )
 
 
 _guardian = Guardian.__table__.c
@@ -313,18 +472,68 @@ class StudentGuardian(db.Model):
         Index(
             "uq_student_guardians_student_id", "student_id", unique=True, postgresql_where=text("is_primary")
         ),
+        stored(
+            "students", None, "to tell whom to reach, and who may no longer read of them", "read:students"
+        ),
     )
 
-    student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id", info=goes_with()), primary_key=True)
-    guardian_id: Mapped[UUID] = mapped_column(ForeignKey("guardians.id"), primary_key=True, index=True)
-    relationship: Mapped[str | None] = mapped_column(String(NAME_LENGTH))
-    is_primary: Mapped[bool] = mapped_column(Boolean, default=False)
-    receives_reports: Mapped[bool] = mapped_column(Boolean, default=True)
-    stopped_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
-    stopped_by: Mapped[str | None] = mapped_column(String(ACTOR_LENGTH))
-    stopped_by_name: Mapped[str | None] = mapped_column(String(ACTOR_NAME_LENGTH))
-    stop_reason: Mapped[str | None] = mapped_column(String(STOP_REASON_LENGTH))
-    created_at: Mapped[datetime] = created_at()
+    student_id: Mapped[UUID] = mapped_column(
+        ForeignKey("students.id", info=goes_with()), primary_key=True, info=fact(None, BY_SERVICE, own="FG")
+    )
+    guardian_id: Mapped[UUID] = mapped_column(
+        ForeignKey("guardians.id"),
+        primary_key=True,
+        index=True,
+        info=fact("who their guardians are", BY_SERVICE, own="FG"),
+    )
+    relationship: Mapped[str | None] = mapped_column(
+        String(NAME_LENGTH),
+        info=fact(
+            "relationship", BY_SERVICE, own="FG", says="What the person is to the other, such as `Mother`."
+        ),
+    )
+    is_primary: Mapped[bool] = mapped_column(
+        Boolean,
+        default=False,
+        info=fact(
+            "who is the primary",
+            BY_SERVICE,
+            own="FG",
+            says="Whether the student's record shows this guardian.",
+        ),
+    )
+    receives_reports: Mapped[bool] = mapped_column(
+        Boolean,
+        default=True,
+        info=fact(
+            "who receives reports",
+            BY_SERVICE,
+            own="FG",
+            says="Whether reports on the student are sent to the guardian.",
+        ),
+    )
+    stopped_at: Mapped[datetime | None] = mapped_column(
+        DateTime(timezone=True),
+        info=fact(
+            "whose access is stopped",
+            BY_SERVICE,
+            own="FG",
+            says="Since when the guardian's access to the student is stopped.",
+        ),
+    )
+    stopped_by: Mapped[str | None] = mapped_column(
+        String(ACTOR_LENGTH), info=fact("by whom", BY_SERVICE, own="", told=False)
+    )
+    stopped_by_name: Mapped[str | None] = mapped_column(
+        String(ACTOR_NAME_LENGTH), info=fact("by whom", BY_SERVICE, own="", told=False)
+    )
+    stop_reason: Mapped[str | None] = mapped_column(
+        String(STOP_REASON_LENGTH),
+        info=fact(
+            "why", BY_SERVICE, own="", told=False, says="Why the guardian is stopped, as the school wrote it."
+        ),
+    )
+    created_at: Mapped[datetime] = created_at(info=fact(None, BY_SERVICE, own=""))
 
 
 class Employee(db.Model):
@@ -342,27 +551,61 @@ class Employee(db.Model):
             " AND state_id IS NOT NULL AND nationality_id IS NOT NULL)",
             name="particulars",
         ),
+        stored("employees", None, "employment", "read:employees"),
     )
 
-    id: Mapped[UUID] = primary_key()
-    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id"), unique=True)
-    contact_id: Mapped[UUID] = mapped_column(ForeignKey("contacts.id"), unique=True)
-    department_id: Mapped[UUID] = mapped_column(ForeignKey("departments.id"), index=True)
-    category_id: Mapped[UUID] = mapped_column(ForeignKey("employee_categories.id"), index=True)
-    position_id: Mapped[UUID] = mapped_column(ForeignKey("positions.id"), index=True)
-    middle_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    title: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    dob: Mapped[date | None] = mapped_column(Date)
-    join_date: Mapped[date | None] = mapped_column(Date)
-    marital_status: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    blood_group: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    lga_id: Mapped[UUID | None]
-    state_id: Mapped[UUID | None]
-    nationality_id: Mapped[UUID | None]
-    religion: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    status: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    created_at: Mapped[datetime] = created_at()
-    deleted_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    id: Mapped[UUID] = primary_key(info=fact(None, STAYS, own="TFSGM", exported=True))
+    user_id: Mapped[UUID] = mapped_column(
+        ForeignKey("users.id"), unique=True, info=fact(None, STAYS, own="M", exported=True)
+    )
+    contact_id: Mapped[UUID] = mapped_column(
+        ForeignKey("contacts.id"), unique=True, info=fact(None, STAYS, own="M")
+    )
+    department_id: Mapped[UUID] = mapped_column(
+        ForeignKey("departments.id"), index=True, info=fact("department", STAYS, own="M")
+    )
+    category_id: Mapped[UUID] = mapped_column(
+        ForeignKey("employee_categories.id"), index=True, info=fact("category", STAYS, own="M", exported=True)
+    )
+    position_id: Mapped[UUID] = mapped_column(
+        ForeignKey("positions.id"), index=True, info=fact("position", STAYS, own="M")
+    )
+    middle_name: Mapped[str] = mapped_column(
+        String(NAME_LENGTH),
+        info=fact("middle name", EMPTIED, own="M", says="The middle name.", exported=True),
+    )
+    title: Mapped[str] = mapped_column(
+        String(NAME_LENGTH),
+        info=fact("title", EMPTIED, own="TFSGM", says="How the person is addressed, such as `Dr`."),
+    )
+    dob: Mapped[date | None] = mapped_column(
+        Date, info=fact("date of birth", EMPTIED, own="M", says="The date of birth.")
+    )
+    join_date: Mapped[date | None] = mapped_column(
+        Date, info=fact("joining", EMPTIED, own="M", says="The day on which the employee joined the school.")
+    )
+    marital_status: Mapped[str] = mapped_column(
+        String(NAME_LENGTH),
+        info=fact("marital status", EMPTIED, own="M", says="The marital status, as the school writes it."),
+    )
+    blood_group: Mapped[str] = mapped_column(
+        String(NAME_LENGTH), info=fact("blood group", EMPTIED, own="M", says="The blood group, such as `O+`.")
+    )
+    lga_id: Mapped[UUID | None] = mapped_column(info=fact("local government area", EMPTIED, own="M"))
+    state_id: Mapped[UUID | None] = mapped_column(info=fact("state", EMPTIED, own="M"))
+    nationality_id: Mapped[UUID | None] = mapped_column(info=fact("nationality", EMPTIED, own="M"))
+    religion: Mapped[str] = mapped_column(
+        String(NAME_LENGTH),
+        info=fact("religion", EMPTIED, own="M", says="The religion, as the school writes it."),
+    )
+    status: Mapped[str] = mapped_column(
+        String(NAME_LENGTH),
+        info=fact("status", EMPTIED, own="M", says="The employee's status, as the school writes it."),
+    )
+    created_at: Mapped[datetime] = created_at(info=fact(None, STAYS, own=""))
+    deleted_at: Mapped[datetime | None] = mapped_column(
+        DateTime(timezone=True), info=fact(None, STAYS, own="", exported=True)
+    )
 
 
 NOT_DELETED = Employee.deleted_at.is_(None)
@@ -375,6 +618,7 @@ class BankAccount(db.Model):
     """
 
     __tablename__ = "bank_accounts"
+    __table_args__ = stored("employees", "bank account", "pay", "read:employees", BY_SERVICE, "M")
 
     id: Mapped[UUID] = primary_key()
     employee_id: Mapped[UUID] = mapped_column(ForeignKey("employees.id"), unique=True)
@@ -394,21 +638,36 @@ class NextOfKin(db.Model):
     """
 
     __tablename__ = "next_of_kin"
+    __table_args__ = stored("employees", None, "emergencies", "read:employees")
 
-    id: Mapped[UUID] = primary_key()
-    employee_id: Mapped[UUID] = mapped_column(ForeignKey("employees.id"), unique=True)
-    full_name: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    relationship: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    phone_number: Mapped[str] = mapped_column(String(NAME_LENGTH))
-    physical_address: Mapped[str] = mapped_column(String(TEXT_LENGTH))
-    employee_ref: Mapped[int] = mapped_column(Integer)
-    created_at: Mapped[datetime] = created_at()
+    id: Mapped[UUID] = primary_key(info=fact(None, BY_SERVICE, own="M"))
+    employee_id: Mapped[UUID] = mapped_column(
+        ForeignKey("employees.id"), unique=True, info=fact(None, BY_SERVICE, own="M")
+    )
+    full_name: Mapped[str] = mapped_column(
+        String(NAME_LENGTH), info=fact("name of the next of kin", BY_SERVICE, own="M", says="The whole name.")
+    )
+    relationship: Mapped[str] = mapped_column(
+        String(NAME_LENGTH),
+        info=fact(
+            "relationship", BY_SERVICE, own="M", says="What the person is to the other, such as `Mother`."
+        ),
+    )
+    phone_number: Mapped[str] = mapped_column(String(NAME_LENGTH), info=fact("phone", BY_SERVICE, own="M"))
+    physical_address: Mapped[str] = mapped_column(
+        String(TEXT_LENGTH), info=fact("address", BY_SERVICE, own="M")
+    )
+    employee_ref: Mapped[int] = mapped_column(Integer, info=fact(None, BY_SERVICE, own="M"))
+    created_at: Mapped[datetime] = created_at(info=fact(None, BY_SERVICE, own="M"))
 
 
 class FormTeacher(db.Model):
     """That an employee looks after a batch, and since when."""
 
     __tablename__ = "form_teachers"
+    __table_args__ = stored(
+        "employees", "classes they look after", "who is responsible", "read:teachers", BY_SERVICE, "TFSG"
+    )
 
     batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id"), primary_key=True)
     employee_id: Mapped[UUID] = mapped_column(ForeignKey("employees.id"), primary_key=True, index=True)
@@ -441,10 +700,21 @@ class UserSession(db.Model):
     __table_args__ = (
         CheckConstraint("code_used = (token_hash IS NOT NULL)", name="exchanged"),
         CheckConstraint("idle_until <= expires_at", name="ends"),
+        stored(
+            EVERYBODY,
+            (
+                "where they are signed in by an app or website: by which, since when, last used, "
+                "until when, from which network address, what the browser calls itself"
+            ),
+            "to keep them signed in, and so that they see where",
+            "read:users",
+            BY_SERVICE,
+            "M",
+        ),
     )
 
     id: Mapped[UUID] = primary_key()
-    handle: Mapped[UUID] = mapped_column(unique=True)
+    handle: Mapped[UUID] = mapped_column(unique=True, info=differing(told=False))
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     client_id: Mapped[str] = mapped_column(String(CLIENT_ID_LENGTH))
     client_session_number: Mapped[int] = mapped_column(Integer)
@@ -452,13 +722,13 @@ class UserSession(db.Model):
     scope: Mapped[str] = mapped_column(Text)
     permissions: Mapped[list[str] | None] = mapped_column(JSONB(none_as_null=True))
     redirect_uri: Mapped[str] = mapped_column(String(REDIRECT_URI_LENGTH))
-    nonce: Mapped[str | None] = mapped_column(String(NONCE_LENGTH))
-    code_hash: Mapped[str] = mapped_column(String(HASH_LENGTH), unique=True)
-    code_challenge: Mapped[str] = mapped_column(String(43))
+    nonce: Mapped[str | None] = mapped_column(String(NONCE_LENGTH), info=differing(told=False))
+    code_hash: Mapped[str] = mapped_column(String(HASH_LENGTH), unique=True, info=differing(told=False))
+    code_challenge: Mapped[str] = mapped_column(String(43), info=differing(told=False))
     code_used: Mapped[bool] = mapped_column(Boolean, default=False)
-    token_hash: Mapped[str | None] = mapped_column(String(HASH_LENGTH))
-    previous_hash: Mapped[str | None] = mapped_column(String(HASH_LENGTH))
-    salt: Mapped[str | None] = mapped_column(String(64))
+    token_hash: Mapped[str | None] = mapped_column(String(HASH_LENGTH), info=differing(told=False))
+    previous_hash: Mapped[str | None] = mapped_column(String(HASH_LENGTH), info=differing(told=False))
+    salt: Mapped[str | None] = mapped_column(String(64), info=differing(told=False))
     rotated_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
     created_at: Mapped[datetime] = created_at()
     last_used_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
@@ -485,6 +755,17 @@ class UserIdentity(db.Model):
             "subject",
             info={"message": "The identity is linked to an account of the school already."},
         ),
+        stored(
+            EVERYBODY,
+            (
+                "which sign-ins of an outside provider open the account: issuer and subject, who "
+                "linked them, when and how"
+            ),
+            "so that they sign in by it",
+            "read:users",
+            BY_SERVICE,
+            "M",
+        ),
     )
 
     id: Mapped[UUID] = primary_key()
@@ -501,10 +782,18 @@ class Invitation(db.Model):
     """The open invitation of an account: a code by which whoever has it sets the password or links an identity."""
 
     __tablename__ = "invitations"
+    __table_args__ = stored(
+        EVERYBODY,
+        "the open invitation: the hash of its code, an e-mail address, who made it, when, until when",
+        "so that they set their password themselves",
+        "read:users",
+        BY_SERVICE,
+        "M",
+    )
 
     id: Mapped[UUID] = primary_key()
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), unique=True)
-    code_hash: Mapped[str] = mapped_column(String(HASH_LENGTH), unique=True)
+    code_hash: Mapped[str] = mapped_column(String(HASH_LENGTH), unique=True, info=differing(told=False))
     email: Mapped[str | None] = mapped_column(String(EMAIL_LENGTH), index=True)
     created_at: Mapped[datetime] = created_at()
     created_by: Mapped[str] = mapped_column(String(ACTOR_LENGTH))
@@ -520,6 +809,14 @@ class UserPhoto(db.Model):
     """The photo of a user: a JPEG, made anew of what was uploaded."""
 
     __tablename__ = "user_photos"
+    __table_args__ = stored(
+        EVERYBODY,
+        "the photo, its size and when it was set",
+        "to know them by sight",
+        "read:users",
+        BY_SERVICE,
+        "TFSGM",
+    )
 
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True)
     image: Mapped[bytes] = mapped_column(LargeBinary)

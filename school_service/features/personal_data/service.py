@@ -12,6 +12,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.errors import Conflict
+from school_service.core.facts import emptied
 from school_service.core.idempotency import erase_answers
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import get, not_found, once_locked, unnest_rows
@@ -100,7 +101,7 @@ def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
         remove_guardians(student.id)
         _erase_account(user, pseudonym, principal, without_words(student.id))
         student.admission_number = f"erased-{pseudonym}"
-        student.middle_name = student.dob = None
+        _empty(student)
         if student.status == ACTIVE:
             student.status = WITHDRAWN
         _erase_words(student, user)
@@ -119,15 +120,12 @@ def erase_employee(*, employee_id: UUID, principal: Principal) -> UUID:
         if employee.deleted_at is None:
             raise Conflict("The employee is not deleted: delete them first.")
         _erase_account(user, token_hex(16), principal)
-        employee.dob = employee.join_date = None
-        employee.lga_id = employee.state_id = employee.nationality_id = None
-        employee.middle_name = employee.title = employee.marital_status = ""
-        employee.blood_group = employee.religion = employee.status = ""
+        _empty(employee)
         db.session.execute(delete(FormTeacher).where(FormTeacher.employee_id == employee.id))
         db.session.execute(delete(SubjectTeacher).where(SubjectTeacher.employee_id == employee.id))
         # What every employee refers to is emptied, the rest is deleted.
         contact = get(Contact, employee.contact_id, for_update=True)
-        contact.email_address = contact.phone_number = contact.physical_address = ""
+        _empty(contact)
         _audit_erasure(
             EMPLOYEE,
             employee,
@@ -158,8 +156,8 @@ def erase_guardian(*, guardian_id: UUID, principal: Principal) -> UUID:
         raise Conflict("A child of the guardian is enrolled: take them out of the cohort first.")
     pseudonym, user_id = token_hex(16), person.row["user_id"]
     remove_links(theirs)
-    person.row |= dict.fromkeys(("user_id", "phone_number", "email_address", "physical_address"))
-    person.row |= {"full_name": f"{FIRST_NAME} {pseudonym[:8].upper()}", "erased_at": now()}
+    name = f"{FIRST_NAME} {pseudonym[:8].upper()}"
+    person.row |= {**emptied(Guardian), "user_id": None, "full_name": name, "erased_at": now()}
     execute(*storing(changed=[person.row]))
     records: dict[str, Any] = {}
     if user_id is not None:
@@ -183,15 +181,17 @@ def _erase_account_of_guardian(user_id: UUID, pseudonym: str, principal: Princip
     return _delete_contacts(user)
 
 
+def _empty(record: Any) -> None:
+    """Empty what says so of a record that is erased."""
+    for name, value in emptied(type(record)).items():
+        setattr(record, name, value)
+
+
 def _erase_words(student: Student, user: User) -> None:
     """Erase what was said of a student in words, and who they were on their cards and transcripts; figures stay."""
     of_student = {"synchronize_session": False}
-    for model, words in (
-        (Absence, {"note": None}),
-        (TermComment, {"form_teacher_comment": None, "principal_comment": None}),
-        (PromotionDecision, {"reason": None}),
-    ):
-        statement = update(model).where(model.student_id == student.id).values(words)
+    for model in (Absence, TermComment, PromotionDecision):
+        statement = update(model).where(model.student_id == student.id).values(emptied(model))
         db.session.execute(statement, execution_options=of_student)
     card, who = (
         ReportCard.card,
@@ -326,9 +326,8 @@ def _erase_account(user: User, pseudonym: str, principal: Principal, *together: 
     held = require_to_change(principal, user.id, "Erasing this person")
     was_deleted, moment = user.deleted_at is not None, now()
     user.username = f"erased-{pseudonym}"
-    user.first_name, user.last_name, user.gender = FIRST_NAME, pseudonym[:8].upper(), ""
-    user.photo = user.password_hash = None
-    user.password_given_by = user.password_given_by_name = None
+    user.first_name, user.last_name = FIRST_NAME, pseudonym[:8].upper()
+    _empty(user)
     user.session_number += 1
     user.deleted_at = user.deleted_at or moment
     user.erased_at = moment

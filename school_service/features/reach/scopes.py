@@ -194,7 +194,7 @@ def _ids_of_students(reach: Reach, relations: str) -> Any:
     return select(found.c.ids).correlate(None).scalar_subquery()
 
 
-def _is_student_by(reach: Reach, student_id: Any, relations: str) -> Condition:
+def is_student_by(reach: Reach, student_id: Any, relations: str) -> Condition:
     """Whether some relations lead to a student, by their id."""
     students = _ids_of_students(reach, relations)
     return _NOTHING if students is None else _is_one_of(student_id, students)
@@ -202,22 +202,22 @@ def _is_student_by(reach: Reach, student_id: Any, relations: str) -> Condition:
 
 def students_in_reach(reach: Reach, student_id: Any) -> Condition:
     """Whether a student, by their id, is in reach."""
-    return _is_student_by(reach, student_id, "TFSG")
+    return is_student_by(reach, student_id, "TFSG")
 
 
 def is_kin(reach: Reach, student_id: Any) -> Condition:
     """Whether a student, by their id, is the caller or a child of theirs."""
-    return _is_student_by(reach, student_id, "SG")
+    return is_student_by(reach, student_id, "SG")
 
 
 def is_form_student(reach: Reach, student_id: Any) -> Condition:
     """Whether a student, by their id, is now in a batch that the caller looks after."""
-    return _is_student_by(reach, student_id, "F")
+    return is_student_by(reach, student_id, "F")
 
 
 def is_reached_as_staff(reach: Reach, student_id: Any) -> Condition:
     """Whether a student, by their id, is in reach of the caller as a teacher, of a subject or of a class."""
-    return _is_student_by(reach, student_id, "TF")
+    return is_student_by(reach, student_id, "TF")
 
 
 def scores_in_reach(reach: Reach, cohort_subject_id: Any, student_id: Any) -> Condition:

@@ -30,6 +30,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from school_service.core.columns import NAME_LENGTH, TEXT_LENGTH, Enumeration, created_at, primary_key
 from school_service.core.database import db
 from school_service.core.deletion import goes_with
+from school_service.core.facts import BY_SERVICE, EMPTIED, STAYS, differing, stored
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
 from school_service.features.scores.models import ABSENCES, FILE_NAME_LENGTH
 from tenants.clock import now
@@ -146,19 +147,27 @@ class ReportCard(db.Model):
         UniqueConstraint("code"),
         ForeignKeyConstraint(["publication_id", "term_id"], ["publications.id", "publications.term_id"]),
         Index(None, "publication_id", "term_id"),
+        stored(
+            "students",
+            "published report cards, each version as it was released",
+            "to confirm what was released",
+            "read:results",
+            STAYS,
+            "TFSG",
+        ),
     )
 
     id: Mapped[UUID] = primary_key()
     publication_id: Mapped[UUID] = mapped_column(ForeignKey("publications.id"))
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), index=True)
     term_id: Mapped[UUID]
-    code: Mapped[UUID]
+    code: Mapped[UUID] = mapped_column(info=differing(told=False))
     average: Mapped[Decimal | None] = mapped_column(Numeric(5, 2))
     position: Mapped[int | None] = mapped_column(Integer)
     in_force: Mapped[bool] = mapped_column(Boolean)
     changed: Mapped[bool] = mapped_column(Boolean)
     class_figures_changed: Mapped[bool] = mapped_column(Boolean)
-    card: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    card: Mapped[dict[str, Any]] = mapped_column(JSONB, info=differing(erased=BY_SERVICE))
 
 
 Index(
@@ -175,7 +184,18 @@ class LeftOut(db.Model):
     """That a publication left a student out of a batch's results of a term, until another takes them in."""
 
     __tablename__ = "left_out_students"
-    __table_args__ = (Index(None, "batch_id", "term_id"), Index(None, "term_id"))
+    __table_args__ = (
+        Index(None, "batch_id", "term_id"),
+        Index(None, "term_id"),
+        stored(
+            "students",
+            "which results leave them out",
+            "so that they are in none of them",
+            "read:results",
+            STAYS,
+            "F",
+        ),
+    )
 
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), primary_key=True)
     batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id"), primary_key=True)
@@ -190,15 +210,26 @@ class IssuedTranscript(db.Model):
     """
 
     __tablename__ = "issued_transcripts"
-    __table_args__ = (UniqueConstraint("student_id", "digest"), UniqueConstraint("code"))
+    __table_args__ = (
+        UniqueConstraint("student_id", "digest"),
+        UniqueConstraint("code"),
+        stored(
+            "students",
+            "transcripts, each as it was issued",
+            "to confirm what was issued",
+            "read:results",
+            STAYS,
+            "",
+        ),
+    )
 
     id: Mapped[UUID] = primary_key()
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"))
-    code: Mapped[UUID]
+    code: Mapped[UUID] = mapped_column(info=differing(told=False))
     digest: Mapped[str] = mapped_column(String(64))
     issued_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
     card_ids: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid))
-    transcript: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    transcript: Mapped[dict[str, Any]] = mapped_column(JSONB, info=differing(erased=BY_SERVICE))
 
 
 PSYCHOMOTOR, AFFECTIVE = METRIC_TYPES = Enumeration("MetricType", "PSYCHOMOTOR", "AFFECTIVE")
@@ -240,6 +271,7 @@ class Metric(db.Model):
         Index(None, "batch_id", "cohort_id"),
         Index(None, "cohort_id", "session_id"),
         Index(None, "term_id", "session_id"),
+        stored("students", "behaviour and skills, 1 to 5", "results", "read:metrics", STAYS, "FSG"),
     )
 
     id: Mapped[UUID] = primary_key()
@@ -258,7 +290,10 @@ class MetricScore(db.Model):
     """The score of a trait in a metric record: 5 excellent, 4, 3, 2, 1 poor."""
 
     __tablename__ = "metric_scores"
-    __table_args__ = (CheckConstraint("score BETWEEN 1 AND 5", name="score"),)
+    __table_args__ = (
+        CheckConstraint("score BETWEEN 1 AND 5", name="score"),
+        stored("students", "behaviour and skills, 1 to 5", "results", "read:metrics", STAYS, "FSG"),
+    )
 
     metric_id: Mapped[UUID] = mapped_column(ForeignKey("metrics.id", info=goes_with()), primary_key=True)
     definition_id: Mapped[UUID] = mapped_column(
@@ -282,6 +317,9 @@ class Graduate(db.Model):
     """A student who graduated, from which class; `number` counts the school's graduates without gaps."""
 
     __tablename__ = "graduates"
+    __table_args__ = stored(
+        "students", "graduation and last class", "certificates", "read:graduates", STAYS, "FSG"
+    )
 
     id: Mapped[UUID] = primary_key()
     number: Mapped[int] = mapped_column(Integer, unique=True)
@@ -431,6 +469,14 @@ class PromotionDecision(db.Model):
             name="to_batch",
         ),
         Index(None, "promotion_id", "from_batch_id"),
+        stored(
+            "students",
+            "what became of them at the end of a session, and why",
+            "to place them in the next session",
+            "read:results",
+            STAYS,
+            "FSG",
+        ),
     )
 
     promotion_id: Mapped[UUID] = mapped_column(ForeignKey("promotions.id"), primary_key=True)
@@ -441,7 +487,7 @@ class PromotionDecision(db.Model):
     by_rule: Mapped[str] = mapped_column(String(20))
     outcome: Mapped[str] = mapped_column(String(20))
     reasons: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
-    reason: Mapped[str | None] = mapped_column(String(TEXT_LENGTH))
+    reason: Mapped[str | None] = mapped_column(String(TEXT_LENGTH), info=differing(erased=EMPTIED))
     to_batch_id: Mapped[UUID | None] = mapped_column(ForeignKey("batches.id"), index=True)
     enrollment_id: Mapped[UUID | None] = mapped_column(ForeignKey("enrollments.id"), index=True)
     before: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))

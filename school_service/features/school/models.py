@@ -32,6 +32,7 @@ from school_service.core.columns import (
 )
 from school_service.core.database import db
 from school_service.core.deletion import goes_with
+from school_service.core.facts import STAYS, stored
 
 
 class Department(db.Model):
@@ -250,6 +251,14 @@ class Enrollment(db.Model):
         Index(None, "student_id", "started_at"),
         Index(None, "batch_id", "cohort_id"),
         Index(None, "cohort_id", "session_id"),
+        stored(
+            "students",
+            "classes and subjects, with when they began and ended",
+            "class lists",
+            "read:cohorts, read:students",
+            STAYS,
+            "TFSG",
+        ),
     )
 
     id: Mapped[UUID] = primary_key()

@@ -33,6 +33,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 from school_service.core.columns import NAME_LENGTH, POINTS, TEXT_LENGTH, Enumeration, created_at, primary_key
 from school_service.core.database import db
 from school_service.core.deletion import goes_with
+from school_service.core.facts import EMPTIED, STAYS, differing, stored
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
 from tenants.clock import now
 
@@ -146,12 +147,17 @@ class Absence(db.Model):
     """
 
     __tablename__ = "absences"
-    __table_args__ = (CheckConstraint("status IN ('ABSENT', 'EXCUSED')", name="status"),)
+    __table_args__ = (
+        CheckConstraint("status IN ('ABSENT', 'EXCUSED')", name="status"),
+        stored(
+            "students", "absences from assessments, with a note", "results", "read:gradebooks", STAYS, "TFSG"
+        ),
+    )
 
     assessment_id: Mapped[UUID] = mapped_column(ForeignKey("assessments.id"), primary_key=True)
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), primary_key=True, index=True)
     status: Mapped[str] = mapped_column(String(20))
-    note: Mapped[str | None] = mapped_column(String(TEXT_LENGTH))
+    note: Mapped[str | None] = mapped_column(String(TEXT_LENGTH), info=differing(erased=EMPTIED))
     created_at: Mapped[datetime] = created_at()
 
 
@@ -170,7 +176,17 @@ class GradebookEntry(db.Model):
         Index(None, "batch_id", "created_at", "id"),
         # Sheets change many scores at once: with room on each page a changed row stays there, and no index is
         # touched.
-        {"postgresql_with": {"fillfactor": 70}},
+        {
+            "postgresql_with": {"fillfactor": 70},
+            **stored(
+                "students",
+                "scores, with the file they came in",
+                "results",
+                "read:gradebooks, read:scoresheets",
+                STAYS,
+                "TFSG",
+            ),
+        },
     )
 
     id: Mapped[UUID] = primary_key()

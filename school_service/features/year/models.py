@@ -21,6 +21,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import created_at
 from school_service.core.database import db
+from school_service.core.facts import EMPTIED, STAYS, differing, stored
 from school_service.features.scores.models import FILE_NAME_LENGTH
 from tenants.clock import now
 
@@ -45,6 +46,14 @@ class TermComment(db.Model):
         Index(None, "batch_id", "cohort_id"),
         Index(None, "cohort_id", "session_id"),
         Index(None, "term_id", "session_id"),
+        stored(
+            "students",
+            "how often they came, and comments of form teacher and principal",
+            "report cards",
+            "read:results",
+            STAYS,
+            "FSG",
+        ),
     )
 
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), primary_key=True)
@@ -53,8 +62,12 @@ class TermComment(db.Model):
     cohort_id: Mapped[UUID]
     session_id: Mapped[UUID]
     times_present: Mapped[int | None] = mapped_column(SmallInteger)
-    form_teacher_comment: Mapped[str | None] = mapped_column(String(COMMENT_LENGTH))
-    principal_comment: Mapped[str | None] = mapped_column(String(COMMENT_LENGTH))
+    form_teacher_comment: Mapped[str | None] = mapped_column(
+        String(COMMENT_LENGTH), info=differing(erased=EMPTIED)
+    )
+    principal_comment: Mapped[str | None] = mapped_column(
+        String(COMMENT_LENGTH), info=differing(erased=EMPTIED)
+    )
     sheet: Mapped[str | None] = mapped_column(String(FILE_NAME_LENGTH))
     created_at: Mapped[datetime] = created_at()
     updated_at: Mapped[datetime] = mapped_column(DateTime(timezone=True), default=now)

@@ -7,9 +7,14 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
+from sqlalchemy import String
+
 from school_service.core.database import db
+from school_service.core.facts import emptied, headed
 from school_service.core.statements import execute, new_row
 from school_service.features.attendance.models import Mark, Register
+from school_service.features.people.models import Student
+from school_service.features.results.computing.stored import OF_STUDENT
 from school_service.features.results.models import (
     LEFT_OUT,
     PROMOTED,
@@ -30,6 +35,12 @@ from tests.features.observations.metrics.sheets import TRAITS, Observed
 from tests.features.sign_in.rows import store_session, store_ways_in
 
 PRIVATE_OF_STUDENT = {
+    # Texts that nobody thought of.
+    **{
+        column.name: f"{column.name}-Zxqvjk"[: column.type.length]
+        for column, _ in headed(Student)
+        if column.name in emptied(Student) and isinstance(column.type, String)
+    },
     "first_name": "Chidinma-Zxqvjk",
     "middle_name": "Oluwaseun-Zxqvjk",
     "last_name": "Bàlógun-Zxqvjk",
@@ -119,7 +130,7 @@ OF_ANOTHER = {"submitted_by": "another", "submitted_by_name": "Somebody Else"}
 
 def publish_card(make: Factory, seen: Observed, student: dict[str, Any]) -> None:
     """Store a card of a student as it is frozen, in a publication that they themselves made."""
-    who = {name: student[name] for name in ("id", "admission_number", *PRIVATE_OF_STUDENT)}
+    who = {name: student[name] for name in OF_STUDENT}
     comments = {"form_teacher": "shy-Zxqvjk", "principal": "good-Zxqvjk"}
     session = make.api.ok(make.api.get(f"/terms/{seen.term['id']}"))["sessionId"]
     submitted = {"submitted_by": student["user"], "submitted_by_name": "Chidinma-Zxqvjk"}

@@ -38,7 +38,7 @@ IN_TRANSACTION = {
     f"{RESULTS}submissions.reads.submitting",
     f"{RESULTS}report_cards.reads.drafted_of_student",
     f"{RESULTS}report_cards.reads.drafted_of_batch",
-    f"{RESULTS}report_cards.reads.printed_of_version",
+    f"{RESULTS}report_cards.reads.printed_of_student",
     "school_service.features.attendance.registers.reads.judged",
     "school_service.features.scores.scoresheets.reads.class_scores",
 }

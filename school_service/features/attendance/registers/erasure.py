@@ -10,6 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Select, Text, cast, or_, select, update
 
+from school_service.core.facts import emptied
 from school_service.core.statements import Executable, statement
 from school_service.features.attendance.models import Mark, Register
 
@@ -35,7 +36,7 @@ def without_name(actor: str, name: str) -> tuple[Executable, ...]:
 @statement
 def without_words(student_id: UUID) -> Any:
     """Make the statement that empties the notes and reasons of a student's marks; codes and kinds stay."""
-    return update(Mark).where(Mark.student_id == student_id, _WORDED).values(note=None, reason=None)
+    return update(Mark).where(Mark.student_id == student_id, _WORDED).values(emptied(Mark))
 
 
 @statement

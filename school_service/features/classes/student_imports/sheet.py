@@ -12,7 +12,8 @@ from functools import partial
 from typing import IO, Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import Column as DatabaseColumn
+from sqlalchemy import Date, func, insert, select
 
 from school_service.auth.passwords import hash_new_password, password_faults
 from school_service.auth.principal import Principal
@@ -20,7 +21,8 @@ from school_service.core.columns import EMAIL_LENGTH, NAME_LENGTH
 from school_service.core.counters import STUDENTS, next_numbers
 from school_service.core.database import current_school, db, outside_transaction
 from school_service.core.errors import Invalid
-from school_service.core.genders import GENDERS, listed_gender
+from school_service.core.facts import Heading, headed
+from school_service.core.genders import listed_gender
 from school_service.core.permissions import Permission
 from school_service.core.records import is_one_of
 from school_service.core.statements import execute
@@ -34,11 +36,6 @@ from school_service.features.people.models import ACTIVE, Student, User
 from school_service.features.people.models import STUDENTS as GIVEN_TO_STUDENTS
 from school_service.features.people.roles.service import give_to_new
 from school_service.features.people.students.service import ENTITY as STUDENT
-from school_service.features.people.students.sheet_rows import (
-    ALSO_ADMISSION_NUMBER,
-    ALSO_FIRST_NAME,
-    ALSO_LAST_NAME,
-)
 from school_service.features.people.usernames import username_key
 from school_service.features.people.users.service import AUDITED, ENTITY
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort
@@ -98,23 +95,29 @@ def _of_guardian(*words: str) -> tuple[str, ...]:
 _IDENTITY = ("first_name", "last_name", "admission_number")
 _NAMES = ("first_name", "middle_name", "last_name", "guardian_full_name", "guardian_2_full_name")
 _IMPOSSIBLE_DAYS = frozenset({"Is before 1900.", "Is in the future."})
+_FIRST = ("first_name", "middle_name", "last_name", "admission_number", "gender")
+_HEADED = {column.name: (column, heading) for model in (User, Student) for column, heading in headed(model)}
+_OF_RECORD = [_HEADED[name] for name in dict.fromkeys((*_FIRST, *_HEADED))]
+"""The columns of the account and of the student that a sheet has, each with its heading."""
+
+
+def _column(of: DatabaseColumn[Any], heading: Heading) -> Column:
+    return Column(
+        of.name,
+        CellType.DAY if isinstance(of.type, Date) else CellType.TEXT,
+        required=heading.required,
+        rule=SuggestedValues(heading.suggested) if heading.suggested else None,
+        most=getattr(of.type, "length", None) or NAME_LENGTH,
+        width=heading.width,
+        also=heading.others,
+    )
+
+
 _MEANINGS = {
-    Column("first_name", required=True, width=18, also=ALSO_FIRST_NAME): "The student's first name.",
-    Column(
-        "middle_name",
-        width=18,
-        also=("middlename", "middle names", "other name", "other names", "othernames"),
-    ): "Further names.",
-    Column("last_name", required=True, width=18, also=ALSO_LAST_NAME): "The family name.",
-    Column("admission_number", required=True, width=20, also=ALSO_ADMISSION_NUMBER): (
-        "The number under which the school admitted the student. No two students have the same."
-    ),
-    Column(
-        "gender", rule=SuggestedValues(GENDERS), width=12, also=("sex",)
-    ): "FEMALE or MALE; F and M will do.",
-    Column(
-        "dob", CellType.DAY, width=14, also=("d o b", "date of birth", "birth date", "birthdate", "birthday")
-    ): ("Date of birth: a date, or a text such as 2012-05-31."),
+    **{
+        _column(*_HEADED[name]): _HEADED[name][1].meaning
+        for name in (*_FIRST, *(one for one in _HEADED if one not in _FIRST))
+    },
     Column("guardian_full_name", width=24, also=_of_guardian("", "name", "full name")): (
         "Parent or guardian. Needed where any other column of the guardian is filled in."
     ),
@@ -531,9 +534,7 @@ def _store(
             "id": uuid4(),
             "username": student.get("username") or student["admission_number"],
             "password_hash": password_hash,
-            "first_name": student["first_name"],
-            "last_name": student["last_name"],
-            "gender": student.get("gender") or "",
+            **_given(User, student),
             "created_at": moment,
         }
         for password_hash, student in zip(hashes, students, strict=True)
@@ -559,9 +560,7 @@ def _store(
                 "id": student_id,
                 "number": number,
                 "user_id": account["id"],
-                "admission_number": student["admission_number"],
-                "middle_name": student.get("middle_name") or None,
-                "dob": student.get("dob"),
+                **_given(Student, student),
                 "status": ACTIVE,
                 "created_at": moment,
             }
@@ -581,6 +580,15 @@ def _store(
         return finding, gain_of_accounts(*finding.accounts).write(*writes)
     execute(*writes)
     return finding, None
+
+
+def _given(model: type[Any], student: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the values of a row: null, or an empty text where null may not be, for what the sheet leaves blank."""
+    values = {column: student.get(column.name) for column, _ in headed(model)}
+    return {
+        column.name: (None if column.nullable else "") if value in {None, ""} else value
+        for column, value in values.items()
+    }
 
 
 def _find_guardians(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +28,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.sql.selectable import TableValuedAlias
 
 from school_service.core.counters import STUDENTS, Counter
+from school_service.core.facts import shown
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.search import folded, matches, may_match
@@ -108,6 +110,11 @@ def _in_reach(reach: Reach) -> Any:
     return scopes.guardianships_in_reach(reach, link.student_id, link.guardian_id, link.stopped_at)
 
 
+def _is_by(reach: Reach, relations: str) -> Any:
+    """Tell whether some relations lead to a row of student_guardians."""
+    return _in_reach(replace(reach, relations=relations))
+
+
 @read_model
 def guardian(guardian_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of GuardianSchema, for one."""
@@ -133,7 +140,7 @@ def guardians_of_student(student_id: UUID, told: str | None = None, reach: Reach
             StudentGuardian.is_primary.label("primary"),
             _receives.label("receives_reports"),
             StudentGuardian.stopped_at,
-            StudentGuardian.stop_reason,
+            shown(StudentGuardian.stop_reason, reach, _is_by),
         )
         .join(StudentGuardian, StudentGuardian.guardian_id == Guardian.id)
         .where(StudentGuardian.student_id == student_id)

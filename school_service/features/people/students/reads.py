@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ColumnElement, Text, Uuid, any_, case, cast, func, select, union
+from sqlalchemy import ARRAY, ColumnElement, Text, Uuid, any_, cast, func, select, union
 from sqlalchemy.dialects.postgresql import array
 
+from school_service.core.facts import shown
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.search import matches, may_match
@@ -27,19 +28,8 @@ BY_NAME = (User.name_sort_key, Student.admission_number.collate("C"), Student.id
 """The order in which students are listed: by last name, then first name, whatever the locale of the server."""
 
 
-def _particulars(reach: Reach | None) -> tuple[Any, Any]:
-    """Give the date of birth and the guardian, to whoever may read them of a student in reach.
-
-    A form teacher may; a student and a guardian are not told who else is a guardian, a subject teacher neither of the
-    two.
-    """
-    if reach is None:
-        return Student.dob, primary_guardian().label("guardian")
-    is_form_student = scopes.is_form_student(reach, Student.id)
-    knows_dob = is_form_student | scopes.is_kin(reach, Student.id)
-    return case((knows_dob, Student.dob)).label("dob"), case((is_form_student, primary_guardian())).label(
-        "guardian"
-    )
+def _is_by(reach: Reach, relations: str) -> ColumnElement[bool]:
+    return scopes.is_student_by(reach, Student.id, relations)
 
 
 def _latest(*columns: Any) -> Any:
@@ -67,7 +57,6 @@ def students(
 
     `batch` and `cohort` are where the students are now.
     """
-    dob, guardian = _particulars(reach)
     place = _latest(Enrollment.batch_id, Enrollment.cohort_id)
     found = (
         select(
@@ -78,12 +67,13 @@ def students(
             User.last_name,
             Student.admission_number,
             func.nullif(User.gender, "").label("gender"),
-            dob,
+            shown(Student.dob, reach, _is_by),
             Student.status,
             place[1].label("batch"),
             place[2].label("cohort"),
             Student.user_id.label("user"),
-            guardian,
+            # Students and guardians are not told who else is a guardian.
+            shown(primary_guardian(), reach, _is_by, to="F").label("guardian"),
             Student.created_at.label("createdAt"),
         )
         .join(User, User.id == Student.user_id)

@@ -13,9 +13,10 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import func, select
 
 from school_service.core.database import db
+from school_service.core.facts import headed
 from school_service.core.narrowing import within
 from school_service.core.texts import folded_words
-from school_service.features.people.models import Student
+from school_service.features.people.models import Student, User
 from school_service.features.reach import scopes
 from school_service.sheets.charsets import charset_errors
 from school_service.sheets.columns import Column
@@ -24,14 +25,7 @@ from school_service.sheets.sheet_reader import Row, SheetContent
 from tenants.names import composed
 
 ADMISSION_NUMBER, FIRST_NAME, LAST_NAME = "admission_number", "first_name", "last_name"
-ALSO_ADMISSION_NUMBER = (
-    *("admission no", "admission nr", "admission num", "admission", "admissionnumber", "admissionno"),
-    *("adm no", "adm number", "adm num", "admn no", "reg no", "reg number", "registration no"),
-    "registration number",
-)
-ALSO_FIRST_NAME = ("firstname", "given name", "given names", "first names", "forename")
-ALSO_LAST_NAME = ("surname", "lastname", "family name", "sur name", "last names")
-"""Headings that people give these columns."""
+_ALSO = {column.name: heading.others for model in (User, Student) for column, heading in headed(model)}
 STUDENT_COLUMNS = (
     Column(
         ADMISSION_NUMBER,
@@ -39,10 +33,10 @@ STUDENT_COLUMNS = (
         locked=True,
         width=20,
         heading="Admission number",
-        also=ALSO_ADMISSION_NUMBER,
+        also=_ALSO[ADMISSION_NUMBER],
     ),
-    Column(FIRST_NAME, locked=True, width=20, heading="First name", also=ALSO_FIRST_NAME),
-    Column(LAST_NAME, locked=True, width=20, heading="Last name", also=ALSO_LAST_NAME),
+    Column(FIRST_NAME, locked=True, width=20, heading="First name", also=_ALSO[FIRST_NAME]),
+    Column(LAST_NAME, locked=True, width=20, heading="Last name", also=_ALSO[LAST_NAME]),
 )
 """The columns that identify the student of a row."""
 

@@ -22,6 +22,17 @@ _SUBJECT_RESULT = (
     "subject", "scores", "status", "score", "points", "percent", "grade", "remark", "batch", "cohort",
 )  # fmt: skip
 
+OF_STUDENT = {
+    "id": "students.id",
+    "admission_number": "students.admission_number",
+    "first_name": "users.first_name",
+    "middle_name": "students.middle_name",
+    "last_name": "users.last_name",
+    "gender": "users.gender",
+    "dob": "students.dob",
+}
+"""The members of `student` of a card, and of a transcript, each with the column that it is of: all readers see all."""
+
 _NO_POSITION = {"position": None, "of": None, "tied": False}
 _SHOWN_BY = {"batch": (BOTH, BATCH), "cohort": (BOTH, COHORT)}
 _OF_TERM = {"batch": "batch_figures", "cohort": "cohort_figures"}

@@ -68,7 +68,7 @@ def test_a_sheet_has_a_column_for_each_field_of_a_posted_student():
     # The class is no field: POST enrolls nobody. A second guardian is added to a student who is there.
     second = {name.replace("guardian_", "guardian_2_") for name in fields if name.startswith("guardian_")}
     assert {column.name for column in COLUMNS} == fields | second | {CLASS}, (
-        "see _MEANINGS of student_imports/sheet.py"
+        "see the headings in people/models.py, and _MEANINGS of student_imports/sheet.py"
     )
 
 
