@@ -164,7 +164,7 @@ def card(
         **result,
         "student": {**person.student, "dob": person.dob},
         "attendance": _attendance(record, person, present),
-        "traits": record.traits.get(person.id, ()),
+        "traits": record.traits.get(person.id, []),
         "comments": {"form_teacher": form_teacher, "principal": principal},
     }
 

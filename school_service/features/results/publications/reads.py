@@ -433,7 +433,7 @@ def freezing(ids: list[str], codes: list[str], publication_ids: list[UUID], card
 
 @read_model
 def comparing(cards: list[str]) -> Query:
-    """Select the cards to be that differ from those of the version before, with these: `student`, `new` and `old`."""
+    """Select the students whose card to be differs from that of the version before, with the `old` card."""
     return _differing(_given(cards))
 
 
@@ -471,7 +471,7 @@ def _differing(given: CTE) -> Query:
     of_class = cast(list(OF_CLASS), ARRAY(Text))
     same = given.c.card.op("-")(of_class) == before.c.card.op("-")(of_class)
     return (
-        select(given.c.student_id.label("student"), given.c.card.label("new"), before.c.card.label("old"))
+        select(given.c.student_id.label("student"), before.c.card.label("old"))
         .select_from(given)
         .outerjoin(before, literal(True))
         .where(given.c.version > 1, ~func.coalesce(same, False))

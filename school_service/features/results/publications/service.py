@@ -120,11 +120,11 @@ def publish(
     )
     cards = _cards(judged, moment)
     publications = [ids[version.batch] for version in judged.versions for _ in version.people]
-    freezing = reads.freezing(new_ids(len(cards)), new_ids(len(cards)), publications, cards)
+    freezing = reads.freezing(new_ids(len(cards)), new_ids(len(cards)), publications, _written(cards))
     read = reads.published([*ids.values()])
     if all(version.version == 1 for version in judged.versions):
         return in_one_round_trip(*storing, freezing, read=read)
-    changed, of_class = _compared(in_one_round_trip(*storing, read=freezing))
+    changed, of_class = _compared(cards, in_one_round_trip(*storing, read=freezing))
     return in_one_round_trip(_mark([*ids.values()], changed, of_class), read=read)
 
 
@@ -140,7 +140,8 @@ def rehearse(
     changed: list[UUID] = []
     of_class: list[UUID] = []
     if any(version.version > 1 for version in judged.versions):
-        changed, of_class = _compared(reads.comparing(_cards(judged, now())))
+        cards = _cards(judged, now())
+        changed, of_class = _compared(cards, reads.comparing(_written(cards)))
     scope, (actor, actor_name) = judged.record.loaded.scope, acting()
     missing = judged.row["registers_missing"]
     return [
@@ -277,27 +278,30 @@ def _rules(judged: Judged, version: NewVersion) -> dict[str, Any]:
     }
 
 
-def _cards(judged: Judged, moment: datetime) -> list[str]:
-    """The cards of the versions to be, in their order, as texts of JSON."""
+def _cards(judged: Judged, moment: datetime) -> dict[str, dict[str, Any]]:
+    """The cards of the versions to be, in their order, by student."""
     written = written_moment(moment)
-    return [
-        write_json(
-            card(judged.record, judged.computed, one, version=version.version, published_at=written)
-        ).decode()
+    return {
+        one.id: card(judged.record, judged.computed, one, version=version.version, published_at=written)
         for version in judged.versions
         for one in version.people
-    ]
+    }
 
 
-def _compared(read: BoundQuery) -> tuple[list[UUID], list[UUID]]:
-    """Tell of the cards that PostgreSQL finds to differ who has other figures of their own, and who of the class alone.
+def _written(cards: Mapping[str, dict[str, Any]]) -> list[str]:
+    return [write_json(one).decode() for one in cards.values()]
 
-    Those are the ids of students; who had no card in the version before has other figures.
+
+def _compared(cards: Mapping[str, dict[str, Any]], read: BoundQuery) -> tuple[list[UUID], list[UUID]]:
+    """Find the students whose own figures differ from the version before, and those with other class figures alone.
+
+    `read` names the cards that PostgreSQL finds to differ. A student without a card in the version before has other
+    figures.
     """
     changed: list[UUID] = []
     of_class: list[UUID] = []
     for row in fetch_rows(read):
-        new, old = row["new"], row["old"]
+        new, old = cards[row["student"]], row["old"]
         if old is None or own_figures(new) != own_figures(old):
             changed.append(UUID(row["student"]))
         elif class_figures(new) != class_figures(old):
