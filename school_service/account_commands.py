@@ -7,7 +7,7 @@ from uuid import UUID
 
 import click
 
-from tenants.commands import Name, as_json, read_password, show, tenants_group, with_tenancy
+from tenants.commands import Name, as_json, read_password, show, tenants_group, with_schools
 from tenants.tenancy import Administrator, Tenancy
 
 # What knows the tables of a school is imported by the verbs: --help and wrong use are answered without.
@@ -17,7 +17,7 @@ from tenants.tenancy import Administrator, Tenancy
 @click.argument("school_id", metavar="ID", type=click.UUID)
 @click.option("--user", "username", type=Name(), help="The username of the one to sign out; default: all.")
 @as_json
-@with_tenancy
+@with_schools
 def end_sessions_(tenancy: Tenancy, school_id: UUID, username: str | None, as_json: bool) -> None:
     """End the sessions of all users of a school, or of one: every token that they were issued is refused at once."""
     from school_service.seed.accounts import end_sessions
@@ -32,7 +32,7 @@ def end_sessions_(tenancy: Tenancy, school_id: UUID, username: str | None, as_js
 @click.option("--user", "username", type=Name(), default="admin", show_default=True, help="Their username.")
 @click.option("--password-stdin", is_flag=True, help="Read their password from standard input.")
 @as_json
-@with_tenancy
+@with_schools
 def reset_admin(
     tenancy: Tenancy, school_id: UUID, username: str, password_stdin: bool, as_json: bool
 ) -> None:

@@ -195,7 +195,6 @@ def create_app(settings: Settings | None = None) -> Service:
     tokens.jwt_manager.init_app(app)
     limiter.init_app(app)
     options = BindingOptions(
-        roles=settings.tenant_roles,
         serves=served_revisions(),
         statement_timeout=settings.statement_timeout,
         lock_timeout=min(LOCK_TIMEOUT, settings.statement_timeout),

@@ -26,7 +26,7 @@ from school_service.release import log_release, this_release
 from school_service.serving import ServingError
 from school_service.serving.listening import DEFAULT_HOST, DEFAULT_PORT, listen
 from school_service.serving.parts import DEFAULT_THREADS, THREADS
-from tenants.commands import CONCERNED, LOADER, as_json, clients_group, show, tenants_group, with_tenancy
+from tenants.commands import CONCERNED, LOADER, as_json, clients_group, show, tenants_group, with_schools
 from tenants.exceptions import TenancyError
 from tenants.registry.installation import install
 
@@ -333,7 +333,7 @@ def _serve_as_worker(workers: int, threads: int, number: int, control: int, list
 @tenants_group.command("erase-audit", short_help="Empty what the audit log says of people who were erased.")
 @click.argument("school_id", metavar="ID", type=click.UUID)
 @as_json
-@with_tenancy
+@with_schools
 def erase_audit(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
     """Empty the values in a school's audit log that tell of people whose data were erased.
 
@@ -352,7 +352,7 @@ def erase_audit(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
 @click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--session", help="The academic session's id or name.  [default: the current one]")
 @as_json
-@with_tenancy
+@with_schools
 def export_oneroster(
     tenancy: Tenancy, school_id: UUID, file: Path, session: str | None, as_json: bool
 ) -> None:

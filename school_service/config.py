@@ -82,7 +82,6 @@ class Settings:
                         2048 bits, P-256 or Ed25519): the first signs, all verify; `signing_key_setting` names
                         the one that they came from; a file that other users may change is refused, and
                         `signing_key_warning` says of one that they may read how that is mended
-    `tenant_roles`      TENANT_ROLES: on (each school has a role of its own) or off; default: on
     `tenant_distributed`  TENANT_DISTRIBUTED: on (Citus places each school on a node) or off; default: off
     `serving_logins`    SERVING_LOGINS: logins over which the schools are divided, 1 to 99; default: 1, DATABASE_URL's
     `pool_size`         POOL_SIZE: database connections that serve requests, 1 to 500; default: 10
@@ -129,7 +128,6 @@ class Settings:
     signing_key: str | None = field(repr=False)
     signing_key_setting: str
     signing_key_warning: str | None
-    tenant_roles: bool
     tenant_distributed: bool
     serving_logins: int
     pool_size: int
@@ -188,9 +186,8 @@ class Settings:
                 "AUTH_URL or AUTH_ISSUER names the built-in provider, PUBLIC_URL/auth: nobody could tell the tokens of "
                 "the two apart."
             )
-        tenant_roles = read.switch("TENANT_ROLES", default=True)
         # Longer than that of any login of SERVING_LOGINS, which have a number behind it.
-        if tenant_roles and len(f"{database_url.username}{OWNER_SUFFIX}".encode()) > MAX_ROLE_NAME_BYTES:
+        if len(f"{database_url.username}{OWNER_SUFFIX}".encode()) > MAX_ROLE_NAME_BYTES:
             raise ConfigError(
                 f"DATABASE_URL names a user too long for the owner of the schools' tables: with {OWNER_SUFFIX} behind "
                 f"it, more than {MAX_ROLE_NAME_BYTES} bytes."
@@ -211,9 +208,8 @@ class Settings:
             signing_key=read.signing_key(),
             signing_key_setting="SIGNING_KEY" if read.text("SIGNING_KEY") else "SIGNING_KEY_FILE",
             signing_key_warning=read.signing_key_warning(),
-            tenant_roles=tenant_roles,
             tenant_distributed=read.switch("TENANT_DISTRIBUTED", default=False),
-            serving_logins=read.serving_logins(tenant_roles),
+            serving_logins=read.integer("SERVING_LOGINS", default=1, least=1, most=MAX_LOGINS),
             pool_size=read.integer("POOL_SIZE", default=10, least=1, most=500),
             schools_per_connection=read.integer(
                 "SCHOOLS_PER_CONNECTION", default=SCHOOLS_PER_CONNECTION, least=1, most=100_000
@@ -396,14 +392,6 @@ class _Reader:
         if scheme in {"redis", "rediss"}:
             _split(name, value)
         return value
-
-    def serving_logins(self, tenant_roles: bool) -> int:
-        logins = self.integer("SERVING_LOGINS", default=1, least=1, most=MAX_LOGINS)
-        if logins > 1 and not tenant_roles:
-            raise ConfigError(
-                "SERVING_LOGINS divides the memberships in the schools' roles: with TENANT_ROLES off it must be 1."
-            )
-        return logins
 
     def signing_key_warning(self) -> str | None:
         """Say that other users may read the key file; a file of root's may be read by its group.

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import click
 
-from tenants.commands import Name, as_json, show, tenants_group, with_tenancy
+from tenants.commands import Name, as_json, show, tenants_group, with_schools
 from tenants.tenancy import Tenancy
 
 # What knows the tables of a school is imported by the verb: --help and wrong use are answered without.
@@ -22,7 +22,7 @@ from tenants.tenancy import Tenancy
 @click.option("--add-seeded", is_flag=True, help="Make the roles of a new school that are missing.")
 @click.option("--yes", is_flag=True, help="Switch at once; without it, only show what would change.")
 @as_json
-@with_tenancy
+@with_schools
 def switch_roles_(
     tenancy: Tenancy,
     school_id: UUID,

@@ -50,7 +50,7 @@ from tenants.registry.clients import (
     uris_with_reserved_names,
 )
 from tenants.registry.details import check_detail
-from tenants.registry.installation import check_installed, install, revoke_unused_memberships
+from tenants.registry.installation import check_installed, check_roles, install, revoke_unused_memberships
 from tenants.registry.redirect_uris import MAX_REDIRECT_URIS, check_redirect_uri, origin_of
 from tenants.registry.schools import STRICT_PASSWORDS
 from tenants.tenancy import MAX_PASSWORD_LENGTH, Administrator, Tenancy
@@ -101,6 +101,18 @@ def with_tenancy(verb: Callable[..., None]) -> Callable[..., None]:
             tenancy.admin.dispose()
 
     return run
+
+
+def with_schools(verb: Callable[..., None]) -> Callable[..., None]:
+    """Hand a verb that works in schools the Tenancy, as `with_tenancy` does, once each school has its role."""
+
+    @wraps(verb)
+    def run(tenancy: Tenancy, *arguments: Any, **options: Any) -> None:
+        with tenancy.admin.connect() as connection:
+            check_roles(connection)
+        verb(tenancy, *arguments, **options)
+
+    return with_tenancy(run)
 
 
 def _lacking(tenancy: Tenancy) -> str:
@@ -331,7 +343,7 @@ def init(tenancy: Tenancy, withdrawing: bool) -> None:
 @short_name_option
 @details_options
 @as_json
-@with_tenancy
+@with_schools
 def create(
     tenancy: Tenancy,
     name: str,
@@ -433,7 +445,7 @@ def status(tenancy: Tenancy, nodes: bool, as_json: bool) -> None:
                 f"Note: requests can become the owner of the tables of {counted(old, 'school')}, so that what the "
                 "audit log says there can be changed. Run: school-service tenants migrate"
             )
-        advice = tenancy.placement.advice(len(states)) if tenancy.roles else None
+        advice = tenancy.placement.advice(len(states))
         if advice:
             click.echo(f"Note: {advice}.")
 
@@ -451,7 +463,7 @@ def status(tenancy: Tenancy, nodes: bool, as_json: bool) -> None:
     "--retry-failed", is_flag=True, help="Migrate only schools whose last migration failed, no other."
 )
 @as_json
-@with_tenancy
+@with_schools
 def migrate(
     tenancy: Tenancy, workers: int, school_id: UUID | None, retry_failed: bool, as_json: bool
 ) -> None:
@@ -514,7 +526,7 @@ def _change(tenancy: Tenancy, school_id: UUID, as_json: bool, **values: Any) -> 
 @tenants_group.command("suspend")
 @click.argument("school_id", metavar="ID", type=click.UUID)
 @as_json
-@with_tenancy
+@with_schools
 def suspend(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
     """Close a school to its users; its records stay."""
     _change(tenancy, school_id, as_json, status="suspended")
@@ -523,7 +535,7 @@ def suspend(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
 @tenants_group.command("resume")
 @click.argument("school_id", metavar="ID", type=click.UUID)
 @as_json
-@with_tenancy
+@with_schools
 def resume(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
     """Open a suspended school again, or one whose deletion ended before anything was dropped."""
     _change(tenancy, school_id, as_json, status="active", deletion=None)
@@ -533,7 +545,7 @@ def resume(tenancy: Tenancy, school_id: UUID, as_json: bool) -> None:
 @click.argument("school_id", metavar="ID", type=click.UUID)
 @click.argument("name", type=Name())
 @as_json
-@with_tenancy
+@with_schools
 def rename(tenancy: Tenancy, school_id: UUID, name: str, as_json: bool) -> None:
     """Give a school another name."""
     _change(tenancy, school_id, as_json, name=name)
@@ -543,7 +555,7 @@ def rename(tenancy: Tenancy, school_id: UUID, name: str, as_json: bool) -> None:
 @click.argument("school_id", metavar="ID", type=click.UUID)
 @click.argument("node", metavar="NODE")
 @as_json
-@with_tenancy
+@with_schools
 def move(tenancy: Tenancy, school_id: UUID, node: str, as_json: bool) -> None:
     """Move a school to another node of Citus, HOST:PORT as `tenants status --nodes` gives it.
 
@@ -566,7 +578,7 @@ def move(tenancy: Tenancy, school_id: UUID, node: str, as_json: bool) -> None:
 @short_name_option
 @details_options
 @as_json
-@with_tenancy
+@with_schools
 def edit(
     tenancy: Tenancy, school_id: UUID, short_name: str | None, details: dict[str, str | None], as_json: bool
 ) -> None:
@@ -613,7 +625,7 @@ def check_(folder: Path, as_json: bool) -> None:
     help="Folder of the backup; default: the current one.",
 )
 @as_json
-@with_tenancy
+@with_schools
 def delete(
     tenancy: Tenancy, school_id: UUID, yes: bool, no_backup: bool, folder: Path | None, as_json: bool
 ) -> None:
@@ -662,7 +674,7 @@ def delete(
     help="Encrypt to this public key of age, age1…; may be given again.  [default: BACKUP_RECIPIENT]",
 )
 @as_json
-@with_tenancy
+@with_schools
 def backup(
     tenancy: Tenancy,
     school_id: UUID | None,
@@ -769,7 +781,7 @@ def verify_(tenancy: Tenancy, folder: Path | None, key_file: Path | None, as_jso
     help="File of the private key, as age-keygen writes it, where the backup is encrypted.",
 )
 @as_json
-@with_tenancy
+@with_schools
 def restore_(
     tenancy: Tenancy,
     path: Path,

@@ -94,7 +94,7 @@ def test_a_name_that_is_not_seen_as_it_is_is_refused(cli, name):
         ("AUTH_URL", "no address"),
         ("AUTH_JWKS_URL", "ftp://keys"),
         ("AUTH_ISSUER", "https://issuer.example.org"),
-        ("TENANT_ROLES", "maybe"),
+        ("TENANT_DISTRIBUTED", "maybe"),
         ("POOL_SIZE", "0"),
         ("POOL_SIZE", "many"),
         ("MAX_UPLOAD_BYTES", "10MiB"),

@@ -24,11 +24,10 @@ from tests.postgres import at_schools, on_citus
 from tests.tenants.installations import ADMINISTRATOR, execute, installation
 
 
-@pytest.fixture(scope="module", params=["superuser", "creator", "no roles"])
+@pytest.fixture(scope="module", params=["superuser", "creator"])
 def here(server, request):
     """An installation, by each kind of login that provisions."""
-    roles, superuser = request.param != "no roles", request.param == "superuser"
-    with installation(server, roles=roles, superuser=superuser) as tenancy:
+    with installation(server, superuser=request.param == "superuser") as tenancy:
         yield tenancy
 
 
@@ -40,11 +39,10 @@ def school(here):
 def log(tenancy, school_id: UUID):
     """What the log of a school says, the oldest first, as its role reads it."""
     schema = f"school_{school_id.hex}"
-    switch = f'SET ROLE "{schema}";' if tenancy.roles else ""
     columns = "actor, action, entity, entity_id::text, old, new"
     return execute(
         at_schools(tenancy.admin_url),
-        f'{switch} SELECT {columns} FROM "{schema}".audit_entries ORDER BY at, id',
+        f'SET ROLE "{schema}"; SELECT {columns} FROM "{schema}".audit_entries ORDER BY at, id',
     )
 
 
@@ -139,7 +137,7 @@ def test_a_deletion_that_ends_before_it_begins_is_on_record_with_its_end(here, s
 def test_a_school_without_a_log_is_left_as_it_is(here, school):
     schema = f"school_{school.id.hex}"
     # On Citus the superuser owns it, and a message that it hands on is one statement.
-    switch = f'SET ROLE "{here.owner}";' if here.roles and not on_citus() else ""
+    switch = f'SET ROLE "{here.owner}";' if not on_citus() else ""
     execute(here.admin_url, f'{switch} ALTER TABLE "{schema}".audit_entries RENAME TO elsewhere')
 
     operate(here, "suspend", str(school.id))
