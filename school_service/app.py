@@ -201,7 +201,8 @@ def create_app(settings: Settings | None = None) -> Service:
         entry=placement.entry,
     )
     share = settings.school_requests or max(1, settings.pool_size // 2)
-    shares = Shares(share, waiting=settings.school_waiting, patience=SHARE_PATIENCE, name="school")
+    # Whoever waits has a thread here, and some have to be left for other schools.
+    shares = Shares(share, waiting=max(1, share // 2), patience=SHARE_PATIENCE, name="school")
     app.extensions["school-service"] = AppState(
         settings, TokenVerifier(settings, keys), USER_STATE, insertion, options, shares
     )

@@ -91,7 +91,6 @@ class Settings:
                         default: 15
     `school_requests`   SCHOOL_REQUESTS: requests of one school that are worked on at once, 1 to 500; default: half of
                         the threads of `serve`, elsewhere half of POOL_SIZE
-    `school_waiting`    SCHOOL_WAITING: requests of one school that may wait for that, 1 to 1000; default: 100
     `connections_per_address`  CONNECTIONS_PER_ADDRESS: connections of one address, 1 to 500; default: 100
     `printers`          PRINTERS: processes that print at once, 1 to 50; default: 2
     `public_url`        PUBLIC_URL: where people find the service: for the codes of report cards, and for signing in,
@@ -134,7 +133,6 @@ class Settings:
     schools_per_connection: int
     statement_timeout: int
     school_requests: int | None
-    school_waiting: int
     connections_per_address: int
     printers: int
     public_url: str | None
@@ -218,7 +216,6 @@ class Settings:
                 "STATEMENT_TIMEOUT", default=STATEMENT_TIMEOUT, least=1, most=3600
             ),
             school_requests=read.integer("SCHOOL_REQUESTS", default=0, least=1, most=500) or None,
-            school_waiting=read.integer("SCHOOL_WAITING", default=100, least=1, most=1000),
             connections_per_address=read.integer("CONNECTIONS_PER_ADDRESS", default=100, least=1, most=500),
             printers=read.integer("PRINTERS", default=2, least=1, most=50),
             public_url=public_url,
