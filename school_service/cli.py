@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import click
-from flask.cli import FlaskGroup, routes_command, shell_command
+from flask.cli import FlaskGroup
 
 from school_service import account_commands as account_commands  # adds its verbs to `tenants`
 from school_service import role_commands as role_commands  # adds its verb to `tenants`
@@ -371,7 +371,7 @@ def export_oneroster(
         raise click.ClickException(f"{file} can't be written: {error.strerror}") from None
 
 
-for _command in (demo, serve, tenants_group, clients_group, routes_command, shell_command):
+for _command in (demo, serve, tenants_group, clients_group):
     program.add_command(_with_folder_option(_command))
 
 
