@@ -7,7 +7,10 @@ from uuid import UUID
 
 import click
 
-from tenants.commands import Name, as_json, read_password, show, tenants_group, with_schools
+from tenants.commands.arguments import Name, read_password
+from tenants.commands.groups import tenants_group
+from tenants.commands.printing import as_json, show
+from tenants.commands.running import with_schools
 from tenants.tenancy import Administrator, Tenancy
 
 # What knows the tables of a school is imported by the verbs: --help and wrong use are answered without.

@@ -26,7 +26,9 @@ from school_service.release import log_release, this_release
 from school_service.serving import ServingError
 from school_service.serving.listening import DEFAULT_HOST, DEFAULT_PORT, listen
 from school_service.serving.parts import DEFAULT_THREADS, THREADS
-from tenants.commands import CONCERNED, LOADER, as_json, clients_group, show, tenants_group, with_schools
+from tenants.commands.groups import clients_group, tenants_group
+from tenants.commands.printing import as_json, show
+from tenants.commands.running import CONCERNED, LOADER, with_schools
 from tenants.exceptions import TenancyError
 from tenants.registry.installation import install
 

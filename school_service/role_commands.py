@@ -7,7 +7,10 @@ from uuid import UUID
 
 import click
 
-from tenants.commands import Name, as_json, show, tenants_group, with_schools
+from tenants.commands.arguments import Name
+from tenants.commands.groups import tenants_group
+from tenants.commands.printing import as_json, show
+from tenants.commands.running import with_schools
 from tenants.tenancy import Tenancy
 
 # What knows the tables of a school is imported by the verb: --help and wrong use are answered without.

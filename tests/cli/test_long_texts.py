@@ -18,7 +18,7 @@ from school_service.config import ConfigError, Settings
 from tenants.backups.archive import MANIFEST, SCRIPT, open_archive
 from tenants.backups.encryption import read_identities
 from tenants.backups.table_rows import read_tables
-from tenants.commands import read_password
+from tenants.commands.arguments import read_password
 from tenants.exceptions import BackupRefused
 from tenants.tenancy import Tenancy
 from tests.factories import UNKNOWN_ID

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from school_service.auth.signing_key import SigningKey
 from school_service.cli import program
-from tenants.commands import tenants_group
+from tenants.commands.groups import tenants_group
 from tenants.provisioning.create import create_school
 from tenants.registry.schools import schema_name
 from tests.cli.program import run

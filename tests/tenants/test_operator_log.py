@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from tenants import operator_log
 from tenants.backups.backup import back_up
 from tenants.backups.restore import restore
-from tenants.commands import LOADER, tenants_group
+from tenants.commands.groups import tenants_group
+from tenants.commands.running import LOADER
 from tenants.exceptions import BackupRefused, SchoolBusy
 from tenants.operator_log import operator_name, record_operation
 from tenants.provisioning import delete
