@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from school_service.auth.signing_key import SigningKeys
-from school_service.cli import program
+from school_service.cli.program import program
 from school_service.config import ConfigError, Settings
 from tenants.backups.archive import MANIFEST, SCRIPT, open_archive
 from tenants.backups.encryption import read_identities

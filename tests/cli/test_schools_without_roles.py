@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from school_service.auth.signing_key import SigningKey
-from school_service.cli import program
+from school_service.cli.program import program
 from tenants.commands.groups import tenants_group
 from tenants.provisioning.create import create_school
 from tenants.registry.schools import schema_name

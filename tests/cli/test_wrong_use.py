@@ -9,7 +9,7 @@ import click
 import pytest
 
 from school_service import __version__
-from school_service.cli import program
+from school_service.cli.program import program
 from tenants.migrations.migration_sql import head, registry_head
 from tests.cli.program import PROGRAM, run
 
@@ -248,7 +248,7 @@ def test_the_program_itself_ends_with_these_statuses(folder):
 
 IMPORTED = """
 import sys
-from school_service.cli import main
+from school_service.cli.program import main
 try:
     main(sys.argv[1:])
 finally:
