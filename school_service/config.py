@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from stat import S_IRGRP, S_IROTH, S_IWGRP, S_IWOTH
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from sqlalchemy import URL, make_url
@@ -158,51 +158,21 @@ class Settings:
     def load(cls, environment: Mapping[str, str]) -> Settings:
         """Read the settings; raises ConfigError for the first that is wrong."""
         read = _Reader(with_secrets_of_files(environment))
-        database_url = read.database_url("DATABASE_URL")
-        if database_url is None:
-            raise ConfigError(cls.REQUIRED)
-        auth_url = read.web_address("AUTH_URL")
-        jwks_url = read.web_address("AUTH_JWKS_URL", with_query=True)
-        issuer = read.text("AUTH_ISSUER")
-        if auth_url is None and (jwks_url or issuer):
-            raise ConfigError(
-                "AUTH_URL is not set, yet AUTH_JWKS_URL or AUTH_ISSUER is: name the provider with AUTH_URL."
-            )
-        base = (auth_url or "").rstrip("/")
-        issuers = (issuer,) if issuer else (base, f"{base}/") if base else ()
-        linked_users = read.switch("AUTH_LINKED_USERS", default=False)
-        if auth_url is None and linked_users:
-            raise ConfigError(
-                "AUTH_LINKED_USERS is on, yet AUTH_URL is not set: name the provider with AUTH_URL."
-            )
-        built_in = (
-            read.choice("BUILT_IN_PROVIDER", _BUILT_IN_PROVIDER, default=_AUTO) == _ON or auth_url is None
-        )
-        public_url = (read.web_address("PUBLIC_URL") or "").rstrip("/") or None
-        if built_in and public_url and f"{public_url}{ISSUER_PATH}" in issuers:
-            raise ConfigError(
-                "AUTH_URL or AUTH_ISSUER names the built-in provider, PUBLIC_URL/auth: nobody could tell the tokens of "
-                "the two apart."
-            )
-        # Longer than that of any login of SERVING_LOGINS, which have a number behind it.
-        if len(f"{database_url.username}{OWNER_SUFFIX}".encode()) > MAX_ROLE_NAME_BYTES:
-            raise ConfigError(
-                f"DATABASE_URL names a user too long for the owner of the schools' tables: with {OWNER_SUFFIX} behind "
-                f"it, more than {MAX_ROLE_NAME_BYTES} bytes."
-            )
+        database_url = read.serving_address()
+        provider = read.provider()
         return cls(
             database_url=database_url,
             admin_database_url=read.database_url("ADMIN_DATABASE_URL") or database_url,
-            auth_url=auth_url,
-            auth_jwks_url=jwks_url,
-            auth_issuers=issuers,
+            auth_url=provider.url,
+            auth_jwks_url=provider.jwks_url,
+            auth_issuers=provider.issuers,
             auth_audience=read.text("AUTH_AUDIENCE") or "school-service",
             auth_school_claim=read.text("AUTH_SCHOOL_CLAIM") or "school_id",
             auth_client_claim=read.text("AUTH_CLIENT_CLAIM"),
             auth_permission_claim=read.claim_path("AUTH_PERMISSION_CLAIM"),
             auth_user_claim=read.text("AUTH_USER_CLAIM"),
-            auth_linked_users=linked_users,
-            built_in_provider=built_in,
+            auth_linked_users=provider.linked_users,
+            built_in_provider=provider.built_in,
             signing_key=read.signing_key(),
             signing_key_setting="SIGNING_KEY" if read.text("SIGNING_KEY") else "SIGNING_KEY_FILE",
             signing_key_warning=read.signing_key_warning(),
@@ -218,7 +188,7 @@ class Settings:
             school_requests=read.integer("SCHOOL_REQUESTS", default=0, least=1, most=500) or None,
             connections_per_address=read.integer("CONNECTIONS_PER_ADDRESS", default=100, least=1, most=500),
             printers=read.integer("PRINTERS", default=2, least=1, most=50),
-            public_url=public_url,
+            public_url=provider.public_url,
             max_upload_bytes=read.integer("MAX_UPLOAD_BYTES", default=10 * 2**20, least=1000, most=2**30),
             trusted_proxies=read.networks("TRUSTED_PROXIES"),
             cors_origins=read.origins("CORS_ORIGINS"),
@@ -269,6 +239,17 @@ def _secret_of_file(setting: str, path: str) -> str:
     return content
 
 
+class _Provider(NamedTuple):
+    """Who signs tokens: an outside provider, our own or both, as the settings of these names say."""
+
+    url: str | None
+    jwks_url: str | None
+    issuers: tuple[str, ...]
+    linked_users: bool
+    built_in: bool
+    public_url: str | None
+
+
 class _Reader:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -278,6 +259,19 @@ class _Reader:
         return value or None
 
     # Addresses hold passwords: no message repeats one, or a part of one.
+
+    def serving_address(self) -> URL:
+        """Read DATABASE_URL, which has to be there."""
+        url = self.database_url("DATABASE_URL")
+        if url is None:
+            raise ConfigError(Settings.REQUIRED)
+        # Longer than that of any login of SERVING_LOGINS, which have a number behind it.
+        if len(f"{url.username}{OWNER_SUFFIX}".encode()) > MAX_ROLE_NAME_BYTES:
+            raise ConfigError(
+                f"DATABASE_URL names a user too long for the owner of the schools' tables: with {OWNER_SUFFIX} behind "
+                f"it, more than {MAX_ROLE_NAME_BYTES} bytes."
+            )
+        return url
 
     def database_url(self, name: str) -> URL | None:
         value = self.text(name)
@@ -307,6 +301,34 @@ class _Reader:
             query = "" if with_query else ", no query"
             raise ConfigError(f"{name} must be an address with no user or password{query} and no fragment.")
         return value
+
+    def provider(self) -> _Provider:
+        url = self.web_address("AUTH_URL")
+        jwks_url = self.web_address("AUTH_JWKS_URL", with_query=True)
+        issuer = self.text("AUTH_ISSUER")
+        linked_users = self.switch("AUTH_LINKED_USERS", default=False)
+        if url is None:
+            self._refuse_without_provider(jwks_url or issuer, linked_users)
+        built_in = self.choice("BUILT_IN_PROVIDER", _BUILT_IN_PROVIDER, default=_AUTO) == _ON or url is None
+        base = (url or "").rstrip("/")
+        issuers = (issuer,) if issuer else (base, f"{base}/") if base else ()
+        public_url = (self.web_address("PUBLIC_URL") or "").rstrip("/") or None
+        if built_in and public_url and f"{public_url}{ISSUER_PATH}" in issuers:
+            raise ConfigError(
+                "AUTH_URL or AUTH_ISSUER names the built-in provider, PUBLIC_URL/auth: nobody could tell the tokens of "
+                "the two apart."
+            )
+        return _Provider(url, jwks_url, issuers, linked_users, built_in, public_url)
+
+    def _refuse_without_provider(self, address: str | None, linked_users: bool) -> None:
+        if address:
+            raise ConfigError(
+                "AUTH_URL is not set, yet AUTH_JWKS_URL or AUTH_ISSUER is: name the provider with AUTH_URL."
+            )
+        if linked_users:
+            raise ConfigError(
+                "AUTH_LINKED_USERS is on, yet AUTH_URL is not set: name the provider with AUTH_URL."
+            )
 
     def claim_path(self, name: str) -> tuple[str, ...] | None:
         value = self.text(name)
