@@ -6,7 +6,7 @@ import os
 import sys
 
 if __name__ == "__main__":
-    from school_service.cli import main
+    from school_service.cli.program import main
 
     main(["serve", *sys.argv[1:]])
 else:

@@ -30,6 +30,7 @@ from school_service.serving.channel import ChannelOptions
 from school_service.serving.dispatcher import Dispatcher
 from school_service.serving.listening import listen
 from school_service.serving.loop import EventLoop
+from school_service.serving.parts import WAITING
 from school_service.serving.server import make_server, tune_interpreter
 
 LARGEST_BODY = 1024 * 1024
@@ -44,7 +45,7 @@ def serve_as_we_do(app: Application, settings: Settings, port: int, threads: int
     tune_interpreter()
     loop = EventLoop()
     # As in `serve`, half of the threads work for one school.
-    dispatcher = Dispatcher(threads, share=max(1, threads // 2), waiting=settings.school_waiting)
+    dispatcher = Dispatcher(threads, share=max(1, threads // 2), waiting=WAITING)
     make_server(
         app,
         listen("127.0.0.1", port),

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from school_service.app import tenancy_of
 from school_service.auth.signing_key import SigningKey
+from school_service.cli.data_folder import data_folder
 from school_service.config import Settings
-from school_service.data_folder import data_folder
 from tenants.registry.installation import install
 from tenants.tenancy import Tenancy
 

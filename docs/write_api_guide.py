@@ -31,9 +31,9 @@ from openpyxl import load_workbook
 from sqlalchemy import select
 
 from school_service.app import create_app, tenancy_of
+from school_service.cli.data_folder import data_folder
 from school_service.config import Settings
 from school_service.core.database import db
-from school_service.data_folder import data_folder
 from school_service.demo.letterhead import draw_badge, draw_signature
 from school_service.features.results.models import Publication, ReportCard
 from school_service.web.transactions import in_transaction

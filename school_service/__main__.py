@@ -10,11 +10,11 @@ def main() -> None:
     # What is imported stays until the program ends. To look for garbage in it, meanwhile and at the end, would take a
     # quarter of the time of a verb that is quickly done.
     gc.disable()
-    from school_service import cli
+    from school_service.cli import program
 
     gc.freeze()
     gc.enable()
-    cli.main()
+    program.main()
 
 
 if __name__ == "__main__":

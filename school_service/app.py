@@ -195,14 +195,14 @@ def create_app(settings: Settings | None = None) -> Service:
     tokens.jwt_manager.init_app(app)
     limiter.init_app(app)
     options = BindingOptions(
-        roles=settings.tenant_roles,
         serves=served_revisions(),
         statement_timeout=settings.statement_timeout,
         lock_timeout=min(LOCK_TIMEOUT, settings.statement_timeout),
         entry=placement.entry,
     )
     share = settings.school_requests or max(1, settings.pool_size // 2)
-    shares = Shares(share, waiting=settings.school_waiting, patience=SHARE_PATIENCE, name="school")
+    # Whoever waits has a thread here, and some have to be left for other schools.
+    shares = Shares(share, waiting=max(1, share // 2), patience=SHARE_PATIENCE, name="school")
     app.extensions["school-service"] = AppState(
         settings, TokenVerifier(settings, keys), USER_STATE, insertion, options, shares
     )

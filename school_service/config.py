@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from stat import S_IRGRP, S_IROTH, S_IWGRP, S_IWOTH
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from sqlalchemy import URL, make_url
@@ -82,7 +82,6 @@ class Settings:
                         2048 bits, P-256 or Ed25519): the first signs, all verify; `signing_key_setting` names
                         the one that they came from; a file that other users may change is refused, and
                         `signing_key_warning` says of one that they may read how that is mended
-    `tenant_roles`      TENANT_ROLES: on (each school has a role of its own) or off; default: on
     `tenant_distributed`  TENANT_DISTRIBUTED: on (Citus places each school on a node) or off; default: off
     `serving_logins`    SERVING_LOGINS: logins over which the schools are divided, 1 to 99; default: 1, DATABASE_URL's
     `pool_size`         POOL_SIZE: database connections that serve requests, 1 to 500; default: 10
@@ -92,7 +91,6 @@ class Settings:
                         default: 15
     `school_requests`   SCHOOL_REQUESTS: requests of one school that are worked on at once, 1 to 500; default: half of
                         the threads of `serve`, elsewhere half of POOL_SIZE
-    `school_waiting`    SCHOOL_WAITING: requests of one school that may wait for that, 1 to 1000; default: 100
     `connections_per_address`  CONNECTIONS_PER_ADDRESS: connections of one address, 1 to 500; default: 100
     `printers`          PRINTERS: processes that print at once, 1 to 50; default: 2
     `public_url`        PUBLIC_URL: where people find the service: for the codes of report cards, and for signing in,
@@ -129,14 +127,12 @@ class Settings:
     signing_key: str | None = field(repr=False)
     signing_key_setting: str
     signing_key_warning: str | None
-    tenant_roles: bool
     tenant_distributed: bool
     serving_logins: int
     pool_size: int
     schools_per_connection: int
     statement_timeout: int
     school_requests: int | None
-    school_waiting: int
     connections_per_address: int
     printers: int
     public_url: str | None
@@ -162,58 +158,26 @@ class Settings:
     def load(cls, environment: Mapping[str, str]) -> Settings:
         """Read the settings; raises ConfigError for the first that is wrong."""
         read = _Reader(with_secrets_of_files(environment))
-        database_url = read.database_url("DATABASE_URL")
-        if database_url is None:
-            raise ConfigError(cls.REQUIRED)
-        auth_url = read.web_address("AUTH_URL")
-        jwks_url = read.web_address("AUTH_JWKS_URL", with_query=True)
-        issuer = read.text("AUTH_ISSUER")
-        if auth_url is None and (jwks_url or issuer):
-            raise ConfigError(
-                "AUTH_URL is not set, yet AUTH_JWKS_URL or AUTH_ISSUER is: name the provider with AUTH_URL."
-            )
-        base = (auth_url or "").rstrip("/")
-        issuers = (issuer,) if issuer else (base, f"{base}/") if base else ()
-        linked_users = read.switch("AUTH_LINKED_USERS", default=False)
-        if auth_url is None and linked_users:
-            raise ConfigError(
-                "AUTH_LINKED_USERS is on, yet AUTH_URL is not set: name the provider with AUTH_URL."
-            )
-        built_in = (
-            read.choice("BUILT_IN_PROVIDER", _BUILT_IN_PROVIDER, default=_AUTO) == _ON or auth_url is None
-        )
-        public_url = (read.web_address("PUBLIC_URL") or "").rstrip("/") or None
-        if built_in and public_url and f"{public_url}{ISSUER_PATH}" in issuers:
-            raise ConfigError(
-                "AUTH_URL or AUTH_ISSUER names the built-in provider, PUBLIC_URL/auth: nobody could tell the tokens of "
-                "the two apart."
-            )
-        tenant_roles = read.switch("TENANT_ROLES", default=True)
-        # Longer than that of any login of SERVING_LOGINS, which have a number behind it.
-        if tenant_roles and len(f"{database_url.username}{OWNER_SUFFIX}".encode()) > MAX_ROLE_NAME_BYTES:
-            raise ConfigError(
-                f"DATABASE_URL names a user too long for the owner of the schools' tables: with {OWNER_SUFFIX} behind "
-                f"it, more than {MAX_ROLE_NAME_BYTES} bytes."
-            )
+        database_url = read.serving_address()
+        provider = read.provider()
         return cls(
             database_url=database_url,
             admin_database_url=read.database_url("ADMIN_DATABASE_URL") or database_url,
-            auth_url=auth_url,
-            auth_jwks_url=jwks_url,
-            auth_issuers=issuers,
+            auth_url=provider.url,
+            auth_jwks_url=provider.jwks_url,
+            auth_issuers=provider.issuers,
             auth_audience=read.text("AUTH_AUDIENCE") or "school-service",
             auth_school_claim=read.text("AUTH_SCHOOL_CLAIM") or "school_id",
             auth_client_claim=read.text("AUTH_CLIENT_CLAIM"),
             auth_permission_claim=read.claim_path("AUTH_PERMISSION_CLAIM"),
             auth_user_claim=read.text("AUTH_USER_CLAIM"),
-            auth_linked_users=linked_users,
-            built_in_provider=built_in,
+            auth_linked_users=provider.linked_users,
+            built_in_provider=provider.built_in,
             signing_key=read.signing_key(),
             signing_key_setting="SIGNING_KEY" if read.text("SIGNING_KEY") else "SIGNING_KEY_FILE",
             signing_key_warning=read.signing_key_warning(),
-            tenant_roles=tenant_roles,
             tenant_distributed=read.switch("TENANT_DISTRIBUTED", default=False),
-            serving_logins=read.serving_logins(tenant_roles),
+            serving_logins=read.integer("SERVING_LOGINS", default=1, least=1, most=MAX_LOGINS),
             pool_size=read.integer("POOL_SIZE", default=10, least=1, most=500),
             schools_per_connection=read.integer(
                 "SCHOOLS_PER_CONNECTION", default=SCHOOLS_PER_CONNECTION, least=1, most=100_000
@@ -222,10 +186,9 @@ class Settings:
                 "STATEMENT_TIMEOUT", default=STATEMENT_TIMEOUT, least=1, most=3600
             ),
             school_requests=read.integer("SCHOOL_REQUESTS", default=0, least=1, most=500) or None,
-            school_waiting=read.integer("SCHOOL_WAITING", default=100, least=1, most=1000),
             connections_per_address=read.integer("CONNECTIONS_PER_ADDRESS", default=100, least=1, most=500),
             printers=read.integer("PRINTERS", default=2, least=1, most=50),
-            public_url=public_url,
+            public_url=provider.public_url,
             max_upload_bytes=read.integer("MAX_UPLOAD_BYTES", default=10 * 2**20, least=1000, most=2**30),
             trusted_proxies=read.networks("TRUSTED_PROXIES"),
             cors_origins=read.origins("CORS_ORIGINS"),
@@ -276,6 +239,17 @@ def _secret_of_file(setting: str, path: str) -> str:
     return content
 
 
+class _Provider(NamedTuple):
+    """Who signs tokens: an outside provider, our own or both, as the settings of these names say."""
+
+    url: str | None
+    jwks_url: str | None
+    issuers: tuple[str, ...]
+    linked_users: bool
+    built_in: bool
+    public_url: str | None
+
+
 class _Reader:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -285,6 +259,19 @@ class _Reader:
         return value or None
 
     # Addresses hold passwords: no message repeats one, or a part of one.
+
+    def serving_address(self) -> URL:
+        """Read DATABASE_URL, which has to be there."""
+        url = self.database_url("DATABASE_URL")
+        if url is None:
+            raise ConfigError(Settings.REQUIRED)
+        # Longer than that of any login of SERVING_LOGINS, which have a number behind it.
+        if len(f"{url.username}{OWNER_SUFFIX}".encode()) > MAX_ROLE_NAME_BYTES:
+            raise ConfigError(
+                f"DATABASE_URL names a user too long for the owner of the schools' tables: with {OWNER_SUFFIX} behind "
+                f"it, more than {MAX_ROLE_NAME_BYTES} bytes."
+            )
+        return url
 
     def database_url(self, name: str) -> URL | None:
         value = self.text(name)
@@ -314,6 +301,34 @@ class _Reader:
             query = "" if with_query else ", no query"
             raise ConfigError(f"{name} must be an address with no user or password{query} and no fragment.")
         return value
+
+    def provider(self) -> _Provider:
+        url = self.web_address("AUTH_URL")
+        jwks_url = self.web_address("AUTH_JWKS_URL", with_query=True)
+        issuer = self.text("AUTH_ISSUER")
+        linked_users = self.switch("AUTH_LINKED_USERS", default=False)
+        if url is None:
+            self._refuse_without_provider(jwks_url or issuer, linked_users)
+        built_in = self.choice("BUILT_IN_PROVIDER", _BUILT_IN_PROVIDER, default=_AUTO) == _ON or url is None
+        base = (url or "").rstrip("/")
+        issuers = (issuer,) if issuer else (base, f"{base}/") if base else ()
+        public_url = (self.web_address("PUBLIC_URL") or "").rstrip("/") or None
+        if built_in and public_url and f"{public_url}{ISSUER_PATH}" in issuers:
+            raise ConfigError(
+                "AUTH_URL or AUTH_ISSUER names the built-in provider, PUBLIC_URL/auth: nobody could tell the tokens of "
+                "the two apart."
+            )
+        return _Provider(url, jwks_url, issuers, linked_users, built_in, public_url)
+
+    def _refuse_without_provider(self, address: str | None, linked_users: bool) -> None:
+        if address:
+            raise ConfigError(
+                "AUTH_URL is not set, yet AUTH_JWKS_URL or AUTH_ISSUER is: name the provider with AUTH_URL."
+            )
+        if linked_users:
+            raise ConfigError(
+                "AUTH_LINKED_USERS is on, yet AUTH_URL is not set: name the provider with AUTH_URL."
+            )
 
     def claim_path(self, name: str) -> tuple[str, ...] | None:
         value = self.text(name)
@@ -396,14 +411,6 @@ class _Reader:
         if scheme in {"redis", "rediss"}:
             _split(name, value)
         return value
-
-    def serving_logins(self, tenant_roles: bool) -> int:
-        logins = self.integer("SERVING_LOGINS", default=1, least=1, most=MAX_LOGINS)
-        if logins > 1 and not tenant_roles:
-            raise ConfigError(
-                "SERVING_LOGINS divides the memberships in the schools' roles: with TENANT_ROLES off it must be 1."
-            )
-        return logins
 
     def signing_key_warning(self) -> str | None:
         """Say that other users may read the key file; a file of root's may be read by its group.

@@ -26,7 +26,6 @@ def tenancy_of(settings: Settings) -> Tenancy:
         admin_url=settings.admin_database_url,
         serving_url=settings.database_url,
         placement=placement_of_settings(settings),
-        roles=settings.tenant_roles,
         seed=seed_school,
         reference=geography.fill,
         password_faults=passwords.strict_faults,

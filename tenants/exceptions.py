@@ -39,6 +39,18 @@ class SchoolRoleUnknown(SchoolUpgrading):
     """PostgreSQL does not know the school's role, as where a database was restored without the server's roles."""
 
 
+class MissingRole(TenancyError):
+    """A school has no role: neither is it served nor does the operator work on it before it has one."""
+
+    def __init__(self, role: str) -> None:
+        super().__init__(
+            f"PostgreSQL does not know the role {role} of a school. Was the school made with TENANT_ROLES=off? Turn "
+            'roles on before the update, with the release before: docs/deployment/update.md, "Schools without roles". '
+            "Was the database restored without the server's roles? Restore them first (pg_dumpall --roles-only), then "
+            'the database, or each school from its backup: docs/operators.md, "Moving the database to another server".'
+        )
+
+
 class SchoolForbidden(TenancyError):
     """The token does not cover the school."""
 

@@ -52,7 +52,7 @@ class Tenancy:
     """The database of all schools.
 
     `admin_url` is the login that provisions, `serving_url` the one that serves requests. `placement` says
-    which login serves which school, and which server has it; `roles`, whether each school has a role of its own.
+    which login serves which school, and which server has it. Each school has a role of its own.
     `seed` gives the first rows of a new school, `reference` fills the reference data that the registry keeps for all
     schools. `password_faults` judges passwords that the operator sets. `history` is the folder of the schools'
     migrations. `models` gives the tables of a school as the program's code knows them, from which a new migration is
@@ -67,7 +67,6 @@ class Tenancy:
     admin_url: URL
     serving_url: URL
     placement: Placement
-    roles: bool
     seed: Seed
     reference: Reference
     password_faults: PasswordFaults
@@ -102,10 +101,9 @@ class Tenancy:
     def owner(self) -> str:
         """The role that owns the schools' schemas and tables, made by `install`; no login serves with it.
 
-        Where one login serves and provisions, or schools have no roles, or roles have to be able to sign in, it is the
-        login that provisions.
+        Where one login serves and provisions, or roles have to be able to sign in, it is the login that provisions.
         """
-        if self.one_login or not self.roles or self.placement.roles_sign_in:
+        if self.one_login or self.placement.roles_sign_in:
             return self.admin_url.username or ""
         return f"{self.serving_login}{OWNER_SUFFIX}"
 
@@ -115,4 +113,4 @@ class Tenancy:
 
         Where roles have to be able to sign in, which these can't, it is done as the login that provisions.
         """
-        return self.roles and not self.placement.roles_sign_in
+        return not self.placement.roles_sign_in

@@ -168,7 +168,7 @@ def _verify(
             return
         one.faults += _faults_of_role(tenancy, connection, one.school)
         one.faults += _faults_of_owner(tenancy, connection, one.school, owner)
-        one.faults += _faults_of_grants(tenancy, connection, one.school)
+        one.faults += _faults_of_grants(connection, one.school)
         one.faults += _faults_of_revision(tenancy, connection, one)
         try:
             one.tables = _count_rows(tenancy, connection, one.school.schema, owner)
@@ -191,8 +191,6 @@ def _verify(
 
 
 def _faults_of_role(tenancy: Tenancy, connection: Connection, school: School) -> Iterator[str]:
-    if not tenancy.roles:
-        return
     login = tenancy.placement.login_of(school.id)
     role = connection.execute(_ROLE, {"login": login, "role": school.schema}).one_or_none()
     if role is None:
@@ -221,11 +219,9 @@ def _faults_of_owner(tenancy: Tenancy, connection: Connection, school: School, o
         yield f"tables have another owner than the schema: {_some(others)}"
 
 
-def _faults_of_grants(tenancy: Tenancy, connection: Connection, school: School) -> Iterator[str]:
+def _faults_of_grants(connection: Connection, school: School) -> Iterator[str]:
     """See that the role that serves has its rights on each table, no more than these, and nobody else any."""
-    role = school.schema if tenancy.roles else tenancy.serving_login
-    if role == tenancy.owner:
-        return
+    role = school.schema
     schema = quote_identifier(school.schema)
     of_role: dict[str, set[str]] = {}
     for table, grantee, rights in connection.execute(_GRANTS, {"schema": schema}):

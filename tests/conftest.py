@@ -203,11 +203,10 @@ def server(pytestconfig: pytest.Config) -> URL:
 
 @dataclass(frozen=True)
 class Way:
-    """How the application reaches its schools: over how many logins, through PgBouncer or not, by roles or not."""
+    """How the application reaches its schools: over how many logins, through PgBouncer or not."""
 
     logins: int = 1
     pgbouncer: bool = False
-    roles: bool = True
 
     @contextmanager
     def reach(self, serving: URL) -> Iterator[URL]:
@@ -234,7 +233,6 @@ def settings_of(admin: URL, address: URL, way: Way) -> Settings:
         {
             **addresses(admin, address),
             "SERVING_LOGINS": str(way.logins),
-            "TENANT_ROLES": "on" if way.roles else "off",
             "SIGNING_KEY": SigningKey.generate().to_pem(),
             # Tests send many requests of one school at once, and no dispatcher lets them queue.
             "SCHOOL_REQUESTS": "20",

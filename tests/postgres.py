@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy import URL, create_engine, make_url, text
 from sqlalchemy.exc import OperationalError
 
-from school_service.data_folder import DataFolderError, data_folder
+from school_service.cli.data_folder import DataFolderError, data_folder
 
 SETTINGS = {
     # Nothing of a test run has to survive a power cut.

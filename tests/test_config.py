@@ -59,7 +59,7 @@ def test_the_defaults():
     assert settings.admin_database_url == settings.database_url
     assert (settings.auth_url, settings.auth_jwks_url, settings.auth_issuers) == (None, None, ())
     assert (settings.auth_audience, settings.auth_school_claim) == ("school-service", "school_id")
-    assert (settings.signing_key, settings.tenant_roles, settings.docs) == (None, True, True)
+    assert (settings.signing_key, settings.docs) == (None, True)
     assert (settings.pool_size, settings.max_upload_bytes) == (10, 10 * 2**20)
     assert (settings.serving_logins, settings.schools_per_connection) == (1, 200)
     assert settings.tenant_distributed is False
@@ -78,7 +78,6 @@ def test_the_defaults():
         "AUTH_PERMISSION_CLAIM",
         "SIGNING_KEY",
         "SIGNING_KEY_FILE",
-        "TENANT_ROLES",
         "TENANT_DISTRIBUTED",
         "SERVING_LOGINS",
         "POOL_SIZE",
@@ -449,7 +448,7 @@ def test_what_is_no_whole_number(name, value):
     assert refusal(**{name: value}).startswith(f"{name} must be a whole number from")
 
 
-@pytest.mark.parametrize(("name", "member"), [("TENANT_ROLES", "tenant_roles"), ("DOCS", "docs")])
+@pytest.mark.parametrize(("name", "member"), [("TENANT_DISTRIBUTED", "tenant_distributed"), ("DOCS", "docs")])
 def test_a_switch_is_on_or_off(name, member):
     for value, meant in {"on": True, "ON": True, "off": False, "Off": False}.items():
         assert getattr(load(**{name: value}), member) is meant
@@ -457,26 +456,14 @@ def test_a_switch_is_on_or_off(name, member):
         assert refusal(**{name: value}) == f"{name} must be on or off, not '{value}'."
 
 
-def test_citus_places_schools_with_roles_of_their_own_and_without():
-    for roles in ("on", "off", None):
-        settings = load(TENANT_DISTRIBUTED="on", TENANT_ROLES=roles)
-        assert settings.tenant_distributed is True
-        assert settings.tenant_roles is (roles != "off")
-    assert refusal(TENANT_DISTRIBUTED="yes") == "TENANT_DISTRIBUTED must be on or off, not 'yes'."
-
-
-def test_several_logins_need_roles_and_a_name_that_bears_a_number():
-    assert "must be 1" in refusal(SERVING_LOGINS="2", TENANT_ROLES="off")
-    assert load(SERVING_LOGINS="1", TENANT_ROLES="off").serving_logins == 1
-
+def test_several_logins_need_a_name_that_bears_a_number():
     longest = f"postgresql://{'x' * 57}@db/schools"
     assert load(SERVING_LOGINS="2", DATABASE_URL=longest).serving_logins == 2
 
 
 def test_a_login_leaves_room_for_the_name_of_the_tables_owner():
     address = "postgresql://{}@db.example.com/schools".format
-    assert load(DATABASE_URL=address("x" * 57)).tenant_roles
-    assert load(DATABASE_URL=address("x" * 63), TENANT_ROLES="off").tenant_roles is False
+    assert load(DATABASE_URL=address("x" * 57)).database_url.username == "x" * 57
     assert "more than 63 bytes" in refusal(DATABASE_URL=address("x" * 58))
     assert "more than 63 bytes" in refusal(DATABASE_URL=address("%C3%A9" * 29))
 
@@ -648,7 +635,7 @@ def test_settings_of_the_environment_do_not_reach_the_tests(monkeypatch):
         "TEST_DATABASE_URL",
     }
     assert left & set(os.environ) == {"TEST_DATABASE_URL"}
-    assert {"TENANT_ROLES", "POOL_SIZE", "LOG_LEVEL"} < SETTINGS
+    assert {"TENANT_DISTRIBUTED", "POOL_SIZE", "LOG_LEVEL"} < SETTINGS
 
 
 # Secrets in files

@@ -8,9 +8,8 @@ worker_class = "gthread"
 # Each process has a pool of POOL_SIZE connections to PostgreSQL, and counts a school's share for itself.
 workers = 1
 threads = 8
-# A school has half of the threads, as with `serve`; what waits has a thread, too, and some must be left for others.
+# A school has half of the threads, as with `serve`; half as many more wait, in threads, and the rest is for others.
 os.environ.setdefault("SCHOOL_REQUESTS", str(threads // 2))
-os.environ.setdefault("SCHOOL_WAITING", str(threads // 4))
 # Longer than the proxy in front lets an idle connection be: it must not send a request while we close.
 keepalive = 65
 graceful_timeout = 30

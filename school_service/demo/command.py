@@ -19,9 +19,9 @@ from school_service import __version__
 from school_service.app import create_app, tenancy_of
 from school_service.auth.passwords import hash_password
 from school_service.auth.tokens import LIFETIME, issue_client_token, issue_user_token
+from school_service.cli.data_folder import DataFolderError, data_folder, delete_data_folder, lock
 from school_service.config import ALL_ORIGINS, Settings
 from school_service.core.database import db
-from school_service.data_folder import DataFolderError, data_folder, delete_data_folder, lock
 from school_service.demo import demo_file
 from school_service.demo.context import CLIENT_ID
 from school_service.demo.demo_file import DemoFile, DemoSchool, Login

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import Any
 from urllib.parse import urlsplit
-from uuid import UUID
 
 from flask import Flask
 from sqlalchemy import Connection, Row, text
@@ -17,12 +16,11 @@ from school_service.config import Settings
 from school_service.core.database import registry_connection
 from school_service.serving import ServingError
 from tenants.driver_errors import first_line
-from tenants.exceptions import NotInstalled, UnfitPlacement
+from tenants.exceptions import MissingRole, NotInstalled, UnfitPlacement
 from tenants.migrations.migration_sql import served_revisions
 from tenants.placement import Placement
 from tenants.registry.clients import uris_with_reserved_names
-from tenants.registry.installation import check_installed
-from tenants.registry.schools import schema_name
+from tenants.registry.installation import check_installed, check_roles
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _log = logging.getLogger(__name__)
@@ -46,10 +44,9 @@ def check_database(
             login = _read_login(connection, placement)
             schools = _read_schools(connection)
             reserved = uris_with_reserved_names(connection)
-            if settings.tenant_roles and schools.any_school is not None:
-                _check_role(connection, schema_name(UUID(schools.any_school)))
+            check_roles(connection, most=1)  # one that lacks its own is no reason to close all others
             app.extensions["health"]()  # here, so that nobody is told of a check that has not ended yet
-    except (NotInstalled, UnfitPlacement) as error:
+    except (MissingRole, NotInstalled, UnfitPlacement) as error:
         raise ServingError(str(error)) from None
     except DBAPIError as error:
         reason = first_line(error.orig)
@@ -63,7 +60,7 @@ def check_database(
         return
     _warn_of_login(login)
     _warn_of_connections(login, placement, settings, threads, workers)
-    advice = placement.advice(schools.all_schools) if settings.tenant_roles else None
+    advice = placement.advice(schools.all_schools)
     if advice:
         _log.warning("%s", advice)
     if settings.signing_key_warning:
@@ -115,28 +112,18 @@ def _read_login(connection: Connection, placement: Placement) -> Row[Any]:
 
 
 def _read_schools(connection: Connection) -> Row[Any]:
-    """Count the schools, and those at a revision that this version does not serve, and name one of them.
+    """Count the schools, and those at a revision that this version does not serve.
 
     This is a statement of its own: tables of the registry are not joined with the catalogue.
     """
     return connection.execute(
         text(
             "SELECT count(*) AS all_schools, count(*) FILTER (WHERE revision <> ALL (:served) AND revision NOT IN"
-            " (SELECT revision FROM registry.also_served WHERE served_by = ANY (:served))) AS behind,"
-            " min(id::text) AS any_school FROM registry.schools"
+            " (SELECT revision FROM registry.also_served WHERE served_by = ANY (:served))) AS behind"
+            " FROM registry.schools"
         ),
         {"served": list(served_revisions())},
     ).one()
-
-
-def _check_role(connection: Connection, schema: str) -> None:
-    """See that a school of the installation has a role; raises ServingError."""
-    if connection.execute(text("SELECT to_regrole(:name)"), {"name": schema}).scalar_one() is None:
-        raise ServingError(
-            f"PostgreSQL does not know the role {schema} of a school. Was the database restored without the server's "
-            "roles? Restore them first (pg_dumpall --roles-only), then the database, or each school from its backup: "
-            'docs/operators.md, "Moving the database to another server".'
-        )
 
 
 def _warn_of_login(login: Row[Any]) -> None:

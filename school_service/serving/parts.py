@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from school_service.config import Settings
 
+WAITING = 100
+"""Requests of one school that wait for a thread, of all workers together; what is beyond is refused."""
+
 DEFAULT_THREADS = 8  # two fewer than the default POOL_SIZE: no request waits for a connection
 THREADS, CONNECTIONS = (
     4,
@@ -21,7 +24,6 @@ class Part:
     threads: int
     pool_size: int
     school_requests: int
-    school_waiting: int
 
     @classmethod
     def of(
@@ -40,7 +42,6 @@ class Part:
             threads=its_threads,
             pool_size=_part(pool_size, workers),
             school_requests=max(1, its_threads // 2) if requests is None else _part(requests, workers),
-            school_waiting=_part(settings.school_waiting, workers),
         )
 
     def environment(self) -> dict[str, str]:
@@ -48,8 +49,12 @@ class Part:
         return {
             "POOL_SIZE": str(self.pool_size),
             "SCHOOL_REQUESTS": str(self.school_requests),
-            "SCHOOL_WAITING": str(self.school_waiting),
         }
+
+
+def waiting_of_each(workers: int) -> int:
+    """Divide WAITING among so many workers."""
+    return _part(WAITING, workers)
 
 
 def _part(of: int, workers: int) -> int:

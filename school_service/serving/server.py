@@ -27,7 +27,7 @@ from school_service.serving.dispatcher import Dispatcher, Stranger, parts_of_str
 from school_service.serving.listening import base_address
 from school_service.serving.loop import EventLoop
 from school_service.serving.parser import HEADER_LIMIT
-from school_service.serving.parts import DEFAULT_THREADS
+from school_service.serving.parts import DEFAULT_THREADS, waiting_of_each
 from school_service.serving.worker import Worker
 from school_service.web.application import Service
 from tenants.placement import Placement
@@ -74,7 +74,10 @@ def serve(
     # Requests wait in the queue of the dispatcher; few ever in a thread, and not for long.
     state.shares = Shares(share, waiting=max(1, share // 2), patience=IN_THREAD, name="school")
     dispatcher = Dispatcher(
-        threads, share=share, waiting=settings.school_waiting, groups=_group_limits(app, threads)
+        threads,
+        share=share,
+        waiting=waiting_of_each(1 if worker is None else worker.count),
+        groups=_group_limits(app, threads),
     )
 
     def verify(authorization: str) -> Exception | None:

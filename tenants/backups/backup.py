@@ -139,8 +139,7 @@ class _Moment:
         self._columns = table_columns(connection, school.schema)
         computed = computed_tables(connection, school.schema)
         execute_script(connection, _SETTINGS)
-        if tenancy.roles:
-            execute_script(connection, f'SET LOCAL ROLE "{school.schema}"')
+        execute_script(connection, f'SET LOCAL ROLE "{school.schema}"')
         self._tables = table_checksums(connection, school.schema)
         # What PostgreSQL computes is not in the file.
         self._written = self._tables | column_checksums(

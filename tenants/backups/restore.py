@@ -86,8 +86,7 @@ def restore(
                 progress(manifest.size) as advance,
                 rows_of(archive, tables, advance=advance) as found,
             ):
-                if tenancy.roles:
-                    _switch_role(connection, schema)
+                _switch_role(connection, schema)
                 for table in found:
                     _run(connection, table.copy_statement(schema), table)
                 _switch_role(connection, owner)

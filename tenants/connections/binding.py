@@ -15,9 +15,6 @@ judges `SET ROLE` by the login and not by the role of the moment. Whoever can ru
 request can say `SET ROLE` with another such role, or `RESET ROLE` and read the registry. Roles guard against wrong
 statements, not against injected ones; against those there are bound parameters alone, and the rule that no statement
 is ever built from input. A login for each school would end this, at the price of a pool for each.
-
-With roles off (`BindingOptions.roles`), isolation is by search_path alone: a statement that names another school's
-schema reaches it.
 """
 
 from __future__ import annotations
@@ -60,8 +57,8 @@ _REFUSALS: dict[str, tuple[type[TenancyError], str]] = {
 _TABLES_ARE_GONE = "could not find valid entry for"
 _NOT_NOW = "This school can't be entered just now. Try again shortly."
 _NO_ROLE = (
-    "PostgreSQL does not know the role of a school: was the database restored without the server's roles? "
-    "docs/operators.md says how they are brought back"
+    "PostgreSQL does not know the role of a school: was the database restored without the server's roles, or the "
+    "school made with TENANT_ROLES=off? docs/operators.md says how roles are brought back"
 )
 _NO_MEMBERSHIP = (
     "a school is closed to its serving login: was SERVING_LOGINS changed? Run: school-service tenants init"
@@ -148,13 +145,11 @@ class Reading(NamedTuple):
 class BindingOptions:
     """What holds for every binding of this process.
 
-    `roles`: whether each school has a role of its own to switch to (off: isolation is by search_path alone).
     `serves`: the revisions of a school's schema that the running code can work with.
     `statement_timeout`, `lock_timeout`: seconds after which PostgreSQL ends a statement, or its waiting for a lock.
     `entry`: what the server on which the transaction begins asks of it (`Placement.entry`); None: nothing.
     """
 
-    roles: bool
     serves: tuple[str, ...]
     statement_timeout: int = STATEMENT_TIMEOUT
     lock_timeout: int = LOCK_TIMEOUT
@@ -184,8 +179,7 @@ def _batch(begin: str, school_id: UUID, options: BindingOptions, checked: int) -
     if checked:
         statements.append(f"SELECT registry.refuse_revoked({', '.join(['%s'] * checked)})")
     statements += ["SELECT registry.enter(%s, %s::text[], NULL)", _search_path(school_id)]
-    if options.roles:
-        statements.append(f'SET LOCAL ROLE "{schema_name(school_id)}"')
+    statements.append(f'SET LOCAL ROLE "{schema_name(school_id)}"')
     return ";\n".join(statements)
 
 
@@ -193,7 +187,7 @@ def _batch(begin: str, school_id: UUID, options: BindingOptions, checked: int) -
 def _client_batch(begin: str, school_id: UUID, options: BindingOptions) -> str:
     """Write the statements that begin in a school as a client, and read its grant."""
     role = f"set_config('role', '{schema_name(school_id)}', true)"
-    switch = f", CASE WHEN entered.refusal IS NULL THEN {role} END" if options.roles else ""
+    switch = f", CASE WHEN entered.refusal IS NULL THEN {role} END"
     grant = _GRANT if options.entry is None else options.entry.grant
     state = _CLIENT_STATE.format(switch=switch, grant=grant)
     statements = [*_settings(begin, options), _search_path(school_id), state]

@@ -343,10 +343,8 @@ class _MigrationRun:
         batch = [f'SET LOCAL search_path TO "{schema}", pg_temp', *self._script(revision)]
         if self._tenancy.becomes_roles and owner is not None:
             batch.insert(0, f"SET LOCAL ROLE {quote_identifier(owner)}")
-        if self._tenancy.roles or not self._tenancy.one_login:
-            # Tables that are new are open to nobody but their owner.
-            batch += table_grants(self._tenancy, schema)
-        batch.append("SET LOCAL ROLE NONE")
+        # Tables that are new are open to nobody but their owner.
+        batch += [*table_grants(schema), "SET LOCAL ROLE NONE"]
         for part in self._tenancy.placement.migration_batches(schema, batch):
             execute_script(connection, part)
         # Last: on several servers one transaction at a time writes to a table of the registry.

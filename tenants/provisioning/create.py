@@ -98,13 +98,14 @@ def schema_statements(tenancy: Tenancy, connection: Connection, school: dict[str
     """
     driver: Any = connection.connection.dbapi_connection
     schema = schema_name(school["id"])
-    statements = [insert_sql(driver, "registry.schools", [school])]
-    if tenancy.roles:
-        statements.append(f'CREATE ROLE "{schema}" NOLOGIN NOINHERIT')
-        statements += login_grants(tenancy, schema)
-        if not tenancy.one_login:
-            # Whoever creates a role may administer it, but may become it only when granted so.
-            statements.append(f'GRANT "{schema}" TO CURRENT_USER WITH INHERIT FALSE, SET TRUE')
+    statements = [
+        insert_sql(driver, "registry.schools", [school]),
+        f'CREATE ROLE "{schema}" NOLOGIN NOINHERIT',
+        login_grant(tenancy, schema),
+    ]
+    if not tenancy.one_login:
+        # Whoever creates a role may administer it, but may become it only when granted so.
+        statements.append(f'GRANT "{schema}" TO CURRENT_USER WITH INHERIT FALSE, SET TRUE')
     if tenancy.becomes_roles:
         owner = quote_identifier(tenancy.owner)
         statements += [f'CREATE SCHEMA "{schema}" AUTHORIZATION {owner}', f"SET LOCAL ROLE {owner}"]
@@ -121,16 +122,14 @@ def grant_statements(tenancy: Tenancy, school_id: UUID) -> list[str]:
     schema = schema_name(school_id)
     if tenancy.becomes_roles:
         owner = quote_identifier(tenancy.owner)
-        return [f"SET LOCAL ROLE {owner}", *table_grants(tenancy, schema), "SET LOCAL ROLE NONE"]
-    return table_grants(tenancy, schema) if tenancy.roles or not tenancy.one_login else []
+        return [f"SET LOCAL ROLE {owner}", *table_grants(schema), "SET LOCAL ROLE NONE"]
+    return table_grants(schema)
 
 
-def login_grants(tenancy: Tenancy, schema: str) -> list[str]:
-    """Write the statements that let the serving login into a school whose role, or whose tables, exist."""
-    if not tenancy.roles:
-        return table_grants(tenancy, schema)
+def login_grant(tenancy: Tenancy, schema: str) -> str:
+    """Write the statement that lets the serving login into a school whose role exists."""
     login = quote_identifier(tenancy.placement.login_of(school_id_of(schema)))
-    return [f'GRANT "{schema}" TO {login} WITH INHERIT FALSE, SET TRUE']
+    return f'GRANT "{schema}" TO {login} WITH INHERIT FALSE, SET TRUE'
 
 
 def insert_sql(driver: DriverConnection, table: str, rows: Any) -> str:

@@ -225,8 +225,7 @@ def _drop_school(tenancy: Tenancy, school: School, timeout: float) -> None:
     with _dropping(tenancy, school, timeout) as connection:
         execute_script(connection, f"DROP SCHEMA IF EXISTS {quote_identifier(school.schema)} CASCADE")
         execute_script(connection, "SET LOCAL ROLE NONE")
-        if tenancy.roles:
-            execute_script(connection, f"DROP ROLE IF EXISTS {quote_identifier(school.schema)}")
+        execute_script(connection, f"DROP ROLE IF EXISTS {quote_identifier(school.schema)}")
         # The grants that name it, and whatever else the registry knows of it, go with it.
         connection.execute(delete(schools).where(schools.c.id == school.id))
 

@@ -54,26 +54,26 @@ def schema_owner(connection: Connection, schema: str) -> str | None:
 
 def is_old_owner(tenancy: Tenancy, schema: str, owner: str | None) -> bool:
     """Tell whether a schema is to be moved to another owner: its own is one that requests can become."""
-    if owner is None or owner == tenancy.owner or not tenancy.roles:
+    if owner is None or owner == tenancy.owner:
         return False
     return owner == schema or owner in tenancy.placement.all_logins
 
 
-def table_grants(tenancy: Tenancy, schema: str) -> list[str]:
-    """Write the statements that let whoever serves a school at all of its tables; its owner runs them."""
-    role = _serving_role(tenancy, schema)
+def table_grants(schema: str) -> list[str]:
+    """Write the statements that let a school's role at all of its tables; their owner runs them."""
     quoted = quote_identifier(schema)
     return [
-        f"GRANT USAGE ON SCHEMA {quoted} TO {role}",
-        f"DO {quote_literal(_granting(schema, role))}",
-        *(f"REVOKE UPDATE, DELETE ON {quoted}.{table} FROM {role}" for table in APPEND_ONLY),
+        f"GRANT USAGE ON SCHEMA {quoted} TO {quoted}",
+        f"DO {quote_literal(_granting(schema))}",
+        *(f"REVOKE UPDATE, DELETE ON {quoted}.{table} FROM {quoted}" for table in APPEND_ONLY),
     ]
 
 
-def _granting(schema: str, role: str) -> str:
-    """Write the block that lets a role, quoted, at all tables of a schema that are there when it runs."""
+def _granting(schema: str) -> str:
+    """Write the block that lets a school's role at all tables of its schema that are there when it runs."""
     # Not ON ALL TABLES IN SCHEMA, for which PostgreSQL reads the catalogue of all schools.
-    found = RELATIONS_OF_SCHEMA.replace(":schema", quote_literal(quote_identifier(schema)))
+    role = quote_identifier(schema)
+    found = RELATIONS_OF_SCHEMA.replace(":schema", quote_literal(role))
     return f"""
 DECLARE
     tables text;
@@ -94,15 +94,14 @@ def move_statements(tenancy: Tenancy, connection: Connection, schema: str, owner
     """
     found = connection.execute(_TABLES_OF_OWNER, {"schema": schema, "owner": quote_identifier(owner)})
     old, new, quoted = quote_identifier(owner), quote_identifier(tenancy.owner), quote_identifier(schema)
-    role = _serving_role(tenancy, schema)
     tables = {table: f"{quoted}.{quote_identifier(table)}" for table in _first_batch(found)}
     if tables:
         moved = [f"GRANT USAGE, CREATE ON SCHEMA {quoted} TO {new}"]
         moved += [f"ALTER TABLE {name} OWNER TO {new}" for name in tables.values()]
-        granted = [f"GRANT {_rights(table)} ON {name} TO {role}" for table, name in tables.items()]
+        granted = [f"GRANT {_rights(table)} ON {name} TO {quoted}" for table, name in tables.items()]
     else:
         moved = [f"ALTER SCHEMA {quoted} OWNER TO {new}"]
-        granted = [f"GRANT USAGE ON SCHEMA {quoted} TO {role}"]
+        granted = [f"GRANT USAGE ON SCHEMA {quoted} TO {quoted}"]
     statements = [*moved, f"SET LOCAL ROLE {new}", *granted, "SET LOCAL ROLE NONE"]
     if owner == tenancy.admin_url.username:
         return statements
@@ -119,11 +118,6 @@ def become_owner(connection: Connection, schema: str) -> None:
     owner = schema_owner(connection, schema)
     if owner is not None:
         execute_script(connection, f"SET LOCAL ROLE {quote_identifier(owner)}")
-
-
-def _serving_role(tenancy: Tenancy, schema: str) -> str:
-    """The role, quoted, that a request in a school has: the school's, or without roles the login."""
-    return quote_identifier(schema if tenancy.roles else tenancy.serving_login)
 
 
 def _rights(table: str) -> str:

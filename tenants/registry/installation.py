@@ -14,10 +14,17 @@ from sqlalchemy.exc import ProgrammingError
 import migrations.registry
 import migrations.tenant
 from tenants.connections.engines import execute_script, quote_identifier
-from tenants.exceptions import NotInstalled, UnfitLogin
+from tenants.exceptions import MissingRole, NotInstalled, UnfitLogin
 from tenants.migrations.migration_sql import head, history, registry_head, registry_revisions
-from tenants.provisioning.create import login_grants
-from tenants.registry.schools import also_served, clients, installation, list_schools
+from tenants.provisioning.create import login_grant
+from tenants.registry.schools import (
+    also_served,
+    clients,
+    installation,
+    list_schools,
+    schema_name,
+    schools,
+)
 from tenants.tenancy import Tenancy
 
 # Any constant: two operators who install at the same moment do so one after the other.
@@ -43,10 +50,6 @@ SELECT member.rolname, role.rolname FROM pg_auth_members m
 JOIN pg_roles member ON member.oid = m.member JOIN pg_roles role ON role.oid = m.roleid
 WHERE m.set_option AND member.rolname = ANY (:logins)
 """
-_OPEN_SCHEMAS = """
-SELECT login, nspname FROM unnest(CAST(:logins AS text[])) AS login, pg_namespace
-WHERE has_schema_privilege(login, pg_namespace.oid, 'USAGE')
-"""
 # A membership is taken away in the name of who granted it.
 _MEMBERS = """
 SELECT member.rolname, role.rolname, grantor.rolname FROM pg_auth_members m
@@ -59,6 +62,7 @@ _MEMBER_LOGINS = """
 SELECT login.rolname FROM pg_roles login JOIN pg_roles owner ON owner.rolname = :owner
 WHERE login.rolname = ANY (:logins) AND pg_has_role(login.oid, owner.oid, 'MEMBER')
 """
+_MISSING_ROLE = "SELECT min(name) FROM unnest(CAST(:names AS text[])) AS name WHERE to_regrole(name) IS NULL"
 _LOGINS = "SELECT rolname FROM pg_roles WHERE rolcanlogin AND starts_with(rolname, :login)"
 
 
@@ -76,8 +80,8 @@ def install(tenancy: Tenancy, *, password_policy: str | None = None) -> bool:
     would outlive a transaction.
 
     Raises NotInstalled where the registry is of a later version, UnfitLogin where a login exists and has
-    powers that reach around the schools' roles, UnfitPlacement where the database does not place the schools as the
-    settings say.
+    powers that reach around the schools' roles, MissingRole where a school has no role, UnfitPlacement where the
+    database does not place the schools as the settings say. Then nothing has changed.
     """
     if tenancy.one_login and tenancy.placement.divided:
         raise UnfitLogin(
@@ -87,6 +91,8 @@ def install(tenancy: Tenancy, *, password_policy: str | None = None) -> bool:
     tenancy.placement.prepare(tenancy.admin)
     with _exclusive(tenancy) as connection:
         created = connection.execute(text("SELECT to_regclass('registry.revision') IS NULL")).scalar_one()
+        if not created:
+            check_roles(connection)
         execute_script(connection, "CREATE SCHEMA IF NOT EXISTS registry")
         _upgrade(connection, tenancy.release)
         if created:
@@ -102,7 +108,7 @@ def install(tenancy: Tenancy, *, password_policy: str | None = None) -> bool:
     if not tenancy.one_login:
         with _exclusive(tenancy) as connection:
             closed = _closed_schools(connection, tenancy)
-        _in_batches(tenancy, [part for schema in closed for part in login_grants(tenancy, schema)])
+        _in_batches(tenancy, [login_grant(tenancy, schema) for schema in closed])
     return bool(created)
 
 
@@ -115,11 +121,11 @@ def revoke_unused_memberships(tenancy: Tenancy) -> int:
     """
     placement = tenancy.placement
     with _exclusive(tenancy) as connection:
-        schools = {school.schema: placement.login_of(school.id) for school in list_schools(connection)}
+        logins = {school.schema: placement.login_of(school.id) for school in list_schools(connection)}
         unused = [
             f"REVOKE {quote_identifier(schema)} FROM {quote_identifier(login)} GRANTED BY {quote_identifier(grantor)}"
             for login, schema, grantor in connection.execute(text(_MEMBERS), {"login": placement.login})
-            if placement.was_login(login) and schools.get(schema, login) != login
+            if placement.was_login(login) and logins.get(schema, login) != login
         ]
         for login in connection.execute(text(_LOGINS), {"login": placement.login}).scalars().all():
             if placement.was_login(login) and login not in placement.all_logins:
@@ -165,6 +171,18 @@ def check_installed(connection: Connection) -> None:
     )
     if connection.execute(goes_on).first() is None:
         raise _newer(connection, found)
+
+
+def check_roles(connection: Connection, *, most: int | None = None) -> None:
+    """See that each school has its role, or `most` of them; raises MissingRole for the first that has none.
+
+    Only the ids are read, which a registry of each release has.
+    """
+    ids = connection.execute(select(schools.c.id).order_by(schools.c.id).limit(most)).scalars()
+    names = [schema_name(school_id) for school_id in ids]
+    role = connection.execute(text(_MISSING_ROLE), {"names": names}).scalar_one()
+    if role is not None:
+        raise MissingRole(role)
 
 
 def _read_revision(connection: Connection) -> str | None:
@@ -305,8 +323,9 @@ def _closed_schools(connection: Connection, tenancy: Tenancy) -> list[str]:
     They were created for a login of another name, or for another number of logins.
     """
     placement = tenancy.placement
-    query = text(_OPEN_ROLES if tenancy.roles else _OPEN_SCHEMAS)
-    found = {tuple(row) for row in connection.execute(query, {"logins": list(placement.school_logins)})}
+    found = {
+        tuple(row) for row in connection.execute(text(_OPEN_ROLES), {"logins": list(placement.school_logins)})
+    }
     return [
         school.schema
         for school in list_schools(connection)

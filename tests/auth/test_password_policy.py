@@ -8,7 +8,7 @@ from sqlalchemy import update
 from school_service.auth.passwords import strict_faults
 from tenants.registry.schools import installation
 from tests.client import ApiClient
-from tests.features.people.students.test_import import LEAST, row_errors, upload
+from tests.features.classes.student_imports.test_import import LEAST, row_errors, upload
 from tests.sheets.workbooks import workbook
 
 SHORT = "must have at least 10 characters"

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from sqlalchemy import URL
 
 from school_service.auth.signing_key import SigningKey
-from school_service.cli import program
+from school_service.cli.program import program
 from tests.cli.program import FRESH, Running, run, serving, serving_with_gunicorn
 from tests.postgres import addresses, test_database
 

@@ -21,7 +21,7 @@ from uuid import uuid4
 import click
 from click.testing import CliRunner
 
-from school_service.cli import program
+from school_service.cli.program import program
 from tenants.migrations.migration_sql import TENANT
 
 SCHOOL, CLIENT = str(uuid4()), "robot"

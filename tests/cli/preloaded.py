@@ -18,7 +18,7 @@ from contextlib import suppress
 
 STATUS_SIZE = 4  # bytes: what waitpid says, as a number
 MODULES = (
-    "school_service.cli",
+    "school_service.cli.program",
     "school_service.app",
     "school_service.serving.server",
     "school_service.demo.command",
@@ -86,4 +86,4 @@ if __name__ == "__main__":
     with socket.socket(fileno=int(sys.argv[1])) as requests_to_us:
         given = serve(requests_to_us)
     if given is not None:
-        sys.modules["school_service.cli"].main(given)
+        sys.modules["school_service.cli.program"].main(given)

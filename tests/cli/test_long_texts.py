@@ -13,12 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 from school_service.auth.signing_key import SigningKeys
-from school_service.cli import program
+from school_service.cli.program import program
 from school_service.config import ConfigError, Settings
 from tenants.backups.archive import MANIFEST, SCRIPT, open_archive
 from tenants.backups.encryption import read_identities
 from tenants.backups.table_rows import read_tables
-from tenants.commands import read_password
+from tenants.commands.arguments import read_password
 from tenants.exceptions import BackupRefused
 from tenants.tenancy import Tenancy
 from tests.factories import UNKNOWN_ID

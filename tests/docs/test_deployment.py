@@ -15,7 +15,7 @@ import click
 import pytest
 
 from school_service.auth.signing_key import SigningKey, SigningKeys
-from school_service.cli import program
+from school_service.cli.program import program
 from school_service.config import Settings
 
 ROOT = Path(__file__).parents[2]

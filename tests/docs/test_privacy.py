@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from school_service.cli import program
+from school_service.cli.program import program
 from school_service.core.database import db
 from school_service.core.permissions import Permission
 from tests.contract.check_openapi import template

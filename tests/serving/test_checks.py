@@ -21,17 +21,18 @@ from tenants.registry.clients import PeoplesOptions, change_client, create_clien
 from tests.conftest import dispose
 from tests.postgres import addresses, on_citus, on_postgresql_alone
 from tests.tenants.installations import ADMINISTRATOR, execute, installation
+from tests.tenants.without_roles import take_roles_away
 
 
 @pytest.fixture(scope="module")
 def without_roles(server):
-    """The settings of an installation whose school was created without a role."""
-    with installation(server, roles=False) as tenancy:
+    """The settings of an installation whose school has no role."""
+    with installation(server) as tenancy:
         create_school(tenancy, name="x", administrator=ADMINISTRATOR)
+        take_roles_away(tenancy)
         yield Settings.load(
             {
                 **addresses(tenancy.admin_url, tenancy.serving_url),
-                "TENANT_ROLES": "off",
                 "SIGNING_KEY": SigningKey.generate().to_pem(),
             }
         )
@@ -45,14 +46,13 @@ def check(settings):
         dispose(app)
 
 
-def test_schools_without_roles_are_served_as_such_alone(without_roles):
-    check(without_roles)
-
+@on_postgresql_alone
+def test_schools_without_roles_are_not_served(without_roles):
     with pytest.raises(ServingError, match="restored without the server's roles\\? Restore them first"):
-        check(replace(without_roles, tenant_roles=True))
+        check(without_roles)
 
 
-def test_schools_with_roles_and_none_at_all_are_served_with_roles(settings, tenancy, place):
+def test_schools_with_roles_and_none_at_all_are_served(settings, tenancy, place):
     check(settings)
 
 

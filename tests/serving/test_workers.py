@@ -17,7 +17,7 @@ import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 
 from school_service.config import Settings
-from school_service.serving.parts import Part
+from school_service.serving.parts import Part, waiting_of_each
 from tests.cli.program import run, serving
 
 CLIENTS = 16
@@ -284,6 +284,7 @@ def test_settings_are_divided_and_rounded_up(installed):
         environment = {**installed, **given}
         return Part.of(Settings.load(environment), environment, workers, threads)
 
-    assert part(2) == Part(threads=4, pool_size=5, school_requests=2, school_waiting=50)
-    assert part(8) == Part(threads=4, pool_size=5, school_requests=2, school_waiting=13)
-    assert part(3, 10, POOL_SIZE="10", SCHOOL_REQUESTS="2") == Part(4, 4, 1, 34)
+    assert part(2) == Part(threads=4, pool_size=5, school_requests=2)
+    assert part(8) == Part(threads=4, pool_size=5, school_requests=2)
+    assert part(3, 10, POOL_SIZE="10", SCHOOL_REQUESTS="2") == Part(4, 4, 1)
+    assert [waiting_of_each(workers) for workers in (1, 2, 3, 8)] == [100, 50, 34, 13]

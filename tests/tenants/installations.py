@@ -33,7 +33,6 @@ ADMINISTRATOR = Administrator("admin", "a password")
 def installation(
     server: URL,
     *,
-    roles: bool = True,
     one_login: bool = False,
     superuser: bool = True,
     installed: bool = True,
@@ -54,7 +53,6 @@ def installation(
             Settings.load(
                 {
                     **addresses(admin, admin if one_login else serving),
-                    "TENANT_ROLES": "on" if roles else "off",
                     "SERVING_LOGINS": str(logins),
                 }
             )
@@ -122,7 +120,6 @@ def binding_options(tenancy: Tenancy) -> BindingOptions:
     """Give the options that an application on this installation would have."""
     entry = tenancy.placement.entry
     return BindingOptions(
-        roles=tenancy.roles,
         serves=(head(),),
         entry=entry and entry._replace(location=partial(first_shard, tenancy)),
     )

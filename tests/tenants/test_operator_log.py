@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from tenants import operator_log
 from tenants.backups.backup import back_up
 from tenants.backups.restore import restore
-from tenants.commands import LOADER, tenants_group
+from tenants.commands.groups import tenants_group
+from tenants.commands.running import LOADER
 from tenants.exceptions import BackupRefused, SchoolBusy
 from tenants.operator_log import operator_name, record_operation
 from tenants.provisioning import delete
@@ -24,11 +25,10 @@ from tests.postgres import at_schools, on_citus
 from tests.tenants.installations import ADMINISTRATOR, execute, installation
 
 
-@pytest.fixture(scope="module", params=["superuser", "creator", "no roles"])
+@pytest.fixture(scope="module", params=["superuser", "creator"])
 def here(server, request):
     """An installation, by each kind of login that provisions."""
-    roles, superuser = request.param != "no roles", request.param == "superuser"
-    with installation(server, roles=roles, superuser=superuser) as tenancy:
+    with installation(server, superuser=request.param == "superuser") as tenancy:
         yield tenancy
 
 
@@ -40,11 +40,10 @@ def school(here):
 def log(tenancy, school_id: UUID):
     """What the log of a school says, the oldest first, as its role reads it."""
     schema = f"school_{school_id.hex}"
-    switch = f'SET ROLE "{schema}";' if tenancy.roles else ""
     columns = "actor, action, entity, entity_id::text, old, new"
     return execute(
         at_schools(tenancy.admin_url),
-        f'{switch} SELECT {columns} FROM "{schema}".audit_entries ORDER BY at, id',
+        f'SET ROLE "{schema}"; SELECT {columns} FROM "{schema}".audit_entries ORDER BY at, id',
     )
 
 
@@ -139,7 +138,7 @@ def test_a_deletion_that_ends_before_it_begins_is_on_record_with_its_end(here, s
 def test_a_school_without_a_log_is_left_as_it_is(here, school):
     schema = f"school_{school.id.hex}"
     # On Citus the superuser owns it, and a message that it hands on is one statement.
-    switch = f'SET ROLE "{here.owner}";' if here.roles and not on_citus() else ""
+    switch = f'SET ROLE "{here.owner}";' if not on_citus() else ""
     execute(here.admin_url, f'{switch} ALTER TABLE "{schema}".audit_entries RENAME TO elsewhere')
 
     operate(here, "suspend", str(school.id))

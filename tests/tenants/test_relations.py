@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from sqlalchemy import text
 
 from tenants.backups import checksums, restore, revision_tables
-from tenants.connections.engines import execute_script, quote_identifier
+from tenants.connections.engines import execute_script
 from tenants.provisioning import delete
 from tenants.provisioning.ownership import table_grants
 from tenants.relations import RELATIONS_OF_SCHEMA
-from tests.tenants.installations import served_by
 
 FOUND = text(f"SELECT c.relkind::text || ' ' || c.relname FROM {RELATIONS_OF_SCHEMA} ORDER BY 1")
 LISTED = text(
@@ -88,7 +86,7 @@ def test_all_tables_and_views_are_granted_and_nothing_else(tenancy, connection, 
     extra = EVERY_KIND.format(one.schema) + f'; CREATE TABLE "{one.schema}"."Odd ""name"" \'x\'" (id int)'
     before = rights(connection, other)
     execute_script(connection, extra)
-    execute_script(connection, ";\n".join(table_grants(tenancy, one.schema)))
+    execute_script(connection, ";\n".join(table_grants(one.schema)))
     granted = rights(connection, one)
     execute_script(
         connection,
@@ -108,21 +106,9 @@ def rights(connection, school):
     return {row.relname: row.relacl for row in connection.execute(RIGHTS, {"schema": school.schema})}
 
 
-def test_a_schema_without_tables_is_no_fault(tenancy, connection):
+def test_a_schema_without_tables_is_no_fault(connection):
     execute_script(connection, "CREATE SCHEMA school_empty; CREATE ROLE school_empty")
 
-    execute_script(connection, ";\n".join(table_grants(tenancy, "school_empty")[:2]))
+    execute_script(connection, ";\n".join(table_grants("school_empty")[:2]))
 
     assert connection.execute(FOUND, {"schema": "school_empty"}).all() == []
-
-
-@pytest.mark.parametrize("login", ["it's", 'a "quoted" one', "$$", "%s"])
-def test_whatever_the_login_is_called_it_is_granted(tenancy, connection, schools, login):
-    odd = replace(served_by(tenancy, tenancy.serving_url.set(username=login)), roles=False)
-    execute_script(connection, f"CREATE ROLE {quote_identifier(login)}")
-
-    execute_script(connection, ";\n".join(table_grants(odd, schools[0].schema)))
-
-    has = text("SELECT has_table_privilege(:login, :table, 'DELETE')")
-    table = f'"{schools[0].schema}".classrooms'
-    assert connection.execute(has, {"login": login, "table": table}).scalar_one()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.features.people.students.test_import import LEAST, row_errors, upload
+from tests.features.classes.student_imports.test_import import LEAST, row_errors, upload
 from tests.sheets.workbooks import workbook
 
 HIDDEN = ["A\u200bda", "A\x1bda", "\u202eadA", "A\ue000da", "Ada\u200d", "\u3164"]

@@ -14,11 +14,11 @@ from tests.factories import PASSWORD, Factory
 from tests.features.attendance.classes import Kept
 from tests.features.attendance.sheets.weeks import Week
 from tests.features.attendance.sheets.weeks import fill as fill_register
+from tests.features.classes.student_imports.test_import import people
+from tests.features.classes.student_imports.test_import import sheet as students_sheet
+from tests.features.classes.student_imports.test_import import upload as import_students
 from tests.features.observations.comments.sheets import Said
 from tests.features.observations.metrics.sheets import PSYCHOMOTOR, TRAITS, Observed
-from tests.features.people.students.test_import import people
-from tests.features.people.students.test_import import sheet as students_sheet
-from tests.features.people.students.test_import import upload as import_students
 from tests.features.results.promotions.ends import End
 from tests.features.results.publications.arms import Arms
 from tests.features.results.submissions.classes import Class

@@ -7,12 +7,12 @@ from uuid import uuid4
 import jwt
 import pytest
 
-from school_service.auth.signing_key import SigningKey
 from school_service.core.permissions import Permission
 from tenants.registry.clients import change_client, revoke_client, rotate_secret
 from tests.auth.outside_provider import OutsideProvider
 from tests.client import Document
-from tests.features.sign_in.conftest import AFTER_LOGOUT, ISSUER, PERSON_PASSWORD, Client, Entrance, Person
+from tests.features.sign_in.conftest import ISSUER, PERSON_PASSWORD, Client, Entrance, Person
+from tests.features.sign_in.sign_out.leaving import signed_out
 from tests.features.sign_in.test_grants import claims_of, is_refused, works
 
 PERMISSIONS = ("read:classrooms", "write:classrooms", "read:students", "read:users", "write:users")
@@ -31,10 +31,6 @@ def client(shared_entrance: Entrance) -> Client:
 def as_operator(entrance, work, *arguments, **options):
     with entrance.tenancy.admin.begin() as connection:
         return work(connection, *arguments, **options)
-
-
-def signed_out(entrance, **parameters):
-    return entrance.app.test_client().get("/auth/logout", query_string=parameters)
 
 
 ENDS = {
@@ -296,64 +292,6 @@ def test_a_client_whose_grant_lost_the_school_gets_no_more_tokens(entrance, pers
         )
 
     assert is_refused(client.refresh(got["refresh_token"]))
-
-
-# Signing out.
-
-
-def test_signing_out_leads_back_to_an_address_of_the_client_alone(entrance, person, client):
-    def hint():
-        return client.sign_in(person, scope="openid")
-
-    got = hint()
-    answer = signed_out(
-        entrance,
-        id_token_hint=got["id_token"],
-        post_logout_redirect_uri=AFTER_LOGOUT,
-        state="a b&c=ọ",
-        client_id=client.id,
-    )
-    assert (answer.status_code, answer.location) == (303, f"{AFTER_LOGOUT}?state=a%20b%26c%3D%E1%BB%8D")
-    assert not works(entrance, got["access_token"])
-    # Once more, and with a hint that has expired: nothing is left to end, and the way back is the same.
-    again = signed_out(entrance, id_token_hint=got["id_token"], post_logout_redirect_uri=AFTER_LOGOUT)
-    assert (again.status_code, again.location) == (303, AFTER_LOGOUT)
-
-    other = hint()
-    for parameters in (
-        {"post_logout_redirect_uri": AFTER_LOGOUT},
-        {
-            "id_token_hint": other["id_token"],
-            "client_id": "another",
-            "post_logout_redirect_uri": AFTER_LOGOUT,
-        },
-        {"id_token_hint": f"{other['id_token']}x", "post_logout_redirect_uri": AFTER_LOGOUT},
-    ):
-        answer = signed_out(entrance, **parameters)
-        assert (answer.status_code, answer.location) == (200, None)
-        assert works(entrance, other["access_token"])
-    answer = entrance.app.test_client().post(
-        "/auth/logout",
-        data={"id_token_hint": other["id_token"], "post_logout_redirect_uri": f"{AFTER_LOGOUT}/"},
-    )
-    assert (answer.status_code, answer.location) == (200, None)
-    assert not works(entrance, other["access_token"])
-
-
-def test_an_expired_hint_that_we_signed_ends_the_session(entrance, person, client):
-    got = client.sign_in(person, scope="openid")
-    key = entrance.app.extensions["school-service"].verifier.key
-    expired = {**claims_of(got["id_token"]), "exp": 1_700_000_000}
-    forged = jwt.encode(expired, SigningKey.generate().private, "ES256", headers={"kid": key.key_id})
-    unsigned = jwt.encode(expired, None, "none", headers={"kid": key.key_id})
-
-    for hint in (forged, unsigned):
-        signed_out(entrance, id_token_hint=hint)
-        assert works(entrance, got["access_token"])
-    signed_out(
-        entrance, id_token_hint=jwt.encode(expired, key.private, key.algorithm, headers={"kid": key.key_id})
-    )
-    assert not works(entrance, got["access_token"])
 
 
 # What is told of itself.

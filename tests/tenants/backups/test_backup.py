@@ -503,21 +503,17 @@ def test_both_schools_work_side_by_side_and_alone(app, tenancy, committing, docu
 # Elsewhere, and other kinds of installation.
 
 
-@pytest.mark.parametrize("roles", [True, False], ids=["roles", "no roles"])
 @pytest.mark.parametrize("one_login", [True, False], ids=["one login", "two logins"])
 @pytest.mark.parametrize("superuser", [True, False], ids=["superuser", "creator"])
-def test_a_school_moves_to_every_kind_of_installation(
-    server, tenancy, school, file, roles, one_login, superuser
-):
+def test_a_school_moves_to_every_kind_of_installation(server, tenancy, school, file, one_login, superuser):
     back_up(tenancy, school.id, file)
     before = contents(tenancy, school)
     delete_school(tenancy, school.id, backup_folder=None)
-    with installation(server, roles=roles, one_login=one_login, superuser=superuser) as elsewhere:
+    with installation(server, one_login=one_login, superuser=superuser) as elsewhere:
         moved = restore(elsewhere, file)
 
-        role = moved.schema if roles else elsewhere.serving_login
         assert moved == school
-        assert users_seen(elsewhere, moved) == [("admin", role)]
+        assert users_seen(elsewhere, moved) == [("admin", moved.schema)]
         back_up(elsewhere, school.id, file, replace=True)
         delete_school(elsewhere, school.id, backup_folder=None)
 

@@ -96,7 +96,7 @@ def test_a_school_at_another_revision_is_not_served(sessions, school, change):
     [(("t0000", head()), True), ((head(), "t9999"), True), (("t0000",), False), ((), False)],
 )
 def test_any_of_the_revisions_that_the_code_serves_will_do(engine, school, serves, served):
-    sessions = bound_sessions(engine, BindingOptions(roles=True, serves=serves))
+    sessions = bound_sessions(engine, BindingOptions(serves=serves))
 
     if served:
         assert role_inside(sessions, SchoolBinding(school.id)) == school.schema

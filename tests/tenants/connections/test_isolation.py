@@ -19,7 +19,6 @@ from school_service.web.blueprint import Blueprint
 from school_service.web.schemas import Schema
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.dialect import SchoolDialect
-from tenants.connections.engines import serving_engine
 from tenants.connections.sessions import transaction
 from tenants.connections.statements import write
 from tenants.exceptions import NoSchool, SchoolChosen
@@ -29,7 +28,7 @@ from tests.pgbouncer import is_bouncer, reconnect
 from tests.postgres import at_schools, on_citus, with_one_server
 from tests.savepoint_engine import CountingCursor
 from tests.tenants.conftest import tag_of, tagged_school
-from tests.tenants.installations import binding_options, bound_sessions, execute, installation, working
+from tests.tenants.installations import bound_sessions, execute, working
 
 WAYS = [
     pytest.param(None, id="one login"),
@@ -529,23 +528,6 @@ def test_two_applications_in_one_process_keep_their_own_rules(app, sql_app, docu
     for one in (app, sql_app, app):
         client = ApiClient(one, document, place.admin_token, place.id)
         client.ok(client.get("/classrooms"))
-
-
-# Roles switched off.
-
-
-def test_without_roles_the_path_alone_keeps_schools_apart(server):
-    with installation(server, roles=False) as tenancy:
-        schools = tagged_school(tenancy), tagged_school(tenancy)
-        engine = serving_engine(at_schools(tenancy.serving_url), pool_size=1)
-        sessions = bound_sessions(engine, binding_options(tenancy))
-        found = leaks(sessions, engine, schools)
-        seen = [tags(sessions, TAGS, SchoolBinding(school.id)) for school in schools]
-        engine.dispose()
-
-    # Whoever names another schema reaches it: what the roles are for.
-    assert {leak.query for leak in found} == {"the other's tables", "the registry"}
-    assert seen == [[school.id] * 2 for school in schools]
 
 
 def state_of(url, sql):

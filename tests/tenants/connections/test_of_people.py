@@ -1,4 +1,4 @@
-"""Requests of people, through PgBouncer and without roles: who signs in, who is a teacher, and a register."""
+"""Requests of people, through PgBouncer: who signs in, who is a teacher, and a register."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tests.postgres import with_one_server
 
 WAYS = [
     pytest.param(Way(logins=2, pgbouncer=True), id="pgbouncer", marks=with_one_server),
-    pytest.param(Way(roles=False), id="no roles"),
 ]
 
 

@@ -556,28 +556,26 @@ def test_a_connection_is_replaced_after_many_schools(here, later, monkeypatch):
     assert len(made) == 3
 
 
-# Whoever provisions, with roles and without.
+# Whoever provisions.
 
 
-@pytest.mark.parametrize("roles", [True, False], ids=["roles", "no roles"])
 @pytest.mark.parametrize("one_login", [True, False], ids=["one login", "two logins"])
 @pytest.mark.parametrize("superuser", [True, False], ids=["superuser", "creator"])
-def test_new_tables_are_open_to_whoever_serves(server, origin, tmp_path, roles, one_login, superuser):
+def test_new_tables_are_open_to_whoever_serves(server, origin, tmp_path, one_login, superuser):
     folder = later_history(
         tmp_path / "later",
         "CREATE TABLE notes (id uuid NOT NULL, CONSTRAINT pk_notes PRIMARY KEY (id))",
         origin=origin,
     )
-    with installation(server, roles=roles, one_login=one_login, superuser=superuser, history=origin) as here:
+    with installation(server, one_login=one_login, superuser=superuser, history=origin) as here:
         school = create_school(here, name="A school", administrator=ADMINISTRATOR)
         later = replace(here, history=folder)
         assert migrate_schools(later).complete
         later.admin.dispose()
 
-        switch = f'SET ROLE "{school.schema}";' if roles else ""
         assert execute(
             at_schools(here.serving_url),
-            f'{switch} INSERT INTO "{school.schema}".notes VALUES (%s) RETURNING 1',
+            f'SET ROLE "{school.schema}"; INSERT INTO "{school.schema}".notes VALUES (%s) RETURNING 1',
             (str(uuid4()),),
         ) == [(1,)]
 

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, ExcludeConstraint
 
-from school_service.cli import program
+from school_service.cli.program import program
 from school_service.core.database import db
 from tenants.connections.engines import execute_script
 from tenants.exceptions import StaleBaseline

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID, uuid4
 
-import psycopg2
 import pytest
 from sqlalchemy import event, text
 from sqlalchemy.exc import DBAPIError
@@ -19,7 +18,6 @@ from tenants.registry.installation import install
 from tenants.registry.schools import find_school, list_schools, schema_name
 from tenants.tenancy import Administrator
 from tests.postgres import at_schools, on_citus
-from tests.tenants.conftest import tagged_school
 from tests.tenants.installations import (
     ADMINISTRATOR,
     binding_options,
@@ -230,17 +228,15 @@ def test_without_a_registry_the_message_says_what_to_do(server):
 # Whoever provisions.
 
 
-@pytest.mark.parametrize("roles", [True, False], ids=["roles", "no roles"])
 @pytest.mark.parametrize("one_login", [True, False], ids=["one login", "two logins"])
 @pytest.mark.parametrize("superuser", [True, False], ids=["superuser", "creator"])
-def test_every_kind_of_installation_creates_and_serves(server, roles, one_login, superuser):
-    with installation(server, roles=roles, one_login=one_login, superuser=superuser) as tenancy:
+def test_every_kind_of_installation_creates_and_serves(server, one_login, superuser):
+    with installation(server, one_login=one_login, superuser=superuser) as tenancy:
         first, second = create(tenancy), create(tenancy)
         install(tenancy)  # a second time, with schools
 
         for school in (first, second):
-            role = school.schema if roles else tenancy.serving_login
-            assert users_seen(tenancy, school) == [("admin", role)]
+            assert users_seen(tenancy, school) == [("admin", school.schema)]
         with tenancy.admin.connect() as connection:
             assert {school.id for school in list_schools(connection)} == {first.id, second.id}
 
@@ -275,15 +271,6 @@ def test_a_schools_role_can_do_nothing_by_itself(tenancy):
 
     assert attributes == [(False,) * 7]
     assert grants == [(tenancy.serving_login, False, True, False)]
-
-
-def test_without_roles_the_serving_login_reads_and_writes_and_owns_nothing(server):
-    with installation(server, roles=False) as tenancy:
-        school = tagged_school(tenancy)
-
-        execute(at_schools(tenancy.serving_url), f'UPDATE "{school.schema}".users SET gender = %s', ("MALE",))
-        with pytest.raises(psycopg2.errors.InsufficientPrivilege):
-            execute(at_schools(tenancy.serving_url), f'DROP TABLE "{school.schema}".users')
 
 
 def test_ids_are_uuids_in_the_names_of_schemas():

@@ -20,8 +20,8 @@ pytestmark = on_postgresql_alone
 
 @pytest.fixture(scope="module")
 def plain(server):
-    """An installation without roles, on PostgreSQL alone."""
-    with installation(server, roles=False) as tenancy:
+    """An installation on PostgreSQL alone."""
+    with installation(server) as tenancy:
         yield tenancy
 
 
@@ -37,12 +37,11 @@ def statements_of(tenancy, school_id):
     return [statement.text for statement in statements(";\n".join(batch))]
 
 
-@pytest.mark.parametrize("roles", [True, False])
-def test_the_tables_are_given_to_citus_before_their_first_rows_and_grants(plain, roles):
+def test_the_tables_are_given_to_citus_before_their_first_rows_and_grants(plain):
     school_id = uuid4()
     given = f"SELECT citus_schema_distribute('school_{school_id.hex}')"
 
-    sent = statements_of(on_nodes(replace(plain, roles=roles)), school_id)
+    sent = statements_of(on_nodes(plain), school_id)
 
     assert sent.count(given) == 1
     kinds = [words(statement) for statement in sent]
@@ -70,10 +69,8 @@ def test_without_it_nothing_is_said_of_citus(plain):
 
 
 def test_the_tables_of_schools_on_citus_belong_to_who_provisions(plain):
-    with_roles = replace(plain, roles=True)
-
-    assert with_roles.owner == f"{plain.serving_login}_owner"
-    assert on_nodes(with_roles).owner == plain.admin_url.username
+    assert plain.owner == f"{plain.serving_login}_owner"
+    assert on_nodes(plain).owner == plain.admin_url.username
 
 
 def test_creating_is_refused_where_citus_is_missing(plain):
@@ -88,7 +85,7 @@ def test_creating_is_refused_where_citus_is_missing(plain):
 
 
 def test_installing_is_refused_where_citus_is_missing(server):
-    with installation(server, roles=False, installed=False) as tenancy:
+    with installation(server, installed=False) as tenancy:
         with pytest.raises(UnfitPlacement):
             install(on_nodes(tenancy))
 

@@ -6,10 +6,10 @@ from itertools import count
 from typing import Any
 
 from tests.factories import PASSWORD
+from tests.features.classes.student_imports.test_import import upload
 from tests.features.people.guardians.test_guardians import put as put_link
 from tests.features.people.guardians.test_guardians import stop_of
 from tests.features.people.guardians.test_import import sheet
-from tests.features.people.students.test_import import upload
 
 KINDS = ("PASSWORD", "INVITATION", "LINK")
 MAKING = ("read:users", "write:users", "read:results")

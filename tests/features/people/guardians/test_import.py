@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tests.features.classes.student_imports.test_import import LEAST, listed, row_errors, upload
 from tests.features.people.guardians.test_accounts import WRITING, with_account
 from tests.features.people.guardians.test_guardians import links, stop_of
-from tests.features.people.students.test_import import LEAST, listed, row_errors, upload
 from tests.sheets.workbooks import workbook
 from tests.threads import run_concurrently
 

@@ -7,7 +7,7 @@ import pytest
 from school_service.auth.tokens import issue_client_token
 from tests.conftest import PASSWORD as ADMINISTRATORS
 from tests.factories import PASSWORD
-from tests.features.people.students.test_import import LEAST, upload
+from tests.features.classes.student_imports.test_import import LEAST, upload
 from tests.sheets.workbooks import workbook
 
 NEW = "another one of mine"

@@ -20,8 +20,8 @@ from tenants.connections.binding import SchoolBinding
 from tests.client import ApiClient
 from tests.conftest import PASSWORD, make_place
 from tests.factories import Factory
-from tests.features.people.students.test_import import LEAST, people, upload
-from tests.features.people.students.test_import import sheet as students_sheet
+from tests.features.classes.student_imports.test_import import LEAST, people, upload
+from tests.features.classes.student_imports.test_import import sheet as students_sheet
 from tests.postgres import on_postgresql_alone
 from tests.threads import run_concurrently
 

@@ -66,7 +66,6 @@ def environment(settings):
         **addresses(settings.admin_database_url, settings.database_url),
         "SIGNING_KEY": settings.signing_key,
         "SERVING_LOGINS": str(settings.serving_logins),
-        "TENANT_ROLES": "on" if settings.tenant_roles else "off",
     }
 
 

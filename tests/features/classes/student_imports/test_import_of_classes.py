@@ -9,7 +9,7 @@ import pytest
 
 from school_service.features.classes.student_imports import sheet as sheet_of_students
 from tenants.clock import now
-from tests.features.people.students.test_import import (
+from tests.features.classes.student_imports.test_import import (
     LEAST,
     created,
     listed,

@@ -7,32 +7,34 @@ from uuid import UUID
 
 import click
 
-from tenants.commands import Name, as_json, read_password, show, tenants_group, with_tenancy
+from tenants.commands.arguments import Name, read_password
+from tenants.commands.printing import as_json, show
+from tenants.commands.running import with_schools
 from tenants.tenancy import Administrator, Tenancy
 
 # What knows the tables of a school is imported by the verbs: --help and wrong use are answered without.
 
 
-@tenants_group.command("end-sessions", short_help="Sign the users of a school out.")
+@click.command("end-sessions", short_help="Sign the users of a school out.")
 @click.argument("school_id", metavar="ID", type=click.UUID)
 @click.option("--user", "username", type=Name(), help="The username of the one to sign out; default: all.")
 @as_json
-@with_tenancy
-def end_sessions_(tenancy: Tenancy, school_id: UUID, username: str | None, as_json: bool) -> None:
+@with_schools
+def end_sessions(tenancy: Tenancy, school_id: UUID, username: str | None, as_json: bool) -> None:
     """End the sessions of all users of a school, or of one: every token that they were issued is refused at once."""
-    from school_service.seed.accounts import end_sessions
+    from school_service.seed import accounts
     from school_service.tenancy import import_models
 
     import_models()
-    show({"id": str(school_id), "users": end_sessions(tenancy, school_id, username)}, as_json)
+    show({"id": str(school_id), "users": accounts.end_sessions(tenancy, school_id, username)}, as_json)
 
 
-@tenants_group.command("reset-admin", short_help="Make or revive an administrator of a school.")
+@click.command("reset-admin", short_help="Make or revive an administrator of a school.")
 @click.argument("school_id", metavar="ID", type=click.UUID)
 @click.option("--user", "username", type=Name(), default="admin", show_default=True, help="Their username.")
 @click.option("--password-stdin", is_flag=True, help="Read their password from standard input.")
 @as_json
-@with_tenancy
+@with_schools
 def reset_admin(
     tenancy: Tenancy, school_id: UUID, username: str, password_stdin: bool, as_json: bool
 ) -> None:

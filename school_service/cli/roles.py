@@ -7,13 +7,15 @@ from uuid import UUID
 
 import click
 
-from tenants.commands import Name, as_json, show, tenants_group, with_tenancy
+from tenants.commands.arguments import Name
+from tenants.commands.printing import as_json, show
+from tenants.commands.running import with_schools
 from tenants.tenancy import Tenancy
 
 # What knows the tables of a school is imported by the verb: --help and wrong use are answered without.
 
 
-@tenants_group.command("switch-roles", short_help="Let roles of a school reach one's own records alone.")
+@click.command("switch-roles", short_help="Let roles of a school reach one's own records alone.")
 @click.argument("school_id", metavar="ID", type=click.UUID)
 @click.option(
     "--own", multiple=True, type=Name(), help="A role, by its name, to reach one's own records alone."
@@ -22,8 +24,8 @@ from tenants.tenancy import Tenancy
 @click.option("--add-seeded", is_flag=True, help="Make the roles of a new school that are missing.")
 @click.option("--yes", is_flag=True, help="Switch at once; without it, only show what would change.")
 @as_json
-@with_tenancy
-def switch_roles_(
+@with_schools
+def switch_roles(
     tenancy: Tenancy,
     school_id: UUID,
     own: tuple[str, ...],
@@ -38,7 +40,7 @@ def switch_roles_(
     """
     # Importing the application declares for which permissions anything serves one's own records.
     from school_service import app as app
-    from school_service.features.role_reaches.operator_switch import switch_roles
+    from school_service.features.role_reaches import operator_switch
     from school_service.web.blueprint import SERVES_OWN
 
     roles = {**dict.fromkeys(own, "OWN"), **dict.fromkeys(school, "SCHOOL")}
@@ -46,7 +48,9 @@ def switch_roles_(
         raise click.UsageError("Name a role with --own or --school, or say --add-seeded.")
     if len(roles) < len(own) + len(school):
         raise click.UsageError("A role is named more than once.")
-    found = switch_roles(tenancy, school_id, roles, add_seeded=add_seeded, commit=yes, served=SERVES_OWN)
+    found = operator_switch.switch_roles(
+        tenancy, school_id, roles, add_seeded=add_seeded, commit=yes, served=SERVES_OWN
+    )
     if as_json:
         show({**found, "switched": yes}, as_json=True)
     else:

@@ -6,11 +6,12 @@ import pytest
 
 from school_service.auth.tokens import issue_client_token
 from tests.auth.conftest import grant
+from tests.features.reach.conftest import arms, made_arms, own
 
 # Every test of the module has the same begin, whichever ran before.
 pytestmark = pytest.mark.usefixtures("made_arms")
 
-__all__ = ["grant"]
+__all__ = ["arms", "grant", "made_arms", "own"]
 
 NOTHING = {
     "client": None,

@@ -1,0 +1,1 @@
+"""The command `school-service`: the operator's verbs, by subject; `program` puts them together."""

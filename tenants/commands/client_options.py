@@ -1,0 +1,105 @@
+"""Options of verbs for the people who sign in by a client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+import click
+
+from tenants.commands.arguments import Name, RedirectUri
+from tenants.registry.redirect_uris import MAX_REDIRECT_URIS
+from tenants.tenancy import Tenancy
+
+_DAYS = click.IntRange(1, 365)
+
+PEOPLE = {
+    "name": (
+        "--name",
+        {"type": click.STRING, "help": "What people are shown where they sign in; default: its id."},
+    ),
+    "redirect_uris": (
+        "--redirect-uri",
+        {
+            "type": RedirectUri(),
+            "multiple": True,
+            "help": "An address of its own, to which people are led back.",
+        },
+    ),
+    "post_logout_uris": (
+        "--post-logout-uri",
+        {"type": RedirectUri(), "multiple": True, "help": "The same for whoever has signed out."},
+    ),
+    "user_permissions": (
+        "--user-permission",
+        {
+            "type": click.STRING,
+            "multiple": True,
+            "metavar": "ACCESS:SECTION",
+            "help": "What a person may do by it at most; default: what their roles allow.",
+        },
+    ),
+    "sign_in_only": (
+        "--sign-in-only",
+        {"is_flag": True, "default": None, "help": "Let it know who signs in, and do nothing for them."},
+    ),
+    "idle_days": (
+        "--idle-days",
+        {"type": _DAYS, "help": "Days without use after which a person signs in again.  [default: 14]"},
+    ),
+    "session_days": (
+        "--session-days",
+        {"type": _DAYS, "help": "Days after which they do so anyway.  [default: 90]"},
+    ),
+}
+
+
+def people_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """Let a verb take what a client has for people; it is handed those that were given, as `of_people`.
+
+    An empty value takes away what is there.
+    """
+
+    @wraps(verb)
+    def with_options(tenancy: Tenancy, *arguments: Any, **options: Any) -> None:
+        given = {name: options.pop(name) for name in PEOPLE}
+        verb(tenancy, *arguments, of_people=_of_people(tenancy, given), **options)
+
+    for flag, kind in reversed(PEOPLE.values()):
+        with_options = click.option(flag, _parameter(flag), **kind)(with_options)  # type: ignore[arg-type]
+    return with_options
+
+
+def _parameter(flag: str) -> str:
+    return next(name for name, (option, _) in PEOPLE.items() if option == flag)
+
+
+def _of_people(tenancy: Tenancy, given: dict[str, Any]) -> dict[str, Any]:
+    """Make members of PeoplesOptions of what was given; raises UsageError."""
+    only = given.pop("sign_in_only")
+    found = {name: value for name, value in given.items() if value not in (None, ())}
+    for name in ("redirect_uris", "post_logout_uris", "user_permissions"):
+        if name in found:
+            found[name] = tuple(dict.fromkeys(value for value in found[name] if value))
+            if len(found[name]) > MAX_REDIRECT_URIS and name != "user_permissions":
+                raise click.UsageError(f"A client has at most {MAX_REDIRECT_URIS} of {PEOPLE[name][0]}.")
+    if "name" in found:
+        found["name"] = Name().convert(found["name"], None, None) if found["name"].strip() else None
+    if only and "user_permissions" in found:
+        raise click.UsageError("--user-permission and --sign-in-only exclude each other.")
+    if "user_permissions" in found:
+        require_permissions(tenancy, found["user_permissions"])
+        found["user_permissions"] = tuple(sorted(found["user_permissions"])) or None
+    if only:
+        found["user_permissions"] = ()
+    return found
+
+
+def require_permissions(tenancy: Tenancy, permissions: Sequence[str]) -> None:
+    """Refuse a permission that there is none of; raises UsageError."""
+    unknown = sorted(set(permissions).difference(tenancy.permissions))
+    if unknown:
+        raise click.UsageError(
+            f"There is no permission {', '.join(unknown)}. Permissions: {', '.join(sorted(tenancy.permissions))}."
+        )

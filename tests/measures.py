@@ -1,0 +1,138 @@
+"""How large the program is, and how long its functions are.
+
+    python -m tests.measures
+
+Prints JSON: lines of code in all and by package, and of the functions of the program the median, the 95th percentile
+and the longest. A line of code has a token that is neither a comment nor of a docstring; a text that stands by itself
+below a name, as some constants have it, is a docstring, too. A function has the lines from its `def` to its end, with
+those of functions within it.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import sys
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+PROGRAM = ("school_service", "tenants")
+LONGEST = 10
+"""How many of the longest functions are told."""
+
+_NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}
+
+
+class Function(NamedTuple):
+    """A function or method, by its file and name, and its lines of code."""
+
+    lines: int
+    name: str
+
+
+@dataclass(frozen=True)
+class Module:
+    """A file: the numbers of its lines of code, and its functions."""
+
+    package: str
+    code: frozenset[int]
+    functions: tuple[Function, ...]
+
+
+def measure(path: Path) -> Module:
+    """Measure a file below ROOT."""
+    source = path.read_text(encoding="utf-8")
+    tree = ast.parse(source)
+    code = frozenset(_lines_with_tokens(source) - _lines_of_docstrings(tree))
+    name = path.relative_to(ROOT)
+    functions = tuple(
+        Function(len(code.intersection(range(node.lineno, _end(node) + 1))), f"{name}:{node.name}")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+    return Module(_package(name), code, functions)
+
+
+def modules(*packages: str) -> list[Module]:
+    """Measure the files of packages below ROOT."""
+    return [measure(path) for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+def percentile(lengths: list[int], share: float) -> int:
+    """Find the length that a share of the lengths, in their order, is below."""
+    return lengths[int(len(lengths) * share)]
+
+
+def _package(name: Path) -> str:
+    """Name the package that a file counts to: of features the wing, else the second storey."""
+    folders = name.parts[:-1]
+    return "/".join(folders[: 3 if folders[1:2] == ("features",) else 2])
+
+
+def _lines_with_tokens(source: str) -> set[int]:
+    return {
+        line
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type not in _NO_CODE
+        for line in range(token.start[0], token.end[0] + 1)
+    }
+
+
+def _lines_of_docstrings(tree: ast.Module) -> set[int]:
+    return {line for text in _texts(tree) for line in range(text.lineno, _end(text) + 1)}
+
+
+def _texts(tree: ast.Module) -> Iterator[ast.Expr]:
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        for statement in body if isinstance(body, list) else ():
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str())):
+                    yield statement
+
+
+def _end(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
+
+
+def main() -> None:
+    """Print what was measured."""
+    lines: Counter[str] = Counter()
+    for module in modules(*PROGRAM, "tests"):
+        lines[module.package] += len(module.code)
+    totals = {
+        top: sum(count for package, count in lines.items() if package.split("/")[0] == top)
+        for top in (*PROGRAM, "tests")
+    }
+    functions = sorted(function for module in modules(*PROGRAM) for function in module.functions)
+    lengths = [function.lines for function in functions]
+    record = {
+        "program": sum(totals[top] for top in PROGRAM),
+        "totals": totals,
+        "packages": dict(lines.most_common()),
+        "functions": {
+            "count": len(lengths),
+            "median": percentile(lengths, 0.5),
+            "p95": percentile(lengths, 0.95),
+            "longest": {function.name: function.lines for function in reversed(functions[-LONGEST:])},
+        },
+    }
+    sys.stdout.write(f"{json.dumps(record, indent=1)}\n")
+
+
+if __name__ == "__main__":
+    main()
