@@ -108,10 +108,10 @@ def test_what_is_no_larger_is_read(service, fields, length):
 def impatient(installed, folder):
     """A service whose deadlines are short, and that takes few connections."""
     script = (
-        "from school_service import cli;"
+        "from school_service.cli import program;"
         "from school_service.serving import admission, channel, parser;"
         "parser.HEADER_TIMEOUT = parser.BODY_TIMEOUT = 1; channel.IDLE_TIMEOUT = 4; admission.CONNECTION_LIMIT = 12;"
-        "cli.main(['serve', '--port', '0'])"
+        "program.main(['serve', '--port', '0'])"
     )
     settings = {**installed, "CONNECTIONS_PER_ADDRESS": "8"}
     with running(cwd=folder, settings=settings, command=(sys.executable, "-c", script)) as service:
