@@ -1,7 +1,7 @@
-"""On which days school is open, and how it keeps registers, as expressions of SQL.
+"""The school days, and the settings of registers, as expressions of SQL.
 
-School is open on the days from the first to the last of each term's calendar, on its weekdays, without the days that
-are closed and with those that are open all the same.
+School is open on the days from the first to the last of each term's calendar, on its weekdays, without the closed days
+and with the exceptional open ones.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Column = ColumnElement[Any]
 
 
 def settings() -> Select[Any]:
-    """Select the settings, one row, with the defaults where the school has none."""
+    """Select the settings, one row, with the defaults if the school has none."""
     columns: Any = AttendanceSettings.__table__.c
     nothing = select(literal(1).label("one")).subquery("nothing")
     # Not by COALESCE: a lock that a school has taken away is null, too.
@@ -80,7 +80,7 @@ def day_parts(parts: Any) -> Column:
 
 
 def is_open(day: Any, part: Any, weekdays: Any) -> Column:
-    """Tell whether school is open in a part of a day; whether that is in a term is not asked."""
+    """Tell whether school is open in a part of a day; whether the day is in a term is not asked."""
 
     def said(of: Any) -> Any:
         exception = aliased(SchoolDay)
@@ -96,7 +96,7 @@ def is_open(day: Any, part: Any, weekdays: Any) -> Column:
 
 
 def open_parts(day: Any, parts: Any, weekdays: Any) -> Column:
-    """Give the parts of a day in which school is open, an array; empty on a closed day."""
+    """Give the open parts of a day, an array; empty on a closed day."""
     each = (
         func.unnest(day_parts(parts))
         .table_valued(column("part", String), with_ordinality="number")
@@ -119,7 +119,7 @@ def is_exception(day: Any) -> Column:
 
 
 def day_name(day: Any, part: Any = None) -> Column:
-    """Give what a day is called, such as a holiday; of a part its own name before that of the day. Null without one."""
+    """Give the name of a day, such as a holiday; of a part its own name before the day's. Null without one."""
     exception = aliased(SchoolDay)
     named = select(exception.name).where(exception.date == day, exception.name.is_not(None))
     if part is not None:
@@ -130,7 +130,7 @@ def day_name(day: Any, part: Any = None) -> Column:
 
 
 def term_of(session_id: Any, day: Any) -> Column:
-    """Give the id of the term of a session whose calendar has a day; null where none has."""
+    """Give the id of the term of a session with a day in its calendar; null without such a term."""
     term, calendar = aliased(Term), aliased(TermCalendar)
     return (
         select(term.id)

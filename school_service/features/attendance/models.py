@@ -33,9 +33,9 @@ from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
 DAY, HALF_DAYS = REGISTER_PARTS = Enumeration("RegisterParts", "DAY", "HALF_DAYS")
 """How often a day a class is called: once, or in the morning and in the afternoon."""
 TYPED, REGISTERS = ROLL_UPS = Enumeration("RollUp", "TYPED", "REGISTERS")
-"""Where cards take from how often a student came: what is typed in, or the registers."""
+"""The source of attendance on cards: typed in, or taken from the registers."""
 MARKS, SUMS, NOTHING = FAMILY_READINGS = Enumeration("FamilyReading", "MARKS", "SUMS", "NOTHING")
-"""What students and guardians read of attendance."""
+"""The share of attendance shown to students and guardians."""
 
 MORNING, AFTERNOON = HALVES = Enumeration("HalfDay", "MORNING", "AFTERNOON")
 DAY_PARTS = Enumeration("DayPart", DAY, *HALVES)
@@ -44,9 +44,9 @@ LESSON = "LESSON"
 PARTS = Enumeration("RegisterPart", *DAY_PARTS, LESSON)
 
 PRESENT, LATE, ABSENT, EXCUSED = KINDS = Enumeration("AttendanceKind", "PRESENT", "LATE", "ABSENT", "EXCUSED")
-"""What a mark counts: the first two as present, the others as absent."""
+"""How a mark counts: the first two as present, the others as absent."""
 OPEN, CLOSED, USUAL = DAY_STATUSES = Enumeration("SchoolDayStatus", "OPEN", "CLOSED", "USUAL")
-"""What a day is, against the weekdays on which school is open: with USUAL it is no exception."""
+"""The status of a day, against the weekdays of school: with USUAL it is no exception."""
 NOT_TAKEN, DRAFT, SUBMITTED = REGISTER_STATES = Enumeration(
     "RegisterState", "NOT_TAKEN", "DRAFT", "SUBMITTED"
 )
@@ -73,7 +73,7 @@ DEFAULT_CODES = (
     ("A", "Absent", ABSENT),
     ("E", "Excused", EXCUSED),
 )
-"""The codes of a school that has set none: code, name, kind."""
+"""The codes of a school without its own: code, name, kind."""
 
 _IS_KIND = "IN ('PRESENT', 'LATE', 'ABSENT', 'EXCUSED')"
 
@@ -81,9 +81,9 @@ _IS_KIND = "IN ('PRESENT', 'LATE', 'ABSENT', 'EXCUSED')"
 class AttendanceSettings(db.Model):
     """How a school keeps registers; without the row, as `DEFAULTS` say.
 
-    `weekdays` are those on which it is open, 1 being Monday. A register older than `lock_after` days is changed by the
-    office alone; null where there is no such bound. `chronic_percent` is the share of times absent, from which on
-    absence is chronic.
+    `weekdays` are the days of school in a week, 1 being Monday. A register older than `lock_after` days is changed by
+    the office alone; null without such a bound. Absence is chronic from `chronic_percent` on, a share of the times
+    opened.
     """
 
     __tablename__ = "attendance_settings"
@@ -112,7 +112,10 @@ class AttendanceSettings(db.Model):
 
 
 class AttendanceCode(db.Model):
-    """What a mark says, such as P for present; `position` orders them, from 1. Without rows, as `DEFAULT_CODES` say."""
+    """The meaning of a mark, such as P for present; `position` orders them, from 1.
+
+    Without rows, as `DEFAULT_CODES` say.
+    """
 
     __tablename__ = "attendance_codes"
     __table_args__ = (
@@ -129,9 +132,9 @@ class AttendanceCode(db.Model):
 
 
 class SchoolDay(db.Model):
-    """That a day, or one half of it, is no usual one: closed, such as a holiday, or open, such as a Saturday.
+    """An exceptional day, or half of one: closed, such as a holiday, or open, such as a Saturday.
 
-    `part` is DAY for the whole of it. A half has what is said of it, else what is said of the day.
+    `part` is DAY for the whole of it. A half follows its own row, else the row of the day.
     """
 
     __tablename__ = "school_days"
@@ -151,10 +154,10 @@ class SchoolDay(db.Model):
 class Register(db.Model):
     """A class at one time: a batch on a day, or a batch in a lesson of a cohort subject.
 
-    Cohort and session are the batch's own. They are here so that the term is always one of that session, and the
-    cohort keeps its session, whoever writes at the same time. `version` rises by 1 with each change of a mark or of the
-    state. `taken_at` is when the teacher marked, by their device. `changed_by` is an actor as in the audit log; all
-    three of the change are null where nobody has marked yet.
+    Cohort and session are the batch's own. Foreign keys on them keep the term within its session, and the cohort in its
+    session, under concurrent writes, too. `version` rises by 1 with each change of a mark or of the state. `taken_at`
+    is the moment of marking, by the teacher's device. `changed_by` is an actor as in the audit log; all three of the
+    change are null until somebody has marked.
     """
 
     __tablename__ = "registers"
@@ -221,11 +224,11 @@ Index(
 
 
 class Mark(db.Model):
-    """A student in a register: what the teacher marked, and beside it the office's correction, which counts.
+    """A student in a register: the teacher's mark, and beside it the office's correction, which counts.
 
-    `kind` and `correction_kind` are what the codes counted when they were given. `version` is that of the register with
-    which the teacher's mark changed; 0 where there is none. `corrected_by` is an actor as in the audit log. Note and
-    reason are empty once the student is erased.
+    `kind` and `correction_kind` are the kinds of the codes at the moment of marking. `version` is the register's at the
+    last change of the teacher's mark; 0 without one. `corrected_by` is an actor as in the audit log. Note and reason
+    are empty once the student is erased.
     """
 
     __tablename__ = "marks"

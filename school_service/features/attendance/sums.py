@@ -1,7 +1,8 @@
-"""What registers come to: how often a class was called with a student in it, and how often they were there.
+"""Sums of registers: how often a class was called with a student in it, and how often they were there.
 
-A register counts once it is submitted, for each student with a mark or a correction in it. Of two of one date and part,
-or of one lesson, in which the student has one, since they changed arms, one counts: present where either says so.
+A register counts once it is submitted, for each student with a mark or a correction in it. After a change of arms a
+student may have a mark in two registers of one date and part, or of one lesson. Then one counts: present if either says
+so.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from school_service.features.attendance.models import (
 )
 
 COUNTS = func.coalesce(Mark.correction_kind, Mark.kind)
-"""What a mark counts: the office's correction, else what the teacher marked."""
+"""The kind of a mark as it counts: the office's correction, else the teacher's mark."""
 
 SUMS = ("opened", "present", "late", "absent", "excused")
 
 
 def times(*conditions: Any, period: bool = False) -> Query:
-    """Select what counts of day registers, or of lessons by their `period`: `student_id`, `date`, `part`, `kind`.
+    """Select marks as they count, of day registers or of lessons by `period`: `student_id`, `date`, `part`, `kind`.
 
     One row for each student and time. `conditions` are of `Register` and `Mark`.
     """
@@ -49,8 +50,8 @@ def times(*conditions: Any, period: bool = False) -> Query:
 def roll_up(*conditions: Any, period: bool = False) -> Query:
     """Select the sums of each student: `student_id`, `opened`, `present`, `late`, `absent`, `excused`.
 
-    `conditions` are of `Register` and `Mark`; without a mark that counts a student has no row. Those of a term, for
-    cards: `roll_up(Register.term_id == term_id, Mark.student_id.in_(students)).subquery()`, to be outer-joined.
+    `conditions` are of `Register` and `Mark`; without a counting mark a student has no row. Those of a term, for cards:
+    `roll_up(Register.term_id == term_id, Mark.student_id.in_(students)).subquery()`, to be outer-joined.
     """
     each = times(*conditions, period=period).subquery("times")
     return select(each.c.student_id, *counted(each.c.kind)).group_by(each.c.student_id)
@@ -59,15 +60,15 @@ def roll_up(*conditions: Any, period: bool = False) -> Query:
 def roll_up_of(students: Any, *conditions: Any) -> CTE:
     """Make the table of the sums of some students, as `roll_up` selects them, for use beside other tables.
 
-    `students` selects their ids. It is made once, from their marks: PostgreSQL would make it anew for each row that it
-    is joined to, where it thinks that there are few marks.
+    `students` selects their ids. It is made once, from their marks. PostgreSQL would make it anew for each joined row,
+    if it expects few marks.
     """
     of_students = Mark.student_id == any_(func.array(students.scalar_subquery(), type_=ARRAY(Uuid)))
     return roll_up(*conditions, of_students).cte("rolled_up").prefix_with("MATERIALIZED")
 
 
 def counted(kind: Any) -> list[Any]:
-    """Count kinds: `opened`, `present` with those who came late, `late`, `absent` with those excused, `excused`."""
+    """Count kinds: `opened`, `present` with late arrivals, `late`, `absent` with excused absences, `excused`."""
 
     def of(*kinds: str) -> Any:
         return func.count().filter(or_(*(kind == one for one in kinds)))

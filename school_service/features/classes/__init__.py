@@ -1,6 +1,6 @@
-"""Classes: who is in which class, and takes which subject.
+"""Classes: their students, and the subjects of these.
 
-- `cohort_subjects`: what is taught to a cohort, and who takes it
+- `cohort_subjects`: the subjects taught to a cohort, and the students of each
 - `enrollments`: enrolling students into cohorts, and taking them out again
 - `student_imports`: students from a workbook or a .csv file, enrolled as the file says
 """

@@ -1,4 +1,4 @@
-"""The tables of classes: the subjects of a cohort, and who takes them."""
+"""The tables of classes: the subjects of a cohort, and their students."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from school_service.core.facts import BY_SERVICE, STAYS, stored
 
 
 class CohortSubject(db.Model):
-    """A subject taught to a cohort: to all its students, or as an elective to those who chose it."""
+    """A subject taught to a cohort: to all its students, or as an elective to those choosing it."""
 
     __tablename__ = "cohort_subjects"
     __table_args__ = (UniqueConstraint("cohort_id", "subject_id"), UniqueConstraint("id", "cohort_id"))
@@ -45,7 +45,7 @@ def _is_compulsory(taken: Table) -> ColumnElement[bool]:
 
 
 class SubjectEnrollment(db.Model):
-    """That a student takes a cohort subject now; scores refer to assessments, and outlive it."""
+    """A student's present part in a cohort subject; scores refer to assessments, and outlive it."""
 
     __tablename__ = "subject_enrollments"
     __table_args__ = stored(
@@ -65,11 +65,11 @@ class SubjectEnrollment(db.Model):
 
 
 UNCOPIED = Enumeration("UncopiedTeacherCode", "NO_COHORT", "NO_SUBJECT", "NO_ARM", "LEFT", "ENDED")
-"""Why an assignment is not copied into another session: what that one lacks, or that the employee is deleted."""
+"""Reasons against copying an assignment into another session: a record lacking there, or the employee deleted."""
 
 
 class SubjectTeacher(db.Model):
-    """That an employee teaches a cohort subject, to one batch or, where that is null, to all of its cohort's.
+    """The assignment of an employee to teach a cohort subject, to one batch or, with null, to all of its cohort's.
 
     Both dates are inclusive, and may be null: then there is no bound.
     """

@@ -44,7 +44,7 @@ FILE_NAME_LENGTH = 255
 
 
 class Submission(db.Model):
-    """That the results of an arm in a cohort subject and term are handed in; reopening them deletes it.
+    """The submission of an arm's results in a cohort subject and term; reopening them deletes it.
 
     Cohort and session are the cohort subject's own. `submitted_by` is an actor as in the audit log.
     """
@@ -80,16 +80,16 @@ def _is_deleted(assessment: Table) -> ColumnElement[bool]:
 
 
 _DELETED_GO = goes_with(_is_deleted)
-"""A deleted assessment without scores and absences is in nobody's way: it goes with what it was of."""
+"""A deleted assessment without scores and absences is in nobody's way: it goes with its subject, cohort or term."""
 
 
 class Assessment(db.Model):
     """An exam, a test or a continuous assessment of a cohort subject, in a term of the cohort's session.
 
-    Cohort and session are the cohort subject's own. They are here so that the term is always one of that session, and
-    the cohort keeps its session, whoever writes at the same time. `submitted_batches` are the arms whose results of the
-    subject and term are submitted: while there is any nothing of the assessment changes, nor do scores of students of
-    these arms. Whoever writes them holds the row, and reads it there.
+    Cohort and session are the cohort subject's own. Foreign keys on them keep the term within its session, and the
+    cohort in its session, under concurrent writes, too. `submitted_batches` are the arms with submitted results of the
+    subject and term: while there is any nothing of the assessment changes, nor do scores of students of these arms. A
+    writer of those holds the row, and reads it there.
     """
 
     __tablename__ = "assessments"
@@ -141,7 +141,7 @@ ABSENT, EXCUSED = ABSENCES = Enumeration("AbsenceStatus", "ABSENT", "EXCUSED")
 
 
 class Absence(db.Model):
-    """That a student was away from an assessment: ABSENT counts 0, EXCUSED counts nowhere.
+    """The absence of a student from an assessment: ABSENT counts 0, EXCUSED counts nowhere.
 
     A student has an absence or a score in an assessment, or neither, never both.
     """
@@ -164,7 +164,7 @@ class Absence(db.Model):
 class GradebookEntry(db.Model):
     """The score of a student in an assessment, and the batch they were in when it was entered.
 
-    `sheet` is the name of the file that the score came in; None where it was entered by hand.
+    `sheet` is the name of the file of the score; None for a score entered by hand.
     """
 
     __tablename__ = "gradebook_entries"
@@ -203,10 +203,10 @@ HUNDREDTHS = Numeric(5, 2)
 
 
 class GradeConfiguration(db.Model):
-    """A band of percentages and the letter it is graded with, such as A1 from 75 to 100.
+    """A band of percentages and the letter of its grade, such as A1 from 75 to 100.
 
-    Bands don't overlap, even where two transactions write at the same time; both thresholds are within. Between two
-    bands the lower one counts: a grade is the band with the highest lower threshold that is not above the score.
+    Bands don't overlap, even with two transactions writing at the same time; both thresholds are within. Between two
+    bands the lower one counts: a grade is the band with the highest lower threshold not above the score.
     """
 
     __tablename__ = "grade_configurations"
@@ -246,11 +246,11 @@ BOTH, BATCH, COHORT, _ = SHOWN_POSITIONS = Enumeration("ShownPositions", "BOTH",
 SURNAME_FIRST, GIVEN_FIRST = NAME_ORDERS = Enumeration("NameOrder", "SURNAME_FIRST", "GIVEN_FIRST")
 """How the parts of a student's name follow one another on paper."""
 _, _, PICTURES_OR_LINES = SIGNATURES = Enumeration("Signatures", "NONE", "LINES", "PICTURES")
-"""What cards have for those who sign: nothing; lines, and a space for the stamp; or pictures, and lines without one."""
+"""Places for signatures on cards: none; lines, and a space for the stamp; or pictures, and lines without one."""
 OF_COHORT = (BOTH, COHORT)
-"""What cards show when positions in the cohort are on them: results of each arm rest on those of all."""
+"""The choices of positions on cards with those in the cohort: results of each arm rest on those of all."""
 COUNTING = Enumeration("CountingCategory", *(name for name in CATEGORIES if not name.endswith("_TERM")))
-"""The categories that count in a term: those of the others bring a term's result in from elsewhere."""
+"""The counting categories of a term: those of the others bring a term's result in from elsewhere."""
 
 MAX_PLACES, MAX_SUBJECTS, MAX_TERMS = 2, 40, 3
 
@@ -258,9 +258,9 @@ MAX_PLACES, MAX_SUBJECTS, MAX_TERMS = 2, 40, 3
 class ResultSettings(db.Model):
     """How a school's results are computed from now on; without the row, as `DEFAULTS` say.
 
-    `weights` is an array of `{"level": text or null, "category": text, "weight": number}`, where null stands for
-    every level that has no weights of its own; those of one level sum to 100. `principal_comments` is an array of
-    `{"lower_threshold": number, "comment": text}`, highest first. The weights of the terms are 0 or more, one above 0.
+    `weights` is an array of `{"level": text or null, "category": text, "weight": number}`, with null for every level
+    without weights of its own; those of one level sum to 100. `principal_comments` is an array of `{"lower_threshold":
+    number, "comment": text}`, highest first. The weights of the terms are 0 or more, one above 0.
     """
 
     __tablename__ = "result_settings"

@@ -1,1 +1,1 @@
-"""Attendance codes: what a mark says, and what it counts."""
+"""Attendance codes: the letters of marks, with the kind of presence or absence for each."""

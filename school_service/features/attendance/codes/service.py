@@ -57,7 +57,7 @@ def attendance_codes() -> Query:
 
 @read_model
 def _stored() -> Query:
-    """Select the codes that a school has set, a JSON array in their order."""
+    """Select the codes set by a school, a JSON array in their order."""
     code = func.json_build_object(
         "id", AttendanceCode.id, "position", AttendanceCode.position, "code", AttendanceCode.code,
         "name", AttendanceCode.name, "kind", AttendanceCode.kind,
@@ -67,10 +67,10 @@ def _stored() -> Query:
 
 
 def set_codes(codes: Sequence[Mapping[str, Any]]) -> BoundQuery:
-    """Replace the codes, in their order: each has `code`, `name` and `kind`; what is marked keeps its code and kind.
+    """Replace the codes, in their order: each has `code`, `name` and `kind`; stored marks keep their code and kind.
 
-    Returns their read model, which is stored in the round trip that reads it. Raises Invalid for a code that is no
-    letters or digits, or is there twice without regard to case, and where none counts as present or as absent.
+    Returns their read model, stored and read in one round trip. Raises Invalid for a code with anything but letters or
+    digits, or given twice without regard to case, and if no code counts as present or none as absent.
     """
     _refuse(codes)
     found = execute(_lock(), _stored())

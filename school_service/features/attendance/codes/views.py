@@ -19,7 +19,7 @@ _KIND = "PRESENT and LATE count as present, ABSENT and EXCUSED as absent."
 
 
 class AttendanceCodeSchema(RecordSchema):
-    """What a mark says, and what it counts."""
+    """The meaning of a mark, and its kind."""
 
     code = fields.String()
     name = fields.String()

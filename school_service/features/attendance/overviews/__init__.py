@@ -1,1 +1,1 @@
-"""What registers come to: those missing, a day of the school, the sums of a class or student, and who is away."""
+"""Overviews of registers: missing ones, a day of the school, the sums of a class or student, and chronic absence."""

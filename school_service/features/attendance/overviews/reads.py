@@ -1,4 +1,4 @@
-"""Read models of what registers come to."""
+"""Read models of sums and absences, from registers."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ from school_service.features.school.models import (
 from school_service.features.school.sessions.service import is_term, is_term_id
 
 LEAST_TIMES = 5
-"""Times opened before which nobody is away chronically."""
+"""The least number of times opened for absence to be chronic."""
 
 
 @read_model
 def missing_registers(first: date, last: date, reach: Reach | None = None) -> Query:
     """Read model of MissingRegisterSchema: between two days, until today, by date, class and part.
 
-    Each open part of a day and batch with somebody in it, of which no register is submitted.
+    Each open part of a day and batch with somebody in it and no submitted register.
     """
     open_times, teachers = _open_times(first, func.least(last, scopes.today())), _form_teachers()
     # The days are said once more, so that registers are sought by them.
@@ -101,7 +101,7 @@ def missing_registers(first: date, last: date, reach: Reach | None = None) -> Qu
 
 @read_model
 def attendance_of_day(day: date, cohort: UUID | None = None, reach: Reach | None = None) -> Query:
-    """Read model of AttendanceOfDaySchema: each batch with somebody in it, and each part in which school is open.
+    """Read model of AttendanceOfDaySchema: each batch with somebody in it, and each open part of the day.
 
     By class and part. A register counts once it is submitted; before, everyone is unmarked.
     """
@@ -143,8 +143,8 @@ def attendance_of_day(day: date, cohort: UUID | None = None, reach: Reach | None
 def attendance_of_class(batch: UUID, term: str, reach: Reach | None = None) -> Query:
     """Read model of AttendanceSummarySchema: a batch in a term of its session, by name.
 
-    Of who is in it now, and who has a mark in a register of it; a student's sums are those of all batches. No row
-    where the term is not of the session.
+    Of the students in it now, and of all with a mark in a register of it; a student's sums take in all batches. No row
+    if the term is of another session.
     """
     meant = (
         select(Term.id)
@@ -182,8 +182,8 @@ def attendance_of_class(batch: UUID, term: str, reach: Reach | None = None) -> Q
 def attendance_of_subject(cohort_subject: UUID, term: str, reach: Reach | None = None) -> Query:
     """Read model of AttendanceSummarySchema: the lessons of a cohort subject in a term of its session, by name.
 
-    Of who takes it now in a batch of the cohort, and who has a mark in a lesson. No row where the term is not of the
-    session.
+    Of the students with the subject now in a batch of the cohort, and of all with a mark in a lesson. No row if the
+    term is of another session.
     """
     lessons = and_(Register.cohort_subject_id == cohort_subject, Register.part == LESSON)
     meant = (
@@ -219,10 +219,10 @@ def attendance_of_subject(cohort_subject: UUID, term: str, reach: Reach | None =
 def chronic_absence(
     term: str, cohort: UUID | None = None, percentage: int | None = None, reach: Reach | None = None
 ) -> Query:
-    """Read model of ChronicAbsenceSchema: who was away too often in a term, who was most first, then by name.
+    """Read model of ChronicAbsenceSchema: students away too often in a term, the most absent first, then by name.
 
-    `term` is of the cohort's session, without a cohort of the current one, or an id. Of who is in a class now, and was
-    called LEAST_TIMES times at least; without a percentage that of the settings is too often.
+    `term` is of the cohort's session, without a cohort of the current one, or an id. Of students in a class now, called
+    LEAST_TIMES times at least; without a percentage the settings' bound applies.
     """
     session_id: Any = select(AcademicSession.id).where(AcademicSession.current).scalar_subquery()
     if cohort is not None:
@@ -269,11 +269,11 @@ def chronic_absence(
 def attendance_of_student(
     student_id: UUID, term: str, user_id: UUID | None = None, reach: Reach | None = None
 ) -> Query:
-    """Read model of StudentAttendanceSchema: a student in a term, of the registers of days that are submitted.
+    """Read model of StudentAttendanceSchema: a student in a term, of the submitted registers of days.
 
-    `term` is the id of a term or its name in the student's latest session that has such a term. `user_id` is whose
-    token asks: the student's own account and a guardian are shown what the school lets families read, no row where
-    that is nothing.
+    `term` is the id of a term or its name in the student's latest session with such a term. `user_id` is the caller's:
+    the student's own account and a guardian are shown the share open to families by the settings, and no row if they
+    open nothing.
     """
     sessions = select(Enrollment.session_id).where(Enrollment.student_id == student_id)
     latest = (
@@ -362,7 +362,7 @@ def _batches_with_students() -> Any:
 
 
 def _form_teachers() -> FromClause:
-    """Make the table of who looks after each batch: its id, and their names, an array, the latest first."""
+    """Make the table of form teachers by batch: its id, and their names, an array, the latest first."""
     name = User.first_name.concat(" ").concat(User.last_name)
     latest = (FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
     return (
@@ -376,9 +376,9 @@ def _form_teachers() -> FromClause:
 
 
 def _counts_of_registers(*conditions: Any) -> Query:
-    """Select the counts of registers of days that are submitted: `register_id`, the kinds, and `of_class`.
+    """Select the counts of submitted registers of days: `register_id`, the kinds, and `of_class`.
 
-    That is how many of who is in the class now have a mark or a correction.
+    The last counts the students in the class now with a mark or a correction.
     """
     in_batch = and_(
         Enrollment.student_id == Mark.student_id, Enrollment.batch_id == Register.batch_id, CURRENT
@@ -407,13 +407,13 @@ def _student() -> Any:
 
 
 def _shown_sums(sums: Any) -> list[Any]:
-    """Show sums, 0 of who has none, and the percentage of times present."""
+    """Show sums, 0 for a student without any, and the percentage of times present."""
     shown = [func.coalesce(sums.c[name], 0).label(name) for name in SUMS]
     return [*shown, percent(sums.c.present, sums.c.opened).label("percent")]
 
 
 def _together(sums: Query) -> CTE:
-    """Compute the sums of all students once: PostgreSQL, which expects few, may else do so for each of them."""
+    """Compute the sums of all students once: PostgreSQL expects few, and may else do so for each of them."""
     return sums.cte("sums").prefix_with("MATERIALIZED")
 
 

@@ -1,4 +1,4 @@
-"""What registers come to, as the interface shows it."""
+"""Sums and absences from registers, as the interface shows them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PERCENT = "Present, of the times opened, with two places; null of none."
 
 
 class MissingRegisterSchema(RecordSchema):
-    """A register of a day that is not submitted."""
+    """A register of a day, not submitted yet."""
 
     date = fields.Date()
     part = fields.String(validate=validate.OneOf(DAY_PARTS))
@@ -66,13 +66,13 @@ class AttendanceSummarySchema(SumsSchema):
 
 
 class ChronicAbsenceSchema(AttendanceSummarySchema):
-    """Who is away too often, and in which batch they are."""
+    """A student away too often, and their batch."""
 
     batch = fields.UUID()
 
 
 class AttendanceWeekSchema(RecordSchema):
-    """A week in which a student's class was called."""
+    """A week in the attendance of a student, with the times opened for their class."""
 
     monday = fields.Date()
     opened = fields.Integer()
@@ -88,7 +88,7 @@ class StudentMarkSchema(RecordSchema):
 
 
 class StudentAttendanceSchema(SumsSchema):
-    """A student's attendance in a term, of the registers that are submitted."""
+    """A student's attendance in a term, of the submitted registers."""
 
     weeks = fields.List(fields.Nested(AttendanceWeekSchema))
     marks = fields.List(
@@ -98,7 +98,7 @@ class StudentAttendanceSchema(SumsSchema):
 
 
 class MissingFilterSchema(Schema):
-    """Of which days: of one, or from one to another, 31 at most."""
+    """The days to look at: one, or from one to another, 31 at most."""
 
     day = IsoDate(data_key="date", required=False, metadata={"description": "One day."})
     first = IsoDate(data_key="from", required=False, metadata={"description": "The first day."})
@@ -123,14 +123,14 @@ class MissingFilterSchema(Schema):
 
 
 class DayFilterSchema(Schema):
-    """Of which day, and of which cohort alone."""
+    """The day to look at, and perhaps a cohort to keep to."""
 
     day = IsoDate(data_key="date", metadata={"description": "The day."})
     cohort = Id(required=False, metadata={"description": "Its batches alone."})
 
 
 class SummaryFilterSchema(Schema):
-    """Whose sums: those of a batch's days, or of a cohort subject's lessons."""
+    """The class to sum up: a batch's days, or a cohort subject's lessons."""
 
     term = term_text("the class's")
     batch = Id(required=False, metadata={"description": "A batch; a cohort's id is its first batch."})
@@ -148,7 +148,7 @@ class SummaryFilterSchema(Schema):
 
 
 class ChronicFilterSchema(Schema):
-    """Whose absences, and from which share on."""
+    """The students and the share of absence to look for."""
 
     term = term_text("the cohort's, without one of the current")
     cohort = Id(required=False, metadata={"description": "Its students alone."})
@@ -158,6 +158,6 @@ class ChronicFilterSchema(Schema):
 
 
 class StudentTermSchema(Schema):
-    """Which term of a student."""
+    """The term of a student to look at."""
 
     term = term_text("the student's latest")

@@ -1,4 +1,4 @@
-"""What registers come to: why there is nothing to show."""
+"""Checks for overviews of attendance: why there is nothing to show."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from school_service.features.school.sessions.service import is_term_id
 
 
 def check_day(*, cohort: UUID | None = None, **_day: Any) -> None:
-    """Tell whether there is the cohort whose day is asked for. Raises Invalid."""
+    """Tell whether the given cohort is there. Raises Invalid."""
     if cohort is not None:
         get_referenced(Cohort, cohort, "cohort")
 
 
 def check_summary(*, term: str, batch: UUID | None = None, cohort_subject: UUID | None = None) -> None:
-    """Tell whether there are the batch or cohort subject and the term whose sums are asked for. Raises Invalid."""
+    """Tell whether the given batch or cohort subject and the given term are there. Raises Invalid."""
     if batch is not None:
         if cohort_of(batch) is None:
             raise unknown_reference(Batch, "batch")
@@ -37,7 +37,7 @@ def check_summary(*, term: str, batch: UUID | None = None, cohort_subject: UUID 
 
 
 def check_chronic(*, term: str, cohort: UUID | None = None, **_share: Any) -> None:
-    """Tell whether there are the cohort and the term whose absences are asked for. Raises Invalid."""
+    """Tell whether the given cohort and term are there. Raises Invalid."""
     current = select(AcademicSession.id).where(AcademicSession.current).scalar_subquery()
     session: Any = current if cohort is None else get_referenced(Cohort, cohort, "cohort").session_id
     _check_term(term, select(Term.id).where(Term.term == term, Term.session_id == session))

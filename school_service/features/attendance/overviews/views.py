@@ -1,4 +1,4 @@
-"""What registers come to, over HTTP."""
+"""Sums and absences from registers, over HTTP."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ blp = Blueprint("attendance", __name__, description="What registers come to.")
 
 @blp.route("/registers/missing")
 class MissingRegisters(MethodView):
-    """The registers that are missing."""
+    """The missing registers."""
 
     @blp.requires(Permission.ATTENDANCE_READ, own=related("F"))
     @blp.arguments(MissingFilterSchema, location="query")
@@ -72,7 +72,7 @@ class AttendanceSummary(MethodView):
 
 @blp.route("/attendance/chronic")
 class ChronicAbsence(MethodView):
-    """Who is away too often."""
+    """Chronic absence of students."""
 
     @blp.requires(Permission.ATTENDANCE_READ, own=related("F"))
     @blp.arguments(ChronicFilterSchema, location="query")

@@ -1,1 +1,1 @@
-"""Registers: who was there in a class at one time, as the teacher marked and the office corrected it."""
+"""Registers: presence in a class at one time, as marked by the teacher and corrected by the office."""

@@ -1,6 +1,6 @@
-"""What erasing a person takes out of registers: words about a student, and the name of whoever marked or corrected.
+"""Erasing a person from registers: words about a student, and the name of a person as author of marks and corrections.
 
-The registers are locked in order of id before the person is (`locking`): whoever marks has them before the students.
+The registers are locked in order of id before the person is (`locking`): marking locks them before the students, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WORDED = or_(Mark.note.is_not(None), Mark.reason.is_not(None))
 
 
 def locking(account: Any, student_id: Any = None) -> Select[Any]:
-    """Lock the registers that an account marked or corrected, by its id, and those with words about a student."""
+    """Lock registers marked or corrected by an account, by its id, and those with words about a student."""
     actor = cast(account, Text)
     corrected = select(Mark.register_id).where(Mark.corrected_by == actor)
     concerned = [Register.changed_by == actor, Register.id.in_(corrected)]
@@ -29,13 +29,13 @@ def locking(account: Any, student_id: Any = None) -> Select[Any]:
 
 
 def without_name(actor: str, name: str) -> tuple[Executable, ...]:
-    """Make the statements that replace the name of whoever marked and corrected, by their id, by another."""
+    """Make the statements to replace the name of the author of marks and corrections, by their id, by another."""
     return _rename_in_registers(actor, name), _rename_in_marks(actor, name)
 
 
 @statement
 def without_words(student_id: UUID) -> Any:
-    """Make the statement that empties the notes and reasons of a student's marks; codes and kinds stay."""
+    """Make the statement to empty the notes and reasons of a student's marks; codes and kinds stay."""
     return update(Mark).where(Mark.student_id == student_id, _WORDED).values(emptied(Mark))
 
 

@@ -1,7 +1,7 @@
-"""The rules of marking, without a database: what a list of marks changes in a register, and what it can't.
+"""The rules of marking, without a database: changes of a register by a list of marks, and their limits.
 
-Each mark has the version of the register with which it changed. Whoever sends marks says which version they saw last:
-what differs from a mark that has changed since is a conflict, and what is equal is none, whoever sent it first.
+Each mark has the register's version at its last change. The sender of marks names the last version seen: a mark
+changed since is a conflict if the new one differs, and none if both are equal, in whichever order they were sent.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ MOST_NAMED = 200
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A student in a register and what is stored of them there.
+    """A student in a register and their stored mark.
 
     `in_class`: they are in the batch now, and take the subject; `began`: their enrollment began by the register's day.
-    `version` is that with which the teacher's mark changed. `code` and `kind` are the teacher's, null without a mark.
+    `version` is the register's at the last change of the teacher's mark. `code` and `kind` are the teacher's, null
+    without a mark.
     """
 
     id: str
@@ -40,7 +41,7 @@ class Person:
 
     @property
     def counts(self) -> str | None:
-        """The kind that counts: the correction's, else the teacher's."""
+        """The kind as it counts: the correction's, else the teacher's."""
         return self.correction_kind or self.kind
 
     def __str__(self) -> str:
@@ -75,9 +76,9 @@ class NewMark:
 
 @dataclass(frozen=True, slots=True)
 class Marking:
-    """What a list of marks makes of a register: the marks that change, its state and version afterwards.
+    """The outcome of a list of marks for a register: the changed marks, its state and version afterwards.
 
-    `forced` are the ids of the students whose mark, which somebody changed since, is replaced by force.
+    `forced` are the ids of the students with a mark changed by somebody since, and replaced by force.
     """
 
     marks: Sequence[NewMark]
@@ -96,15 +97,15 @@ def mark(
     submit: bool = False,
     force: bool = False,
 ) -> Marking:
-    """Find what marks change in a register, whose version was `seen` last.
+    """Find the changes of a register by marks, with `seen` as the last version seen.
 
-    Each of `marks` has `student` and perhaps `code`, `note` and `arrived`: what is left out stays, None clears it.
-    `default` is the code of everyone in the class who is not named and has none. `codes` are the school's, each with
-    its kind, by its letters without regard to case.
+    Each of `marks` has `student` and perhaps `code`, `note` and `arrived`: a member left out stays, None clears it.
+    `default` is the code of everyone else in the class without one. `codes` are the school's, each with its kind, by
+    its letters without regard to case.
 
-    Raises Invalid naming students who are named twice or not in the register, and for codes that there are not;
-    Conflict with each mark that differs and has changed since, unless it is forced, and naming who is unmarked where
-    the register is to be submitted.
+    Raises Invalid naming students named twice or not in the register, and for unknown codes; Conflict with each
+    differing mark changed since, unless it is forced, and naming the unmarked students if the register is to be
+    submitted.
     """
     _refuse_strangers("marks", marks, register.people)
     given = {str(row["student"]): _new(number, row, register, codes) for number, row in enumerate(marks)}
@@ -130,7 +131,7 @@ def mark(
 
 
 def unmarked(people: Iterable[Person], changed: Iterable[NewMark] = ()) -> list[Person]:
-    """List who has neither a mark nor a correction once marks have changed, of who was in the class by the day."""
+    """List the students of the class by the day with neither a mark nor a correction once marks have changed."""
     codes = {new.person.id: new.code for new in changed}
     return [
         person
@@ -145,9 +146,9 @@ def unmarked(people: Iterable[Person], changed: Iterable[NewMark] = ()) -> list[
 def corrections(
     register: StoredRegister, codes: Mapping[str, tuple[str, str]], rows: Sequence[Mapping[str, Any]]
 ) -> list[tuple[Person, str | None, str | None, str | None]]:
-    """Find what corrections change: each person with code, kind and reason, which are None where one is taken back.
+    """Find the changes by corrections: each person with code, kind and reason, all None if one is taken back.
 
-    Raises Invalid naming students who are named twice or not in the register, and for codes that there are not.
+    Raises Invalid naming students named twice or not in the register, and for unknown codes.
     """
     _refuse_strangers("corrections", rows, register.people)
     found = []
@@ -178,7 +179,7 @@ def _refuse_strangers(member: str, rows: Sequence[Mapping[str, Any]], people: Ma
 def _new(
     number: int, row: Mapping[str, Any], register: StoredRegister, codes: Mapping[str, tuple[str, str]]
 ) -> NewMark:
-    """Make a mark of what is given of it and what is stored. Raises Invalid."""
+    """Make a mark of the given members and the stored ones. Raises Invalid."""
     person, place = register.people[str(row["student"])], f"marks.{number}"
     code, kind = person.code, person.kind
     if "code" in row:
@@ -203,7 +204,7 @@ def _new(
 def _kept_or_known(
     given: str, stored: str | None, kind: str | None, codes: Mapping[str, tuple[str, str]], field: str
 ) -> tuple[str, str]:
-    """Give a code and its kind; what is stored already keeps the kind that it was given with."""
+    """Give a code and its kind; a code stored already keeps its stored kind."""
     if stored is not None and kind is not None and given.casefold() == stored.casefold():
         return stored, kind
     return _known(given, codes, field)
@@ -249,7 +250,7 @@ def _values(one: Person | NewMark) -> dict[str, str | None]:
 
 
 def _refuse_unmarked(register: StoredRegister, changed: Sequence[NewMark], *, submit: bool) -> None:
-    """Refuse to submit a register in which somebody is unmarked, and to take a mark out of one that is submitted."""
+    """Refuse to submit a register with somebody unmarked, and to take a mark out of a submitted one."""
     missing = unmarked(register.people.values(), changed)
     if not submit:
         cleared = {new.person.id for new in changed if new.code is None}
@@ -263,7 +264,7 @@ def _refuse_unmarked(register: StoredRegister, changed: Sequence[NewMark], *, su
 
 
 def to_register(stored: Mapping[str, Any]) -> StoredRegister:
-    """Make a register of what the database says of it."""
+    """Make a register of its row in the database."""
     return StoredRegister(
         stored["id"],
         stored["state"] or NOT_TAKEN,

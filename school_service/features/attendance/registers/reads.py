@@ -1,4 +1,4 @@
-"""Read models of registers, and what decides whether one may be changed."""
+"""Read models of registers, and the facts for and against a change of one."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def register(
 ) -> Query:
     """Read model of RegisterSchema: of a batch, a day and a part, or a lesson; taken or not.
 
-    No row without the batch, or where the cohort subject is not its cohort's.
+    No row without the batch, or for a subject of another cohort.
     """
     kept = select(Register.__table__).where(*_key(batch_id, day, part, cohort_subject_id, period)).cte("kept")
     term_id = func.coalesce(kept.c.term_id, calendar.term_of(Cohort.session_id, cast(day, Date)))
@@ -149,15 +149,15 @@ def in_reach(reach: Reach, batch_id: Any, cohort_subject_id: Any) -> Any:
 
 
 def cohort_of(batch_id: UUID, cohort_subject_id: Any = None) -> UUID | None:
-    """Find the cohort of a batch whose registers, or lessons of a cohort subject, are in reach; None where none is."""
+    """Find the cohort of a batch with registers, or lessons of a cohort subject, in reach; None without any."""
     found = select(Batch.cohort_id).where(Batch.id == batch_id)
     return db.session.scalar(within(found, in_reach, Batch.id, cohort_subject_id))
 
 
 def in_register(batch_id: Any, cohort_subject_id: Any, kept: CTE) -> Query:
-    """Select who is in a register: who is in the batch now, not withdrawn, and takes the subject; and who has a mark.
+    """Select the students of a register: those of the batch now, not withdrawn, with the subject; and all with a mark.
 
-    `kept` are the registers. `enrolled_at` is null for who is not in the batch any more.
+    `kept` are the registers. `enrolled_at` is null for a student no longer in the batch.
     """
     now_in = in_class(batch_id, cohort_subject_id)
     marked = select(Mark.student_id, null()).where(Mark.register_id.in_(select(kept.c.id)))
@@ -168,7 +168,7 @@ def in_register(batch_id: Any, cohort_subject_id: Any, kept: CTE) -> Query:
 
 
 def in_class(batch_id: Any, cohort_subject_id: Any = None) -> Query:
-    """Select who is in a batch now and not withdrawn, and takes the subject; since when, as `enrolled_at`."""
+    """Select the students in a batch now and not withdrawn, with the subject; since when, as `enrolled_at`."""
     found = (
         select(Enrollment.student_id, Enrollment.started_at.label("enrolled_at"))
         .join(Student, Student.id == Enrollment.student_id)
@@ -236,13 +236,13 @@ def judged(
     cohort_subject_id: UUID | None = None,
     reach: Reach | None = None,
 ) -> Query:
-    """Select what decides whether registers of a batch may be changed, and what they have; no row without the batch.
+    """Select the facts for and against changes of a batch's registers, and their contents; no row without the batch.
 
-    They are those of the days, each in its part; with a cohort subject its lessons, whose parts are their periods.
-    `today` is the school's day. `registers` is a JSON array, in the order that was given: where there is the register,
-    its `id`, `state`, `version` and who changed it last, else null; whether school is open then, what the day is
-    called, the term, and `people`, who is in it with what was marked. `codes` is a JSON array; empty where the school
-    has none of its own.
+    They are those of the days, each in its part; with a cohort subject its lessons, with periods as their parts.
+    `today` is the school's day. `registers` is a JSON array, in the given order: of the register its `id`, `state`,
+    `version` and the author of its last change, each null without a register; whether school is open then, the name of
+    the day, the term, and `people`, its students with their marks. `codes` is a JSON array; empty if the school has
+    none of its own.
     """
     settings = calendar.settings().cte("settings")
     given = unnest_rows("given", "number", day=(Date, days), part=(String, parts))
@@ -299,7 +299,7 @@ def judged(
 
 
 def is_given(given: Any, batch_id: Any, cohort_subject_id: Any) -> Any:
-    """Tell whether a register is one of those that are given by day and part, or by day and period."""
+    """Tell whether a register is one of those given by day and part, or by day and period."""
     of_day = and_(Register.batch_id == batch_id, Register.date == given.c.day)
     if cohort_subject_id is None:
         return and_(of_day, Register.part == given.c.part, Register.part != LESSON)
@@ -308,7 +308,7 @@ def is_given(given: Any, batch_id: Any, cohort_subject_id: Any) -> Any:
 
 
 def _everybody(given: Any, kept: CTE, batch_id: Any, cohort_subject_id: Any) -> Any:
-    """Make the table of who is in each given register: its `number`, and `people`, a JSON array by name."""
+    """Make the table of students by given register: its `number`, and `people`, a JSON array by name."""
     now_in = in_class(batch_id, cohort_subject_id).subquery("now_in")
     each = union_all(
         select(given.c.number, now_in.c.student_id, now_in.c.enrolled_at)

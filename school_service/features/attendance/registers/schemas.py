@@ -55,7 +55,7 @@ class AttendanceStudentSchema(RecordSchema):
 
 
 class CorrectionSchema(RecordSchema):
-    """What the office says beside the teacher's mark; it counts."""
+    """The office's correction beside the teacher's mark; it counts."""
 
     code = fields.String()
     kind = fields.String(validate=validate.OneOf(KINDS))
@@ -87,8 +87,8 @@ class MarkSchema(RecordSchema):
 class RegisterSchema(RecordSchema):
     """A class at one time, taken or not, with everyone in it by name.
 
-    In it are all who are in the batch now and are not withdrawn, of a lesson those of them who take the subject, and
-    whoever has a mark in it.
+    In it are all students in the batch now and not withdrawn, of a lesson those of them with the subject, and all
+    students with a mark in it.
     """
 
     id = fields.UUID(allow_none=True, metadata={"description": "Null where it is not there yet."})
@@ -121,7 +121,7 @@ class RegisterSchema(RecordSchema):
 
 
 class RegisterKeySchema(Schema):
-    """Which register is meant: batch, date and part, or batch, date, cohort subject and period."""
+    """The key of a register: batch, date and part, or batch, date, cohort subject and period."""
 
     batch = Id(metadata={"description": _BATCH})
     day = IsoDate(data_key="date", metadata={"description": "The day."})
@@ -153,7 +153,7 @@ class Moment(Input, fields.AwareDateTime):
 
 
 class NewMarkSchema(Schema):
-    """The mark of a student: what is left out stays, null clears it."""
+    """The mark of a student: a member left out stays, null clears it."""
 
     student = Id(metadata={"description": "In the register."})
     code = Text(
@@ -173,7 +173,7 @@ class NewMarkSchema(Schema):
 
 
 class NewRegisterSchema(_BodyKeySchema):
-    """What to mark in a register; the marks of others stay."""
+    """Marks to store in a register; the marks of others stay."""
 
     version = StrictInteger(
         0,

@@ -1,8 +1,8 @@
 """Registers: marking them, correcting them, and deleting one.
 
-Whoever marks or corrects locks the registers FOR NO KEY UPDATE, having made those that were not there. Many mark at
-once; whoever corrects or deletes, or changes the school's days or settings, waits for them, and they for it: so a
-register never goes while somebody waits for it. Nobody waits for a cohort: who leaves meanwhile keeps the mark.
+Marking and correcting lock the registers FOR NO KEY UPDATE, and make missing ones before. Many mark at once;
+corrections, deletions, and changes of the school's days or settings wait for them, and they for those: so a register
+never goes while somebody waits for it. Nobody waits for a cohort: a student leaving meanwhile keeps the mark.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ from school_service.features.school.models import Batch, Cohort, Term
 from tenants.clock import now
 
 ENTITY, CORRECTION = "register", "attendance-correction"
-"""What the audit log calls them; the id of a correction is the student's."""
+"""Their names in the audit log; the id of a correction is the student's."""
 
 AHEAD = timedelta(minutes=5)
-"""How far the clock of whoever marks may be ahead."""
+"""How far the clock of a teacher's device may be ahead."""
 
 _DELETION = Deletion(
     Register,
@@ -88,7 +88,7 @@ Times = Sequence[tuple[date, str]]
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """Registers of a batch that are locked, in the order of their times, and what decides about them.
+    """Locked registers of a batch, in the order of their times, and the facts for and against a change.
 
     `today` is the school's day; `codes` are the school's, each with its kind, by its letters without regard to case.
     """
@@ -113,7 +113,7 @@ def register(
 
 
 def _check_key(part: str | None, cohort_subject: UUID | None, period: int | None) -> None:
-    """Refuse a key that is neither of a part of a day nor of a lesson. Raises Invalid."""
+    """Refuse a key of neither a part of a day nor a lesson. Raises Invalid."""
     lesson = {"cohort_subject": cohort_subject, "period": period}
     given = [name for name, value in lesson.items() if value is not None]
     if part is not None and given:
@@ -140,15 +140,15 @@ def mark_register(
     force: bool = False,
     principal: Principal | None = None,
 ) -> BoundQuery:
-    """Mark a register, of a part of a day or of a lesson, and make it where there is none; all or none of the marks.
+    """Mark a register, of a part of a day or of a lesson, and make it if it is missing; all or none of the marks.
 
-    `version` is that which the caller saw last; `marks`, `default`, `submit` and `force` are as in `marking.mark`.
-    `taken_at` is when the teacher marked, at most 5 minutes ahead. Returns the read model of the register, which is
-    stored in the round trip that reads it.
+    `version` is the last one seen by the caller; `marks`, `default`, `submit` and `force` are as in `marking.mark`.
+    `taken_at` is the moment of marking, at most 5 minutes ahead. Returns the read model of the register, stored and
+    read in one round trip.
 
-    Raises Invalid for an unknown batch or cohort subject, a date to come, a part that the school does not have, and as
+    Raises Invalid for an unknown batch or cohort subject, a date to come, a part unknown to the school, and as
     `marking.mark`; Forbidden for a register older than the school allows, unless the principal may correct; Conflict
-    for a day on which school is closed or that is in no term, and as `marking.mark`.
+    for a closed day or a day in no term, and as `marking.mark`.
     """
     moment = now()
     if taken_at is not None and taken_at > moment + AHEAD:
@@ -186,9 +186,9 @@ def correct_register(
 ) -> BoundQuery:
     """Correct the marks of students in a register, or take corrections back; the teacher's marks stay as they are.
 
-    Each has `student`, `code`, None to take it back, and `reason`. The register is made where there is none, and waits
-    to be taken. Returns its read model, which is stored in the round trip that reads it. Raises as `mark_register`,
-    but neither for its age nor for its version.
+    Each has `student`, `code`, None to take it back, and `reason`. A missing register is made, and waits to be taken.
+    Returns its read model, stored and read in one round trip. Raises as `mark_register`, but neither for its age nor
+    for its version.
     """
     _check_key(part, cohort_subject, period)
     time = (day, part or str(period))
@@ -225,7 +225,7 @@ def delete_register(*, register_id: UUID, principal: Principal | None = None) ->
 
 
 def check_register(*, batch: UUID, cohort_subject: UUID | None = None, **_time: Any) -> None:
-    """Tell whether there are the batch, and the subject of its cohort, whose register is asked for. Raises Invalid."""
+    """Tell whether the given batch is there, and the given subject in its cohort. Raises Invalid."""
     cohort_id = reads.cohort_of(batch, None if cohort_subject is None else literal(cohort_subject, Uuid))
     if cohort_id is None:
         raise unknown_reference(Batch, "batch")
@@ -244,11 +244,11 @@ def lock_registers(
     bound: bool = True,
     made: bool = True,
 ) -> Locked:
-    """Make the registers of a batch that are not there, lock them all, and read what they have, in one round trip.
+    """Make the missing registers of a batch, lock all of the times, and read their contents, in one round trip.
 
-    The times are in the order of days and parts, and each once; with a cohort subject they are its lessons. Where they
-    are not to be `made`, since nothing is stored, one that is not there has no id. Raises as `mark_register`.
-    Corrections are not `bound`: they are made at any age, and may leave a register empty, which goes.
+    The times are in the order of days and parts, and each once; with a cohort subject they are its lessons. If they are
+    not to be `made`, since nothing is stored, a missing one has no id. Raises as `mark_register`. Corrections are not
+    `bound`: they are made at any age, and may leave a register empty, which goes.
     """
     days, parts = [day for day, _ in times], [part for _, part in times]
     making = (
@@ -287,9 +287,9 @@ def storing(
     source: str,
     **about: Any,
 ) -> list[Executable]:
-    """Store what marks change in a register that is locked, and write it to the audit log; returns the statements.
+    """Store the changes of a locked register, and write them to the audit log; returns the statements.
 
-    `source` says in the log how they came, by hand or by a sheet, of which `about` may say more.
+    `source` says in the log how they came, by hand or by a sheet, and `about` may say more of it.
     """
     register_id = _id_of(register)
     values = _named(time, lesson=lesson)
@@ -343,7 +343,7 @@ def _id_of(register: StoredRegister) -> UUID:
 
 
 def _named(time: tuple[date, str], *, lesson: bool) -> dict[str, Any]:
-    """Say in the log which time of a class it is."""
+    """Name the time of a class in the log."""
     day, part = time
     return {"part": LESSON, "period": int(part), "date": day} if lesson else {"part": part, "date": day}
 
@@ -351,7 +351,7 @@ def _named(time: tuple[date, str], *, lesson: bool) -> dict[str, Any]:
 def _refuse_time(
     day: date, row: Mapping[str, Any], found: Mapping[str, Any], principal: Principal | None, *, bound: bool
 ) -> None:
-    """Refuse a register of a day to come, of a part that the school has not, too old, or of a day without school."""
+    """Refuse a register of a day to come, of a part unknown to the school, too old, or of a day without school."""
     if day > found["today"]:
         raise Invalid.field("date", "is to come")
     if not row["is_part"]:
@@ -379,9 +379,9 @@ def _refuse_old(day: date, today: date, lock_after: int | None, principal: Princ
 def _share_class(
     batch_id: UUID, days: list[date], parts: list[str], cohort_subject_id: UUID | None = None
 ) -> Any:
-    """Lock what new registers refer to FOR KEY SHARE, before they are made: term, cohort, subject, batch.
+    """Lock the references of new registers FOR KEY SHARE, before they are made: term, cohort, subject, batch.
 
-    Nothing is locked where all of them are there.
+    Nothing is locked if all registers are there.
     """
     given = unnest_rows("given", None, day=(Date, days), part=(String, parts))
     of: tuple[Any, ...] = (Term, Cohort, Batch)
@@ -413,7 +413,7 @@ def _make(
     ids: list[str],
     cohort_subject_id: UUID | None = None,
 ) -> Any:
-    """Make the registers of a batch that are not there, and whose day is in a term."""
+    """Make the missing registers of a batch, for days in a term."""
     given = unnest_rows("given", None, id=(Uuid, ids), day=(Date, days), part=(String, parts))
     term_id = calendar.term_of(Cohort.session_id, given.c.day)
     lesson = cohort_subject_id is not None
@@ -458,7 +458,7 @@ def _make(
 
 @statement
 def _lock(batch_id: UUID, days: list[date], parts: list[str], cohort_subject_id: UUID | None = None) -> Any:
-    """Lock registers FOR NO KEY UPDATE, in order of id, as all do who write to registers."""
+    """Lock registers FOR NO KEY UPDATE, in order of id, as do all writers of registers."""
     given = unnest_rows("given", None, day=(Date, days), part=(String, parts))
     return (
         select(Register.id)
@@ -523,7 +523,7 @@ def _change(
     actor_name: str,
     taken_at: datetime | None = None,
 ) -> Any:
-    """Change a register's state and version, and say who did and when; when it was taken only where that is told."""
+    """Change a register's state and version, its author and moment of change; `taken_at` only if it is given."""
     taken = {} if taken_at is None else {"taken_at": taken_at}
     changing = update(Register).where(Register.id == register_id)
     return changing.values(
@@ -534,7 +534,7 @@ def _change(
 def _storing_corrections(
     register_id: UUID, changed: Sequence[tuple[Person, str | None, str | None, str | None]]
 ) -> list[Executable]:
-    """Store what corrections change; a register that nobody took, and in which nothing is left, goes."""
+    """Store the changes by corrections; a register taken by nobody, and with nothing left in it, goes."""
     writes: list[Executable] = []
     actor, name = author()
     if given := [row for row in changed if row[1] is not None]:

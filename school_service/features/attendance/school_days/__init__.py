@@ -1,1 +1,1 @@
-"""School days: when school is open, by the calendars of terms, the weekdays, and the days that are no usual ones."""
+"""School days: when school is open, by the calendars of terms, the weekdays, and the exceptional days."""

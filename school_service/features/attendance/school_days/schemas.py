@@ -23,7 +23,7 @@ class AttendanceTermSchema(RecordSchema):
 
 
 class SchoolDaySchema(RecordSchema):
-    """A day of a term: one of the weekdays on which school is open, or one of which something else is said."""
+    """A day of a term: on a weekday of school, or an exceptional one."""
 
     date = fields.Date()
     term = fields.Nested(
@@ -37,7 +37,7 @@ class SchoolDaySchema(RecordSchema):
 
 
 class SchoolDayFilterSchema(Schema):
-    """Which days to show: 400 at most."""
+    """The days to show: 400 at most."""
 
     first = IsoDate(data_key="from", metadata={"description": "The first day."})
     last = IsoDate(data_key="to", metadata={"description": "The last day."})
@@ -48,7 +48,7 @@ class SchoolDayFilterSchema(Schema):
 
 
 def check_range(first: Any, last: Any, most: int) -> None:
-    """Refuse a range of days that ends before it begins, or is longer than `most`. Raises ValidationError."""
+    """Refuse a range of days ending before it begins, or longer than `most`. Raises ValidationError."""
     if last < first:
         raise ma.ValidationError("must not be before from", "to")
     if (last - first).days >= most:
@@ -56,7 +56,7 @@ def check_range(first: Any, last: Any, most: int) -> None:
 
 
 class NewSchoolDaySchema(Schema):
-    """What is said of a day, or of one half of it."""
+    """The status of a day, or of one half of it."""
 
     date = IsoDate()
     status = Choice(

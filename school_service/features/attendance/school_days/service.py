@@ -1,7 +1,7 @@
-"""School days: which there are, and which are no usual ones.
+"""School days: usual and exceptional ones.
 
-Whoever changes them waits for everyone who marks a register, and locks the registers of the days: so no register is
-made for a day that closes meanwhile.
+A change of them waits for everyone marking a register, and locks the registers of the days: so no register is made for
+a day closed meanwhile.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ MOST_NAMED = 20
 
 @everybodys
 def school_days(first: date, last: date) -> Query:
-    """Read model of SchoolDaySchema: of all terms, the weekdays on which school is open, and what is no usual day."""
+    """Read model of SchoolDaySchema: of all terms, the weekdays of school, and the exceptional days."""
     days, settings = calendar.days_of_terms(first, last), calendar.settings().cte("settings")
     listed = or_(calendar.is_weekday(days.c.date, settings.c.weekdays), calendar.is_exception(days.c.date))
     return (
@@ -107,7 +107,7 @@ def _lock_registers(days: list[date]) -> Any:
 
 @read_model
 def _stored(days: list[date]) -> Query:
-    """Select how days are kept, what is said of some days, and which registers of days these have: JSON arrays."""
+    """Select the settings of days, and the exceptions and the day registers of some days: JSON arrays."""
     settings = calendar.settings().subquery("settings")
     of_days = any_(cast(days, ARRAY(Date)))
     said = func.json_build_object(
@@ -139,12 +139,12 @@ _NONE: Any = literal_column("'[]'::json")
 
 
 def set_school_days(*, days: Sequence[Mapping[str, Any]]) -> BoundQuery:
-    """Say of days, or of halves of them, that they are open or closed, or usual again; all or none.
+    """Declare days, or halves of them, open or closed, or usual again; all or none.
 
-    Each has `date`, `status`, and perhaps `part`, MORNING or AFTERNOON, and `name`. What is said of a whole day takes
-    the place of what was said of its halves. Returns the read model of these days, which is stored in the round trip
-    that reads it. Raises Invalid where one is there twice or has a part that the school does not have, and Conflict
-    naming the batches that have a register of a day that would be closed.
+    Each has `date`, `status`, and perhaps `part`, MORNING or AFTERNOON, and `name`. The status of a whole day takes the
+    place of those of its halves. Returns the read model of these days, stored and read in one round trip. Raises
+    Invalid for a day given twice or a part unknown to the school, and Conflict naming the batches with a register of a
+    day to be closed.
     """
     keys = [(day["date"], day.get("part") or DAY) for day in days]
     if twice := [_shown(*key) for key, times in Counter(keys).items() if times > 1]:
@@ -190,7 +190,7 @@ Key = tuple[date, str]
 def _said(
     days: Sequence[Mapping[str, Any]], old: Mapping[Key, Mapping[str, Any]]
 ) -> dict[Key, Mapping[str, Any]]:
-    """Find what is said of days once this has been: of whole days first."""
+    """Find the exceptions of days after this change: whole days first."""
     said = dict(old)
     for day in sorted(days, key=lambda one: one.get("part") is not None):
         key = day["date"], day.get("part") or DAY
@@ -206,7 +206,7 @@ def _said(
 def _refuse_closed(
     registers: Sequence[Mapping[str, Any]], said: Mapping[Key, Mapping[str, Any]], weekdays: Sequence[int]
 ) -> None:
-    """Refuse to close a day, or a part of it, that has a register. Raises Conflict naming the batches."""
+    """Refuse to close a day, or a part of it, with a register. Raises Conflict naming the batches."""
     names = []
     for register in registers:
         day = date.fromisoformat(register["date"])

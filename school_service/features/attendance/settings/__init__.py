@@ -1,1 +1,1 @@
-"""Attendance settings: how a school keeps registers, where it does not take the defaults."""
+"""Attendance settings: how a school keeps registers, apart from the defaults."""

@@ -1,4 +1,4 @@
-"""Attendance settings: how registers are kept from now on, and how that is changed."""
+"""Attendance settings: how registers are kept from now on, and changes of the settings."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from school_service.features.school.settings.service import lock_settings
 ENTITY = "attendance-settings"
 
 share_days = table_lock(SchoolDay, shared=True)
-"""Makes the lock of everyone who marks a register: many may do so at once."""
+"""Makes the lock of everyone marking a register: many may do so at once."""
 
 lock_days = table_lock(SchoolDay)
-"""Makes the lock that waits for everyone who marks a register, and for which they wait.
+"""Makes the lock against everyone marking a register: it waits for them, and they for it.
 
-Whoever changes days or settings takes it, so that no register is made by what they were; and whoever may take a
-register away, so that it is there for whoever waits for it.
+A change of days or settings takes it: no register is then made by the old ones. Taking a register away takes it, too:
+the register is then there for everyone waiting for it.
 """
 
 
@@ -43,7 +43,7 @@ def attendance_settings() -> Query:
 
 @read_model
 def _stored() -> Query:
-    """Select the settings, and whether the current term, that of today in the current session, has a day register."""
+    """Select the settings, and whether the current term, by today in the current session, has a day register."""
     chosen = calendar.settings().subquery("settings")
     current = calendar.term_of(AcademicSession.id, scopes.today())
     mixed = exists().where(AcademicSession.current, Register.term_id == current, IS_DAY)
@@ -53,8 +53,8 @@ def _stored() -> Query:
 def change_attendance_settings(**changes: Any) -> BoundQuery:
     """Change any member of the settings; weekdays are replaced as a whole.
 
-    Returns the read model of the settings, which are stored in the round trip that reads them. Raises Invalid for a
-    weekday that is there twice, and Conflict where `parts` changes while the current term has a register of a day.
+    Returns the read model of the settings, stored and read in one round trip. Raises Invalid for a weekday given twice,
+    and Conflict for a change of `parts` while the current term has a register of a day.
     """
     read = attendance_settings()
     old = execute(lock_days(), lock_settings(), _stored())

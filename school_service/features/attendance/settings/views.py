@@ -47,7 +47,7 @@ class AttendanceSettingsSchema(RecordSchema):
 
 
 class AttendanceSettingsChangesSchema(Schema):
-    """What to change: any of these."""
+    """The settings to change: any of these."""
 
     parts = Choice(REGISTER_PARTS, required=False, metadata=_about("parts"))
     weekdays = ListOf(

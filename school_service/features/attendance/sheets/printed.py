@@ -31,9 +31,9 @@ _SURNAME_FIRST = "SURNAME_FIRST"
 def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     """Write the register of a batch in a term, to be printed: the file's name and the workbook.
 
-    `term` is FIRST, SECOND or THIRD of the batch's session, or the id of a term. Only registers that are submitted
-    stand in it, so that its totals are the students' sums. Raises Invalid for an unknown batch or term, and for a term
-    of another session.
+    `term` is FIRST, SECOND or THIRD of the batch's session, or the id of a term. Only submitted registers stand in it,
+    so its totals are the students' sums. Raises Invalid for an unknown batch or term, and for a term of another
+    session.
     """
     found = find_batch(batch, field="batch")
     of_term = find_term(term, found)
@@ -76,7 +76,7 @@ def _student(one: Mapping[str, Any]) -> PrintedStudent:
 def _parts(
     of_school: Sequence[str], taken: frozenset[tuple[date, str]], students: Sequence[PrintedStudent]
 ) -> list[str]:
-    """Find the parts that a day has in this term: those of its registers, else those of the school now."""
+    """Find the parts of a day in this term: those of its registers, else those of the school now."""
     marked = {part for _, part in taken}.union(part for student in students for _, part in student.marks)
     found = marked or set(of_school)
     if found - {DAY}:
@@ -85,7 +85,7 @@ def _parts(
 
 
 def _day(one: Mapping[str, Any], parts: Sequence[str]) -> PrintedDay:
-    """Make a day; where a term was marked once a day and the school now marks halves, it is open with either."""
+    """Make a day; if a term was marked once a day and the school now marks halves, it is open with either."""
     is_open = frozenset(one["parts"])
     if is_open and not is_open.issuperset({DAY}) and DAY in parts:
         is_open |= {DAY}

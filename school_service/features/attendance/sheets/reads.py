@@ -1,4 +1,4 @@
-"""What the sheets of registers say, and the class list that a sheet is compared with."""
+"""The contents of the sheets of registers, and the class list to compare a sheet with."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _EMPTY = literal_column("'[]'::json", JSON)
 
 @judged_before
 def week(batch_id: UUID, days: list[date]) -> Query:
-    """Select what the sheet of a week says: one row, or none without the batch.
+    """Select the contents of a week's sheet: one row, or none without the batch.
 
-    `times` is a JSON array of `{date, part}` in which school is open, or that have a register; `students`, by name, has
-    the `codes` of each by date and part, written `2025-10-06 MORNING`; `codes` are the school's, in their order.
+    `times` is a JSON array of `{date, part}`, of open parts and those with a register; `students`, by name, has the
+    `codes` of each by date and part, written `2025-10-06 MORNING`; `codes` are the school's, in their order.
     """
     kept = _day_registers(batch_id, Register.date == any_(cast(days, ARRAY(Date)))).cte("kept")
     settings = calendar.settings().cte("settings")
@@ -78,10 +78,10 @@ def week(batch_id: UUID, days: list[date]) -> Query:
 
 @judged_before
 def class_list(batch_id: UUID, days: list[date] | None = None) -> Query:
-    """Select who may be in a sheet of a batch, and the times that it may have: one row, or none without the batch.
+    """Select the possible students of a batch's sheet, and its possible times: one row, or none without the batch.
 
-    `students` are those in the class and whoever has a mark on one of the days, by name; without days the first and
-    the last day of the session, `first` and `last`, bound it. `parts` are those of the school's day.
+    `students` are those in the class and all with a mark on one of the days, by name; without days the first and the
+    last day of the session, `first` and `last`, bound it. `parts` are those of the school's day.
     """
     on_days = [] if days is None else [Register.date == any_(cast(days, ARRAY(Date)))]
     kept = _day_registers(batch_id, *on_days).cte("kept")
@@ -104,12 +104,12 @@ def class_list(batch_id: UUID, days: list[date] | None = None) -> Query:
 
 @judged_before
 def term(batch_id: UUID, term_id: UUID) -> Query:
-    """Select what the printed register of a term says: one row, or none without the batch.
+    """Select the contents of a term's printed register: one row, or none without the batch.
 
-    `days` is a JSON array of the days of the term's calendar on which school usually is open, of which something else
-    is said, or that have a mark: `{date, parts, name}` with the parts in which school is open. `taken` are the times
-    `{date, part}` of the batch's submitted registers. `students`, by name, have `marks`, an array of
-    `[date, part, code, kind]`: of two for one time the one that counts, in whichever arm.
+    `days` is a JSON array of days in the term's calendar, on weekdays of school, exceptional, or with a mark: `{date,
+    parts, name}` with the open parts. `taken` are the times `{date, part}` of the batch's submitted registers.
+    `students`, by name, have `marks`, an array of `[date, part, code, kind]`: of two for one time only one counts, in
+    whichever arm.
     """
     settings = calendar.settings().cte("settings")
     kept = (
@@ -189,7 +189,7 @@ def _student(*more: Any) -> Any:
 
 
 def _students(batch_id: Any, kept: Any) -> Any:
-    """Who is in registers, by name, each with the teacher's `codes` by date and part: a JSON array."""
+    """The students of registers, by name, each with the teacher's `codes` by date and part: a JSON array."""
     people = in_register(batch_id, None, kept).subquery("people")
     time = func.concat(kept.c.date, " ", kept.c.part)
     codes = (
@@ -209,7 +209,7 @@ def _students(batch_id: Any, kept: Any) -> Any:
 
 
 def _codes() -> Any:
-    """The school's codes in their order, a JSON array of `[code, name]`; those of who has set none."""
+    """The school's codes in their order, a JSON array of `[code, name]`; the defaults if it has set none."""
     own = select(
         func.json_agg(
             aggregate_order_by(

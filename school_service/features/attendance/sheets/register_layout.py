@@ -1,7 +1,7 @@
 """The register of a class in a term, to be printed: codes by day and part, weekly totals, times opened, averages.
 
-It has the form of the register that schools keep on paper: a block of columns for each week, the days that school was
-closed shaded and named, and below the class how many were present, boys and girls.
+It has the form of a school's register on paper: a block of columns for each week, closed days shaded and named, and
+below the class the number of students present, boys and girls.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _CENTS = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class PrintedDay:
-    """A day of the term: the parts in which school is open, and what the day is called, such as a holiday."""
+    """A day of the term: its open parts, and its name, such as a holiday."""
 
     date: date
     open_parts: frozenset[str]
@@ -48,7 +48,7 @@ class PrintedDay:
 
 @dataclass(frozen=True, slots=True)
 class PrintedMark:
-    """What counts of a student in one part of a day: the code, and its kind."""
+    """The mark of a student in one part of a day, as it counts: the code, and its kind."""
 
     code: str
     kind: str
@@ -65,7 +65,7 @@ Slot = tuple[date, str]
 
 @dataclass(frozen=True, slots=True)
 class PrintedStudent:
-    """A row: whose it is, and their marks of submitted registers."""
+    """A row: the student, and their marks of submitted registers."""
 
     admission_number: str
     name: str
@@ -87,7 +87,7 @@ class PrintedStudent:
 
 @dataclass(frozen=True)
 class PrintedRegister:
-    """What is printed: `parts` are those in which the school marks, `taken` those with a submitted register."""
+    """A register to print: `parts` are those of the school's marking, `taken` those with a submitted register."""
 
     lines: Sequence[str]
     page_header: tuple[str, str]
@@ -96,7 +96,7 @@ class PrintedRegister:
     taken: frozenset[Slot]
     students: Sequence[PrintedStudent]
     codes: Sequence[tuple[str, str]] = field(default=())
-    """Each code with what it means, for the key."""
+    """Each code with its meaning, for the key."""
 
     @cached_property
     def weeks(self) -> list[list[PrintedDay]]:
@@ -136,7 +136,7 @@ _TITLE_HEIGHT, _LINE_HEIGHT, _HEADING_HEIGHT = 24, 16, 62
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of the sheet: its three headings, its width, how its cells look, and what each row has there."""
+    """A column of the sheet: its three headings, its width, the style of its cells, and its value in each row."""
 
     headings: tuple[str, str, str]
     width: float
@@ -145,7 +145,7 @@ class _Column:
     style: CellStyle = _CELL
     closes_week: bool = False
     closed_name: str | None = None
-    """What a closed day is called, which then stands in the column."""
+    """The name of a closed day, which then stands in the column."""
     is_closed: bool = False
     upright: bool = False
     places: bool = False
@@ -153,7 +153,7 @@ class _Column:
 
 @dataclass(frozen=True, slots=True)
 class _SummaryRow:
-    """A row below the class: how many of some students were present, or what else stands there."""
+    """A row below the class: the number of some students present, or another value for each slot."""
 
     label: str
     of_slot: Callable[[Slot], Value]
@@ -360,7 +360,7 @@ class _Layout:
         return rows
 
     def _closed_blocks(self) -> Iterator[tuple[int, int]]:
-        """Find the first and the last column of closed days of one name that follow each other in a week."""
+        """Find the first and the last column of consecutive closed days of one name in a week."""
         position = len(self.identity)
         for week in self.weeks:
             places = range(position, position + len(week))
@@ -380,7 +380,7 @@ class _Layout:
         )
 
     def _merged(self, header: int, students: int) -> Iterator[str]:
-        """Name the cells that are shown as one: the weeks, the days of several parts, and closed days."""
+        """Name the cells to merge: the weeks, the days of several parts, and closed days."""
         position = len(self.identity) + 1
         for week in self.weeks:
             yield _range(position, header - 2, position + len(week) - 1, header - 2)
@@ -397,7 +397,7 @@ class _Layout:
                     yield _range(first + 1, header + 1, last + 1, header + students)
 
     def _pages(self, height: float) -> tuple[int, tuple[int, ...]]:
-        """Find how large to print, and after which columns each page ends: weeks are not divided."""
+        """Find the scale of the print, and the last column of each page: weeks are not divided."""
         names, totals = _inches(self.identity), _inches(self.totals)
         weeks = [_inches(week) for week in self.weeks]
         fitting = _PAGE_WIDTH * 100 / _USUAL_SCALE

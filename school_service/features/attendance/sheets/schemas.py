@@ -1,4 +1,4 @@
-"""What the sheets of registers take."""
+"""Arguments of the sheets of registers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from school_service.web.schemas import Schema, UploadOptionsSchema
 
 
 class RegisterWeekSchema(Schema):
-    """Which sheet to fill in."""
+    """The sheet to fill in."""
 
     batch = Id(metadata={"description": "A cohort's id is its first batch."})
     week = IsoDate(metadata={"description": "The Monday of the week."})
 
 
 class RegisterUploadSchema(UploadOptionsSchema):
-    """Which batch a sheet is of, and how to enter it."""
+    """The batch of a sheet, and how to enter it."""
 
     batch = Id()
     week = IsoDate(
@@ -28,7 +28,7 @@ class RegisterUploadSchema(UploadOptionsSchema):
 
 
 class RegisterTermSchema(Schema):
-    """Which register to print."""
+    """The register to print."""
 
     batch = Id(metadata={"description": "A cohort's id is its first batch."})
     term = term_text("the batch's")

@@ -57,7 +57,7 @@ _HALVES = {MORNING: " AM", AFTERNOON: " PM"}
 
 @dataclass(frozen=True, slots=True)
 class Pupil:
-    """A student who may be in a sheet, with the teacher's codes by date and part."""
+    """A possible student of a sheet, with the teacher's codes by date and part."""
 
     id: str
     admission_number: str
@@ -72,7 +72,7 @@ _MatchedRows = list[tuple[Pupil, Row]]
 
 
 def column_of(time: Time) -> str:
-    """Name the column of a time: `Mon 5 Oct AM`, without the half where a day has one part."""
+    """Name the column of a time: `Mon 5 Oct AM`, without the half if a day has one part."""
     day, part = time
     return f"{day:%a} {day.day} {day:%b}{_HALVES.get(part, '')}"
 
@@ -80,9 +80,9 @@ def column_of(time: Time) -> str:
 def download(*, batch: UUID, week: date) -> tuple[str, bytes]:
     """Write the sheet of a week to fill in: the file's name and the workbook.
 
-    It has a row for everyone in the class, and whoever has a mark, and a column for each open part of a day, with what
-    is stored. `week` is its Monday. Raises Invalid for an unknown batch and another day, and Conflict where school is
-    open on no day of that week.
+    It has a row for everyone in the class or with a mark, and a column for each open part of a day, with the stored
+    codes. `week` is its Monday. Raises Invalid for an unknown batch and another day, and Conflict if school is open on
+    no day of the week.
     """
     found = find_batch(batch, field="batch")
     if week.weekday() != 0:
@@ -141,11 +141,11 @@ def upload(
 ) -> dict[str, Any]:
     """Mark registers by a sheet, all or none, and count its rows: new, changed, unchanged, blank.
 
-    `week` is that of a sheet that does not name it itself; without it the columns tell the days, within the session. A
-    cell that is blank leaves a mark alone. A register in which nobody is unmarked then is submitted. `dry_run` stores
-    nothing, and answers what would change, too, and who is not in the sheet. Raises Invalid for an unknown batch and
-    what is no sheet of this batch, InvalidRows naming every bad row, RowsChanged where something was changed since the
-    sheet was downloaded, unless `force` replaces it, and as marking a register does.
+    `week` is the week of a sheet without its own; without it the columns tell the days, within the session. A blank
+    cell leaves a mark alone. A register with nobody unmarked afterwards is submitted. `dry_run` stores nothing, and
+    answers the changes to come, too, and the students missing in the sheet. Raises Invalid for an unknown batch and for
+    anything but a sheet of this batch, InvalidRows naming every bad row, RowsChanged for marks changed since the sheet
+    was downloaded, unless `force` replaces them, and as marking a register does.
     """
     found = find_batch(batch, field="batch")
     sheet_upload = _RegisterUpload(
@@ -161,16 +161,16 @@ def upload(
 
 @dataclass(kw_only=True)
 class _RegisterUpload(ClassSheetUpload[Pupil]):
-    """The upload of a week's registers; the details say of which week."""
+    """The upload of a week's registers; the details name the week."""
 
     batch: Any
     principal: Principal
     named_week: date | None
     pupils: Sequence[Pupil] = field(init=False)
     times: Mapping[str, Time] = field(init=False)
-    """The times that the sheet may have, by the name of the column."""
+    """The possible times of the sheet, by the name of the column."""
     marked: Sequence[tuple[str, Time]] = field(init=False)
-    """Those of which it has marks."""
+    """Those with marks in it."""
     today: date = field(init=False)
     locked: Locked = field(init=False)
     registers: Mapping[str, StoredRegister] = field(init=False)
@@ -204,7 +204,7 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
         return content
 
     def lock(self) -> None:
-        """Lock the registers of which the sheet has marks; of days to come there are none, and the rows say so."""
+        """Lock the registers with marks in the sheet; of days to come there are none, and the rows say so."""
         names = [name for name, (day, _) in self.marked if day <= self.today]
         self.registers = {}
         if not names:
@@ -244,7 +244,7 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
                 yield RowError(row.number, name, UNKNOWN, "is no code", code, f"write one of {known}")
 
     def _code(self, person: Person | None, written: str) -> str | None:
-        """Find the code that is written, in whichever case; also one that is stored, and not the school's any more."""
+        """Find a written code, in whichever case; also a stored one, gone from the school's codes since."""
         code = composed(written).casefold()
         if person is not None and person.code is not None and person.code.casefold() == code:
             return person.code
@@ -303,7 +303,7 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
         return None if person is None else person.code
 
     def _replaced(self, rows: Sequence[tuple[Pupil, Row, Sequence[tuple[str, str]]]]) -> Iterator[Replaced]:
-        """Find the marks that were changed since the download, and that the sheet would replace."""
+        """Find the marks changed since the download, and to be replaced by the sheet."""
         if self.download is None:
             return
         for pupil, row, cells in rows:
@@ -325,7 +325,7 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
     def _storing(
         self, name: str, marks: Sequence[tuple[Pupil, str]], forced: frozenset[str] | set[str]
     ) -> list[Executable]:
-        """Store what the sheet has for a register, which is submitted where nobody is unmarked then."""
+        """Store the sheet's marks of a register; it is submitted if nobody is unmarked then."""
         register = self.registers[name]
         rows = [{"student": pupil.id, "code": code} for pupil, code in marks]
         found = marking.mark(register, self.locked.codes, marks=rows, seen=register.version)
@@ -350,7 +350,7 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
 
 
 def _codes_of(pupil: Pupil, times: Sequence[Time]) -> dict[str, str]:
-    """Give what is stored of a student, by column."""
+    """Give the stored codes of a student, by column."""
     return {
         column_of((day, part)): pupil.codes[f"{day} {part}"]
         for day, part in times
@@ -359,7 +359,7 @@ def _codes_of(pupil: Pupil, times: Sequence[Time]) -> dict[str, str]:
 
 
 def _code_of(values: Any, student_id: str) -> Any:
-    """Find a student's code in what the log says of a change of a register."""
+    """Find a student's code in a register's change in the log."""
     return ((values or {}).get("changed") or {}).get(student_id)
 
 
@@ -374,7 +374,7 @@ def _monday(day: date) -> date:
 
 
 def _named_week(details: Mapping[str, str]) -> date:
-    """Find the week that the Details name. Raises Invalid."""
+    """Find the week named by the Details. Raises Invalid."""
     written = details.get(normalized_name(WEEK), "")
     try:
         found = date.fromisoformat(written[:10])

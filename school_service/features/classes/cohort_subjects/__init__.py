@@ -1,1 +1,1 @@
-"""Cohort subjects: what is taught to a cohort, and who takes it."""
+"""Cohort subjects: the subjects taught to a cohort, and the students of each."""

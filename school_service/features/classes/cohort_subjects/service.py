@@ -1,4 +1,4 @@
-"""Cohort subjects: what is taught to a cohort, and who takes it."""
+"""Cohort subjects: the subjects taught to a cohort, and the students of each."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from tenants.clock import now
 
 ENTITY = "cohort-subject"
 TAKING = "subject-enrollment"
-"""What the audit log calls it that a student takes an elective; the id is the student's.
+"""The name in the audit log of a student's taking an elective; the id is the student's.
 
-That they take the compulsory subjects follows from their enrollment, and from the subject being taught.
+Compulsory subjects have no entry: they follow from the student's enrollment, and from the subject being taught.
 """
 
 
@@ -45,7 +45,7 @@ DELETION = Deletion(
 def check_cohort_subject_filter(
     *, batch: UUID | None = None, base: UUID | None = None, session: str | None = None
 ) -> None:
-    """Check that the records which a filter of cohort subjects names exist. Raises Invalid."""
+    """Check that the records named by a filter of cohort subjects exist. Raises Invalid."""
     if batch is not None:
         get_referenced(Batch, batch, "batch")
     if base is not None:
@@ -72,10 +72,10 @@ def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) 
 
 
 def delete_cohort_subject(*, cohort_subject_id: UUID) -> UUID:
-    """Teach a subject to a cohort no more; that its students have to take it goes with it.
+    """Teach a subject to a cohort no more; its students' duty to take it goes with it.
 
-    One that is chosen by students as an elective, or has assessments or scores, is a conflict; an assessment that was
-    deleted counts where it has scores or absences. Raises NotFound.
+    A subject chosen by students as an elective, or with assessments or scores, is a conflict; a deleted assessment
+    counts if it has scores or absences. Raises NotFound.
     """
     # The cohort first: who is being enrolled meanwhile takes what is taught before, or after.
     found = DELETION.lock(cohort_subject_id, reads.lock_cohort_of(cohort_subject_id))
@@ -84,7 +84,7 @@ def delete_cohort_subject(*, cohort_subject_id: UUID) -> UUID:
 
 
 def take_compulsory_subjects(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> BoundQuery:
-    """Make the statement by which students of a cohort take all of its subjects but the electives, for `execute`.
+    """Make the statement to let students of a cohort take all of its subjects but the electives, for `execute`.
 
     The caller has locked the rows of the students.
     """
@@ -94,7 +94,7 @@ def take_compulsory_subjects(*, cohort_id: UUID, student_ids: Sequence[UUID]) ->
 def take_compulsory_subjects_of_cohorts(
     *, cohort_ids: Sequence[UUID], student_ids: Sequence[UUID]
 ) -> BoundQuery:
-    """Make the statement by which students take the compulsory subjects of those cohorts that they are in.
+    """Make the statement to let students take the compulsory subjects of their cohorts among these.
 
     The caller has locked the students, unless they have just been created. The statement is for `execute`.
     """
@@ -110,7 +110,7 @@ def _take_new_subject(cohort_subject_id: UUID, moment: datetime) -> Any:
 
 @statement
 def take_new_subjects(cohort_subject_ids: list[UUID], moment: datetime) -> Any:
-    """Make the statement by which all students of their cohorts take new compulsory subjects, for `execute`.
+    """Make the statement to let all students of their cohorts take new compulsory subjects, for `execute`.
 
     The caller has locked the cohorts, unless they are new, too.
     """
@@ -143,9 +143,9 @@ def _take_compulsory_at_once(cohort_ids: list[UUID], student_ids: list[UUID], mo
 
 
 def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> CohortSubject:
-    """Let students of the cohort take a subject of it; who takes it already goes on with it.
+    """Let students of the cohort take a subject of it; its present students go on with it.
 
-    Raises NotFound, and Invalid naming those who are not in the cohort.
+    Raises NotFound, and Invalid naming students outside the cohort.
     """
     # Locked FOR SHARE: neither is it deleted meanwhile, nor are its results submitted.
     subject = get(CohortSubject, cohort_subject_id, for_share=True)
@@ -173,7 +173,7 @@ def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> C
 def drop_subject(*, cohort_subject_id: UUID, student_id: UUID) -> UUID:
     """Let a student drop an elective, keeping the scores; returns the student's id.
 
-    Raises NotFound where the student does not take it, Conflict where all of the cohort have to.
+    Raises NotFound if the student does not take it, Conflict if all of the cohort have to.
     """
     subject = get(CohortSubject, cohort_subject_id)
     taken = db.session.get(SubjectEnrollment, (subject.id, student_id), with_for_update=True)
@@ -188,7 +188,7 @@ def drop_subject(*, cohort_subject_id: UUID, student_id: UUID) -> UUID:
 
 @statement
 def drop_subjects(cohort_ids: list[UUID], student_ids: list[UUID]) -> Any:
-    """Make the statement by which students drop all subjects of cohorts that they leave, for `execute`; scores stay."""
+    """Make the statement to let students drop all subjects of cohorts they leave, for `execute`; scores stay."""
     subjects = select(CohortSubject.id).where(CohortSubject.cohort_id == one_of(cohort_ids))
     return delete(SubjectEnrollment).where(
         SubjectEnrollment.student_id == one_of(student_ids),
@@ -197,7 +197,7 @@ def drop_subjects(cohort_ids: list[UUID], student_ids: list[UUID]) -> Any:
 
 
 def _takers(*conditions: Any, moment: Any) -> Query:
-    """Pair cohort subjects with the students who are in their cohorts, and the moment since which they take them."""
+    """Pair cohort subjects with the students of their cohorts, and the moment since which they take them."""
     return (
         select(CohortSubject.id, Enrollment.student_id, moment)
         .join(Enrollment, Enrollment.cohort_id == CohortSubject.cohort_id)
@@ -206,7 +206,7 @@ def _takers(*conditions: Any, moment: Any) -> Query:
 
 
 def _take(takers: Query) -> Sequence[UUID]:
-    """Let students take subjects; returns the students who did not take theirs before, once for each subject."""
+    """Let students take subjects; returns the students new to a subject, once for each subject."""
     return db.session.scalars(_taking(takers).returning(SubjectEnrollment.student_id)).all()
 
 

@@ -59,7 +59,7 @@ class OneCohortSubject(MethodView):
 
 @blp.route("/cohort-subjects/<uuid:id>/students")
 class StudentsOfCohortSubject(MethodView):
-    """Who takes a cohort subject."""
+    """The students of a cohort subject."""
 
     @blp.requires(Permission.COHORT_SUBJECTS_WRITE)
     @blp.takes_ids()
@@ -71,7 +71,7 @@ class StudentsOfCohortSubject(MethodView):
 
 @blp.route("/cohort-subjects/<uuid:id>/students/<uuid:student_id>")
 class StudentOfCohortSubject(MethodView):
-    """That a student takes a cohort subject."""
+    """A student in a cohort subject."""
 
     @blp.requires(Permission.COHORT_SUBJECTS_DELETE)
     @blp.returns_deleted()

@@ -1,4 +1,4 @@
-"""What enrolling needs to know, and the locks that it takes."""
+"""The facts for enrolling students, and its locks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def lock_cohort(cohort_id: UUID) -> Query:
 
 @read_model
 def lock_cohorts_of(student_ids: list[UUID]) -> Query:
-    """Lock the cohorts that students are in FOR SHARE, in order of id: what they take changes with these alone."""
+    """Lock the present cohorts of students FOR SHARE, in order of id: their subjects change with these alone."""
     theirs = select(Enrollment.cohort_id).where(
         Enrollment.student_id == any_(cast(student_ids, ARRAY(Uuid))), CURRENT
     )
@@ -29,7 +29,7 @@ def lock_cohorts_of(student_ids: list[UUID]) -> Query:
 
 @read_model
 def lock_students(student_ids: list[UUID]) -> Query:
-    """Lock students FOR NO KEY UPDATE, in order of id, so that two transactions never deadlock."""
+    """Lock students FOR NO KEY UPDATE, in order of id: two transactions never deadlock."""
     return (
         select(Student.id)
         .where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
@@ -40,10 +40,10 @@ def lock_students(student_ids: list[UUID]) -> Query:
 
 @read_model
 def enrolling(cohort_id: UUID, batch_id: UUID, student_ids: list[UUID]) -> Query:
-    """Select what decides whether students may be enrolled; to be read once they are locked. No row without a cohort.
+    """Select the facts for and against enrolling students; to be read once they are locked. No row without a cohort.
 
-    `of_cohort` tells whether the batch belongs to the cohort; it is null where there is no such batch. `students` is
-    JSON: the students who exist, each with the open enrollment in the cohort's session, if there is one.
+    `of_cohort` tells whether the batch belongs to the cohort; it is null for an unknown batch. `students` is JSON: the
+    existing students, each with the open enrollment in the cohort's session, if there is one.
     """
     in_session = and_(
         Enrollment.student_id == Student.id, Enrollment.session_id == Cohort.session_id, CURRENT

@@ -1,8 +1,8 @@
 """Enrolling students into cohorts, and taking them out again.
 
-Whoever changes the enrollments of students locks the cohort FOR SHARE (who adds a compulsory subject to it locks it
-FOR NO KEY UPDATE), then the students FOR NO KEY UPDATE: so requests for the same student come one after the other, and
-none of them deadlock.
+A change of students' enrollments locks the cohort FOR SHARE (adding a compulsory subject to it locks it FOR NO KEY
+UPDATE), then the students FOR NO KEY UPDATE: so requests for the same student come one after the other, and none of
+them deadlock.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from school_service.features.school.models import CURRENT, Batch, Cohort, Enroll
 from tenants.clock import now
 
 ENTITY = "enrollment"
-"""What the audit log calls it that a student is in a cohort; the id is the student's."""
+"""The name in the audit log of a student's place in a cohort; the id is the student's."""
 
 _ENDED = (Enrollment.student_id, Enrollment.cohort_id, Enrollment.batch_id)
 
@@ -40,9 +40,9 @@ _ENDED = (Enrollment.student_id, Enrollment.cohort_id, Enrollment.batch_id)
 def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UUID]:
     """Enroll students into a batch of a cohort and its compulsory subjects; returns their ids, each once.
 
-    Who is in another batch of the cohort moves, who is in this one stays as they are; all or nothing. Raises
-    NotFound, Invalid for a batch of another cohort and naming students who are unknown or not ACTIVE, and
-    Conflict naming those who are in another cohort of the session.
+    A student in another batch of the cohort moves, a student in this one stays as they are; all or nothing. Raises
+    NotFound, Invalid for a batch of another cohort and naming students unknown or not ACTIVE, and Conflict naming
+    students in another cohort of the session.
     """
     student_ids = list(dict.fromkeys(students))
     found = execute(
@@ -84,10 +84,10 @@ def lock_cohorts(*, cohort_ids: Collection[UUID]) -> None:
 
 
 def start_enrollments(enrollments: Sequence[tuple[UUID, UUID, Any]]) -> tuple[BoundQuery, ...]:
-    """Make the statements that enroll students who are in no class of the batches' session, for `execute`.
+    """Make the statements to enroll students without a class in the batches' session, for `execute`.
 
-    Each enrollment is an id, a student and a batch, which is anything with its `id` and `cohort_id`. The cohorts must
-    be locked, and so must the students, unless this transaction has created them.
+    Each enrollment is an id, a student and a batch: anything with its `id` and `cohort_id`. The cohorts must be locked,
+    and so must the students, unless this transaction has created them.
     """
     audit_changes(
         ENTITY,
@@ -106,7 +106,7 @@ def start_enrollments(enrollments: Sequence[tuple[UUID, UUID, Any]]) -> tuple[Bo
 
 
 def delete_enrollments(enrollments: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
-    """Make the statements that delete enrollments and the subjects taken with them, for `execute`.
+    """Make the statements to delete enrollments and the subjects taken with them, for `execute`.
 
     Each enrollment has `id`, `student`, `cohort` and `batch`, as in JSON. Cohorts and students must be locked, and
     nothing may refer to the enrollments.
@@ -122,7 +122,7 @@ def delete_enrollments(enrollments: Sequence[Mapping[str, Any]]) -> tuple[BoundQ
 def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
     """Take students out of a cohort and its subjects, all or none; scores stay. Returns the cohort's id.
 
-    Raises NotFound, and Invalid naming those who are not in the cohort.
+    Raises NotFound, and Invalid naming students outside the cohort.
     """
     cohort = get(Cohort, cohort_id, for_share=True)
     locked = lock_rows(Student, student_ids)
@@ -134,7 +134,7 @@ def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
 
 
 def end_enrollments(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple[BoundQuery, ...]:
-    """Make the statements that take students out of every cohort, for `execute`; history and scores stay.
+    """Make the statements to take students out of every cohort, for `execute`; history and scores stay.
 
     `enrollments` are all open ones of each student, by the student's id; the caller has locked the students' rows.
     """
@@ -145,10 +145,10 @@ def end_enrollments(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) 
 
 
 def reopen_enrollments(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple[BoundQuery, ...]:
-    """Make the statements that open ended enrollments again, for `execute`.
+    """Make the statements to open ended enrollments again, for `execute`.
 
-    The students take the subjects that are compulsory there now. `enrollments` are those to open, by the student's id;
-    the caller has locked the rows of the students and of the cohorts.
+    The students take the present compulsory subjects there. `enrollments` are those to open, by the student's id; the
+    caller has locked the rows of the students and of the cohorts.
     """
     opened = [(student, one) for student, ended in enrollments.items() for one in ended]
     audit_changes(ENTITY, [Change(student, None, _place_of(one)) for student, one in opened])
@@ -160,7 +160,7 @@ def reopen_enrollments(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]
 
 
 def _active(students: str, student_ids: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:
-    """Read students from JSON, by id; raises Invalid naming those who are unknown or not ACTIVE."""
+    """Read students from JSON, by id; raises Invalid naming those unknown or not ACTIVE."""
     known = {UUID(one["id"]): one for one in orjson.loads(students)}
     unknown = [str(one) for one in student_ids if one not in known]
     if unknown:
@@ -181,7 +181,7 @@ def _named(student: Mapping[str, Any]) -> str:
 
 
 def _place_of(enrollment: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Name cohort and batch of an enrollment for the audit log; None where there is no enrollment."""
+    """Name cohort and batch of an enrollment for the audit log; None without an enrollment."""
     return {name: enrollment[name] for name in ("cohort", "batch")} if enrollment["batch"] else None
 
 
@@ -189,7 +189,7 @@ def _place_of(enrollment: Mapping[str, Any]) -> dict[str, Any] | None:
 def _start(
     student_ids: list[UUID], enrollment_ids: list[UUID], batch_ids: list[UUID], moment: datetime
 ) -> Any:
-    """Insert enrollments: each of a student, in a batch whose cohort is locked."""
+    """Insert enrollments: each of a student, in a batch of a locked cohort."""
     rows = unnest_rows(id=(Uuid, enrollment_ids), student_id=(Uuid, student_ids), batch_id=(Uuid, batch_ids))
     values = (
         select(rows.c.id, rows.c.student_id, Batch.id, Batch.cohort_id, Cohort.session_id, moment)  # type: ignore[call-overload]
@@ -202,7 +202,7 @@ def _start(
 
 @statement
 def _end(enrollment_ids: list[UUID], moment: datetime) -> Any:
-    """End enrollments of students whose rows are locked."""
+    """End enrollments of students with locked rows."""
     ended = Enrollment.id == any_(cast(enrollment_ids, ARRAY(Uuid)))
     return update(Enrollment).where(ended).values(ended_at=moment)
 

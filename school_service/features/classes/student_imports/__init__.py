@@ -1,1 +1,1 @@
-"""The import of students from a sheet, who may be enrolled in their classes at once."""
+"""The import of students from a sheet, with enrollment in their classes at once."""

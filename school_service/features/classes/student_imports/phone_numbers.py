@@ -1,7 +1,7 @@
-"""Telephone numbers in a sheet that a spreadsheet program took for numbers: it drops the 0 in front of them.
+"""Telephone numbers in a sheet, taken for numbers by a spreadsheet program: it drops the 0 in front of them.
 
-The 0 is put back where the number is then one of the school's country. A number that is none, with it or without, has
-lost more, and is refused: nobody would notice before it is needed.
+The 0 is put back if the number is then one of the school's country. A number invalid both with it and without has lost
+more, and is refused: nobody would notice before it is needed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _SHOWN = 3  # numbers that a warning gives as examples
 
 @dataclass(slots=True)
 class ReadNumbers:
-    """What was read: the errors, and how often a 0 was put back, with the first of these numbers."""
+    """The outcome of reading: the errors, and how often a 0 was put back, with the first of these numbers."""
 
     errors: list[RowError] = field(default_factory=list)
     restored: int = 0
     examples: dict[str, str] = field(default_factory=dict)
 
     def warnings(self, column: str) -> list[str]:
-        """Say which numbers got their 0 back, if any did."""
+        """Name the numbers with a 0 put back, if there are any."""
         if not self.restored:
             return []
         numbers = "number" if self.restored == 1 else "numbers"
@@ -44,7 +44,7 @@ class ReadNumbers:
 
 
 def country_of(phone_number: str | None) -> str:
-    """Find the country of a school, as ISO 3166 has it: that of its own number, if that has a country's code."""
+    """Find the country of a school, by its ISO 3166 code: by its own number, if it begins with a country's code."""
     first = (phone_number or "").split(",")[0].split("/")[0].strip()
     try:
         number = phonenumbers.parse(first) if first.startswith("+") else None
@@ -55,10 +55,10 @@ def country_of(phone_number: str | None) -> str:
 
 
 def read_numbers(rows: Iterable[Row], column: str, country: str) -> ReadNumbers:
-    """Put back the 0 that the numbers of a column have lost; a cell may have several, divided by commas.
+    """Put back the lost 0 of the numbers of a column; a cell may have several, divided by commas.
 
-    What begins with 0 or + or has letters stays as it is, and so does a number with a country's code. A cell with an
-    error loses its value.
+    A number beginning with 0 or + or with letters in it stays as it is, and so does one with a country's code. A cell
+    with an error loses its value.
     """
     read = ReadNumbers()
     for row in rows:
@@ -90,7 +90,7 @@ def read_numbers(rows: Iterable[Row], column: str, country: str) -> ReadNumbers:
 
 
 def _restored(part: str, country: str) -> str | None:
-    """Write a number with the 0 that it lost, else as it is; None where it is no number of anywhere."""
+    """Write a number with its lost 0, else as it is; None if it is no number of anywhere."""
     written = part.strip()
     if not _DIGITS.fullmatch(written):
         return part

@@ -29,7 +29,7 @@ class ImportFilterSchema(Schema):
 
 
 class ReplacedValueSchema(RecordSchema):
-    """A value of the sheet that was stored as another, such as `F` as FEMALE."""
+    """A value of the sheet stored as another, such as `F` as FEMALE."""
 
     column = fields.String(metadata={"description": "The name of the column."})
     value = fields.String(metadata={"description": "As the sheet has it."})
@@ -38,7 +38,7 @@ class ReplacedValueSchema(RecordSchema):
 
 
 class ImportedSchema(PlantedSchema):
-    """What an import did."""
+    """The outcome of an import."""
 
     SOMETIMES: ClassVar[frozenset[str]] = PlantedSchema.SOMETIMES | {
         *("enrolled", "replaced_values", "ignored_columns", "warnings"),

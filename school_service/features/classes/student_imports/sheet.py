@@ -1,6 +1,6 @@
 """Students from a sheet: all of its rows or none, in a fixed number of statements.
 
-A row may name a class, in which the student is enrolled.
+A row may name a class, to enroll the student in.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ ARM = "arm"
 MAX_CLASSES_SHOWN = 8  # classes that an error names at most
 
 _GUARDIANS = {"guardian_2": "guardian_2_", "guardian": "guardian_"}
-"""The members of a record that are guardians, and how their columns begin; of two that fit, the first."""
+"""The members of a record for guardians, and the beginnings of their columns; of two fitting ones, the first."""
 PHONE_NUMBERS = ("guardian_phone_number", "guardian_2_phone_number")
 _PHONES = (
     "phone",
@@ -87,7 +87,7 @@ _PHONES = (
 
 
 def _of_guardian(*words: str) -> tuple[str, ...]:
-    """Headings that people give a column of the guardian: `parent phone`, `guardian s phone`."""
+    """Usual headings of a column of the guardian: `parent phone`, `guardian s phone`."""
     people = ("guardian", "parent", "guardian s", "parent s", "parents", "parent guardian")
     return tuple(f"{person} {word}".strip() for person in people for word in words)
 
@@ -98,7 +98,7 @@ _IMPOSSIBLE_DAYS = frozenset({"Is before 1900.", "Is in the future."})
 _FIRST = ("first_name", "middle_name", "last_name", "admission_number", "gender")
 _HEADED = {column.name: (column, heading) for model in (User, Student) for column, heading in headed(model)}
 _OF_RECORD = [_HEADED[name] for name in dict.fromkeys((*_FIRST, *_HEADED))]
-"""The columns of the account and of the student that a sheet has, each with its heading."""
+"""The columns of the account and of the student in a sheet, each with its heading."""
 
 
 def _column(of: DatabaseColumn[Any], heading: Heading) -> Column:
@@ -161,7 +161,7 @@ Validate = Callable[[dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class _UniqueNames:
-    """The values of a row that have to be unique; without `has_username` the username is the admission number."""
+    """The unique values of a row; without `has_username` the username is the admission number."""
 
     row: int
     admission_number: str
@@ -175,7 +175,7 @@ class _UniqueNames:
 
 
 _Records = tuple[list[dict[str, Any]], list[_UniqueNames], list[Any]]
-"""The records of the students, each with its unique names and its class, which is None where it has none."""
+"""The records of the students, each with its unique names and its class, None without a class."""
 
 
 def template() -> tuple[str, bytes]:
@@ -199,11 +199,11 @@ def upload(
     """Add the students of a sheet, all or none; returns the counts of rows and of students created.
 
     With `dry_run` the answer is the same and nothing is stored. `dates` is DMY or MDY: how dates in text are written;
-    without it the sheet itself has to show that. Each password costs some 40 ms of computing, for which
-    the transaction is ended and another begun: so `principal` is asked for whoever acts in the present one. Raises
-    Invalid where the file can't be read, TooLarge, Busy, InvalidRows with the errors of the bad rows, and Forbidden
-    where the sheet names classes and the principal may enroll nobody, and where it has passwords, or guardians with an
-    account, and the principal may not read results.
+    without it the sheet itself has to show the order. Each password costs some 40 ms of computing. For it the
+    transaction is ended and another begun: so `principal` is asked for the caller in the present one. Raises Invalid if
+    the file can't be read, TooLarge, Busy, InvalidRows with the errors of the bad rows, and Forbidden if the sheet
+    names classes and the principal may enroll nobody, and if it has passwords, or guardians with an account, and the
+    principal may not read results.
     """
     importing = _StudentUpload(validate, principal, dry_run, dates)
     counts = importing.run(file)
@@ -288,7 +288,7 @@ class _StudentUpload(SheetUpload[_Records]):
         return RowCounts(created=len(students))
 
     def _read_texts(self, rows: Sequence[Row]) -> list[RowError]:
-        """Find what is in a wrong character set; read dates that are texts, and numbers that have lost their 0."""
+        """Find texts in a wrong character set; read dates written as texts, and numbers without their lost 0."""
         days = read_days(rows, "dob", self.dates)
         country = country_of(current_school().phone_number)
         numbers = {column: read_numbers(rows, column, country) for column in PHONE_NUMBERS}
@@ -301,7 +301,7 @@ class _StudentUpload(SheetUpload[_Records]):
     def _hashes(
         self, students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames]
     ) -> Sequence[str | None]:
-        """Hash the passwords before anything is locked: that takes long, so no connection is held meanwhile."""
+        """Hash the passwords before anything is locked: hashing takes long, so no connection is held meanwhile."""
         if not any("password" in student for student in students):
             return [None] * len(students)
         hashes = outside_transaction(partial(_hash_passwords, students, names))
@@ -312,7 +312,7 @@ class _StudentUpload(SheetUpload[_Records]):
         self.principal().require([Permission.COHORTS_WRITE], "Enrolling students")
 
     def _replace_gender(self, row: Row) -> Iterator[RowError]:
-        """Replace the gender of a row by the listed value that it stands for, and count the replacement."""
+        """Replace the gender of a row by its listed value, and count the replacement."""
         written = str(row.values.get("gender", "")).strip()
         if not written:
             return
@@ -328,7 +328,7 @@ class _StudentUpload(SheetUpload[_Records]):
             self.replaced[written, listed] += 1
 
     def _find_classes(self, rows: Sequence[Row]) -> tuple[list[Any], list[RowError]]:
-        """Find the batch of each row that names a class."""
+        """Find the batch of each row with a class."""
         named = [str(row.values.get(CLASS, "")).strip() for row in rows]
         if not any(named):
             return [None] * len(rows), []
@@ -366,7 +366,7 @@ def _row_errors(row: Row, errors: Mapping[str, Any], prefix: str = "") -> Iterat
 
 
 def _cell_error(row: Row, column: str, message: str) -> RowError:
-    """Turn what the schema says of a field into the error of a cell."""
+    """Turn the schema's message on a field into the error of a cell."""
     value = row.values.get(column)
     if value is None:
         return RowError(row.number, column, REQUIRED, f"{column} is missing")
@@ -383,7 +383,7 @@ def _cell_error(row: Row, column: str, message: str) -> RowError:
 
 
 def _people(content: SheetContent) -> dict[int, str]:
-    """Name the student of each row for its errors, by what the row has of first name, last name and number."""
+    """Name the student of each row for its errors, by the row's first name, last name and number."""
     people = {}
     for row in content.rows:
         first, last, number = (str(row.values.get(name, "")).strip() for name in _IDENTITY)
@@ -392,10 +392,10 @@ def _people(content: SheetContent) -> dict[int, str]:
 
 
 def _classes() -> dict[str, Any]:
-    """Find the batches by the names that a sheet may have for them; None for a name that several have.
+    """Find the batches by their possible names in a sheet; None for a name of several.
 
-    A name is classroom, arm and session. It may leave out the session where that is the current one, and the arm where
-    the cohort has only one.
+    A name is classroom, arm and session. It may leave out the session if it is the current one, and the arm if the
+    cohort has only one.
     """
     found = db.session.execute(
         select(
@@ -442,7 +442,7 @@ def _unique_names(row: Row) -> _UniqueNames:
 
 
 def _weak_passwords(rows: Iterable[Row], names: Iterable[_UniqueNames]) -> Iterator[RowError]:
-    """Find the passwords that the policy refuses."""
+    """Find the passwords refused by the policy."""
     for row, name in zip(rows, names, strict=True):
         password = row.values.get("password")
         faults = password_faults(password, username=name.username) if password else []
@@ -452,7 +452,7 @@ def _weak_passwords(rows: Iterable[Row], names: Iterable[_UniqueNames]) -> Itera
 
 
 def _duplicates(names: Iterable[_UniqueNames]) -> Iterator[RowError]:
-    """Find the numbers and usernames that the sheet has twice: the errors are those of every row but the first."""
+    """Find numbers and usernames given twice in the sheet: the errors are those of every row but the first."""
     numbers: dict[str, int] = {}
     usernames: dict[str, int] = {}
     for each in names:
@@ -475,7 +475,7 @@ def _duplicates(names: Iterable[_UniqueNames]) -> Iterator[RowError]:
 
 
 def _taken(names: Sequence[_UniqueNames]) -> Iterator[RowError]:
-    """Find the admission numbers and usernames that the school has already."""
+    """Find the admission numbers and usernames already taken in the school."""
     of_sheet = {each.admission_number.lower() for each in names}
     small = func.lower(Student.admission_number)
     of_students = select(small.label("number"), Student.admission_number.label("written")).where(
@@ -498,7 +498,7 @@ def _taken(names: Sequence[_UniqueNames]) -> Iterator[RowError]:
 
 
 def _deleted(names: Sequence[_UniqueNames], classes: Sequence[Any]) -> Iterator[RowError]:
-    """Find the classes that have been deleted since they were found; their cohorts must be locked."""
+    """Find the classes deleted since they were found; their cohorts must be locked."""
     found = {batch.id for batch in classes if batch is not None}
     there = set(db.session.scalars(select(Batch.id).where(Batch.id.in_(found)))) if found else set()
     for each, batch in zip(names, classes, strict=True):
@@ -520,7 +520,7 @@ def _store(
     classes: Sequence[Any],
     hashes: Sequence[str | None],
 ) -> tuple[Finding | None, dict[str, Any] | None]:
-    """Store the students; returns their guardians, and what others have made of the accounts of these."""
+    """Store the students; returns their guardians, and others' changes of the accounts of these."""
     # Cohorts come before the counter: whoever has locked one never waits for the number of a student.
     cohort_ids = {batch.cohort_id for batch in classes if batch is not None}
     if cohort_ids:
@@ -583,7 +583,7 @@ def _store(
 
 
 def _given(model: type[Any], student: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the values of a row: null, or an empty text where null may not be, for what the sheet leaves blank."""
+    """Give the values of a row: for a blank in the sheet null, or an empty text in a column without nulls."""
     values = {column: student.get(column.name) for column, _ in headed(model)}
     return {
         column.name: (None if column.nullable else "") if value in {None, ""} else value
@@ -594,10 +594,10 @@ def _given(model: type[Any], student: Mapping[str, Any]) -> dict[str, Any]:
 def _find_guardians(
     students: Sequence[Mapping[str, Any]], ids: Sequence[object], *, lock: bool = True
 ) -> Finding | None:
-    """Find who the guardians are that the rows name, those that are new among them; None where none is named.
+    """Find the guardians named by the rows, with the new ones among them; None if none is named.
 
-    With `lock` they stay as they are. Raises Forbidden where one has an account and the caller may not read results,
-    and Conflict where one would have too many children.
+    With `lock` they stay as they are. Raises Forbidden if one has an account and the caller may not read results, and
+    Conflict if one would have too many children.
     """
     named = [
         (one, student[member], member == "guardian")

@@ -1,1 +1,1 @@
-"""Subject teachers: who teaches which subject of a cohort, to one arm or to all."""
+"""Subject teachers: employees teaching a subject of a cohort, to one arm or to all."""

@@ -20,7 +20,7 @@ from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort, Subject
 
 NOBODY: Any = literal_column("'[]'::jsonb", JSONB)
-"""The names of who teaches, where nobody does."""
+"""The names of the teachers, if there are none."""
 
 IS_THERE = and_(NOT_DELETED, User.deleted_at.is_(None))
 """Whether an employee may teach: neither they nor their account is deleted."""
@@ -184,7 +184,7 @@ def lock_employees(employees: list[UUID]) -> Query:
 
 @read_model
 def lock_employees_of_session(session_id: UUID) -> Query:
-    """Lock the employees who teach a subject in a session FOR SHARE, in order of id."""
+    """Lock the employees teaching a subject in a session FOR SHARE, in order of id."""
     teaching = (
         select(SubjectTeacher.employee_id)
         .join(Cohort, Cohort.id == SubjectTeacher.cohort_id)
@@ -197,10 +197,10 @@ def lock_employees_of_session(session_id: UUID) -> Query:
 
 @read_model
 def judged(cohort_subjects: list[UUID], employees: list[UUID], batches: list[UUID]) -> Query:
-    """Select what decides whether assignments may be made, each as JSON; to be read once their records are locked.
+    """Select the facts for and against assignments, each as JSON; to be read once their records are locked.
 
-    `subjects` and `batches` are the cohorts of those that there are, by id; `employees` the ids of those who may teach,
-    `known` the assignments that there are of these cohort subjects and employees.
+    `subjects` and `batches` are the cohorts of the existing ones, by id; `employees` the ids of those allowed to teach,
+    `known` the existing assignments of these cohort subjects and employees.
     """
     known = (
         select(
@@ -234,7 +234,7 @@ def judged(cohort_subjects: list[UUID], employees: list[UUID], batches: list[UUI
 
 @read_model
 def sessions(source: str, target: str) -> Query:
-    """Select the ids of two sessions, each by its id or name; null where there is none."""
+    """Select the ids of two sessions, each by its id or name; null for an unknown one."""
     return select(
         cast(session_by_id_or_name(source).scalar_subquery(), Text).label("source"),
         cast(session_by_id_or_name(target).scalar_subquery(), Text).label("target"),
@@ -243,9 +243,9 @@ def sessions(source: str, target: str) -> Query:
 
 @read_model
 def copying(from_session: UUID, to_session: UUID) -> Query:
-    """Select the assignments of a session, as JSON `rows`, each with what it is in another session.
+    """Select the assignments of a session, as JSON `rows`, each with its counterpart in another session.
 
-    `code` says why it can't be there. `there` is the id of the assignment that is there already.
+    `code` says why it can't be there. `there` is the id of an existing assignment there.
     """
     cohort, subject, batch = aliased(Cohort), aliased(CohortSubject), aliased(Batch)
     there, arm = aliased(SubjectTeacher), aliased(Batch)
@@ -296,10 +296,10 @@ def copying(from_session: UUID, to_session: UUID) -> Query:
 
 
 def teachers_of(cohort_subject_id: Any, batch_id: Any = None) -> Any:
-    """A column: the names of who teaches a cohort subject to a batch today, by last name, an array of JSON.
+    """A column: the names of a cohort subject's teachers today in a batch, by last name, an array of JSON.
 
-    They are those who are assigned to the batch or, where nobody is, to all of them. Without a batch they are whoever
-    teaches it in any.
+    They are those assigned to the batch or, without any, to all of them. Without a batch they are the teachers of it in
+    any.
     """
     if batch_id is None:
         return _names_of_all(cohort_subject_id)
@@ -315,7 +315,7 @@ def teachers_of(cohort_subject_id: Any, batch_id: Any = None) -> Any:
 
 
 def teachers_in(cohort_id: Any, cohort_subject_id: Any, batch_id: Any) -> Any:
-    """A column: as `teachers_of`, for many subjects and batches of a cohort, whose teachers are read once."""
+    """A column: as `teachers_of`, for many subjects and batches of a cohort, with the teachers read once."""
     of_arm = teachers_by_arm(cohort_id).op("->", return_type=JSONB())(_key(cohort_subject_id, batch_id))
     return func.coalesce(of_arm, NOBODY)
 
@@ -356,7 +356,7 @@ def _key(cohort_subject_id: Any, batch_id: Any) -> Any:
 
 
 def _assigned(*conditions: Any) -> Query:
-    """Select who is there and teaches today, of assignments that meet conditions: id and name, and by what to order."""
+    """Select present employees teaching today, of assignments meeting conditions: id and name, and their sort key."""
     return (
         select(Employee.id, TITLED_NAME.label("name"), User.name_sort_key.label("in_order"))
         .select_from(SubjectTeacher)
@@ -368,7 +368,7 @@ def _assigned(*conditions: Any) -> Query:
 
 
 def _names_of_all(cohort_subject_id: Any) -> Any:
-    """The names of whoever teaches a cohort subject in any arm."""
+    """The names of a cohort subject's teachers in any arm."""
     # An array of ids: a join of the three tables takes PostgreSQL longer to plan than all of this, and needs DISTINCT.
     assigned = func.array(
         select(SubjectTeacher.employee_id)

@@ -16,7 +16,7 @@ _ENDS = "The last day, by the school's day; null: without end."
 
 
 def teacher_names() -> fields.Field[Any]:
-    """Make the field that names who teaches a subject."""
+    """Make the field for the names of a subject's teachers."""
     return fields.List(
         fields.String(),
         metadata={
@@ -27,7 +27,7 @@ def teacher_names() -> fields.Field[Any]:
 
 
 class SubjectTeacherSchema(RecordSchema):
-    """That an employee teaches a subject of a cohort, to one arm or to all."""
+    """The assignment of an employee to teach a subject of a cohort, to one arm or to all."""
 
     id = fields.UUID()
     cohort_subject = fields.UUID(metadata={"description": "The id of the cohort subject."})
@@ -85,7 +85,7 @@ class SubjectTeachersSchema(Schema):
 
 
 class CopySchema(Schema):
-    """From which session to copy the assignments, and into which."""
+    """The session to copy the assignments from, and the one to copy into."""
 
     from_session = sought_text(metadata={"description": _SESSION})
     to_session = sought_text(metadata={"description": _SESSION})
@@ -100,7 +100,7 @@ class CopyOptionsSchema(Schema):
 
 
 class UncopiedSchema(RecordSchema):
-    """An assignment that was not copied."""
+    """An assignment left out of the copy."""
 
     classroom = fields.String(metadata={"description": "The classroom's name."})
     subject = fields.String(metadata={"description": "The subject's name."})
@@ -116,7 +116,7 @@ class UncopiedSchema(RecordSchema):
 
 
 class CopiedSchema(RecordSchema):
-    """What became of the assignments of a session."""
+    """The outcome of copying the assignments of a session."""
 
     rows = fields.Integer(metadata={"description": "How many the session has."})
     copied = fields.Integer(metadata={"description": "How many are new in the other session."})

@@ -1,4 +1,4 @@
-"""Subject teachers: who teaches which subject of a cohort, to one arm or to all."""
+"""Subject teachers: employees teaching a subject of a cohort, to one arm or to all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from school_service.features.school.models import Batch
 from tenants.clock import now
 
 ENTITY = "subject-teacher"
-"""What the audit log calls an assignment; the id there is the cohort subject's."""
+"""The name of an assignment in the audit log; the id there is the cohort subject's."""
 
 _COLUMNS = (
     "id",
@@ -47,7 +47,7 @@ def check_subject_teacher_filter(
     employee: UUID | None = None,
     session: str | None = None,
 ) -> None:
-    """Check that the records which a filter of assignments names exist. Raises Invalid."""
+    """Check that the records named by a filter of assignments exist. Raises Invalid."""
     if cohort_subject is not None:
         get_referenced(CohortSubject, cohort_subject, "cohort_subject")
     if batch is not None:
@@ -59,11 +59,11 @@ def check_subject_teacher_filter(
 
 
 def put_subject_teachers(*, assignments: Sequence[Mapping[str, Any]]) -> BoundQuery:
-    """Add or change assignments, all or none; one that is so already is left as it is.
+    """Add or change assignments, all or none; one already so is left as it is.
 
-    Each has `cohort_subject`, `employee`, `batch` (None: all arms), `starts_on` and `ends_on`; the first three say
-    which it is. Returns the read model of those named, which are stored in the round trip that reads them. Raises
-    Invalid, naming each that is wrong by its place.
+    Each has `cohort_subject`, `employee`, `batch` (None: all arms), `starts_on` and `ends_on`; the first three are its
+    key. Returns the read model of those named, stored and read in one round trip. Raises Invalid, naming each wrong one
+    by its place.
     """
     subjects, employees = _all(assignments, "cohort_subject"), _all(assignments, "employee")
     batches = _all(assignments, "batch")
@@ -109,9 +109,9 @@ def delete_subject_teacher(*, assignment_id: UUID) -> UUID:
 def copy_subject_teachers(*, from_session: str, to_session: str, dry_run: bool = False) -> dict[str, Any]:
     """Copy the assignments of a session into another, by classroom, subject and the arm's name, without dates.
 
-    Those that are there already stay as they are. Those that had ended before today, and before the last day of their
-    session, are left out. Answers how many there are, how many were copied, and which were not. Raises Invalid for an
-    unknown session, and where both are the same.
+    Existing ones stay as they are. Assignments ended before today, and before the last day of their session, are left
+    out. Answers how many there are, how many were copied, and the ones left out. Raises Invalid for an unknown session,
+    and if both are the same.
     """
     found = fetch_row(reads.sessions(from_session, to_session)) or {}
     for field, name in (("from_session", "source"), ("to_session", "target")):
@@ -141,7 +141,7 @@ def copy_subject_teachers(*, from_session: str, to_session: str, dry_run: bool =
 
 
 def _refuse(assignments: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> None:
-    """Raise what keeps any of the assignments from being made, naming them all."""
+    """Raise the reasons against any of the assignments, naming them all."""
     wrong: dict[str, str] = {}
     keys: set[Any] = set()
     employees = set(found["employees"])
@@ -166,7 +166,7 @@ def _refuse(assignments: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) 
 
 
 def _storing(rows: Sequence[Mapping[str, Any]], cohorts: Sequence[UUID]) -> Iterable[BoundQuery]:
-    """Make the statements that store assignments, of which those without an arm have another key."""
+    """Make the statements to store assignments; those without an arm have another key."""
     moment = now()
     for store, of_arm in ((_store_of_arms, True), (_store_of_all, False)):
         chosen = [
@@ -245,7 +245,7 @@ def _dates(row: Mapping[str, Any]) -> tuple[str | None, ...]:
 
 
 def _audited(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What the audit log says of an assignment, whose id there is the cohort subject's."""
+    """The values of an assignment in the audit log; the id there is the cohort subject's."""
     return {name: row.get(name) for name in ("employee", "batch", "starts_on", "ends_on")}
 
 

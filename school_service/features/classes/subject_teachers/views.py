@@ -25,7 +25,7 @@ blp = Blueprint("subject-teachers", __name__, description="Who teaches which sub
 
 @blp.route("/subject-teachers")
 class SubjectTeachers(MethodView):
-    """Who teaches which subject."""
+    """The teachers of subjects."""
 
     @blp.requires(Permission.TEACHERS_READ, own=related("TFSG"))
     @blp.returns_page(SubjectTeacherSchema, if_empty=service.check_subject_teacher_filter)
@@ -47,7 +47,7 @@ class SubjectTeachers(MethodView):
 
 @blp.route("/subject-teachers/<uuid:id>")
 class OneSubjectTeacher(MethodView):
-    """That an employee teaches a subject."""
+    """An assignment of an employee to a subject."""
 
     @blp.requires(Permission.TEACHERS_DELETE)
     @blp.returns_deleted()
@@ -58,7 +58,7 @@ class OneSubjectTeacher(MethodView):
 
 @blp.route("/subject-teachers/copy")
 class CopyOfSubjectTeachers(MethodView):
-    """Copying who teaches what."""
+    """Copying of assignments."""
 
     @blp.requires(Permission.TEACHERS_WRITE)
     @blp.arguments(CopyOptionsSchema, location="query")

@@ -1,1 +1,1 @@
-"""Absences: who was away from an assessment, with leave or without, instead of a score."""
+"""Absences from assessments, with leave or without, instead of a score."""

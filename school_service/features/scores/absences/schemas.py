@@ -12,7 +12,7 @@ _STATUS = "ABSENT, without leave, counts 0; EXCUSED counts nowhere."
 
 
 class AbsentStudentSchema(RecordSchema):
-    """A student who was away."""
+    """A student with an absence."""
 
     id = fields.UUID()
     admission_number = fields.String()
@@ -21,7 +21,7 @@ class AbsentStudentSchema(RecordSchema):
 
 
 class AbsenceSchema(RecordSchema):
-    """That a student was away from an assessment."""
+    """The absence of a student from an assessment."""
 
     student = fields.Nested(AbsentStudentSchema)
     status = fields.String(validate=validate.OneOf(ABSENCES), metadata={"description": _STATUS})

@@ -1,9 +1,9 @@
-"""Absences: who was away from an assessment, and has that instead of a score.
+"""Absences of students from an assessment, in place of a score.
 
-Whoever writes absences, by hand or by sheet, locks the assessment FOR NO KEY UPDATE; whoever enters a score by hand
-locks it FOR SHARE. So neither the absences nor the scores of an assessment change while the others are written. A score
-takes the absence away: the later act holds. An absence for a student with a score is a conflict, as it would take away
-what somebody marked.
+A writer of absences, by hand or by sheet, locks the assessment FOR NO KEY UPDATE; a score entered by hand locks it FOR
+SHARE. So neither the absences nor the scores of an assessment change while the others are written. A score takes the
+absence away: the later act holds. An absence for a student with a score is a conflict, as it would take away somebody's
+marking.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ from school_service.features.scores.models import Absence, Assessment, Gradebook
 from tenants.clock import now
 
 ENTITY = "absence"
-"""What the audit log calls it; the id there is the assessment's, and `student` says whose it is."""
+"""Its name in the audit log; the id there is the assessment's, and `student` names the student."""
 NO_ABSENCE = "No such absence."
 
 
 @dataclass(frozen=True, slots=True)
 class AbsenceChange:
-    """The absence of a student, as it is to be; `before` is the status that is stored, None where there is none."""
+    """The absence of a student, as it is to be; `before` is the stored status, None without one."""
 
     student_id: UUID
     status: str
@@ -73,7 +73,7 @@ class AbsenceChange:
 
 
 def check_assessment(*, id: UUID) -> None:
-    """Tell whether there is the assessment whose absences are asked for; raises NotFound."""
+    """Tell whether the given assessment is there; raises NotFound."""
     if find_assessment(id) is None:
         raise not_found(Assessment)
 
@@ -81,10 +81,9 @@ def check_assessment(*, id: UUID) -> None:
 def enter_absences(*, assessment_id: UUID, absences: Sequence[Mapping[str, Any]]) -> BoundQuery:
     """Add or change the absences of students, all or none: each has `student`, `status` and perhaps `note`.
 
-    A note that is left out stays. Returns the read model of the assessment's absences, which are stored in the
-    round trip that reads it. Raises NotFound, Invalid naming the students who are named twice, are not in the cohort,
-    do not take the subject or are withdrawn, and Conflict naming those who have a score, or where the results of the
-    arm of one of them are submitted.
+    A note left out stays. Returns the read model of the assessment's absences, stored and read in one round trip.
+    Raises NotFound, Invalid naming the students named twice, not in the cohort, without the subject or withdrawn, and
+    Conflict naming those with a score, or if the results of the arm of one of them are submitted.
     """
     assessment = lock_assessment(assessment_id)
     students = [row["student"] for row in absences]
@@ -101,7 +100,7 @@ def enter_absences(*, assessment_id: UUID, absences: Sequence[Mapping[str, Any]]
 
 
 def storing(assessment_id: UUID, changes: Sequence[AbsenceChange], **source: Any) -> BoundQuery:
-    """Store absences of an assessment that is locked, and write them to the audit log: the statement, for `execute`.
+    """Store absences of a locked assessment, and write them to the audit log: the statement, for `execute`.
 
     `source` says in the log how they came: by hand, or by a sheet with the name of its file.
     """
@@ -133,7 +132,7 @@ def storing(assessment_id: UUID, changes: Sequence[AbsenceChange], **source: Any
 def storing_blanks(
     blanks: Sequence[tuple[UUID, UUID]], status: str, *, moment: datetime, **source: Any
 ) -> BoundQuery:
-    """Make absences of blanks, pairs of a locked assessment and a student who has neither a score nor an absence.
+    """Make absences of blanks, pairs of a locked assessment and a student with neither a score nor an absence.
 
     Writes them to the audit log, `source` as in `storing`; returns the statement, for `execute`.
     """
@@ -151,7 +150,7 @@ def storing_blanks(
 def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
     """Take an absence away; returns the student's id.
 
-    Raises NotFound, and Conflict where the results of the student's arm are submitted.
+    Raises NotFound, and Conflict while the results of the student's arm are submitted.
     """
     assessment = lock_assessment(assessment_id)
     refuse_if_held = partial(
@@ -182,10 +181,10 @@ def delete_absence(*, assessment_id: UUID, student_id: UUID) -> UUID:
 
 
 def deletion_of_absence(*, assessment_id: UUID, student_id: UUID) -> tuple[BoundQuery, ...]:
-    """Take the absence of a student away, if there is one, and write that to the audit log.
+    """Take the absence of a student away, if there is one, and write the deletion to the audit log.
 
-    The assessment must be locked: so the absence is the same to both. Returns the statements, for the round trip that
-    enters the score instead.
+    The assessment must be locked: so the absence is the same to both. Returns the statements, for the round trip of the
+    score entered instead.
     """
     return _log_absence(assessment_id, student_id), _delete(assessment_id, student_id)
 
@@ -207,7 +206,7 @@ def _of(assessment_id: Any, student_id: Any) -> tuple[Any, Any]:
 
 @statement
 def delete_absences(assessment_id: UUID, student_ids: str) -> Any:
-    """Take the absences of students away whose scores are entered in the same round trip; the caller writes the log.
+    """Take absences away in the round trip of scores entered for the same students; the caller writes the log.
 
     The ids of the students are a text, the literal of an array.
     """
@@ -216,12 +215,12 @@ def delete_absences(assessment_id: UUID, student_ids: str) -> Any:
 
 
 def absence_values(student_id: Any, status: str, **source: Any) -> Values:
-    """What the log says of an absence: whose, which, how it came. Of a note it says that it changed, no more."""
+    """The values of an absence in the log: student, status, and how it came; of a note only the fact of its change."""
     return {"student": student_id, "status": status, **source}
 
 
 def _judged(assessment: Assessment, students: Sequence[UUID]) -> Query:
-    """Select what decides whether students may have an absence, and the one that they have."""
+    """Select the facts for and against an absence of each student, and their present one."""
     found = (
         select(
             Student.id,
@@ -252,12 +251,12 @@ def _judged(assessment: Assessment, students: Sequence[UUID]) -> Query:
 
 
 def _in_reach(reach: Reach, assessment: Assessment, student_id: Any) -> Any:
-    """Whether what a student has in an assessment is in reach."""
+    """Whether the scores and absences of a student in an assessment are in reach."""
     return scopes.scores_in_reach(reach, literal(assessment.cohort_subject_id, Uuid), student_id)
 
 
 def _refuse(students: Sequence[UUID], known: Mapping[UUID, Any]) -> None:
-    """Raise what keeps any of the students from having an absence, naming them all."""
+    """Raise the reasons against absences of any of the students, naming them all."""
     reasons = {
         "no such student": [str(student) for student in students if student not in known],
         "withdrawn": _names(row for row in known.values() if row.status == WITHDRAWN),
@@ -284,7 +283,7 @@ def _names(rows: Any) -> list[str]:
 
 
 def _change(row: Mapping[str, Any], stored: Any) -> AbsenceChange | None:
-    """Compare an absence with what is stored; None where it is the same."""
+    """Compare an absence with the stored one; None if both are the same."""
     status, note = row["status"], row.get("note", stored.note)
     if (status, note) == (stored.absence, stored.note):
         return None

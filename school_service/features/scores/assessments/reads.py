@@ -87,21 +87,21 @@ def assessments_of_subject(batch_id: UUID, subject_id: UUID, term: str, reach: R
 
 @read_model
 def taught(cohort_subject_id: UUID, term: str, reach: Reach | None = None) -> Query:
-    """Select what decides whether a cohort subject may have an assessment in a term; no row without the first.
+    """Select the facts for and against an assessment of a cohort subject in a term; no row without the first.
 
     `term` is the id of a term or its name in the cohort's session. `of_session` tells whether the term is of the
-    cohort's session, null where there is no such term; `submitted` are the arms whose results of that term are
-    submitted, as texts, which the cohort subject must be locked for. With a reach, `to_all` tells whether the caller
-    teaches it to every arm.
+    cohort's session, null for an unknown term; `submitted` are the arms with submitted results of that term, as texts,
+    and for it the cohort subject must be locked. With a reach, `to_all` tells whether the caller teaches it to every
+    arm.
     """
     return _taught(CohortSubject.id == cohort_subject_id, term, reach)
 
 
 @read_model
 def all_taught(cohort_subject_ids: list[UUID], term: str, reach: Reach | None = None) -> Query:
-    """Select `subjects`: what decides whether each of these cohort subjects may have one, as JSON in a text.
+    """Select `subjects`: the facts for and against an assessment of each of these cohort subjects, as JSON in a text.
 
-    It has those that are there, with their `id` and the columns of `taught`.
+    It has the existing ones, with their `id` and the columns of `taught`.
     """
     is_one = CohortSubject.id == any_(cast(cohort_subject_ids, ARRAY(Uuid)))
     found = _taught(is_one, term, reach).subquery("found")
@@ -193,17 +193,17 @@ def lock_subject_of(assessment_id: UUID) -> Query:
 
 @judged_before
 def highest_score(assessment_id: UUID) -> Query:
-    """Select `score`: the highest score in an assessment, null where there is none."""
+    """Select `score`: the highest score in an assessment, null without any."""
     return select(func.max(GradebookEntry.score).label("score")).where(
         GradebookEntry.assessment_id == assessment_id
     )
 
 
 def holding_batches(student_id: Any) -> Any:
-    """A column: the arms whose submission holds what a student has in an assessment, as texts.
+    """A column: the arms with a submission holding a student's score or absence in an assessment, as texts.
 
-    That is the arm of the cohort in which the student is, and one that they have left since it was submitted. Of who
-    is in no arm any more, each that is submitted. Of a row of Assessment that is locked, all is as it is then.
+    These are the student's arm in the cohort now, and any arm left by them after its submission. For a student now in
+    no arm it is each submitted one. In a locked row of Assessment, all is as it is then.
     """
     when_submitted = exists().where(
         Submission.cohort_subject_id == Assessment.cohort_subject_id,
@@ -232,15 +232,15 @@ def holding_batches(student_id: Any) -> Any:
 
 @judged_before
 def holding(assessment_id: UUID, student_id: UUID) -> Query:
-    """Select `submitted`: the arms whose submission holds what a student has in an assessment that is locked."""
+    """Select `submitted`: the arms with a submission holding a student's score or absence in a locked assessment."""
     return select(holding_batches(student_id).label("submitted")).where(Assessment.id == assessment_id)
 
 
 @judged_before
 def submitted(cohort_subject_id: UUID, term_id: UUID, batch_ids: list[str]) -> Query:
-    """Select what submissions of arms are called: the names of subject and term, and of the arms where some are open.
+    """Select the names of submissions of arms: of subject and term, and of the arms if some are open.
 
-    `arms` is null where these are all of the cohort.
+    `arms` is null if these are all of the cohort.
     """
     is_one = Batch.id == any_(cast(batch_ids, ARRAY(Uuid)))
     names = (

@@ -60,11 +60,11 @@ class NewAssessmentsSchema(_AssessmentFieldsSchema):
 
 
 class AssessmentChangesSchema(_AssessmentFieldsSchema):
-    """What to change of an assessment: any of its members but the cohort subject."""
+    """The members of an assessment to change: any of them but the cohort subject."""
 
 
 class AssessmentFilterSchema(Schema):
-    """Which assessments to list."""
+    """The assessments to list."""
 
     cohort = Id(metadata={"description": "A batch of the cohort, or the cohort."})
     subject = Id(metadata={"description": "The cohort subject, or the subject that is taught."})

@@ -1,10 +1,10 @@
 """Assessments: create, find, delete softly; and whether their results are submitted.
 
-Results are submitted by arm. Whoever submits them locks the cohort subject and its assessments of the term FOR NO KEY
-UPDATE. Whoever adds an assessment locks the cohort subject FOR SHARE, then looks for a submission; whoever writes
-scores or absences locks the assessment, and reads there which arms are submitted. So no write is lost between a
-submission and its figures. What concerns all arms, such as a change of the assessment, is refused once one is
-submitted; a score or an absence, once that of its student is.
+Results are submitted by arm. Submitting them locks the cohort subject and its assessments of the term FOR NO KEY
+UPDATE. Adding an assessment locks the cohort subject FOR SHARE, then looks for a submission; a writer of scores or
+absences locks the assessment, and reads the submitted arms there. So no write is lost between a submission and its
+figures. A change for all arms, such as one of the assessment, is refused once one arm is submitted; a score or an
+absence, once its student's arm is.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def create_assessment(
     """Add an assessment of a cohort subject in a term of its cohort's session.
 
     `term` is the id of a term or its name in that session, `total_points` the maximum score. Raises Invalid for an
-    unknown cohort subject or term, and for a term of another session, and Conflict where results of the subject and
-    term are submitted, of whichever arm; Forbidden where the caller teaches some of the arms alone.
+    unknown cohort subject or term, and for a term of another session, and Conflict if results of the subject and term
+    are submitted, of whichever arm; Forbidden if the caller teaches some of the arms alone.
     """
     found = execute(
         reads.lock_term([subject], term), reads.lock_subjects([subject]), reads.taught(subject, term)
@@ -82,10 +82,10 @@ def create_assessment(
 def create_assessments(*, subjects: Sequence[UUID], term: str, **fields: Any) -> BoundQuery:
     """Add the same assessment to several subjects of a cohort, all or none.
 
-    The `fields` are those of `create_assessment`, whose rules hold for each. Returns the read model of the assessments,
-    which are inserted in the round trip that reads it, in the order of the subjects. Raises Invalid, naming the places
-    of subjects that are unknown or named twice, and for subjects of several cohorts, and Forbidden where the caller
-    teaches some of the arms alone.
+    The `fields` are those of `create_assessment`, and its rules hold for each. Returns the read model of the
+    assessments, inserted and read in one round trip, in the order of the subjects. Raises Invalid, naming the places of
+    subjects unknown or named twice, and for subjects of several cohorts, and Forbidden if the caller teaches some of
+    the arms alone.
     """
     ids = list(subjects)
     found = execute(reads.lock_term(ids, term), reads.lock_subjects(ids), reads.all_taught(ids, term))
@@ -106,9 +106,9 @@ def create_assessments(*, subjects: Sequence[UUID], term: str, **fields: Any) ->
 
 
 def _new_assessment(subject: UUID, found: Mapping[str, Any], **fields: Any) -> NewRow:
-    """Make the row of an assessment of a cohort subject that is locked, and its entry in the audit log.
+    """Make the row of an assessment of a locked cohort subject, and its entry in the audit log.
 
-    `found` is what `reads.taught` selects. Raises Invalid and Conflict.
+    `found` is a row of `reads.taught`. Raises Invalid and Conflict.
     """
     term_id = _open_term(found, subject)
     assessment = new_row(
@@ -129,8 +129,8 @@ def change_assessment(*, assessment_id: UUID, **changes: Any) -> UUID:
     """Change any member of an assessment but its cohort subject.
 
     `term` is the id of a term of the cohort's session, or its name there; the scores go with it. Raises NotFound,
-    Invalid for an unknown term and one of another session, and Conflict where results of an arm are submitted, in this
-    term or in the other, and for total points below a score that is there.
+    Invalid for an unknown term and one of another session, and Conflict if results of an arm are submitted, in this
+    term or in the other, and for total points below an existing score.
     """
     if "term" in changes:
         # Submitting locks the cohort subject first, and before that the term.
@@ -151,7 +151,7 @@ def change_assessment(*, assessment_id: UUID, **changes: Any) -> UUID:
 
 
 def _open_term(found: Mapping[str, Any], subject_id: UUID) -> UUID:
-    """Find the term of what `reads.taught` selects, as long as none of its results are submitted.
+    """Find the term in a row of `reads.taught`, as long as none of its results are submitted.
 
     Raises Invalid for an unknown term and one of another session, and Conflict.
     """
@@ -165,7 +165,7 @@ def _open_term(found: Mapping[str, Any], subject_id: UUID) -> UUID:
 
 
 def _refuse_below_a_score(assessment_id: UUID, total_points: Decimal) -> None:
-    """Refuse total points below a score that is there, of an assessment that is locked; raises Conflict."""
+    """Refuse total points below an existing score, of a locked assessment; raises Conflict."""
     found = fetch_row(reads.highest_score(assessment_id))
     highest = found["score"] if found else None
     if highest is not None and highest > total_points:
@@ -181,7 +181,7 @@ def _by_member(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_assessment_filter(*, cohort: UUID, subject: UUID, term: str) -> None:
-    """Tell whether there are the records that a filter of assessments names.
+    """Tell whether the records named by a filter of assessments are there.
 
     `cohort` is the cohort or a batch of it, `subject` a cohort subject or a base subject, `term` the id of a term or
     its name in the cohort's session. Raises Invalid, naming the field.
@@ -201,7 +201,7 @@ def find_assessment(
 
 
 def lock_assessment(assessment_id: UUID) -> Assessment:
-    """Lock an assessment FOR NO KEY UPDATE, to change what belongs to it. Raises NotFound."""
+    """Lock an assessment FOR NO KEY UPDATE, to change it or its records. Raises NotFound."""
     assessment = find_assessment(assessment_id, for_update=True)
     if assessment is None:
         raise not_found(Assessment)
@@ -209,10 +209,10 @@ def lock_assessment(assessment_id: UUID) -> Assessment:
 
 
 def lock_open_assessment(assessment_id: UUID) -> Assessment:
-    """Lock an assessment FOR NO KEY UPDATE, to change what concerns all arms.
+    """Lock an assessment FOR NO KEY UPDATE, for a change of all arms.
 
-    Raises NotFound, Conflict where results of an arm are submitted, and Forbidden where the caller teaches some of the
-    arms alone.
+    Raises NotFound, Conflict if results of an arm are submitted, and Forbidden if the caller teaches some of the arms
+    alone.
     """
     assessment = _lock_for_every_arm(assessment_id)
     refuse_submitted(assessment.submitted_batches, assessment.cohort_subject_id, assessment.term_id)
@@ -239,7 +239,7 @@ def _lock_for_every_arm(assessment_id: UUID) -> Assessment:
 
 
 def require_every_arm(is_taught_to_all: bool) -> None:
-    """Refuse what concerns every arm to whoever teaches the subject to some of them; raises Forbidden."""
+    """Refuse a change of every arm to a teacher of the subject in some of them; raises Forbidden."""
     if not is_taught_to_all:
         raise Forbidden(
             "This concerns every arm of the class, and you teach the subject to some of them alone."
@@ -254,9 +254,9 @@ def refuse_held(
     cohort_subject_id: UUID,
     term_id: UUID,
 ) -> None:
-    """Refuse to change what a submission holds of a student in an assessment that is locked; raises Conflict.
+    """Refuse to change a student's part in a locked assessment while a submission holds it; raises Conflict.
 
-    Whose submission it is costs a statement, and is asked only where an arm is submitted.
+    Finding the arm of the submission costs a statement, made only if an arm is submitted.
     """
     if submitted_batches:
         held = fetch_row(reads.holding(assessment_id, student_id))
@@ -264,10 +264,9 @@ def refuse_held(
 
 
 def refuse_submitted(batch_ids: Collection[Any], cohort_subject_id: UUID, term_id: UUID) -> None:
-    """Refuse to change what is submitted, of a cohort subject and term; raises Conflict.
+    """Refuse to change the submitted results of a cohort subject and term; raises Conflict.
 
-    `batch_ids` are the arms whose submission holds it, in an assessment whose row is locked, or of a cohort subject
-    that is.
+    `batch_ids` are the arms with a submission holding them, in a locked assessment, or of a locked cohort subject.
     """
     if not batch_ids:
         return
@@ -283,7 +282,7 @@ def refuse_submitted(batch_ids: Collection[Any], cohort_subject_id: UUID, term_i
 def delete_assessment(*, assessment_id: UUID) -> UUID:
     """Delete an assessment softly: it is gone from every answer, its entries with it.
 
-    Raises NotFound, and Conflict where results of an arm are submitted.
+    Raises NotFound, and Conflict while results of an arm are submitted.
     """
     assessment = lock_open_assessment(assessment_id)
     assessment.deleted_at = now()
@@ -292,7 +291,7 @@ def delete_assessment(*, assessment_id: UUID) -> UUID:
 
 
 def _audited(assessment: Assessment) -> dict[str, Any]:
-    """What the audit log says of an assessment."""
+    """The values of an assessment in the audit log."""
     return {
         "name": assessment.name,
         "category": assessment.category,

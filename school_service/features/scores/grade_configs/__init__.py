@@ -1,1 +1,1 @@
-"""Grade configurations: the bands of percentages that scores are graded by."""
+"""Grade configurations: the bands of percentages to grade scores by."""

@@ -1,4 +1,4 @@
-"""Grade configurations: reading and changing the bands of percentages that scores are graded by."""
+"""Grade configurations: reading and changing the bands of percentages to grade scores by."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from school_service.features.scores.models import NOT_DELETED, Assessment, Grade
 
 ENTITY = "grade-config"
 AUDITED = ("lower_threshold", "upper_threshold", "letter_grade", "remarks")
-"""What the audit log says of a grade configuration."""
+"""The members of a grade configuration in the audit log."""
 
 
 @read_model
@@ -44,8 +44,8 @@ def create_grade_configuration(
 ) -> BoundQuery:
     """Add a band of percentages, both thresholds within it, and its letter.
 
-    Returns the read model of the band, which is inserted in the round trip that reads it. Raises Invalid where the
-    thresholds are the wrong way round, Conflict naming a band that it overlaps.
+    Returns the read model of the band, inserted and read in one round trip. Raises Invalid for thresholds the wrong way
+    round, Conflict naming a band overlapping it.
     """
     lock_table(GradeConfiguration)
     _check_thresholds(lower_threshold, upper_threshold)
@@ -61,9 +61,9 @@ def create_grade_configuration(
 
 
 def change_grade_configuration(*, grade_configuration_id: UUID, **changes: Any) -> UUID:
-    """Change any member of a band, even of one in use: scores have no grade of their own that would be lost.
+    """Change any member of a band, even of one in use: scores have no grade of their own to lose.
 
-    Raises NotFound, Invalid where the thresholds are the wrong way round, and Conflict naming a band that it overlaps.
+    Raises NotFound, Invalid for thresholds the wrong way round, and Conflict naming a band overlapping it.
     """
     lock_table(GradeConfiguration)
     band = get(GradeConfiguration, grade_configuration_id)
@@ -79,7 +79,7 @@ def change_grade_configuration(*, grade_configuration_id: UUID, **changes: Any) 
 
 
 def delete_grade_configuration(*, grade_configuration_id: UUID) -> UUID:
-    """Remove a band; one that is the grade of a score is a conflict. Raises NotFound."""
+    """Remove a band; one in use as the grade of a score is a conflict. Raises NotFound."""
     lock_table(GradeConfiguration)
     band = get(GradeConfiguration, grade_configuration_id)
     if _grades_a_score(band):
@@ -89,7 +89,7 @@ def delete_grade_configuration(*, grade_configuration_id: UUID) -> UUID:
 
 
 def grade_of(percentage: Decimal) -> GradeConfiguration | None:
-    """Find the band of a percentage: the one with the highest lower threshold that is not above it.
+    """Find the band of a percentage: the one with the highest lower threshold not above it.
 
     So nothing falls between two bands: 69.5 is in the band from 65 to 69. None below the lowest band.
     """

@@ -41,12 +41,12 @@ class NewGradeConfigurationSchema(Schema):
 
 
 class GradeConfigurationChangesSchema(NewGradeConfigurationSchema):
-    """What to change of a grade configuration: any of its members."""
+    """The members of a grade configuration to change: any of them."""
 
 
 @blp.route("/grade-configs")
 class GradeConfigurations(MethodView):
-    """The bands that scores are graded by."""
+    """The bands of percentages for grades."""
 
     @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
     @blp.returns_list(GradeConfigurationSchema)
@@ -67,7 +67,7 @@ class GradeConfigurations(MethodView):
 
 @blp.route("/grade-configs/<uuid:id>")
 class OneGradeConfiguration(MethodView):
-    """A band that scores are graded by."""
+    """A band of percentages for a grade."""
 
     @blp.requires(Permission.SETTINGS_WRITE)
     @blp.arguments(GradeConfigurationChangesSchema(partial=True))

@@ -40,7 +40,7 @@ def _was_changed() -> Any:
 
 
 WAS_CHANGED = _was_changed()
-"""A column: whether the row of an assessment that is locked is another than it was when the statement began."""
+"""A column: whether the row of a locked assessment has changed since the statement began."""
 
 
 @read_model
@@ -52,7 +52,7 @@ def entries(
     term: str | None = None,
     reach: Reach | None = None,
 ) -> Query:
-    """Read model of GradebookEntrySchema, in order of creation: all, or those that fit every filter.
+    """Read model of GradebookEntrySchema, in order of creation: all, or those fitting every filter.
 
     `term` is the name of a term, in whichever session. Each other filter has an index: the entries' of batch, student
     and assessment, the assessments' of term.
@@ -113,15 +113,15 @@ def entering(
     score: Decimal,
     reach: Reach | None = None,
 ) -> Query:
-    """Select what decides whether a score may be entered, locking the assessment FOR SHARE; no row without one.
+    """Select the facts for and against entering a score, locking the assessment FOR SHARE; no row without one.
 
-    `may_enter` tells whether the student is in the batch, that of the assessment's cohort, and takes the subject; where
-    not, `hindrances` says why. `submitted_batches` are the arms that are submitted, as texts, `absent` tells whether
-    there is an absence for the score to take away, and `answer` is the entry, rendered as GradebookEntrySchema.
+    `may_enter` tells whether the student is in the batch, that of the assessment's cohort, and takes the subject; if
+    not, `hindrances` says why. `submitted_batches` are the submitted arms, as texts, `absent` tells whether there is an
+    absence for the score to take away, and `answer` is the entry, rendered as GradebookEntrySchema.
 
     Only the assessment is seen as it is once it is locked; the rest is as it was when the statement began, as if the
-    score had been entered then. `was_changed`: the assessment was, since then, and so may be what goes with it, such
-    as absences; read again, all is as it is now.
+    score had been entered then. `was_changed`: the assessment has changed since then, and perhaps its absences and the
+    like, too; read again, all is as it is now.
     """
     may_enter = and_(
         exists().where(
@@ -154,7 +154,7 @@ def entering(
 
 
 def _entered(entry_id: UUID, student_id: UUID, batch_id: UUID, score: Decimal) -> Any:
-    """A column of a query of assessments: an entry that is about to be made, as JSON, as text."""
+    """A column of a query of assessments: an entry about to be made, as JSON, as text."""
     entry: dict[str, Any] = {
         "id": entry_id,
         "assessment": Assessment.id,
@@ -174,9 +174,9 @@ def _entered(entry_id: UUID, student_id: UUID, batch_id: UUID, score: Decimal) -
 
 @read_model
 def hindrances(assessment_id: UUID, student_id: UUID, batch_id: UUID, reach: Reach | None = None) -> Query:
-    """Select what may keep a score from being entered in an assessment that is locked.
+    """Select the possible hindrances to a score in a locked assessment.
 
-    `of_cohort` is null where there is no such batch.
+    `of_cohort` is null for an unknown batch.
     """
     batch, student = Batch.id == batch_id, Student.id == student_id
     if reach is not None:

@@ -23,7 +23,7 @@ class GradebookEntrySchema(RecordSchema):
 
 
 class ScoreSchema(Schema):
-    """A score, to correct that of an entry."""
+    """A score to correct an entry with."""
 
     score = Points(
         metadata={"description": "From 0 to the assessment's total points, with two decimal places at most."}
@@ -43,7 +43,7 @@ class NewGradebookEntrySchema(ScoreSchema):
 
 
 class GradebookFilterSchema(Schema):
-    """Which gradebook entries to list."""
+    """The gradebook entries to list."""
 
     batch = Id(
         required=False, metadata={"description": "Those of a batch; a cohort's id is its first batch."}

@@ -78,10 +78,10 @@ ENTITY = "gradebook"
 
 
 class Score(NamedTuple):
-    """A score to enter for a student who is in this batch; `entry_id` and `stored` are of the entry there is already.
+    """A score to enter for a student in this batch; `entry_id` and `stored` are of the existing entry.
 
     The ids are as PostgreSQL writes them: to make thousands of UUIDs takes longer than the query. With the score None
-    the entry is removed. `absent`: the status of the absence that the student has.
+    the entry is removed. `absent`: the status of the student's absence.
     """
 
     student_id: str
@@ -99,7 +99,7 @@ def check_gradebook_filter(
     assessment: UUID | None = None,
     term: str | None = None,
 ) -> None:
-    """Tell whether there is what the filters name; `term` is the id of a term or the name of one. Raises Invalid."""
+    """Tell whether the filters' records are there; `term` is the id or the name of a term. Raises Invalid."""
     if batch is not None:
         get_referenced(Batch, batch, "batch")
     if student is not None:
@@ -113,10 +113,10 @@ def check_gradebook_filter(
 def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID) -> RenderedRow:
     """Enter a score by hand, from 0 to the assessment's total points; a second for the student is a conflict.
 
-    Returns the entry as it is rendered before it is inserted, which the round trip of COMMIT does. An absence of the
-    student is taken away in that round trip, too. Raises Invalid for an unknown id, a score beyond the total points, a
-    batch of another cohort, and a student who is not in the batch or does not take the subject, and Conflict where the
-    results of the student's arm are submitted.
+    Returns the entry, rendered before it is inserted in the round trip of COMMIT. An absence of the student is taken
+    away in that round trip, too. Raises Invalid for an unknown id, a score beyond the total points, a batch of another
+    cohort, and a student not in the batch or without the subject, and Conflict while the results of the student's arm
+    are submitted.
     """
     entry = new_row(GradebookEntry, assessment_id=assessment, student_id=student, batch_id=batch, score=score)
     entering = reads.entering(entry.id, assessment, student, batch, score)
@@ -147,7 +147,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
 
 
 def _refuse_hindered(assessment: UUID, student: UUID, batch: UUID) -> None:
-    """Raise what keeps a score from being entered; nothing where that has ended meanwhile."""
+    """Raise the hindrance to a score; nothing if it has ended meanwhile."""
     found = fetch_row(reads.hindrances(assessment, student, batch))
     if found is None:
         raise RuntimeError(f"The assessment {assessment}, which is locked, is not there.")
@@ -164,11 +164,10 @@ def _refuse_hindered(assessment: UUID, student: UUID, batch: UUID) -> None:
 
 
 def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
-    """Correct a score by hand, from 0 to the assessment's total points; the one that is there already stays as it is.
+    """Correct a score by hand, from 0 to the assessment's total points; an equal one stays as it is.
 
-    The student may have left the batch or the subject meanwhile: what was entered can still be corrected. Raises
-    NotFound, Invalid for a score beyond the total points, and Conflict where the results of the student's arm are
-    submitted.
+    The student may have left the batch or the subject meanwhile: their score can still be corrected. Raises NotFound,
+    Invalid for a score beyond the total points, and Conflict while the results of the student's arm are submitted.
     """
     entry, assessed = _lock_entry(entry_id)
     if score is not None:
@@ -184,7 +183,7 @@ def change_entry(*, entry_id: UUID, score: Decimal | None = None) -> UUID:
 def delete_entry(*, entry_id: UUID) -> UUID:
     """Remove an entry; the audit log keeps its score.
 
-    Raises NotFound, and Conflict where the results of the student's arm are submitted.
+    Raises NotFound, and Conflict while the results of the student's arm are submitted.
     """
     entry, _assessed = _lock_entry(entry_id)
     audit_change(ENTITY, entry.id, old=score_values(entry.score, entry.sheet))
@@ -194,7 +193,7 @@ def delete_entry(*, entry_id: UUID) -> UUID:
 
 @dataclass(frozen=True, slots=True)
 class ComparedScores:
-    """The scores of a class by what there is of them: `changed` are those whose entry has another score."""
+    """The scores of a class beside their entries: `changed` are those with another score in the entry."""
 
     new: list[Score]
     changed: list[Score]
@@ -203,7 +202,7 @@ class ComparedScores:
 
 
 def compare_scores(scores: Collection[Score]) -> ComparedScores:
-    """Compare the scores of a class with what is stored: each student once."""
+    """Compare the scores of a class with the stored ones: each student once."""
     new = [score for score in scores if score.entry_id is None and score.score is not None]
     stored = [score for score in scores if score.entry_id is not None]
     removed = [score for score in stored if score.score is None]
@@ -236,11 +235,11 @@ def storing(
     downloaded: str | None = None,
     forced: Collection[str] = (),
 ) -> list[BoundQuery]:
-    """Store the scores of a class that are new or differ, and remove those that are to be none: the statements.
+    """Store new and differing scores of a class, and remove the ones to be none: the statements.
 
     The assessment must be locked since their entries were read, and the scores must keep their rule. `sheet` is the
-    file's name, None for scores that came by no sheet; `downloaded` and `forced`, the students whose score is replaced
-    by force, are for the audit log. A score takes an absence away.
+    file's name, None for scores from no sheet; `downloaded` and `forced`, the students with a score replaced by force,
+    are for the audit log. A score takes an absence away.
     """
     logged = json_text(score_values(None, sheet, downloaded=downloaded))
     moment = now()
@@ -270,7 +269,7 @@ def _creation(
     forced: Collection[str],
     moment: datetime,
 ) -> list[BoundQuery]:
-    """Make the statements that enter scores, and take away the absences that these students have."""
+    """Make the statements to enter scores, and to take away the absences of these students."""
     ids, values = array_text(new_ids(len(scores))), array_text(score.score for score in scores)
     students = array_text(score.student_id for score in scores)
     batches = array_text(score.batch_id for score in scores)
@@ -292,7 +291,7 @@ def _creation(
 
 
 def _for_log(scores: Sequence[Score], forced: Collection[str]) -> tuple[str, str]:
-    """Give the ids of entries of the audit log, and which of the scores are there by force."""
+    """Give the ids of entries of the audit log, and for each score whether it is there by force."""
     return array_text(new_ids(len(scores))), array_text(score.student_id in forced for score in scores)
 
 
@@ -355,7 +354,7 @@ def _create(
 
 @statement
 def _log_creation(ids: str, scores: str, log_ids: str, forced: str, logged: str, moment: datetime) -> Any:
-    """Write to the audit log the entries that are inserted in this round trip; each text is the literal of an array."""
+    """Write to the audit log the entries inserted in this round trip; each text is the literal of an array."""
     given = _given(id=(_ID, ids), score=(POINTS, scores), log_id=(_ID, log_ids), forced=(Boolean(), forced))
     return audit_written(
         ENTITY, CREATE, given, id=given.c.log_id, moment=moment, entity_id=given.c.id, old=null(),
@@ -378,7 +377,7 @@ def _change(assessment_id: UUID, ids: str, scores: str, sheet: str | None, momen
 def _log_change(
     assessment_id: UUID, ids: str, scores: str, log_ids: str, forced: str, logged: str, moment: datetime
 ) -> Any:
-    """Write to the audit log what entries are, before they are changed in this round trip; texts are arrays."""
+    """Write the present entries to the audit log, before they are changed in this round trip; texts are arrays."""
     given = _given(id=(_ID, ids), score=(POINTS, scores), log_id=(_ID, log_ids), forced=(Boolean(), forced))
     return audit_written(
         ENTITY,
@@ -394,7 +393,7 @@ def _log_change(
 
 @statement
 def _log_removal(assessment_id: UUID, ids: str, log_ids: str, moment: datetime) -> Any:
-    """Write to the audit log what entries are, before they are removed in this round trip; texts are arrays."""
+    """Write the present entries to the audit log, before they are removed in this round trip; texts are arrays."""
     given = _given(id=(_ID, ids), log_id=(_ID, log_ids))
     return audit_written(
         ENTITY,
@@ -420,13 +419,13 @@ _ID = Uuid(as_uuid=False)
 
 
 def _given(**columns: tuple[Any, Any]) -> CTE:
-    """Make rows of columns, each a type and an array that was sent as a text."""
+    """Make rows of columns, each a type and an array sent as a text."""
     rows: Any = unnest_rows(**columns)
     return select(rows).cte("given")
 
 
 def _is_given(given: CTE, assessment_id: Any) -> Any:
-    """Whether an entry is one of those that are given, all of one assessment.
+    """Whether an entry is one of the given ones, all of one assessment.
 
     By the assessment PostgreSQL finds them in an index; by as many ids alone it would read the whole table.
     """
@@ -434,6 +433,6 @@ def _is_given(given: CTE, assessment_id: Any) -> Any:
 
 
 def _logged_now(given: CTE, logged: Any) -> Any:
-    """What the log says of scores that are entered: `logged`, a text of JSON, with the score of each."""
+    """The log's values of scores about to be entered: `logged`, a text of JSON, with the score of each."""
     said = cast(logged, JSONB).concat(func.jsonb_build_object("score", func.trim_scale(given.c.score)))
     return case((given.c.forced, said.concat(literal_column("""'{"forced": true}'::jsonb"""))), else_=said)

@@ -26,7 +26,7 @@ blp = Blueprint("gradebooks", __name__, description="The scores of students in a
 
 @blp.route("/gradebooks")
 class GradebookEntries(MethodView):
-    """The scores that have been entered."""
+    """The entered scores."""
 
     @blp.requires(Permission.GRADEBOOKS_READ, own=related("TF"))
     @blp.returns_page(GradebookEntrySchema, if_empty=service.check_gradebook_filter)

@@ -1,1 +1,1 @@
-"""Result settings: how results are computed, ranked and shown, where a school does not take the defaults."""
+"""Result settings: how results are computed, ranked and shown, apart from the defaults."""

@@ -29,12 +29,12 @@ def result_settings() -> Query:
 
 @read_model
 def stored() -> Query:
-    """Select the columns of the settings, with the defaults where the school has none."""
+    """Select the columns of the settings, with the defaults if the school has none."""
     return _of_school(*(column.label(name) for name, column in _with_defaults().items()))
 
 
 def _of_school(*columns: Any) -> Select[Any]:
-    """Select from the school's row, or from a row of nulls where it has none."""
+    """Select from the school's row, or from a row of nulls if it has none."""
     nothing = _NOTHING.subquery("nothing")
     return select(*columns).select_from(nothing).outerjoin(ResultSettings, true())
 
@@ -48,7 +48,7 @@ def _with_defaults() -> dict[str, Any]:
 
 
 def setting(name: str) -> ColumnElement[Any]:
-    """A result setting, or its default where the school has no row; for an outer join of ResultSettings to any row."""
+    """A result setting, or its default if the school has no row; for an outer join of ResultSettings to any row."""
     found: ColumnElement[Any] = _with_defaults()[name]
     return found
 

@@ -53,7 +53,7 @@ def _about(name: str) -> dict[str, Any]:
 
 
 class WeightSchema(RecordSchema):
-    """What a category counts, of 100, in the classrooms of a level."""
+    """The weight of a category, of 100, in the classrooms of a level."""
 
     level = fields.String(allow_none=True)
     category = fields.String(validate=validate.OneOf(COUNTING))
@@ -69,14 +69,14 @@ class TermWeightsSchema(RecordSchema):
 
 
 class PrincipalCommentSchema(RecordSchema):
-    """What the principal says of an average from a threshold on."""
+    """The principal's comment on an average from a threshold on."""
 
     lower_threshold = fields.Decimal(metadata={"description": "In percent."})
     comment = fields.String()
 
 
 class ResultSettingsSchema(RecordSchema):
-    """How results are computed, ranked and shown from now on; what is published stays as it is."""
+    """How results are computed, ranked and shown from now on; published ones stay as they are."""
 
     weighting = fields.String(validate=validate.OneOf(WEIGHTINGS), metadata=_about("weighting"))
     weights = fields.List(fields.Nested(WeightSchema), metadata=_about("weights"))
@@ -117,14 +117,14 @@ class NewTermWeightsSchema(Schema):
 
 
 class NewPrincipalCommentSchema(Schema):
-    """What the principal says of an average from a threshold on."""
+    """The principal's comment on an average from a threshold on."""
 
     lower_threshold = Points(ALL, metadata={"description": "In percent; each once."})
     comment = Text(COMMENT_LENGTH, any_characters=True)
 
 
 class ResultSettingsChangesSchema(Schema):
-    """What to change: any of these. An array or an object is replaced as a whole."""
+    """The settings to change: any of these. An array or an object is replaced as a whole."""
 
     weighting = Choice(WEIGHTINGS, required=False, metadata=_about("weighting"))
     weights = ListOf(

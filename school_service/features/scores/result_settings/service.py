@@ -1,4 +1,4 @@
-"""Result settings: how results are computed from now on, and how that is changed."""
+"""Result settings: how results are computed from now on, and changes of the settings."""
 
 from __future__ import annotations
 
@@ -30,11 +30,10 @@ _DOCUMENTS = ("weights", "principal_comments")
 
 
 def change_result_settings(**changes: Any) -> BoundQuery:
-    """Change any member of the settings; what is given as an array or an object is replaced as a whole.
+    """Change any member of the settings; an array or an object is replaced as a whole.
 
-    Returns the read model of the settings, which are stored in the round trip that reads them. Raises Invalid for
-    weights of a level that do not sum to 100, a level that no classroom has, term weights that are all 0, and what is
-    there twice.
+    Returns the read model of the settings, stored and read in one round trip. Raises Invalid for weights of a level
+    with another sum than 100, a level of no classroom, term weights of 0 alone, and duplicates.
     """
     read = reads.result_settings()
     old = execute(lock_settings(), reads.stored())

@@ -1,1 +1,1 @@
-"""Score sheets: the scores of a cohort subject, and the sheets that they are entered with."""
+"""Score sheets: the scores of a cohort subject, and the sheets to enter them with."""

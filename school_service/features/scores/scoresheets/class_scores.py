@@ -1,7 +1,7 @@
-"""The scores and absences of who takes a subject in an assessment: judged, and compared with what is stored.
+"""The scores and absences of a subject's students in an assessment: judged, and compared with the stored ones.
 
-A score sheet and a list of scores go through this alike. Both lock the assessment FOR NO KEY UPDATE and then read who
-takes the subject, so that neither their scores nor their absences change while they are compared.
+A score sheet and a list of scores go through this alike. Both lock the assessment FOR NO KEY UPDATE and then read the
+students of the subject. So neither their scores nor their absences change while they are compared.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ SCORE = "score"
 ABSENCE = "absence"
 
 _STATUSES = {ABSENT: ABSENT, "ABS": ABSENT, EXCUSED: EXCUSED, "EXC": EXCUSED}
-"""What a cell may say of an absence, in whichever case."""
+"""The words of a cell for an absence, in whichever case."""
 
 
 class Taker(NamedTuple):
-    """Whoever takes the subject, with the arm that they are in, their absence, and the entry with their score.
+    """A student with the subject, their arm, their absence, and the entry with their score.
 
-    `held` are the arms whose submission holds what they have.
+    `held` are the arms with a submission holding their score or absence.
     """
 
     admission_number: str
@@ -73,9 +73,9 @@ MatchedRows = list[tuple[Taker, Row]]
 
 
 class ClassScores(NamedTuple):
-    """An assessment whose row is locked, and who takes its subject, with what they have in it.
+    """A locked assessment and the students with its subject, with their scores and absences in it.
 
-    `submitted` are the arms whose results are submitted.
+    `submitted` are the arms with submitted results.
     """
 
     cohort_subject_id: UUID
@@ -85,15 +85,15 @@ class ClassScores(NamedTuple):
     takers: list[Taker]
 
     def refuse_held(self, changed: Iterable[Taker]) -> None:
-        """Refuse to change what a submission holds of these; raises Conflict."""
+        """Refuse to change scores or absences of these held by a submission; raises Conflict."""
         held = {batch for taker in changed for batch in taker.held}
         refuse_submitted(held, self.cohort_subject_id, self.term_id)
 
 
 def lock_class(assessment_id: UUID, batch: UUID | None = None) -> ClassScores:
-    """Lock an assessment FOR NO KEY UPDATE, and read who takes its subject; with a `batch`, who of that is in it.
+    """Lock an assessment FOR NO KEY UPDATE, and read the students of its subject; with a `batch` those in it alone.
 
-    Raises NotFound, and Conflict where what all of them have is submitted.
+    Raises NotFound, and Conflict if everything of all of them is submitted.
     """
     # The class is read after the lock, in one round trip with it: what was committed meanwhile is seen.
     found = execute(_lock(assessment_id), _class_list(assessment_id))
@@ -113,20 +113,20 @@ def lock_class(assessment_id: UUID, batch: UUID | None = None) -> ClassScores:
 
 
 def score_of(taker: Taker, row: Row) -> Score:
-    """Read the score of a row, beside the one that is stored."""
+    """Read the score of a row, beside the stored one."""
     stored = None if taker.stored is None else Decimal(taker.stored)
     return Score(taker.id, taker.batch_id, row.values[SCORE], taker.entry_id, stored, taker.absence)
 
 
 def absence_of(taker: Taker, row: Row) -> AbsenceChange | None:
-    """Read the absence of a row, beside the one that is stored; None where the cell is blank, which changes nothing."""
+    """Read the absence of a row, beside the stored one; None for a blank cell, which changes nothing."""
     if ABSENCE not in row.values:
         return None
     return AbsenceChange(UUID(taker.id), _STATUSES[_written(row)], taker.note, taker.absence)
 
 
 def absence_errors(row: Row, remedy: str) -> Iterator[RowError]:
-    """Find what is wrong with the absence of a row that has one; `remedy` is for one that stands beside a score."""
+    """Find the errors in a row's absence, which it must have; `remedy` is for one standing beside a score."""
     written = row.values[ABSENCE]
     if _written(row) not in _STATUSES:
         status = f"write {' or '.join(ABSENCES)}, or leave the cell blank"
@@ -140,7 +140,7 @@ def _written(row: Row) -> str:
 
 
 def scored_errors(matched: MatchedRows, remedy: str) -> Iterator[RowError]:
-    """Refuse an absence for a student who has a score that the row does not show."""
+    """Refuse an absence for a student with a stored score not shown by the row."""
     for taker, row in matched:
         if ABSENCE in row.values and taker.entry_id:
             problem = "is instead of a score that is stored"
@@ -148,7 +148,7 @@ def scored_errors(matched: MatchedRows, remedy: str) -> Iterator[RowError]:
 
 
 def score_errors(row: Row, total_points: Decimal) -> tuple[RowError, ...]:
-    """Find what is wrong with the score of a row, where it has one."""
+    """Find the errors in the score of a row, if it has one."""
     score = row.values.get(SCORE)
     fault = None if score is None else score_fault(score, total_points)
     if score is None or fault is None:
@@ -170,7 +170,7 @@ _lock = row_lock(Assessment)
 
 @read_model
 def _class_list(assessment_id: UUID, reach: Reach | None = None) -> Query:
-    """Select what is compared with the sheet of an assessment: whoever takes the subject, by name, for `_takers`.
+    """Select the data to compare a sheet of an assessment with: the students of the subject, by name, for `_takers`.
 
     There is a row unless the assessment is deleted. Numbers are texts, as JSON has no decimals. Absences, entries and
     arms are not joined with the students: the more tables a statement joins, the longer PostgreSQL plans it.
@@ -228,7 +228,7 @@ def _by_id(record_id: Any, *columns: Any) -> Query:
 
 
 def _takers(found: Mapping[str, Any]) -> Iterator[Taker]:
-    """Put together who takes the subject, by name."""
+    """Put together the students with the subject, by name."""
     names = ("students", "absences", "entries", "arms")
     students, absences, entries, arms = (orjson.loads(found[name] or "{}") for name in names)
     nothing = None, None

@@ -37,7 +37,7 @@ def scoresheet(
     term: str | None = None,
     reach: Reach | None = None,
 ) -> Query:
-    """Read model of ScoresheetEntrySchema: whoever takes the subject now, by name.
+    """Read model of ScoresheetEntrySchema: the present students of the subject, by name.
 
     With the scores of one term: by its id, or by its name in the cohort's session. There are no rows for an unknown
     term.
@@ -92,7 +92,7 @@ def scoresheet(
 
 @read_model
 def class_scores(assessment_id: UUID, reach: Reach | None = None) -> Query:
-    """Read model of ClassScoreSchema: whoever takes the subject of an assessment now and is in its cohort, by name."""
+    """Read model of ClassScoreSchema: the students now with the subject of an assessment and in its cohort, by name."""
     of_student = GradebookEntry.student_id == Student.id, GradebookEntry.assessment_id == Assessment.id
     away = Absence.student_id == Student.id, Absence.assessment_id == Assessment.id
     found = (

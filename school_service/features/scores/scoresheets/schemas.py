@@ -25,7 +25,7 @@ class ScoresheetStudentSchema(RecordSchema):
 
 
 class ScoresheetEntrySchema(RecordSchema):
-    """The scores of a student who takes the subject."""
+    """The scores of a student with the subject."""
 
     student = fields.Nested(ScoresheetStudentSchema)
     gradebooks = fields.List(
@@ -34,7 +34,7 @@ class ScoresheetEntrySchema(RecordSchema):
 
 
 class ClassScoreSchema(RecordSchema):
-    """What a student who takes the subject has in an assessment; null where there is nothing."""
+    """The score or absence in an assessment of a student with the subject; null without either."""
 
     student = fields.Nested(ScoresheetStudentSchema)
     batch = fields.UUID(metadata={"description": "Where the student is now."})
@@ -66,7 +66,7 @@ class ScoreOrAbsence(Input, fields.Raw):
 
 
 class NewClassScoreSchema(Schema):
-    """What a student gets in an assessment: a score or an absence. What is left out stays, null takes it away."""
+    """A score or an absence to give a student in an assessment. A member left out stays, null takes it away."""
 
     student = Id(metadata={"description": "Who takes the subject, and is in the cohort."})
     score = Points(
@@ -91,13 +91,13 @@ class NewClassScoreSchema(Schema):
 
     @validates_schema
     def check_given(self, given: dict[str, Any], **_options: Any) -> None:
-        """Refuse a record that says nothing of the student."""
+        """Refuse a record with neither a score nor an absence for the student."""
         if not given.keys() & {"score", "absence"}:
             raise ValidationError("Give a score or an absence.", "score")
 
 
 class ScoresheetFilterSchema(Schema):
-    """Which scores to show."""
+    """The scores to show."""
 
     term = term_text("the cohort's", as_id=True, required=False)
 
@@ -110,7 +110,7 @@ class _ArmSchema(Schema):
 
 
 class ScoreSheetOptionsSchema(_ArmSchema):
-    """What a sheet to fill in has."""
+    """The columns and students of a sheet to fill in."""
 
     absences = QueryBoolean(
         load_default=False,

@@ -46,7 +46,7 @@ from school_service.sheets.row_errors import raise_row_errors
 from school_service.sheets.sheet_reader import Row
 
 SCORES = "scores"
-"""What errors call the list of scores."""
+"""The name of the list of scores in errors."""
 
 
 def check_scoresheet(*, id: UUID, term: str | None = None) -> None:
@@ -59,14 +59,14 @@ def check_scoresheet(*, id: UUID, term: str | None = None) -> None:
 def enter_scores(
     *, assessment_id: UUID, scores: Sequence[Mapping[str, Any]], principal: Principal
 ) -> BoundQuery:
-    """Enter scores and absences of who takes a subject, all or none, by the rules of score sheets.
+    """Enter scores and absences of a subject's students, all or none, by the rules of score sheets.
 
-    Each has `student` and a `score` or an `absence`: what is left out stays, and None takes it away. A score takes an
+    Each has `student` and a `score` or an `absence`: a member left out stays, and None takes it away. A score takes an
     absence away. With `expected`, a score, the status of an absence or None for neither, it is entered only over that.
-    Returns the read model of the class's scores; these are stored in the round trip that reads it. Raises NotFound,
-    InvalidRows naming every record that is wrong, RowsChanged where something else than expected would be replaced,
-    Forbidden where something is taken away and the caller may not delete, and Conflict where a record changes what is
-    submitted, or the results of all arms are.
+    Returns the read model of the class's scores, stored and read in one round trip. Raises NotFound, InvalidRows naming
+    every wrong record, RowsChanged if something else than expected would be replaced, Forbidden if something is taken
+    away and the caller may not delete, and Conflict if a record changes submitted results, or the results of all arms
+    are submitted.
     """
     assessed = lock_class(assessment_id)
     rows = [_row(number, given) for number, given in enumerate(scores)]
@@ -148,7 +148,7 @@ def _no_score(taker: Taker) -> Score:
 
 
 def _replaced(changed: Iterable[tuple[Taker, Mapping[str, Any], int]]) -> Iterator[Replaced]:
-    """Find what is there and was not expected, of records that change something."""
+    """Find the stored values other than expected, of records with a change."""
     for taker, given, number in changed:
         stored = taker.absence if taker.stored is None else Decimal(taker.stored)
         if "expected" in given and given["expected"] != stored:
@@ -162,7 +162,7 @@ def _shown(value: Any) -> Any:
 
 
 def _deleting(assessment_id: UUID, takers: Sequence[Taker]) -> list[BoundQuery]:
-    """Take the absences of students away, and write that to the audit log: the statements."""
+    """Take the absences of students away, and write the deletions to the audit log: the statements."""
     if not takers:
         return []
     audit_changes(

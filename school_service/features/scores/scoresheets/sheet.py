@@ -97,9 +97,9 @@ def download(
 ) -> tuple[str, bytes]:
     """Write an assessment's score sheet to fill in: the file's name and the workbook.
 
-    It has a row for everyone who takes the subject, in whichever arm of the cohort or in the `batch` that is given,
-    with the scores that are stored; with `absences` a column for these, too, and with `arms` one for the arm of each.
-    Raises NotFound, and Invalid for an unknown batch and one of another cohort.
+    It has a row for every student with the subject, in whichever arm of the cohort or in the given `batch`, with the
+    stored scores; with `absences` a column for these, too, and with `arms` one for the arm of each. Raises NotFound,
+    and Invalid for an unknown batch and one of another cohort.
     """
     found = fetch_row((_score_sheet_in_full if absences or arms else _score_sheet)(assessment_id, batch))
     if found is None:
@@ -136,12 +136,12 @@ def upload(
 ) -> dict[str, Any]:
     """Enter the scores and absences of a score sheet, all or none, and count its rows: new, changed, unchanged, blank.
 
-    With a `batch` all rows are of its students. A student who is not in the sheet, or has neither there, keeps what is
-    stored. A score takes an absence away. Uploads for an assessment follow one another. `dry_run` stores nothing, and
-    answers what would change, too, and who is not in the sheet. Raises NotFound, Invalid for what is no sheet of this
-    assessment and for a batch that is unknown or of another cohort, InvalidRows naming every bad row, RowsChanged where
-    scores were changed since the sheet was downloaded, unless `force` replaces them, and Conflict where a row changes
-    what is submitted, or the results of all arms are.
+    With a `batch` all rows are of its students. A student missing in the sheet, or with neither there, keeps the stored
+    score or absence. A score takes an absence away. Uploads for an assessment follow one another. `dry_run` stores
+    nothing, and answers the changes to come, too, and the students missing in the sheet. Raises NotFound, Invalid for
+    anything but a sheet of this assessment and for a batch unknown or of another cohort, InvalidRows naming every bad
+    row, RowsChanged for scores changed since the sheet was downloaded, unless `force` replaces them, and Conflict if a
+    row changes submitted results, or the results of all arms are submitted.
     """
     sheet_upload = _ScoreUpload(
         assessment_id=assessment_id,
@@ -154,7 +154,7 @@ def upload(
 
 
 def _find_arm(batch_id: UUID, cohort_id: str) -> Any:
-    """Find an arm of a cohort, with what its sheets say of it. Raises Invalid."""
+    """Find an arm of a cohort, with its details for sheets. Raises Invalid."""
     batch = find_batch(batch_id, field="batch")
     if str(batch.cohort_id) != cohort_id:
         raise Invalid.field("batch", "is not of the assessment's cohort")
@@ -244,7 +244,7 @@ class _ScoreUpload(ClassSheetUpload[Taker]):
             execute(storing(self.assessment_id, changed, **source))
 
     def _replaced(self, matched: MatchedRows, compared: ComparedScores) -> Iterator[Replaced]:
-        """Find the scores that were changed since the download, and that the sheet would replace."""
+        """Find the scores changed since the download, and to be replaced by the sheet."""
         if self.download is None:
             return
         changed = {score.student_id: score for score in compared.changed}
@@ -277,7 +277,7 @@ def _stored_then(download: Download, admission_number: str) -> tuple[Decimal | N
 
 
 def _changes(matched: MatchedRows, compared: ComparedScores) -> list[dict[str, Any]]:
-    """List what an upload would change, by row."""
+    """List the changes of an upload, by row."""
     scores = {score.student_id: score for score in (*compared.new, *compared.changed)}
     changes = []
     for taker, row in matched:
@@ -323,9 +323,9 @@ def _cohort(assessment_id: UUID, reach: Reach | None = None) -> Query:
 
 @read_model
 def _score_sheet(assessment_id: UUID, batch_id: UUID | None = None, reach: Reach | None = None) -> Query:
-    """What the score sheet of an assessment says, its rows as JSON: everyone who takes the subject, by name.
+    """The contents of an assessment's score sheet, its rows as JSON: every student with the subject, by name.
 
-    Or, with a batch, those who are in it.
+    Or, with a batch, those in it.
     """
     return _sheet(assessment_id, batch_id, reach, in_full=False)
 
@@ -334,7 +334,7 @@ def _score_sheet(assessment_id: UUID, batch_id: UUID | None = None, reach: Reach
 def _score_sheet_in_full(
     assessment_id: UUID, batch_id: UUID | None = None, reach: Reach | None = None
 ) -> Query:
-    """What the score sheet of an assessment says, its rows with the absences and arms of the students, by name."""
+    """The contents of an assessment's score sheet, its rows with the absences and arms of the students, by name."""
     return _sheet(assessment_id, batch_id, reach, in_full=True)
 
 
@@ -401,9 +401,9 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, reach: Reach | None, *, i
 
 
 def _looked_up(column: Any, condition: Any) -> Any:
-    """A column of the one record that meets a condition.
+    """A column of the one record meeting a condition.
 
-    PostgreSQL plans a few of these sooner than a join of as many tables, whose orders it compares.
+    PostgreSQL plans a few of these sooner than a join of as many tables: it compares the orders of a join.
     """
     return select(column).where(condition).correlate_except(column.table).scalar_subquery()
 
@@ -415,7 +415,7 @@ def _absence_status(assessment_id: Any) -> Any:
 
 
 def _arm(cohort_id: Any) -> Iterator[Any]:
-    """The name and the id of the arm of a cohort in which a student is, as members of a JSON object."""
+    """The name and the id of a student's arm in a cohort, as members of a JSON object."""
     for member, column in ((ARM, Batch.name), (_ARM_ID, Batch.id)):
         yield member
         yield (
@@ -474,7 +474,7 @@ def _row_errors(row: Row, total_points: Decimal, arms: Mapping[str, str]) -> Ite
 
 
 def _with_absence(error: RowError) -> RowError:
-    """Say of an absence in the column of scores where it belongs."""
+    """Name the right column for an absence in the column of scores."""
     written = (error.value or "").strip(".").casefold()
     if error.column != SCORE or written not in _ABSENT_IN_WORDS:
         return error
@@ -491,7 +491,7 @@ _ABSENT_IN_WORDS = {"absent", "abs", "ab", "a", *_EXCUSED_IN_WORDS}
 
 
 def _arm_errors(row: Row, arms: Mapping[str, str]) -> Iterator[RowError]:
-    """Compare the arm of a row with that of its student, by admission number, where it is among `arms`."""
+    """Compare the arm of a row with that of its student, by admission number, if it is among `arms`."""
     number, written = composed(str(row.values.get(ADMISSION_NUMBER, ""))), row.values[ARM]
     arm = arms.get(number)
     if arm is not None and composed_name(str(written)) != composed_name(arm):

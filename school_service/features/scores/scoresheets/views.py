@@ -46,7 +46,7 @@ class Scoresheet(MethodView):
 
 @blp.route("/assessments/<uuid:id>/scores")
 class ClassScores(MethodView):
-    """What a class has in an assessment."""
+    """The scores and absences of a class in an assessment."""
 
     @blp.requires(Permission.GRADEBOOKS_READ, own=related("TF"))
     @blp.returns_list(ClassScoreSchema, if_empty=check_assessment)
