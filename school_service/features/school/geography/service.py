@@ -58,7 +58,7 @@ lgas = Table(
 
 
 def fill(connection: Connection) -> None:
-    """Write the reference data into the registry; rows that exist are brought up to date."""
+    """Write the reference data into the registry; existing rows are brought up to date."""
     for table, rows in (
         (nationalities, reference.nationalities()),
         (states, reference.states()),
@@ -100,7 +100,7 @@ def list_lgas(*, state: UUID | None = None) -> list[dict[str, Any]]:
 
 
 def check_origin(*, lga: UUID, state: UUID, nationality: UUID) -> None:
-    """Check that the three exist, and that the local government area lies in the state.
+    """Check the existence of the three, and the place of the local government area in the state.
 
     Queries the registry once. Raises Invalid, naming every field at fault.
     """
