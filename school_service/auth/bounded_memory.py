@@ -2,7 +2,7 @@
 
 The memory storage of `limits` starts a thread to look at every key, again and again, and forgets no key before its
 time, even those made up by strangers. Here nothing runs beside the tries: an expired key goes when another one comes.
-When all is full, the key goes with the longest time since its last use. The account being guessed at is used with each
+When all is full, the key unused for the longest time goes. The account being guessed at is used with each
 guess.
 """
 

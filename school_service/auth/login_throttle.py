@@ -175,7 +175,7 @@ class LoginThrottle:
                 raise self._refusal(account)
 
     def is_capped(self, account: str) -> bool:
-        """Tell whether so many passwords, from everywhere, were wrong as to let only known addresses go on."""
+        """Tell whether the cap of wrong passwords, from everywhere, is reached: only known addresses may go on then."""
         return not limiter.limiter.test(CAP, self.realm, _key(account))
 
     def check_known(self, account: str, addresses: Iterable[str]) -> None:

@@ -155,7 +155,7 @@ class OwnStudent(Policy):
 
 @dataclass(frozen=True, slots=True)
 class ByRelation(Policy):
-    """Lets in every user: without the permission for the whole school they get the answer of OWN. Clients need it."""
+    """Lets in every user: without the permission for the whole school they get the records of OWN. Clients need it."""
 
     name: ClassVar[str] = "by relation"
     reads_relations: ClassVar[bool] = True
@@ -168,7 +168,7 @@ class ByRelation(Policy):
 
 @dataclass(frozen=True, slots=True)
 class Mine(Policy):
-    """Answers every user with the permissions as OWN does, whatever they reach.
+    """Answers the records of OWN to every user with the permissions, whatever these reach.
 
     With `given_password` also before they change it. A client is answered within the reach of its permissions.
     """
@@ -219,7 +219,7 @@ def own_student(permission: Permission) -> Policy:
 
 
 def by_relation(permission: Permission) -> Policy:
-    """Require a permission of all but users, who get the answer of OWN."""
+    """Require a permission of clients alone: users without it get the records of OWN."""
     return ByRelation((permission,))
 
 

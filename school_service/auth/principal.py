@@ -92,7 +92,7 @@ class VerifiedToken:
         return self.ceiling is not None and not self.ceiling
 
     def unnamed(self, permissions: Iterable[str]) -> set[str]:
-        """Find the permissions, of these, without a name in the ceiling; none if there is no ceiling.
+        """Find the permissions, of these, missing in the ceiling; none if there is no ceiling.
 
         All narrowing of a token stands here: condition and judgement of a policy ask it alike.
         """
@@ -258,7 +258,7 @@ class Principal:
         return self.has(permission) or permission in self.own_permissions
 
     def require_named(self, permissions: Iterable[str]) -> None:
-        """Refuse a narrowed token without a name of one of the permissions; raises Forbidden naming those.
+        """Refuse a narrowed token if it does not name one of the permissions; raises Forbidden naming those.
 
         The bearer's roles need not have them.
         """

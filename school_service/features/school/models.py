@@ -240,8 +240,8 @@ class Batch(db.Model):
 class Enrollment(db.Model):
     """A student in a batch: the beginning and, once it has ended, the end.
 
-    Cohort and session are the batch's own. The session is here for the uniqueness of a student in a session: in one
-    batch of it at most, whoever writes at the same time.
+    Cohort and session are the batch's own. The session is here so that a student can be in one batch of it
+    at most, whoever writes at the same time.
     """
 
     __tablename__ = "enrollments"

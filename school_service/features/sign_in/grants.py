@@ -142,7 +142,7 @@ def refresh(
     """Exchange a refresh token for its successor and an access token, with less `scope` if that is given.
 
     The same token gets the same successor for REPEATABLE. Returns None if it is refused: a token used before, or of
-    another client, ends its session, and so does a ceiling with nothing of it left. Raises InvalidScope.
+    another client, ends its session, and so does a ceiling leaving nothing of it. Raises InvalidScope.
     """
     session = _find("handle", token.handle)
     moment = now()
@@ -186,7 +186,7 @@ def revoke_refresh_token(token: RefreshToken, client: TokenClient) -> None:
 
 
 def revoke_session(session_id: UUID, client: TokenClient) -> None:
-    """End a session of a client, by an access or ID token of it shown before; without a session nothing happens."""
+    """End a session of a client, known by an access or ID token of it; without a session nothing happens."""
     session = _find("id", session_id)
     if session is not None and session["client_id"] == client.id:
         _end(session, SIGNED_OUT)

@@ -74,7 +74,7 @@ def class_name(classroom: Any, batch_name: Any, cohort_id: Any) -> Any:
 
 
 def session_by_id_or_name(text: Any) -> Query:
-    """Select the id of the session of a text: by its id or, if there is no such id, by its name."""
+    """Select the id of the session meant by a text: by its id or, if there is no such id, by its name."""
     is_id = cast(AcademicSession.id, Text) == func.lower(text)
     # A name may be any text, the id of another session too.
     return (

@@ -90,7 +90,7 @@ def delete_cohort(*, cohort_id: UUID) -> UUID:
 
 
 def change_batch(*, batch_id: UUID, name: str | None = None) -> UUID:
-    """Give a batch another name; published papers keep its name of their time.
+    """Give a batch another name; papers published before keep the former name.
 
     A name already in the cohort is a conflict. Raises NotFound.
     """
@@ -120,7 +120,7 @@ def check_cohort(*, id: UUID) -> None:
 
 
 def find_session(text: str, field: str) -> UUID:
-    """Find the session of a field of the input, by id or name, and answer its id.
+    """Find the session meant by a field of the input, by id or name, and answer its id.
 
     Raises Invalid, naming the field.
     """

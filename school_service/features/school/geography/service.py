@@ -100,7 +100,7 @@ def list_lgas(*, state: UUID | None = None) -> list[dict[str, Any]]:
 
 
 def check_origin(*, lga: UUID, state: UUID, nationality: UUID) -> None:
-    """Check the existence of the three, and the place of the local government area in the state.
+    """Check that the three exist, and that the local government area lies in the state.
 
     Queries the registry once. Raises Invalid, naming every field at fault.
     """

@@ -127,7 +127,7 @@ def check_term_filter(*, session_id: UUID | None = None) -> None:
 
 
 def check_term(term: str, session_id: UUID | None = None) -> None:
-    """Tell whether there is the term of a text: by its id or, in a session, by its name. Raises Invalid.
+    """Tell whether there is the term meant by a text: by its id or, in a session, by its name. Raises Invalid.
 
     Without a session FIRST, SECOND and THIRD can always be meant.
     """
@@ -151,7 +151,7 @@ def create_term(*, session_id: UUID, term: str, display_name: str) -> NewRow:
 
 
 def change_term(*, term_id: UUID, term: str | None = None, display_name: str | None = None) -> UUID:
-    """Change a term's place in its session, or its name; published papers keep the words of their time.
+    """Change a term's place in its session, or its name; papers published before keep the former words.
 
     A term already in the session is a conflict, and so is another place in the session for a term with anything
     submitted or published: the consequences of the order of terms are on paper. Raises NotFound.

@@ -41,7 +41,7 @@ def create_subject(*, name: str, code: str) -> NewRow:
 
 
 def change_subject(*, subject_id: UUID, **changes: Any) -> UUID:
-    """Change name or code of a subject, in all its classes; published papers keep its name of their time.
+    """Change name or code of a subject, in all its classes; papers published before keep the former name.
 
     A code already taken is a conflict. Raises NotFound.
     """

@@ -116,7 +116,7 @@ class _Page:
         self._client_id = errand.client.id if errand else None
 
     def answer(self, code: str, *, hidden_code: str | None, wrong: int) -> Response:
-        """Show the name of the code's owner or, with a new password, take it; `wrong` is the status for a wrong one.
+        """Show the invited user or, with a new password, take the code; `wrong` is the status for a wrong one.
 
         A code is no wrong one if it was right a moment ago, as the form's own value says, and is gone.
         """
@@ -140,7 +140,7 @@ class _Page:
             return page
 
     def _read_step(self, school: SchoolOfClient, hashes: Sequence[str]) -> CodeStep | None:
-        """Read the form's value for this code, at this school, having been right a moment ago."""
+        """Read the form's proof of a moment ago: this code, at this school, was right."""
         value = self._form.get("step", "")
         step = read_step(app_state().verifier.keys, value, CodeStep, at=time.time())
         is_of_code = step is not None and step.school_id == school.id and step.code_hash in hashes

@@ -63,7 +63,7 @@ class AuthorizationRequest:
     """The content of a client's request.
 
     `scopes` are the named ones of SCOPES, in their order. `permissions` narrow its tokens: the named permissions within
-    its ceiling, else the ceiling; None if there is neither. `person` is the only person, and the school, for signing
+    its ceiling, else the ceiling; None if there is neither. `person` (school and user) is the only one for signing
     in: None if anybody may.
     """
 

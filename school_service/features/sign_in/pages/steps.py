@@ -1,4 +1,4 @@
-"""The hidden value of a new password's page: it tells the page of the right old password, or code, a moment ago."""
+"""The hidden value of a page for a new password: it proves the right old password, or code, of a moment ago."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ from tenants.exceptions import SchoolSuspended, SchoolUpgrading, UnknownSchool
 from tenants.registry.sign_in import SchoolOfClient
 
 LOGO_MAX_AGE = 3600
-"""The seconds of a logo in any cache."""
+"""Seconds for any cache to keep a logo."""
 
 _WRONG = "The username or the password is wrong."
 _UNKNOWN_SCHOOL = "No school of this app has this name. Compare it with what your school told you."
@@ -201,7 +201,7 @@ def answer_unknown(error: NotFoundHere) -> Response:
 
 @blp.get("/<school>/logo")
 def logo(school: str) -> Response:
-    """Show the logo of a school's letterhead to anybody; a missing logo or school, or a closed one, is the same 404."""
+    """Show the logo of a school's letterhead to anybody; without one, or while the school is closed, the same 404."""
     try:
         with in_transaction(SchoolBinding(_id(school), read_only=True)):
             name, picture = letterheads.read_picture(LOGO)
