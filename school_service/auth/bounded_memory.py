@@ -1,8 +1,8 @@
-"""Counts of tries in this process's memory, which never take more than their bound.
+"""Counts of tries in this process's memory, within a bound.
 
-The memory storage of `limits` starts a thread that looks at every key, again and again, and forgets none of those that
-strangers have made up before their time. Here nothing runs beside the tries: a key that has expired goes when another
-one comes, and where all is full, the one that was used the longest ago. Who is being guessed at is used with each
+The memory storage of `limits` starts a thread to look at every key, again and again, and forgets no key before its
+time, even those made up by strangers. Here nothing runs beside the tries: an expired key goes when another one comes.
+When all is full, the key unused for the longest time goes. The account being guessed at is used with each
 guess.
 """
 
@@ -30,12 +30,12 @@ class _Tries:
         self.moments: list[float] = []
 
     def forget_before(self, moment: float) -> None:
-        """Forget the tries that came before a moment."""
+        """Forget the tries before a moment."""
         del self.moments[: bisect_left(self.moments, moment)]
 
 
 class BoundedMemory(Storage, MovingWindowSupport):
-    """A storage of `limits`, for moving windows and for counts that begin anew after a while."""
+    """A storage of `limits`, for moving windows and for counts with a new beginning after a while."""
 
     STORAGE_SCHEME = ["bounded-memory"]
 
@@ -76,7 +76,7 @@ class BoundedMemory(Storage, MovingWindowSupport):
             return (tries.moments[begin] if count else now), count
 
     def incr(self, key: str, expiry: float, amount: int = 1) -> int:
-        """Count so many tries of a window that begins with the first, and answer how many there are in it."""
+        """Count so many tries of a window, begun with the first, and answer their number in it."""
         now = time.time()
         with self._lock:
             tries = self._tries.get(key)
@@ -116,5 +116,5 @@ class BoundedMemory(Storage, MovingWindowSupport):
 
     @property
     def base_exceptions(self) -> type[Exception]:
-        """What it raises where it can't be reached, which does not happen."""
+        """The exception for an unreachable storage; it does not happen here."""
         return ValueError

@@ -1,7 +1,7 @@
-"""ID tokens: what a client is told of the person who signed in by it (OpenID Connect Core, section 2).
+"""ID tokens: a client's information on the person signed in by it (OpenID Connect Core, section 2).
 
-Their issuer is the address by which people sign in, that of access tokens is the installation: neither passes for the
-other.
+Their issuer is the address of the sign-in pages, the issuer of access tokens is the installation: neither passes for
+the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MAX_HINT_LENGTH = 8192  # characters
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What an ID token that we signed says of the sign-in that it is of."""
+    """The content of an ID token signed by us: its client, and the user, school and session of the sign-in."""
 
     client_id: str
     user_id: UUID
@@ -36,7 +36,7 @@ def issue_id_token(key: SigningKey, claims: Mapping[str, Any], *, issuer: str, a
 
 
 def read_hint(keys: SigningKeys, token: str, *, issuer: str) -> Hint | None:
-    """Read an ID token of ours, expired or not; None for what is none."""
+    """Read an ID token of ours, expired or not; None for any other text."""
     if len(token) > MAX_HINT_LENGTH or "=" in token:
         return None
     try:

@@ -1,6 +1,6 @@
 """The outside provider's public keys (JWKS, RFC 7517): fetched when needed, cached while it can't be reached.
 
-Where they are, AUTH_JWKS_URL says, or else the provider itself (OpenID Connect Discovery 1.0, RFC 8414).
+AUTH_JWKS_URL names their address, or else the provider itself does (OpenID Connect Discovery 1.0, RFC 8414).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NO_DESCRIPTION = {403, 404, 410}
 
 
 class ProviderUnavailable(Exception):
-    """The provider has never answered, so that none of its tokens can be verified."""
+    """The provider has never answered, so none of its tokens can be verified."""
 
 
 class _WrongStatus(ValueError):
@@ -58,9 +58,10 @@ class _WrongStatus(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider that describes itself, and with it where its keys are.
+    """A provider with a description of itself, and of the address of its keys.
 
-    `address` is that of AUTH_URL, `issuers` are the values of `iss` that are accepted, one of which it has to name.
+    `address` is the value of AUTH_URL, `issuers` are the accepted values of `iss`; the description has to name one of
+    them.
     """
 
     address: str
@@ -68,13 +69,13 @@ class Provider:
 
     @property
     def description_url(self) -> str:
-        """The address of the description: below the provider's, whether that ends in a slash or not."""
+        """The address of the description: below the provider's, with or without a slash at its end."""
         return f"{self.address.rstrip('/')}{DESCRIPTION}"
 
     def keys_url(self, description: bytes) -> str:
-        """Read from the description where the keys are; raises ValueError for a description that can't be trusted.
+        """Read the address of the keys from the description; raises ValueError for an untrustworthy description.
 
-        It has to name one of the issuers to the letter, and its keys may not be at http where it is at https itself.
+        It has to name one of the issuers to the letter, and its keys may not be at http while it is at https itself.
         """
         members: Any = orjson.loads(description)
         if not isinstance(members, dict):
@@ -103,9 +104,9 @@ def _is_web_address(url: str) -> bool:
 class KeySet:
     """The keys of one provider, by key id; safe to use from many threads.
 
-    `source` is the address of the keys, or a provider that is asked for it. An unknown key id causes a fetch at most
-    once in COOL_DOWN seconds, however many tokens bear one. A fetch has a thread of its own: only tokens whose key is
-    not known wait for it, and one that fails leaves the keys as they were.
+    `source` is the address of the keys, or a provider to ask for it. An unknown key id causes a fetch at most once in
+    COOL_DOWN seconds, however many tokens bear one. A fetch has a thread of its own: only tokens with an unknown key
+    wait for it, and a failed one leaves the keys as they were.
     """
 
     def __init__(self, source: str | Provider, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -123,9 +124,9 @@ class KeySet:
         self._fetching: threading.Thread | None = None
 
     def find(self, key_id: str | None) -> ProviderKey | None:
-        """Find the key of this id, or the only key where a token names none; None where there is no such key.
+        """Find the key of this id, or the only key for a token without a key id; None if there is no such key.
 
-        Raises ProviderUnavailable where no key has ever been fetched.
+        Raises ProviderUnavailable if no key has ever been fetched.
         """
         known = self._choose(key_id)
         stale = self._fetched_at is None or self._clock() - self._fetched_at > REFRESH_AFTER
@@ -143,7 +144,7 @@ class KeySet:
         return found
 
     def age(self) -> float | None:
-        """Tell how many seconds ago the keys were fetched; None where they never were."""
+        """Tell how many seconds ago the keys were fetched; None if they never were."""
         return None if self._fetched_at is None else self._clock() - self._fetched_at
 
     def _choose(self, key_id: str | None) -> ProviderKey | None:
@@ -153,7 +154,7 @@ class KeySet:
         return keys.get(key_id)
 
     def _fetch_soon(self) -> threading.Thread | None:
-        """Start a fetch unless one has just been tried; returns the one that is under way."""
+        """Start a fetch unless one has just been tried; returns the fetch under way."""
         with self._lock:
             if self._fetching is None and not self._cooling_down():
                 self._begun_at = self._clock()
@@ -235,7 +236,7 @@ def _without_query(url: str) -> str:
 
 
 class ProviderKey(PyJWK):
-    """A public key of the provider; `algorithms` are the names that a token's header may have for its algorithm."""
+    """A public key of the provider; `algorithms` are the names of its algorithm in the header of a token."""
 
     def __init__(self, members: dict[str, Any], algorithms: tuple[str, ...]) -> None:
         super().__init__(members, algorithms[0])
@@ -249,7 +250,7 @@ class ProviderKey(PyJWK):
 
 
 class _TimedStream(io.RawIOBase):
-    """Reads what a socket receives before a deadline: no wait goes beyond it, however slowly the bytes come."""
+    """Reads from a socket before a deadline: no wait goes beyond it, however slowly the bytes come."""
 
     def __init__(
         self, received: io.RawIOBase, connection: socket.socket, seconds_left: Callable[[], float]
@@ -272,7 +273,7 @@ class _TimedStream(io.RawIOBase):
 
 
 class _TimedResponse(HTTPResponse):
-    """A response that has to be received as a whole, with its header fields, before a deadline."""
+    """A response to be received as a whole, with its header fields, before a deadline."""
 
     def __init__(
         self, sock: socket.socket, *arguments: Any, seconds_left: Callable[[], float], **options: Any
@@ -284,7 +285,7 @@ class _TimedResponse(HTTPResponse):
 def _get(url: str, deadline: float, clock: Callable[[], float]) -> bytes:
     """Get an answer of at most ANSWER_LIMIT bytes before the deadline; redirections are not followed.
 
-    Raises OSError (TimeoutError for one that is too slow), HTTPException, ValueError.
+    Raises OSError (TimeoutError for an answer too slow), HTTPException, ValueError.
     """
 
     def seconds_left() -> float:
@@ -320,7 +321,7 @@ def _name(members: Any) -> str:
 
 
 def _usable(members: Any) -> ProviderKey | None:
-    """Accept only public keys for the algorithms that tokens may use; a shared secret is never one."""
+    """Accept only public keys for the algorithms of tokens; a shared secret is never one."""
     if not isinstance(members, dict) or not isinstance(members.get("kid"), str | None):
         return None
     algorithms = ALGORITHMS_OF_KEYS.get(str(members.get("kty")))

@@ -1,10 +1,10 @@
 """The throttle of logins: wrong passwords are counted by account and address, and slowed down ever more.
 
-Counted for an account (a school and a username, or a client of the token endpoint) and an address together: whoever
-guesses at an account locks themselves out, and never its owner, who comes from another address. Guesses from many
-addresses at one account are slowed down too: beyond a bound each address has a single one, and beyond a cap those alone
-go on that are known, from which somebody has signed in to the account before. An address has a bound of its own, far
-above a school's morning behind one address. Addresses of IPv6 are counted by their networks.
+Counted for an account (a school and a username, or a client of the token endpoint) and an address together: somebody
+guessing at an account locks themselves out, and never its owner at another address. Guesses from many addresses at one
+account are slowed down too: beyond a bound each address has a single one, and beyond a cap only known addresses go on,
+those of an earlier sign-in to the account. An address has a bound of its own, far above a school's morning behind one
+address. Addresses of IPv6 are counted by their networks.
 """
 
 from __future__ import annotations
@@ -72,11 +72,11 @@ def _in_memory() -> BoundedMemory | MachineMemory:
 class Limiter:
     """Counts attempts with `limits`, the engine of Flask-Limiter, in a moving window.
 
-    Without that extension's hooks: they would cost every request what only signing in needs.
+    Without the extension's hooks: they would cost every request, though only signing in needs them.
     """
 
     def init_app(self, app: Flask) -> None:
-        """Count where RATELIMIT_STORAGE_URI says: memory:// or a Redis address. Raises ConfigError.
+        """Count in the storage of RATELIMIT_STORAGE_URI: memory:// or a Redis address. Raises ConfigError.
 
         The memory is this process's, or of several workers their supervisor's.
         """
@@ -103,27 +103,27 @@ limiter = Limiter()
 
 
 def count_try(limit: RateLimitItem, address: str, *, message: str) -> None:
-    """Count a try from an address of whatever has a limit; raises TooManyAttempts, with the message, beyond it."""
+    """Count a try, of anything with a limit, from an address; raises TooManyAttempts, with the message, beyond it."""
     for item, network in _of_networks(limit, address):
         if not limiter.limiter.hit(item, network):
             raise TooManyAttempts(_seconds_until_room(item, network), message)
 
 
 def check_grants(address: str) -> None:
-    """Refuse a code or refresh token from an address that has sent too many wrong ones; raises TooManyAttempts."""
+    """Refuse a code or refresh token from an address with too many wrong ones; raises TooManyAttempts."""
     for item, network in _of_networks(GRANT_FAILURES, address):
         if not limiter.limiter.test(item, network):
             raise TooManyAttempts(_seconds_until_room(item, network), _MANY_GRANTS)
 
 
 def count_refused_grant(address: str) -> None:
-    """Count a code or refresh token from an address that was refused; raises TooManyAttempts beyond the limit."""
+    """Count a refused code or refresh token from an address; raises TooManyAttempts beyond the limit."""
     count_try(GRANT_FAILURES, address, message=_MANY_GRANTS)
 
 
 @dataclass(frozen=True, slots=True)
 class WrongCodes:
-    """The wrong codes of invitations that came from an address at a school; `school` is its id.
+    """The wrong codes of invitations from an address at a school; `school` is its id.
 
     A right code is let in after any number of wrong ones: 60 random bits are the bound, and a class has one address.
     """
@@ -140,7 +140,7 @@ class WrongCodes:
 
 
 def _of_networks(limit: RateLimitItem, address: str) -> list[tuple[RateLimitItem, str]]:
-    """Give the limit of each network that an address is counted by: a larger one has it several times."""
+    """Give the limit of each network of an address: a larger one has it several times."""
     return [
         (limit if times == 1 else _multiplied(limit, times), network)
         for times, network in zip(TIMES, networks_of(address), strict=False)
@@ -161,7 +161,7 @@ def _seconds_until_room(limit: RateLimitItem, *key: str) -> int:
 class LoginThrottle:
     """The attempts to sign in from one address to the accounts of a realm: a school's id, or the token endpoint.
 
-    `is_told`: a machine client that may do so has told the address, which is its end user's.
+    `is_told`: a machine client with the right to do so has told the address of its end user.
     """
 
     realm: str
@@ -169,26 +169,26 @@ class LoginThrottle:
     is_told: bool = False
 
     def check(self, account: str) -> None:
-        """Refuse an attempt where there were too many wrong ones; raises TooManyAttempts."""
+        """Refuse an attempt after too many wrong ones; raises TooManyAttempts."""
         for limit, key in self._limits(account):
             if not limiter.limiter.test(limit, *key):
                 raise self._refusal(account)
 
     def is_capped(self, account: str) -> bool:
-        """Tell whether there were so many wrong passwords, from everywhere, that known addresses alone may go on."""
+        """Tell whether the cap of wrong passwords, from everywhere, is reached: only known addresses may go on then."""
         return not limiter.limiter.test(CAP, self.realm, _key(account))
 
     def check_known(self, account: str, addresses: Iterable[str]) -> None:
-        """Refuse an attempt beyond the cap from an address that is not known; raises TooManyAttempts.
+        """Refuse an attempt beyond the cap from an unknown address; raises TooManyAttempts.
 
-        Known is one in the network of one of these `addresses`, and one that a machine client has told.
+        Known is an address in the network of one of these `addresses`, and one told by a machine client.
         """
         here = networks_of(self.address)[0]
         if not self.is_told and here not in {networks_of(address)[0] for address in addresses}:
             raise TooManyAttempts(_seconds_until_room(CAP, self.realm, _key(account)))
 
     def record_failure(self, account: str) -> None:
-        """Count a wrong password; raises TooManyAttempts where others at this moment have used a limit up."""
+        """Count a wrong password; raises TooManyAttempts if others at this moment have used a limit up."""
         # Each limit is counted, even where another is used up.
         within = [limiter.limiter.hit(limit, *key) for limit, key in self._limits(account)]
         for limit in (EVERYWHERE_LIMIT, CAP):
@@ -197,7 +197,7 @@ class LoginThrottle:
             raise self._refusal(account)
 
     def record_success(self, account: str) -> None:
-        """Count a right password; raises TooManyAttempts for an account that is signed in to without end."""
+        """Count a right password; raises TooManyAttempts for an account signed in to without end."""
         for limit, network in _of_networks(SUCCESS_LIMIT, self.address):
             key = (self.realm, _key(account), network)
             if not limiter.limiter.hit(limit, *key):
@@ -227,7 +227,7 @@ class LoginThrottle:
 
 
 def _key(account: str) -> str:
-    """Name an account in the counts: as short for every name, and nothing of what may be a password is stored."""
+    """Name an account in the counts: as short for every name, and without storing a possible password."""
     return hashlib.sha256(account.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]
 
 
@@ -238,9 +238,9 @@ HASH_LENGTH = 32  # hex digits
 def hash_username(key: SigningKey, realm: str, username: str) -> str:
     """Hash the username of an attempt to sign in, for logs; without regard to case and form (NFKC).
 
-    What was typed may be a password, so it is never written down itself. The hash is keyed with the signing key: nobody
-    who has the logs alone can try usernames on it. `realm` is a school's id or the token endpoint; in the logs of a
-    realm, a name always has the same hash. A text that is too long for a name is hashed as it was typed.
+    The typed text may be a password, so it is never written down itself. The hash is keyed with the signing key: nobody
+    with the logs alone can try usernames on it. `realm` is a school's id or the token endpoint; in the logs of a realm,
+    a name always has the same hash. A text too long for a name is hashed as it was typed.
     """
     is_name = not is_too_long(username, LONGEST)
     name = unicodedata.normalize("NFKC", username).casefold() if is_name else username

@@ -1,4 +1,4 @@
-"""Counts of tries that are those of all workers: their supervisor has them in its memory, and a worker asks it."""
+"""Counts of tries in common for all workers: their supervisor has them in its memory, and a worker asks it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from limits.storage import MovingWindowSupport, Storage
 from school_service.core.machine import Supervisor
 
 METHODS = frozenset({"acquire_entry", "get_moving_window", "incr", "get", "get_expiry", "clear", "reset"})
-"""The methods of BoundedMemory that a worker calls."""
+"""The methods of BoundedMemory called by a worker."""
 
 
 class MachineMemory(Storage, MovingWindowSupport):
-    """The BoundedMemory of the supervisor, as a storage of `limits`; raises StorageError where that does not answer."""
+    """The BoundedMemory of the supervisor, as a storage of `limits`; raises StorageError if that does not answer."""
 
     STORAGE_SCHEME = ["machine-memory"]
 
@@ -34,7 +34,7 @@ class MachineMemory(Storage, MovingWindowSupport):
         return float(begun), int(count)
 
     def incr(self, key: str, expiry: float, amount: int = 1) -> int:
-        """Count so many tries of a window that begins with the first, and answer how many there are in it."""
+        """Count so many tries of a window, begun with the first, and answer their number in it."""
         return int(self._call("incr", key, expiry, amount))
 
     def get(self, key: str) -> int:
@@ -63,5 +63,5 @@ class MachineMemory(Storage, MovingWindowSupport):
 
     @property
     def base_exceptions(self) -> type[Exception]:
-        """What it raises where the supervisor does not answer, which `limits` makes a StorageError."""
+        """The exception if the supervisor does not answer; `limits` makes it a StorageError."""
         return OSError

@@ -1,4 +1,4 @@
-"""Passwords: which are good enough; hashed with Argon2id (RFC 9106); checked with the same work for all users."""
+"""Passwords: the policy of good ones; hashed with Argon2id (RFC 9106); checked with the same work for all users."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tenants.tenancy import MAX_PASSWORD_LENGTH
 MIN_LENGTH = 10
 """The fewest characters of a password under the strict policy."""
 MIN_WORD = 4
-"""The fewest letters of a common password, word or name that is looked for in a longer password."""
+"""The fewest letters of a common password, word or name to look for in a longer password."""
 _STRICT = "STRICT_PASSWORDS"
 
 Answer = TypeVar("Answer")
@@ -36,7 +36,7 @@ hasher = PasswordHasher(time_cost=1, memory_cost=46 * 1024, parallelism=1)
 
 
 def configure(app: Flask, policy: str | None) -> None:
-    """Set which new passwords an application takes: those of a policy; None: of the one that the registry names."""
+    """Set the policy for new passwords of an application; None: the policy named by the registry."""
     app.config[_STRICT] = None if policy is None else policy == STRICT_PASSWORDS
     if app.config[_STRICT]:
         _load()
@@ -45,7 +45,7 @@ def configure(app: Flask, policy: str | None) -> None:
 def is_strict() -> bool:
     """Tell whether the application takes new passwords of the strict policy alone.
 
-    Where no setting says it, the registry is asked, once in the life of an application. Raises NotInstalled.
+    Unless a setting says it, the registry is asked, once in the life of an application. Raises NotInstalled.
     """
     strict: bool | None = current_app.config[_STRICT]
     if strict is None:
@@ -57,13 +57,13 @@ def is_strict() -> bool:
 
 
 def _load() -> None:
-    """Read the lists now, and not in the first request that needs them."""
+    """Read the lists now, and not in the first request with a need of them."""
     _common_passwords()
     _common_words()
 
 
 def hash_new_password(password: str, *, username: str) -> str:
-    """Hash a password that a user is to have from now on; raises Invalid where the policy refuses it."""
+    """Hash the password of a user from now on; raises Invalid if the policy refuses it."""
     faults = password_faults(password, username=username)
     if faults:
         raise Invalid(f"password: {'; '.join(faults)}", {"password": faults})
@@ -71,15 +71,15 @@ def hash_new_password(password: str, *, username: str) -> str:
 
 
 def password_faults(password: str, *, username: str) -> list[str]:
-    """Say what the application's policy misses in a new password: nothing where it takes any."""
+    """Say the faults of a new password by the application's policy: nothing if it takes any."""
     return strict_faults(password, username=username) if is_strict() else []
 
 
 def strict_faults(password: str, *, username: str) -> list[str]:
-    """Say what the strict policy misses in a new password; nothing where it is good enough.
+    """Say the faults of a new password by the strict policy; nothing if it is good enough.
 
     MIN_LENGTH characters in normal form NFC; not one of the most common, and neither a common password, word or name
-    nor the username, with digits and signs alone added to it; all of that whatever their case and form.
+    nor the username, with digits and signs alone added to it; all regardless of case and form.
     """
     faults = []
     may_be_short = not is_too_long(password, MIN_LENGTH - 1)
@@ -136,7 +136,7 @@ def _in_turn(work: Callable[[], Answer]) -> Answer:
 def hash_password(password: str) -> str:
     """Hash a password, with a salt of its own; the password policy is not asked.
 
-    Raises Busy where too many are being hashed.
+    Raises Busy while too many are being hashed.
     """
     return _in_turn(lambda: hasher.hash(password))
 
@@ -144,8 +144,8 @@ def hash_password(password: str) -> str:
 def check_password(stored: str | None, password: str) -> bool:
     """Tell whether the password is the one of the stored hash.
 
-    Where the hash is None (no such user, or no password set), the same work is done, so that nobody can tell from the
-    time. Raises Busy where too many are being hashed.
+    If the hash is None (no such user, or no password set), the same work is done, so nobody can tell from the time.
+    Raises Busy while too many are being hashed.
     """
     try:
         _in_turn(lambda: hasher.verify(stored or _dummy_hash(hasher), password))

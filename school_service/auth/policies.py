@@ -1,7 +1,7 @@
-"""Policies: who is let in to an operation, judged in SQL by the statement that reads, and in Python by the same state.
+"""Policies: the admission to an operation, judged in SQL by the statement of the read, and in Python by the same state.
 
-A policy says the same twice: `condition` under which the state of a user lets a read be run in the message that reads
-the state, and `admit`, which judges a principal by that state and says how they are let in.
+A policy says the same twice. `condition` is the condition on the state of a user for running the read in the message
+that reads the state. `admit` judges a principal by the same state and says how they are let in.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Condition = tuple[str, tuple[Any, ...]]
 
 
 class Admission(NamedTuple):
-    """How a principal is let in: `by_own` by permissions that are OWN; `reach` is None for the whole school."""
+    """The way a principal is let in: `by_own` by permissions as OWN; `reach` is None for the whole school."""
 
     by_own: bool = False
     reach: Reach | None = None
@@ -32,10 +32,10 @@ _WHOLE = Admission()
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Lets in whoever has all of the permissions, for the whole school or, where `own` serves that, as OWN.
+    """Lets in the holders of all permissions, for the whole school or, if `own` serves them, as OWN.
 
-    A token that is narrowed has to name the permissions, also where the policy asks for none of them. The other
-    policies let in some who lack them.
+    A narrowed token has to name the permissions, also if the policy asks for none of them. The other policies let in
+    some callers without them.
     """
 
     permissions: tuple[Permission, ...] = ()
@@ -51,11 +51,11 @@ class Policy:
     takes_unlinked: ClassVar[bool] = False
 
     def at(self, path: Mapping[str, Any]) -> Self:
-        """Give the policy of a request, of whose path these are the parameters."""
+        """Give the policy of a request with these parameters of its path."""
         return self
 
     def condition(self, token: VerifiedToken) -> Condition:
-        """Write the condition under which the first message runs its query for the token's bearer."""
+        """Write the condition for the first message to run its query for the token's bearer."""
         if (token.is_for_signing_in and not self.takes_signing_in) or token.unnamed(self.permissions):
             return "false", ()
         stands, of_token = token.stands(with_given_password=self._takes_given_password(token.user_id))
@@ -63,7 +63,7 @@ class Policy:
         return " AND ".join(filter(None, (stands, has))) or "true", (*of_token, *of_permissions)
 
     def admit(self, principal: Principal, state: Mapping[str, Any] | None) -> Admission:
-        """Judge a principal by the state that was read of them; raises Forbidden."""
+        """Judge a principal by their state, as it was read; raises Forbidden."""
         if principal.token.is_for_signing_in and not self.takes_signing_in:
             raise Forbidden("The token says who has signed in, and is for nothing else.")
         if principal.must_change_password and not self._takes_given_password(principal.user_id):
@@ -74,7 +74,7 @@ class Policy:
         return admission
 
     def _takes_given_password(self, user_id: UUID | None) -> bool:
-        """Tell whether a user is let in whose password was given to them, and has to be changed first."""
+        """Tell whether a user is let in with a password given to them, still to be changed."""
         return False
 
     def _has(self, token: VerifiedToken) -> Condition:
@@ -89,15 +89,15 @@ class Policy:
         return Admission(by_own=True, reach=self._reach(state))
 
     def _reach(self, state: Mapping[str, Any]) -> Reach | None:
-        """Give the reach by what the state shows; None where the operation answers everything."""
+        """Give the reach by the state; None if the operation answers everything."""
         return reach_by(leading(self.own.relations, state)) if self.own.relations else None
 
 
 @dataclass(frozen=True, slots=True)
 class OwnAccount(Policy):
-    """Lets in the user whose account is in the path, without the permission, which all others need.
+    """Lets in the user of the account in the path without the permission; all others need it.
 
-    With `given_password` also before that user has changed a password that was given to them.
+    With `given_password` also before the user has changed a password given to them.
     """
 
     given_password: bool = False
@@ -124,9 +124,10 @@ class OwnAccount(Policy):
 
 @dataclass(frozen=True, slots=True)
 class OwnStudent(Policy):
-    """Lets in the student in the path, and their guardians, who lack the permission: as for the whole school.
+    """Lets in the student in the path, and their guardians, without the permission: as for the whole school.
 
-    They are shown what is published, by the read model itself. With the permission as OWN they read what is in reach.
+    They are shown published records only, by the read model itself. With the permission as OWN they read records in
+    reach.
     """
 
     student: UUID | None = None
@@ -154,7 +155,7 @@ class OwnStudent(Policy):
 
 @dataclass(frozen=True, slots=True)
 class ByRelation(Policy):
-    """Lets in every user: who lacks the permission for the whole school gets what OWN means. Clients need it."""
+    """Lets in every user: without the permission for the whole school they get the records of OWN. Clients need it."""
 
     name: ClassVar[str] = "by relation"
     reads_relations: ClassVar[bool] = True
@@ -167,9 +168,9 @@ class ByRelation(Policy):
 
 @dataclass(frozen=True, slots=True)
 class Mine(Policy):
-    """Answers what OWN means to every user who has the permissions, whatever they reach.
+    """Answers the records of OWN to every user with the permissions, whatever these reach.
 
-    With `given_password` also before they change it. To a client it answers what the permissions reach.
+    With `given_password` also before they change it. A client is answered within the reach of its permissions.
     """
 
     given_password: bool = False
@@ -193,7 +194,7 @@ class Mine(Policy):
 
 @dataclass(frozen=True, slots=True)
 class SigningIn(Policy):
-    """Lets in whatever token of the school, also one that is for signing in alone."""
+    """Lets in every token of the school, also one for signing in alone."""
 
     name: ClassVar[str] = "signing in"
     takes_signing_in: ClassVar[bool] = True
@@ -201,14 +202,14 @@ class SigningIn(Policy):
 
 @dataclass(frozen=True, slots=True)
 class Unlinked(Policy):
-    """Lets in whatever token of the school, also one of an outside identity that is linked to nobody."""
+    """Lets in every token of the school, also one of an outside identity with a link to nobody."""
 
     name: ClassVar[str] = "unlinked"
     takes_unlinked: ClassVar[bool] = True
 
 
 def own_account(permission: Permission, *, given_password: bool = False) -> Policy:
-    """Require a permission of all but the user whose account is in the path."""
+    """Require a permission of all but the user of the account in the path."""
     return OwnAccount((permission,), given_password=given_password)
 
 
@@ -218,7 +219,7 @@ def own_student(permission: Permission) -> Policy:
 
 
 def by_relation(permission: Permission) -> Policy:
-    """Require a permission of all but users who get what OWN means."""
+    """Require a permission of clients alone: users without it get the records of OWN."""
     return ByRelation((permission,))
 
 
@@ -230,6 +231,6 @@ _IS_KIN = "(caller.student IS NOT DISTINCT FROM %s::uuid OR %s::uuid = ANY (call
 
 
 def _all_of(permissions: tuple[Permission, ...], *, own_too: bool = False) -> Condition:
-    """Write that a state has all permissions for the whole school or, with `own_too`, at all."""
+    """Write the condition of a state with all permissions for the whole school or, with `own_too`, at all."""
     held = "(caller.permissions || caller.own_permissions)" if own_too else "(caller.permissions)"
     return " AND ".join([f"%s = ANY {held}"] * len(permissions)), tuple(map(str, permissions))

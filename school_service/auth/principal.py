@@ -1,4 +1,4 @@
-"""Who is calling: what a verified token says, without the database; then the principal in its school."""
+"""The caller: a verified token's content, without the database; then the principal in its school."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CANONICAL_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}
 
 
 class InvalidSchoolHeader(Invalid):
-    """X-SCHOOL-ID is missing where it is needed, or is no uuid (400)."""
+    """X-SCHOOL-ID is missing though it is needed, or is no uuid (400)."""
 
 
 class NotLinked(Forbidden):
@@ -34,11 +34,11 @@ class NotLinked(Forbidden):
 
 
 class LinkGone(NotLinked):
-    """The link by which the user of a token was found is not there any more."""
+    """The link between the identity of a token and its user is gone."""
 
 
 def given_password(user_id: UUID | None) -> Forbidden:
-    """Make the refusal of a user whose password was given by somebody else and has to be changed first."""
+    """Make the refusal of a user with a password given by somebody else, to be changed first."""
     return Forbidden(
         f"Your password was given to you and must be changed first: PUT /users/{user_id}/password."
     )
@@ -46,24 +46,24 @@ def given_password(user_id: UUID | None) -> Forbidden:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedToken:
-    """What a verified token says of its bearer.
+    """The content of a verified token on its bearer.
 
     `user_id`: a user of the service; the token works in one school, the permissions are those of the roles.
-    `client_id`: a machine client, or whoever an outside token names (`azp`, `client_id` or `sub`). Whatever the token
-    says, it is refused where the registry has this client as revoked.
+    `client_id`: a machine client, or the client named by an outside token (`azp`, `client_id` or `sub`). The token is
+    refused, whatever it says, if this client is revoked in the registry.
     `own`: the service issued the token itself.
-    `schools`: the schools that the token names; None where it names none and the grant of the client decides.
+    `schools`: the schools named by the token; None if it names none and the grant of the client decides.
     `granted`: the client's grant in the registry must cover the school.
-    `permissions`: those that the token carries; None where roles or the grant decide.
-    `session_number`: that of the user or client when the service issued the token; their other tokens have ended.
+    `permissions`: those carried by the token; None if roles or the grant decide.
+    `session_number`: the number of the user or client when the service issued the token; their other tokens have ended.
 
-    Of a token that a user was given by signing in by a client, `client_id`: `session_id` is the session, which must
-    still be there, `client_session` the client's session number, `scope` what was granted. `ceiling`, where it is not
-    None, has the permissions that the roles' are narrowed to; without any the token is for signing in alone.
-    `link`: issuer and subject of an outside token whose user is found by them; the link must still be there.
+    Of a token given to a user by signing in by a client, `client_id`: `session_id` is the session, still to be there;
+    `client_session` the client's session number, `scope` the granted scope. `ceiling`, unless it is None, has the
+    permissions to narrow those of the roles to; without any the token is for signing in alone.
+    `link`: issuer and subject of an outside token, by which its user was found; the link must still be there.
 
-    `identity`: issuer and subject of an outside token by which a user of the request's school is still to be found;
-    `email`: the address that its provider says it has verified, as it is compared (`mailbox`).
+    `identity`: issuer and subject of an outside token, by which a user of the request's school is still to be found;
+    `email`: the address verified by its provider, as it says itself, in the form for comparing (`mailbox`).
     """
 
     user_id: UUID | None
@@ -81,36 +81,36 @@ class VerifiedToken:
     identity: tuple[str, str] | None = None
     email: str | None = None
     actor: str = field(init=False)
-    """Who acts, for logs and the audit log: the user's id or the client's."""
+    """The user's id or the client's, as the actor in logs and in the audit log."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "actor", str(self.user_id) if self.user_id else self.client_id or "")
 
     @property
     def is_for_signing_in(self) -> bool:
-        """Tell whether the token says who its user is, and does nothing else."""
+        """Tell whether the token names its user, and does nothing else."""
         return self.ceiling is not None and not self.ceiling
 
     def unnamed(self, permissions: Iterable[str]) -> set[str]:
-        """Find which of these permissions the ceiling, where there is one, does not name.
+        """Find the permissions, of these, missing in the ceiling; none if there is no ceiling.
 
-        All that narrows a token stands here: condition and judgement of a policy ask it alike.
+        All narrowing of a token stands here: condition and judgement of a policy ask it alike.
         """
         return set() if self.ceiling is None else {str(each) for each in permissions} - self.ceiling
 
     def of_linked(self, user_id: UUID) -> VerifiedToken:
-        """Make the token of the user who is linked to its identity: their roles decide, whatever the token says."""
+        """Make the token of the user linked to its identity: their roles decide, whatever the token says."""
         return replace(self, user_id=user_id, permissions=None, link=self.identity, identity=None, email=None)
 
     @property
     def is_of_client(self) -> bool:
-        """Tell whether it is the token of a machine client for itself, whose grant in the registry holds for it."""
+        """Tell whether it is the token of a machine client for itself, so its grant in the registry holds for it."""
         return self.user_id is None and (self.own or self.granted)
 
     def choose_school(self, header: str | None, *, required: bool) -> UUID:
-        """Choose the school by X-SCHOOL-ID or, where that is optional and absent, by the token's only school.
+        """Choose the school by X-SCHOOL-ID or, while that is optional and absent, by the token's only school.
 
-        Raises InvalidSchoolHeader, and Forbidden where the token does not cover the school.
+        Raises InvalidSchoolHeader, and Forbidden for a school not covered by the token.
         """
         if header is None:
             if required:
@@ -130,7 +130,7 @@ class VerifiedToken:
     ) -> SchoolBinding:
         """Make the binding of a transaction; `user_state` is the SELECT of a user's state, a row or none.
 
-        `relations` reads those of a user whose permissions reach the whole school, too.
+        `relations` reads the relations also of a user whose permissions reach the whole school.
         """
         if self.user_id is not None:
             return SchoolBinding(
@@ -152,18 +152,18 @@ class VerifiedToken:
         return SchoolBinding(school_id, read_only, client=self.client_id or "", granted=self.granted)
 
     def stands(self, *, with_given_password: bool) -> tuple[str, tuple[Any, ...]]:
-        """Write the condition, as SQL, under which a principal can be made of a user's state, and its parameters.
+        """Write the condition, as SQL, for making a principal of a user's state, and its parameters.
 
-        It is over the columns of the state, `caller`, and empty where it always can. A user whose password must be
-        changed can be one only `with_given_password`.
+        It is over the columns of the state, `caller`, and empty if there is none. A user with a password to be changed
+        becomes a principal only `with_given_password`.
         """
         sql = _stands(self.own, self.link is not None, with_given_password)
         return sql, (self.session_number,) if self.own else ()
 
     def principal(self, state: Mapping[str, Any] | None) -> Principal:
-        """Make the principal of the token and its state in the school, the row that was read with its binding.
+        """Make the principal of the token and its state in the school, the row read with its binding.
 
-        Raises NotAuthenticated where the user is deleted, or the session that the token is of has ended.
+        Raises NotAuthenticated if the user is deleted, or the session of the token has ended.
         """
         if self.user_id is not None:
             if state is None:
@@ -241,12 +241,12 @@ class Principal:
 
     @property
     def actor(self) -> str:
-        """Who acts: the user's id or the client's."""
+        """The user's id or the client's, as the actor."""
         return self.token.actor
 
     @property
     def actor_name(self) -> str:
-        """The name of who acts, for the audit log: the user's, or the client's id."""
+        """The name of the actor, for the audit log: the user's, or the client's id."""
         return self.user_name or self.actor
 
     def has(self, permission: str) -> bool:
@@ -258,7 +258,7 @@ class Principal:
         return self.has(permission) or permission in self.own_permissions
 
     def require_named(self, permissions: Iterable[str]) -> None:
-        """Refuse a token that is narrowed and does not name one of the permissions; raises Forbidden naming those.
+        """Refuse a narrowed token if it does not name one of the permissions; raises Forbidden naming those.
 
         The bearer's roles need not have them.
         """
@@ -267,14 +267,14 @@ class Principal:
             self._refuse(missing, "This")
 
     def require(self, permissions: Iterable[str], purpose: str = "This") -> None:
-        """Refuse a principal that lacks one of the permissions for the whole school; raises Forbidden naming those."""
+        """Refuse a principal without one of the permissions for the whole school; raises Forbidden naming those."""
         missing = {str(permission) for permission in permissions if not self.has(permission)}
         if missing:
             where = " for the whole school" if missing <= self.own_permissions else ""
             self._refuse(missing, purpose, where)
 
     def require_own(self, permissions: Iterable[str], purpose: str = "This") -> None:
-        """Refuse a principal that lacks one of the permissions, whatever it reaches; raises Forbidden naming those."""
+        """Refuse a principal without one of the permissions, whatever it reaches; raises Forbidden naming those."""
         missing = {str(permission) for permission in permissions if not self.may(permission)}
         if missing:
             self._refuse(missing, purpose)
@@ -286,9 +286,9 @@ class Principal:
 
 
 def schools_claim(claim: Any) -> frozenset[UUID] | None:
-    """Read the schools that a token names: one uuid or an array of them; None where the claim is absent.
+    """Read the schools named by a token: one uuid or an array of them; None if the claim is absent.
 
-    What is no uuid names no school.
+    Other values name no school.
     """
     if claim is None:
         return None
@@ -299,9 +299,9 @@ def schools_claim(claim: Any) -> frozenset[UUID] | None:
 
 
 def client_claim(claims: dict[str, Any]) -> str | None:
-    """Read whom an outside token names: by `azp`, else `client_id`, else `sub`.
+    """Read the client named by an outside token: by `azp`, else `client_id`, else `sub`.
 
-    None where that can't be a name, in logs and in the database: it must be short, and visible.
+    None if it can't be a name, in logs and in the database: it must be short, and visible.
     """
     name = next(
         (claims[claim] for claim in ("azp", "client_id", "sub") if claims.get(claim) is not None), None
@@ -312,7 +312,7 @@ def client_claim(claims: dict[str, Any]) -> str | None:
 
 
 def identity_claims(claims: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Read the identity that an outside token is of, its `iss` and `sub`; None where these can't be linked."""
+    """Read the identity of an outside token, its `iss` and `sub`; None if these can't be linked."""
     issuer, subject = claims.get("iss"), claims.get("sub")
     if not (isinstance(issuer, str) and isinstance(subject, str) and subject.isprintable()):
         return None
@@ -320,14 +320,14 @@ def identity_claims(claims: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def email_claim(claims: Mapping[str, Any]) -> str | None:
-    """Read the e-mail address of an outside token, as it is compared, where its provider has verified it; else None."""
+    """Read the e-mail address of an outside token, in the form for comparing; None unless its provider verified it."""
     email = claims.get("email")
     verified = claims.get("email_verified") is True
     return mailbox(email) if verified and isinstance(email, str) and is_storable(email) else None
 
 
 def user_claim(value: Any) -> UUID:
-    """Read the user of a school that the claim of AUTH_USER_CLAIM names by id; raises ValueError for anything else."""
+    """Read the user of a school, named by id in the claim of AUTH_USER_CLAIM; raises ValueError for anything else."""
     if not isinstance(value, str) or not CANONICAL_UUID.fullmatch(value):
         raise ValueError("the claim names no user by id")
     return UUID(value)
@@ -336,8 +336,8 @@ def user_claim(value: Any) -> UUID:
 def is_clients_own(claims: Mapping[str, Any], client_id: str | None, client_claim: str | None) -> bool:
     """Tell whether an outside token was issued to a client for itself (RFC 6749, section 4.4), not to an end user.
 
-    So it is where `sub` is the client's id or `<id>@clients`, or where the claim of AUTH_CLIENT_CLAIM says so:
-    `name=value` has that value, `name` alone has the client's id.
+    It was if `sub` is the client's id or `<id>@clients`, or if the claim of AUTH_CLIENT_CLAIM says so: `name=value` has
+    that value, `name` alone has the client's id.
     """
     if client_id is None:
         return False
@@ -350,7 +350,7 @@ def is_clients_own(claims: Mapping[str, Any], client_id: str | None, client_clai
 
 
 def is_access_token(header: Mapping[str, Any], claims: Mapping[str, Any]) -> bool:
-    """Tell whether an outside token is an access token, as far as it says what it is.
+    """Tell whether an outside token is an access token, as far as it says its type.
 
     ID tokens have a nonce or a hash of an access token or code (OpenID Connect Core, section 2), logout tokens have
     events (OpenID Connect Back-Channel Logout, section 2.4). Types: `typ` in the header (RFC 9068: `at+jwt`), `typ`
@@ -371,11 +371,10 @@ _ID_OR_LOGOUT_CLAIMS = frozenset({"nonce", "at_hash", "c_hash", "events"})
 def permissions_claim(
     claims: Mapping[str, Any], path: tuple[str, ...] | None = None
 ) -> frozenset[str] | None:
-    """Read the permissions that a token carries in `permissions` (array), else in `scope` (space-separated).
+    """Read the permissions of a token in `permissions` (array), else in `scope` (space-separated).
 
-    With a `path` (AUTH_PERMISSION_CLAIM) in the claim that it leads to, array or space-separated, and in no other.
-    None where there is none. What is of another form carries no permission, and does not leave the decision to the
-    client's grant.
+    With a `path` (AUTH_PERMISSION_CLAIM) in the claim at its end, array or space-separated, and in no other. None if
+    there is none. A claim of another form carries no permission, and does not leave the decision to the client's grant.
     """
     if path is not None:
         return _permissions(_at(claims, path), (list, str))
@@ -386,7 +385,7 @@ def permissions_claim(
 
 
 def _at(claims: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    """Follow a path of members: None where one is absent, False where what should have members has none."""
+    """Follow a path of members: None if one is absent, False if a value on the way has no members."""
     found: Any = claims
     for name in path:
         if found is None:

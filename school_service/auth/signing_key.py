@@ -1,4 +1,4 @@
-"""The key pairs of the service's own tokens: the first signs, all verify; and the algorithms that tokens may have."""
+"""The key pairs of the service's own tokens: the first signs, all verify; and the permitted algorithms of tokens."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _PARAMETERS = "EC PARAMETERS"
 
 @dataclass(frozen=True)
 class SigningKey:
-    """A private key with the JWS algorithm that belongs to its kind: RS256, ES256 or EdDSA."""
+    """A private key with the JWS algorithm of its kind: RS256, ES256 or EdDSA."""
 
     private: PrivateKey
     algorithm: str
 
     @classmethod
     def from_pem(cls, pem: str, setting: str = "SIGNING_KEY") -> SigningKey:
-        """Read a PEM private key (RSA of at least 2048 bits, P-256 or Ed25519) that came from a setting.
+        """Read a PEM private key (RSA of at least 2048 bits, P-256 or Ed25519) from a setting.
 
         Raises ConfigError.
         """
@@ -108,9 +108,9 @@ class SigningKeys:
 
     @classmethod
     def from_pem(cls, pem: str, setting: str = "SIGNING_KEY") -> SigningKeys:
-        """Read one or more PEM private keys, one after the other, that came from a setting.
+        """Read one or more PEM private keys, one after the other, from a setting.
 
-        Raises ConfigError where one of them is none that can sign, or where there is anything else in PEM.
+        Raises ConfigError if one of them can't sign, or if there is anything else in PEM.
         """
         blocks = [found for found in _PEM_BLOCK.finditer(pem) if found[1] != _PARAMETERS]
         begun = pem.count("-----BEGIN ") - pem.count(f"-----BEGIN {_PARAMETERS}-----")
@@ -126,11 +126,11 @@ class SigningKeys:
 
     @property
     def signing(self) -> SigningKey:
-        """The key that signs."""
+        """The key for signing."""
         return self.keys[0]
 
     def find(self, key_id: Any, algorithm: Any) -> SigningKey | None:
-        """Find the key that a token's header names; None where there is no such key of that algorithm."""
+        """Find the key named by a token's header; None if there is no such key of that algorithm."""
         return next((key for key in self.keys if key.key_id == key_id and key.algorithm == algorithm), None)
 
     @property

@@ -88,7 +88,7 @@ def own_issuer() -> str:
 
 @dataclass(frozen=True, slots=True)
 class _CachedToken:
-    """A token that was verified: valid until then (seconds since 1970), and as long as its key is."""
+    """A token verified before: valid until then (seconds since 1970), and as long as its key is."""
 
     token: VerifiedToken
     until: float
@@ -112,18 +112,18 @@ class TokenVerifier:
 
     @property
     def key(self) -> SigningKey:
-        """The key that signs."""
+        """The key for signing."""
         return self.keys.signing
 
     def find_verified(self, token: str | None) -> VerifiedToken | None:
-        """Find a token that was verified before and has not expired since; None for any other."""
+        """Find a token verified before and not expired since; None for any other."""
         cached = self._cache.get(token) if token else None
         return cached.token if cached is not None and self._clock() < cached.until else None
 
     def verify(self, token: str) -> VerifiedToken:
         """Verify a token: signature, algorithm, audience, issuer and expiry.
 
-        Raises TokenRefused, and ProviderUnavailable where the outside provider's keys have never been fetched.
+        Raises TokenRefused, and ProviderUnavailable if the outside provider's keys have never been fetched.
         """
         cached = self._cache.get(token)
         if cached is not None and self._is_valid(cached):
@@ -249,7 +249,7 @@ class TokenVerifier:
 
 
 def _logged(value: Any) -> str | None:
-    """Shorten a value of a token for the log; None for one that is no text."""
+    """Shorten a value of a token for the log; None for any other value than text."""
     return value[:_LOGGED_LENGTH] if isinstance(value, str) else None
 
 
@@ -260,7 +260,7 @@ def _keys_of_provider(settings: Settings) -> KeySet | None:
 
 
 def _check_nesting(containers: Iterable[dict[str, Any] | list[Any]]) -> None:
-    """Refuse what nests too deep with a ValueError; what Python itself refuses depends on its version."""
+    """Refuse containers nested too deep with a ValueError; Python's own limit depends on its version."""
     for _ in range(NESTING_LIMIT):
         containers = [
             member
@@ -274,7 +274,7 @@ def _check_nesting(containers: Iterable[dict[str, Any] | list[Any]]) -> None:
 
 
 def _of_session(claims: dict[str, Any]) -> dict[str, Any]:
-    """Read what the token of somebody who signed in by a client says of that; nothing of any other token."""
+    """Read the session in the token of somebody signed in by a client; nothing of any other token."""
     if "sid" not in claims:
         return {}
     permissions = claims.get("permissions")
@@ -323,9 +323,9 @@ def issue_user_token(key: SigningKey, user_id: UUID, school_id: UUID, session_nu
 def issue_client_token(
     key: SigningKey, client_id: str, schools: list[UUID], *, session_number: int = 0
 ) -> dict[str, Any]:
-    """Issue a token for a machine client; `schools` are those its grant names, none where it has them all.
+    """Issue a token for a machine client; `schools` are those its grant names, none if it has them all.
 
-    It is valid as long as the client's session number is this one; that of a new client is 0.
+    It is valid as long as the client's session number is this one; the number of a new client is 0.
     """
     claims: dict[str, Any] = {"client_id": client_id, "session": session_number}
     if schools:
@@ -346,10 +346,10 @@ def issue_session_token(
     permissions: Collection[str] | None,
     lifetime: int,
 ) -> dict[str, Any]:
-    """Issue an access token of a session: of a user who signed in to a school by a client.
+    """Issue an access token of a session: of a user signed in to a school by a client.
 
     It is valid as long as the session is there and the session numbers of user and client are these. `permissions` are
-    those that it may have of the roles' (None: all of them), `lifetime` is in seconds.
+    those it may have of the roles' (None: all of them), `lifetime` is in seconds.
     """
     claims: dict[str, Any] = {
         "school_id": str(school_id),

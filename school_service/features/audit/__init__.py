@@ -1,1 +1,1 @@
-"""The audit log: who changed what, when, from what and to what."""
+"""The audit log: the author of each change, its moment, the values before and after."""

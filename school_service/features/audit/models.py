@@ -22,9 +22,9 @@ ADDRESS_LENGTH = 64
 
 
 class AuditEntry(db.Model):
-    """A change: who made it, when, from where and in which request; of which record; the values before and after.
+    """A change: its author, moment, address and request; its record; the values before and after.
 
-    Sign-ins and exports are entries too. The role that serves may add entries, and can change none.
+    Sign-ins and exports are entries too. The serving role may add entries, and can change none.
     """
 
     __tablename__ = "audit_entries"

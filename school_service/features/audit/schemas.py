@@ -30,7 +30,7 @@ class AuditEntrySchema(RecordSchema):
 
 
 class AuditFilterSchema(Schema):
-    """Which changes to list."""
+    """The filter of a list of changes."""
 
     entity = Text(
         ENTITY_LENGTH, required=False, metadata={"description": "What was changed, such as `gradebook`."}

@@ -1,7 +1,7 @@
 """Writing the audit log, in the transaction of the change itself: there is never one without the other.
 
-Entries go out with COMMIT, so that they cost no round trip of their own. What was refused is the exception: its
-transaction is rolled back, and its entries are stored in another one.
+Entries go out with COMMIT, so they cost no round trip of their own. A refusal is the exception: its transaction is
+rolled back, and its entries are stored in another one.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ Values = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of one record: the values before (None where it was created) and after (None where it was deleted).
+    """A change of one record: the values before (None if it was created) and after (None if it was deleted).
 
-    Values are what JSON has, and uuids, dates, times and decimals. The id is None where there is no record, as in a
-    sign-in that was refused because nobody has the username.
+    Values are JSON's values, and uuids, dates, times and decimals. The id is None if there is no record, as in a
+    sign-in refused because nobody has the username.
     """
 
     entity_id: UUID | None
@@ -82,8 +82,8 @@ def score_values(
 ) -> Values:
     """Make the values of a score for the log: it was entered by the sheet of this file name, or else by hand.
 
-    `downloaded` is the moment at which the sheet was downloaded, None where it was not. `forced` says that the score
-    replaced one which somebody else had entered since.
+    `downloaded` is the moment of the sheet's download, None if it was not downloaded. `forced` says that the score
+    replaced another, entered since by somebody else.
     """
     if sheet is None:
         return {"score": score, "source": "hand"}
@@ -96,7 +96,7 @@ def score_values(
 
 
 def addresses_of(entity: str, entity_id: Any, *, since: datetime) -> Any:
-    """Make the expression that gives the addresses, an array, from which a record's entries of an entity came."""
+    """Make the expression for the addresses, an array, of a record's entries of an entity."""
     addresses = (
         select(AuditEntry.address)
         .distinct()
@@ -112,10 +112,10 @@ def addresses_of(entity: str, entity_id: Any, *, since: datetime) -> Any:
 
 
 class PastChange(NamedTuple):
-    """A change of a record in the log: who made it, when, and what was before and after.
+    """A change of a record in the log: its author, its moment, and the values before and after.
 
-    The id and the moment are texts, as PostgreSQL writes them in JSON. `downloaded` is the moment at which the sheet
-    that made the change was downloaded.
+    The id and the moment are texts, as PostgreSQL writes them in JSON. `downloaded` is the moment of the download of
+    the sheet by which the change was made.
     """
 
     entity_id: str
@@ -132,8 +132,7 @@ def newest_changes(
 ) -> list[PastChange]:
     """Find the newest changes of some records, at most `newest` of each, the newest first.
 
-    `old` and `new` are what this member of the values was and is, such as `score`, or all of the values where it is
-    None.
+    `old` and `new` are the values before and after of this member, such as `score`, or of all members if it is None.
     """
     found = fetch_row(_newest_changes(entity, array_text(entity_ids), newest, member))
     return [] if found is None else [PastChange(*change) for change in orjson.loads(found["changes"])]
@@ -178,21 +177,20 @@ def _newest_changes(entity: str, entity_ids: str, newest: int, member: str | Non
 def audit_change(
     entity: str, entity_id: UUID | None, *, old: Values | None = None, new: Values | None = None
 ) -> None:
-    """Write a change to the audit log. `entity` names what was changed, such as `user`."""
+    """Write a change to the audit log. `entity` names the kind of the record, such as `user`."""
     audit_changes(entity, [Change(entity_id, old, new)])
 
 
 def audit_changes(entity: str, changes: Iterable[Change]) -> None:
     """Write changes of records of one entity to the audit log, however many.
 
-    Who acted, from which address, and in which request, is read from the request context; outside of a request it is
-    the operator.
+    Actor, address and request are read from the request context; outside of a request the actor is the operator.
     """
     request_context().audit_entries.extend(_entries(entity, changes))
 
 
 def audit_member_changes(entity: str, entity_id: UUID, old: Values, new: Values) -> None:
-    """Write the members of a record that differ to the audit log; nothing where none does."""
+    """Write the differing members of a record to the audit log; nothing if none differs."""
     changed = [name for name in new if old.get(name) != new[name]]
     if changed:
         audit_change(
@@ -204,20 +202,20 @@ def audit_member_changes(entity: str, entity_id: UUID, old: Values, new: Values)
 
 
 def audit_refusal(entity: str, entity_id: UUID | None, new: Values) -> None:
-    """Write to the audit log that something was refused: it is stored although the request ends in an error."""
+    """Write a refusal to the audit log: it is stored although the request ends in an error."""
     request_context().refusals.extend(_entries(entity, [Change(entity_id, None, new)]))
 
 
 def insertion(context: RequestContext, entries: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
-    """Write the statement that adds entries to the audit log, in the name of a request, and its parameters."""
+    """Write the statement for adding entries to the audit log, in the name of a request, and its parameters."""
     sql = _INSERT.format(audit_entries=stored_in(AuditEntry.__tablename__, context.school_id))
     return sql, {**_author(context), "entries": json_text(entries)}
 
 
 def logged_score(score: Any, sheet: Any) -> Any:
-    """Write as SQL what the log says of a score: the score, and the file that it came in, or that it came by hand.
+    """Write the log's value of a score as SQL: the score, and the file it came in, or that it came by hand.
 
-    Both arguments are columns of the statement that stores it.
+    Both arguments are columns of the statement storing it.
     """
     hand = func.jsonb_build_object("score", func.trim_scale(score), "source", "hand")
     of_sheet = func.jsonb_build_object("score", func.trim_scale(score), "source", "sheet", "file_name", sheet)
@@ -227,7 +225,7 @@ def logged_score(score: Any, sheet: Any) -> Any:
 def audit_written(
     entity: str, action: str, rows: FromClause, *, id: Any, moment: Any, entity_id: Any, old: Any, new: Any
 ) -> Insert:
-    """Make the INSERT that adds an entry to the audit log for each of `rows`, to be sent with what writes the records.
+    """Make the INSERT of an entry to the audit log for each of `rows`, to be sent with the statement for the records.
 
     PostgreSQL makes the values of the entries, however many there are. All arguments but `entity` and `action` are
     columns of the rows, or of the statement.
@@ -242,9 +240,9 @@ def audit_written(
 
 
 def audit_deleted(entity: str, *conditions: Any, entity_id: Any, old: Any) -> Insert:
-    """Make the INSERT that adds an entry to the audit log for a row which the next statement deletes, if it is there.
+    """Make the INSERT of an entry to the audit log for a row to be deleted by the next statement, if it is there.
 
-    The conditions find the row, one at most; `entity_id` and `old` are made of its columns. Who acts and when is read
+    The conditions find the row, one at most; `entity_id` and `old` are made of its columns. Actor and moment are read
     when the statement runs.
     """
     values: Any = (
@@ -274,13 +272,13 @@ def _author_member(name: str) -> Callable[[], str | None]:
 
 
 def acting(context: RequestContext | None = None) -> tuple[str, str]:
-    """Name who acts, now or in a context, as the columns `actor` and `actor_name` of an entry do."""
+    """Name the actor, now or in a context, as the columns `actor` and `actor_name` of an entry do."""
     principal = (context or request_context()).principal
     return (principal.actor, principal.actor_name) if principal else (OPERATOR, OPERATOR)
 
 
 def _author(context: RequestContext) -> dict[str, str | None]:
-    """Name who acts, in which request and from which address, as columns of an entry."""
+    """Name the actor, the request and the address, as columns of an entry."""
     actor, actor_name = acting(context)
     return {
         "actor": actor,
@@ -293,7 +291,7 @@ def _author(context: RequestContext) -> dict[str, str | None]:
 def operator_entry(
     operator: str, entity: str, entity_id: UUID, old: Values | None, new: Values | None
 ) -> SeedRows:
-    """Make the entry of what the operator did to a school, with the columns that the log has at every revision."""
+    """Make the entry of the operator's work on a school, with the columns of the log at every revision."""
     (entry,) = _entries(entity, [Change(entity_id, old, new)])
     values = {name: None if entry[name] is None else json_text(entry[name]) for name in ("old", "new")}
     return AuditEntry.__tablename__, [{**entry, **values, "actor": operator, "actor_name": operator}]

@@ -1,4 +1,4 @@
-"""The built-in identity provider: tokens for machine clients, and who a client is that asks for people's tokens."""
+"""The built-in identity provider: tokens for machine clients, and the clients asking for people's tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from school_service.core.remembered import Remembered
 from tenants.registry.clients import TokenClient, check_secret, find_token_client, token_claims
 
 TOKEN_CLIENTS = "token clients"  # noqa: S105 -- it names them
-"""Where an application has its TokenClients."""
+"""The key of an application's TokenClients in its extensions."""
 REMEMBERED = 1_000  # public clients
 SECONDS = 5.0
 WRONG = "The client or its secret is wrong."
@@ -28,7 +28,7 @@ def issue_token(
     expected_audience: str,
     throttle: LoginThrottle,
 ) -> dict[str, Any]:
-    """Issue a token to a client that knows its secret (OAuth 2.0 client credentials, RFC 6749 section 4.4).
+    """Issue a token to a client by its secret (OAuth 2.0 client credentials, RFC 6749 section 4.4).
 
     Raises WrongPassword for a wrong client or secret, Forbidden for another audience, TooManyAttempts.
     """
@@ -45,10 +45,10 @@ def issue_token(
 
 
 class TokenClients:
-    """The clients that ask for people's tokens, remembered for SECONDS: public ones say who they are, and no more.
+    """The clients asking for people's tokens, remembered for SECONDS: public ones give their id, and no more.
 
-    What a grant is decided by, whether the client stands, its session number and its ceiling, is read anew with the
-    binding to the school.
+    The facts for a grant, whether the client stands, its session number and its ceiling, are read anew with the binding
+    to the school.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class TokenClients:
     def authenticate(
         self, *, client_id: str, client_secret: str | None, throttle: LoginThrottle
     ) -> TokenClient:
-        """Find a client that is who it says: a public one says it alone, the others show their secret.
+        """Find a client and authenticate it: a public one gives its id alone, the others show their secret.
 
         Raises WrongPassword, TooManyAttempts.
         """

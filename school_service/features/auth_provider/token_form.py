@@ -1,7 +1,7 @@
-"""Token requests as RFC 6749 has them: a form, HTTP Basic, and errors that OAuth clients understand.
+"""Token requests as RFC 6749 has them: a form, HTTP Basic, and errors for OAuth clients to understand.
 
-A request in JSON is the interface's own and is read and answered like every other; what a person's code or refresh
-token is exchanged for is asked by a form alone.
+A request in JSON is the interface's own and is read and answered like every other; the tokens for a person's code or
+refresh token are asked for by a form alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FORM_LIMIT = 64 * 1024  # bytes
 # Section 3.2: what else is sent is not looked at, and none of these may come twice.
 PARAMETERS = ("grant_type", "client_id", "client_secret", "audience", "scope")
 CODE_GRANT, REFRESH_GRANT = PEOPLES_GRANTS = ("authorization_code", "refresh_token")
-"""What people's tokens are asked for with."""
+"""The grants for people's tokens."""
 # The parameters of those, and of a revocation (RFC 7009, section 2.1), beside the client's.
 _OF_PEOPLE = {
     CODE_GRANT: ("code", "code_verifier", "redirect_uri"),
@@ -56,7 +56,7 @@ _UNSAID = re.compile(r"[^\x20\x21\x23-\x5b\x5d-\x7e]")
 
 
 class TokenFormRefused(Invalid):
-    """A form asks for what can't be answered, or is none; `error` is the code of RFC 6749, section 5.2.
+    """A form asks for something impossible, or is none; `error` is the code of RFC 6749, section 5.2.
 
     `counts`: whether it does among the refusals of its address.
     """
@@ -69,7 +69,7 @@ class TokenFormRefused(Invalid):
 
 
 class TokenRequestParser(BodyParser):
-    """Reads a token request, which is JSON or a form."""
+    """Reads a token request, JSON or a form."""
 
     def load_json(self, req: Request, schema: Any) -> Any:
         """Read the members; raises TokenFormRefused and WrongPassword of a form."""
@@ -83,9 +83,9 @@ class TokenRequestParser(BodyParser):
 
 
 def answer_error(error: Exception) -> Response:
-    """Answer an error; that of a form has the members and the status of RFC 6749 beside the members of every error.
+    """Answer an error; for a form with the members and the status of RFC 6749 beside the members of every error.
 
-    So has that of a request which should have been one. Each refusal of a form counts for its address, for any reason,
+    So is JSON in place of a form answered. Each refusal of a form counts for its address, for any reason,
     and is 429 beyond the limit: all of them pass here.
     """
     if not (_is_form(request) or isinstance(error, TokenFormRefused)):
@@ -131,7 +131,7 @@ def _is_form(req: Request) -> bool:
 
 
 def peoples_grant() -> str | None:
-    """Tell by which of PEOPLES_GRANTS the form of this request asks for tokens; None for all else."""
+    """Tell the grant of PEOPLES_GRANTS by which the form of this request asks for tokens; None for all else."""
     if app_state().settings.issuer is None or not _is_form(request):
         return None
     request.max_content_length = FORM_LIMIT
@@ -140,7 +140,7 @@ def peoples_grant() -> str | None:
 
 
 def read_client() -> tuple[str, str | None]:
-    """Read which client a form about a person's tokens is of, and its secret where it gave one.
+    """Read the client of a form about a person's tokens, and its secret if it gave one.
 
     Raises TokenFormRefused and WrongPassword.
     """
@@ -153,7 +153,7 @@ def read_client() -> tuple[str, str | None]:
 def read_parameters(kind: str, *, counts: bool) -> dict[str, str]:
     """Read the parameters of one of PEOPLES_GRANTS, or of a `revocation`.
 
-    Raises TokenFormRefused; `counts`: whether that does among the refusals of its address.
+    Raises TokenFormRefused; `counts`: whether it does among the refusals of its address.
     """
     try:
         given = _given(request, _OF_PEOPLE[kind])
@@ -216,9 +216,9 @@ def _read_form(req: Request) -> dict[str, str | None]:
 
 
 def _client_of(req: Request, given: dict[str, str], *, secret_needed: bool = True) -> tuple[str, str | None]:
-    """Find the client's id and secret, by HTTP Basic or in the form (section 2.3.1); None where it gave no secret.
+    """Find the client's id and secret, by HTTP Basic or in the form (section 2.3.1); None if it gave no secret.
 
-    Raises WrongPassword where it has to give one, and for an id that can be none; TokenFormRefused.
+    Raises WrongPassword if it has to give one, and for an impossible id; TokenFormRefused.
     """
     client_id, secret = _credentials(req, given, secret_needed=secret_needed)
     if not is_storable(client_id):

@@ -1,6 +1,6 @@
-"""The built-in provider's endpoints: under /auth, and where RFC 8414 has a provider describe itself.
+"""The built-in provider's endpoints: under /auth, and at RFC 8414's address for a provider's description of itself.
 
-Those by which people sign in are there where PUBLIC_URL says the address of the issuer (`people_blp`).
+Those for signing people in are there if PUBLIC_URL gives the address of the issuer (`people_blp`).
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class TokenRequestSchema(Schema):
 
 
 class TokenErrorSchema(ErrorSchema):
-    """An error of the token endpoint: where the request was a form, with the members of RFC 6749, section 5.2."""
+    """An error of the token endpoint: if the request was a form, with the members of RFC 6749, section 5.2."""
 
     error = fields.String(metadata={"description": "What is wrong, for a program: `invalid_client`."})
     error_description = fields.String(metadata={"description": "What is wrong, for a person, in ASCII."})
 
 
 class ProviderSchema(RecordSchema):
-    """What OAuth clients need to know of the provider (RFC 8414), and OpenID Connect clients where people sign in."""
+    """The provider's description for OAuth clients (RFC 8414), and for OpenID Connect clients if people sign in."""
 
     SOMETIMES: ClassVar = frozenset(
         {
@@ -133,7 +133,7 @@ class ProviderSchema(RecordSchema):
 
 
 class TokenSchema(RecordSchema):
-    """A bearer token; that of a person with what the session has beside it."""
+    """A bearer token; a person's token with further members of the session."""
 
     SOMETIMES: ClassVar = frozenset({"refresh_token", "scope", "school_id", "id_token"})
 
@@ -149,7 +149,7 @@ class TokenSchema(RecordSchema):
 
 
 class NothingSchema(RecordSchema):
-    """An answer that says nothing."""
+    """An answer with nothing in it."""
 
 
 class KeySetSchema(RecordSchema):
@@ -181,7 +181,7 @@ _INVALID_GRANT = "The code or token is not valid, or not any more."
 
 
 def _exchange(grant: str) -> dict[str, Any] | None:
-    """Exchange what the form of a request has for tokens; None where it is refused."""
+    """Exchange the code or refresh token in a request's form for tokens; None if it is refused."""
     client = _authenticated()
     # Whoever has shown a secret is no stranger.
     given = read_parameters(grant, counts=client.is_public)
@@ -222,7 +222,7 @@ def _exchange(grant: str) -> dict[str, Any] | None:
 
 
 def _authenticated() -> TokenClient:
-    """Find the client of a form, which is who it says; raises WrongPassword, TokenFormRefused, TooManyAttempts."""
+    """Find and authenticate the client of a form; raises WrongPassword, TokenFormRefused, TooManyAttempts."""
     address = client_address()
     check_grants(address)
     client_id, secret = read_client()
@@ -237,7 +237,7 @@ def _authenticated() -> TokenClient:
 
 
 def _in_school(client: TokenClient, school_id: UUID, work: Callable[[TokenClient], Done]) -> Done | None:
-    """Work in a school as a client, as it is now; None where it has no such school. Raises WrongPassword."""
+    """Work in a school as a client, as it is now; None if it has no such school. Raises WrongPassword."""
     try:
         with acting_as_client(client.id, school_id) as grant:
             if grant["is_public"] == client.is_public:
@@ -251,7 +251,7 @@ def _in_school(client: TokenClient, school_id: UUID, work: Callable[[TokenClient
 
 
 def exchanges_forms(view: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate the token endpoint: forms that ask for a person's tokens are answered before a client's are."""
+    """Decorate the token endpoint: forms asking for a person's tokens are answered before those for a client's."""
     dumper = TokenSchema()
 
     @wraps(view)
@@ -269,7 +269,7 @@ def exchanges_forms(view: Callable[..., Any]) -> Callable[..., Any]:
 
 @blp.route(TOKEN)
 class Tokens(MethodView):
-    """Tokens for machine clients, and for people who have signed in by a client."""
+    """Tokens for machine clients, and for people signed in by a client."""
 
     @blp.public
     @exchanges_forms
@@ -298,7 +298,7 @@ class Tokens(MethodView):
 
 
 def forbid_old_caches(response: Response) -> Response:
-    """Tell caches of HTTP/1.0 too that a token is not to be stored (RFC 6749, section 5.1)."""
+    """Tell caches of HTTP/1.0 too not to store a token (RFC 6749, section 5.1)."""
     if request.method == "POST":
         response.headers["Pragma"] = "no-cache"
     return response
@@ -310,7 +310,7 @@ people_blp.after_request(forbid_old_caches)
 
 @blp.route(KEYS)
 class Keys(MethodView):
-    """The keys that the service's tokens are signed with."""
+    """The keys for signing the service's tokens."""
 
     @blp.public
     @blp.answers(400)
@@ -397,7 +397,7 @@ def _describe_for_people(issuer: str) -> dict[str, Any]:
 @blp.route(f"{METADATA}{ISSUER}", endpoint="ProviderMetadata")
 @blp.route(f"{ISSUER}{METADATA}", endpoint="MetadataBelowProvider")
 class Metadata(MethodView):
-    """What OAuth clients need to know of the provider."""
+    """The provider's description for OAuth clients."""
 
     @blp.public
     @blp.answers(400)
@@ -412,7 +412,7 @@ class Metadata(MethodView):
 
 @people_blp.route(OPENID_METADATA)
 class OpenidMetadata(MethodView):
-    """What OpenID Connect clients need to know of the provider."""
+    """The provider's description for OpenID Connect clients."""
 
     @people_blp.public
     @people_blp.answers(400)

@@ -21,9 +21,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class Check:
-    """A check that one thread makes at a time; whoever asks meanwhile gets the result of the last one.
+    """A check, made by one thread at a time; other threads meanwhile get the result of the last one.
 
-    So a database that does not answer holds one thread at most. Until the first check has ended, the result is False.
+    So a silent database holds one thread at most. Until the first check has ended, the result is False.
     """
 
     passes: Callable[[], bool]
@@ -42,7 +42,7 @@ class Check:
 
 
 def database_answers() -> bool:
-    """Tell whether the database answers, on a connection that is used for nothing else."""
+    """Tell whether the database answers, on a connection for this check alone."""
     try:
         with db.engines[HEALTH_BIND].connect() as connection:
             connection.execute(text("SELECT 1"))
@@ -62,7 +62,7 @@ def database_answers() -> bool:
 
 
 def _serves(engines: Mapping[Any, Engine]) -> bool:
-    """Tell whether this process has connections of these engines on which it serves schools."""
+    """Tell whether this process has connections of these engines for serving schools."""
     pools = [engine.pool for engine in engines.values()]
     return any(pool.connections.has_any() for pool in pools if isinstance(pool, SessionPool))
 

@@ -15,7 +15,7 @@ from school_service.web.schemas import RecordSchema
 
 
 class ServedRevisionsSchema(RecordSchema):
-    """The revisions of the tables that the process works with."""
+    """The revisions of the tables in use by the process."""
 
     registry = fields.String(metadata={"description": "That of the tables which all schools share."})
     schools = fields.List(
@@ -27,7 +27,7 @@ class ServedRevisionsSchema(RecordSchema):
 
 
 class HealthSchema(RecordSchema):
-    """Whether the service and its database are up, and which release answers."""
+    """Whether the service and its database are up, and the answering release."""
 
     status = fields.String(validate=validate.OneOf(["ok", "unavailable"]))
     version = fields.String()
@@ -43,7 +43,7 @@ class HealthSchema(RecordSchema):
 
 
 class LifeSchema(RecordSchema):
-    """That the process answers."""
+    """The answer of a running process."""
 
     status = fields.String(validate=validate.OneOf(["ok"]))
     version = fields.String()

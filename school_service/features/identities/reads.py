@@ -28,7 +28,7 @@ def _identities() -> Query:
 
 @read_model
 def identities(user_id: UUID, reach: Reach | None = None) -> Query:
-    """Read model of IdentitySchema, those of a user who is not deleted, the oldest first."""
+    """Read model of IdentitySchema, those of a user, unless deleted, the oldest first."""
     found = (
         _identities()
         .join(User, User.id == UserIdentity.user_id)
@@ -39,13 +39,13 @@ def identities(user_id: UUID, reach: Reach | None = None) -> Query:
 
 @judged_before
 def identity(identity_id: UUID) -> Query:
-    """Read model of IdentitySchema, for one that was just linked."""
+    """Read model of IdentitySchema, for a link made just now."""
     return _identities().where(UserIdentity.id == identity_id)
 
 
 @judged_before
 def ways_in(user_id: UUID, identity_id: UUID) -> Query:
-    """Select how many links an account has, whether it has a password, and the link with an id, where it has that."""
+    """Select the number of an account's links, whether it has a password, and its link with an id, if it has one."""
     links = select(func.count()).where(UserIdentity.user_id == user_id).scalar_subquery()
     return (
         select(

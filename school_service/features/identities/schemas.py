@@ -33,7 +33,7 @@ class NewIdentitySchema(Schema):
 
 
 class OwnIdentitySchema(Schema):
-    """By what the bearer of an outside token shows that an account is theirs: a code, or username and password."""
+    """The proof, by the bearer of an outside token, of owning an account: a code, or username and password."""
 
     code = code_text(
         required=False,

@@ -1,7 +1,8 @@
 """Links of accounts to outside identities: by an administrator, by an invitation's code or address, or by the password.
 
-Never by an address of the records: whoever may write contacts could become the principal. Nor does anybody link their
-own account as an administrator does: a token for that alone would be a way to all that its user may do.
+Never by an address of the records: anybody with the right to write contacts could become the principal. Nor does
+anybody link their own account as an administrator does: a token for that alone would be a way to all rights of its
+user.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ MOST = 5
 
 @dataclass(frozen=True, slots=True)
 class _Person:
-    """Whoever has just proved to be the owner of an account, as the one who acts."""
+    """The owner of an account, proved just now, as the actor."""
 
     actor: str
     actor_name: str
 
 
 def check_user(*, id: UUID) -> None:
-    """Tell whether there is a user whose links are asked for. Raises NotFound."""
+    """Tell whether there is a user, for a question about their links. Raises NotFound."""
     if get(User, id).deleted_at is not None:
         raise not_found(User)
 
@@ -62,8 +63,8 @@ def link_identity(
 ) -> BoundQuery:
     """Link an account to an identity of one of the `issuers`; returns the read model of the link.
 
-    Raises NotFound, Invalid for another issuer, Forbidden for one's own account and where the principal may not do what
-    the user may, and Conflict where the identity has an account, or the account MOST.
+    Raises NotFound, Invalid for another issuer, Forbidden for one's own account and for a user with rights the
+    principal lacks, and Conflict if the identity has an account, or the account MOST.
     """
     if principal.user_id == user_id:
         raise Forbidden(
@@ -86,10 +87,10 @@ def link_own(
 ) -> BoundQuery:
     """Link the identity of an outside token to the account of an invitation or a password; returns the read model.
 
-    The `credentials` are what `sign_in` takes. Without them it is the invitation with this code or, without one, the
-    only one that was made with the token's verified e-mail address; it is used up. Raises Forbidden for a token without
-    such an identity, NotLinked, Invalid for both a code and a password, WrongPassword for one that is not valid,
-    TooManyAttempts, Busy, and Conflict as `link_identity` does.
+    The `credentials` are the arguments of `sign_in`. Without them it is the invitation with this code or, without one,
+    the only one made with the token's verified e-mail address; it is used up. Raises Forbidden for a token without such
+    an identity, NotLinked, Invalid for both a code and a password, WrongPassword for an invalid one, TooManyAttempts,
+    Busy, and Conflict as `link_identity` does.
     """
     if token.identity is None:
         raise Forbidden("This needs a token of an outside provider, by which people are linked here.")
@@ -111,7 +112,7 @@ def link_own(
 
 
 def _invited(user_id: UUID) -> User:
-    """Find the user whose invitation was used up: the token that the account's creator was given ends."""
+    """Find the user of a used invitation: the token given to the account's creator ends."""
     user = get(User, user_id, judged_before=True)
     if user.session_number == CREATED:
         user.session_number += 1
@@ -120,9 +121,9 @@ def _invited(user_id: UUID) -> User:
 
 
 def _of_password(credentials: Mapping[str, Any]) -> User:
-    """Find and lock the user whose name and password these are.
+    """Find and lock the user with this name and password.
 
-    Raises as `sign_in`, and Forbidden where somebody else gave the password and it must be changed first.
+    Raises as `sign_in`, and Forbidden if somebody else gave the password and it must be changed first.
     """
     found = sign_in(**credentials, audited=False)
     user = get(User, found.id, for_update=True, judged_before=True)
@@ -135,7 +136,7 @@ def _of_password(credentials: Mapping[str, Any]) -> User:
 
 
 def unlink(*, user_id: UUID, identity_id: UUID, principal: Principal) -> UUID:
-    """Delete a link of an account: one's own, or that of a user whose every permission the principal has.
+    """Delete a link of an account: one's own, or that of a user without any permission the principal lacks.
 
     Returns the link's id. Raises NotFound, Forbidden, and Conflict for one's own last way in.
     """
@@ -151,7 +152,7 @@ def unlink(*, user_id: UUID, identity_id: UUID, principal: Principal) -> UUID:
 
 
 def _link(user: User, identity: tuple[str, str], way: str, *, by: Principal | _Person) -> BoundQuery:
-    """Link an account, which is locked, to an identity."""
+    """Link an account, locked before, to an identity."""
     counted = fetch_row(reads.count(user.id))
     if counted is not None and counted["links"] >= MOST:
         raise Conflict(f"An account is linked to {MOST} identities at most.")

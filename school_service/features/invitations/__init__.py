@@ -1,1 +1,1 @@
-"""Invitations: one-time codes, by which the owner of an account sets its password or links an outside identity."""
+"""Invitations: one-time codes for the owner of an account, to set its password or link an outside identity."""

@@ -13,7 +13,7 @@ from tenants.names import is_too_long
 _DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # without I, L, O and U
 _LENGTH, _GROUP = 12, 4
 MOST_TYPED = 64
-"""Characters of a text that may be a code, with the spaces and hyphens in it."""
+"""The most characters of a typed code, with the spaces and hyphens in it."""
 _READ_AS = str.maketrans("OIL", "011")
 _BETWEEN = re.compile(r"[\s-]++")
 _CODE = re.compile(f"[{_DIGITS}]{{{_LENGTH}}}")
@@ -28,15 +28,15 @@ def new_code() -> str:
 
 
 def code_hasher(keys: SigningKeys) -> Callable[[str], str]:
-    """Make the function that hashes new codes, by the key that signs."""
+    """Make the function for hashing new codes, by the signing key."""
     secret = keys.signing.derive(_PURPOSE)
     return lambda code: _hash(secret, _digits(code))
 
 
 def code_hashes(text: str, keys: SigningKeys) -> list[str]:
-    """Hash what somebody has typed as a code by each of the installation's keys.
+    """Hash a typed code by each of the installation's keys.
 
-    Case, spaces and hyphens make no difference; O is read as 0, I and L as 1. What can't be a code has no hash.
+    Case, spaces and hyphens make no difference; O is read as 0, I and L as 1. A text of another form has no hash.
     """
     digits = "" if is_too_long(text, MOST_TYPED) else _digits(text)
     if not _CODE.fullmatch(digits):

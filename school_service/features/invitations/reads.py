@@ -1,4 +1,4 @@
-"""Read models of invitations, and what decides of whom one may invite."""
+"""Read models of invitations, and of the rights to invite."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _moment() -> Any:
 
 
 def _in_batch(batch_id: Any) -> Select[Any]:
-    """Select the accounts of the students who are now in a batch."""
+    """Select the accounts of the students now in a batch."""
     return (
         select(Student.user_id)
         .join(Enrollment, Enrollment.student_id == Student.id)
@@ -68,7 +68,7 @@ def _in_batch(batch_id: Any) -> Select[Any]:
 
 @read_model
 def invitations(batch: UUID | None = None, user: UUID | None = None) -> Query:
-    """Read model of InvitationSchema, those that are open, by the names of whom they invite."""
+    """Read model of InvitationSchema, the open ones, by the names of the invited users."""
     found = (
         select(
             Invitation.id,
@@ -102,7 +102,7 @@ def lock_users(user_ids: list[UUID]) -> Any:
 
 @statement
 def lock_students(batch_id: UUID) -> Any:
-    """Lock the accounts of the students who are now in a batch, in the order of their ids."""
+    """Lock the accounts of the students now in a batch, in the order of their ids."""
     return (
         select(User.id)
         .where(User.id.in_(_in_batch(batch_id)))
@@ -113,10 +113,10 @@ def lock_students(batch_id: UUID) -> Any:
 
 @read_model
 def seen(user_ids: list[UUID] | None = None, batch_id: UUID | None = None) -> Query:
-    """Select, of accounts or of those of a batch, what decides whether they may be invited; in one row.
+    """Select, of accounts or of those of a batch, the facts deciding whether they may be invited; in one row.
 
-    `users` are those that are not deleted, in the order of the class list. `roles` has reach and permissions of each
-    role that one of them has, without those that all of a kind are given. `batch` tells whether there is such a batch.
+    `users` are the accounts without the deleted ones, in the order of the class list. `roles` has reach and permissions
+    of each role of theirs, without the roles given to all of a kind. `batch` tells whether there is such a batch.
     """
     wanted = _in_batch(batch_id) if user_ids is None else select(func.unnest(user_ids))
     roles_of = (
@@ -184,13 +184,13 @@ def seen(user_ids: list[UUID] | None = None, batch_id: UUID | None = None) -> Qu
 
 @statement
 def replace_invitations(rows: str) -> Any:
-    """Delete the open invitations of the accounts that `rows`, an array in JSON, has new ones of."""
+    """Delete the open invitations of the accounts with new ones in `rows`, an array in JSON."""
     return delete(Invitation).where(Invitation.user_id.in_(select(_recorded(rows).c.user_id)))
 
 
 @statement
 def insert_invitations(rows: str, actor: str, actor_name: str, moment: datetime, until: datetime) -> Any:
-    """Insert invitations: `rows` is an array in JSON, of which each has id, user_id, code_hash and email."""
+    """Insert invitations: `rows` is an array in JSON, each row with id, user_id, code_hash and email."""
     recorded = _recorded(rows)
     return insert(Invitation).from_select(
         [*recorded.c.keys(), "created_by", "created_by_name", "created_at", "expires_at"],
@@ -215,7 +215,7 @@ def _recorded(rows: Any) -> Any:
 
 @statement
 def sweep_expired(moment: datetime) -> Any:
-    """Delete a few invitations that have expired, but those that somebody has locked."""
+    """Delete a few expired invitations, but none locked by somebody."""
     expired = (
         select(Invitation.id)
         .where(Invitation.expires_at < moment)
@@ -230,7 +230,7 @@ def sweep_expired(moment: datetime) -> Any:
 
 @read_model
 def invitee(invitation_id: UUID, reach: Reach | None = None) -> Query:
-    """Select whom an invitation is for; no row where there is none."""
+    """Select the user of an invitation; no row if there is none."""
     found = select(Invitation.user_id).where(Invitation.id == invitation_id)
     return found if reach is None else found.where(scopes.accounts_in_reach(reach, Invitation.user_id))
 
@@ -247,7 +247,7 @@ def delete_invitation(invitation_id: UUID) -> Any:
 
 @read_model
 def found_by_code(hashes: list[str]) -> Query:
-    """Select the account of the open invitation whose code has one of these hashes."""
+    """Select the account of the open invitation with one of these hashes of its code."""
     found = select(
         Invitation.user_id,
         User.username,
@@ -262,25 +262,25 @@ def found_by_code(hashes: list[str]) -> Query:
 
 @statement
 def lock_by_code(hashes: list[str]) -> Any:
-    """Lock the account of the open invitation whose code has one of these hashes."""
+    """Lock the account of the open invitation with one of these hashes of its code."""
     return _lock(Invitation.code_hash == any_(cast(hashes, ARRAY(Text))))
 
 
 @statement
 def use_by_code(hashes: list[str]) -> Any:
-    """Delete the open invitation whose code has one of these hashes; answers its id and its account's."""
+    """Delete the open invitation with one of these hashes of its code; answers its id and its account's."""
     return _use(Invitation.code_hash == any_(cast(hashes, ARRAY(Text))))
 
 
 @statement
 def lock_by_email(email: str) -> Any:
-    """Lock the accounts of the open invitations that were made with an e-mail address."""
+    """Lock the accounts of the open invitations made with an e-mail address."""
     return _lock(Invitation.email == email)
 
 
 @statement
 def use_by_email(email: str) -> Any:
-    """Delete the only open invitation that was made with an e-mail address; answers its id and its account's."""
+    """Delete the only open invitation made with an e-mail address; answers its id and its account's."""
     others = select(func.count()).select_from(Invitation).where(*_is_open(Invitation.email == email))
     return _use(Invitation.email == email, others.scalar_subquery() == 1)
 

@@ -14,7 +14,7 @@ from school_service.web.schemas import RecordSchema, Schema
 
 
 class InvitationCodeSchema(RecordSchema):
-    """An invitation with its code, which is answered once."""
+    """An invitation with its code, answered once."""
 
     id = fields.UUID()
     user = fields.UUID()
@@ -29,7 +29,7 @@ class InvitationCodeSchema(RecordSchema):
 
 
 class InvitationSchema(RecordSchema):
-    """An open invitation. Its code is not known to anybody but who was given it."""
+    """An open invitation. Its code is known to its receiver alone."""
 
     id = fields.UUID()
     user = fields.UUID()
@@ -47,7 +47,7 @@ class InvitationSchema(RecordSchema):
 
 
 class NewInvitationsSchema(Schema):
-    """Whom to invite: users, or the students of a batch."""
+    """The users to invite, or the batch of the students to invite."""
 
     users = ListOf(Id(), required=False, validate=validate.Length(min=1, max=MOST_AT_ONCE))
     batch = Id(required=False)
@@ -73,7 +73,7 @@ class NewInvitationsSchema(Schema):
 
 
 class InvitationFilterSchema(Schema):
-    """Which invitations to list."""
+    """The filter of a list of invitations."""
 
     batch = Id(required=False, metadata={"description": "Of its students alone."})
     user = Id(required=False)
@@ -96,7 +96,7 @@ def code_text(**options: Any) -> Text:
 
 
 class TakenInvitationSchema(Schema):
-    """A code, and the password that its owner sets."""
+    """A code, and its owner's new password."""
 
     code = code_text(metadata={"description": "Without regard to case, spaces and hyphens."})
     password = password_text()

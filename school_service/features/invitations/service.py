@@ -1,4 +1,4 @@
-"""Inviting: who may, what is stored, and the slips that are handed out."""
+"""Inviting: the right to do so, the stored invitations, and the slips to hand out."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _PURPOSE = "Inviting this user"
 
 
 def invite(*, users: Sequence[UUID] | None = None, **inviting: Any) -> list[dict[str, Any]]:
-    """Invite users, or the students who are now in a batch; the arguments are those of `make_slips`.
+    """Invite users, or the students now in a batch; the arguments are those of `make_slips`.
 
-    Nobody invites themselves: of a batch the principal is left out. Returns the invitations with their codes, which are
-    known to nobody afterwards, in the order of `users` or of the class list. Raises Invalid and Forbidden.
+    Nobody invites themselves: of a batch the principal is left out. Returns the invitations with their codes, known to
+    nobody afterwards, in the order of `users` or of the class list. Raises Invalid and Forbidden.
     """
     made, _ = _invite(users=users, **inviting)
     if users is not None:
@@ -50,12 +50,12 @@ def invite(*, users: Sequence[UUID] | None = None, **inviting: Any) -> list[dict
 
 
 def make_slips(*, format: str, issuer: str | None, **inviting: Any) -> File:
-    """Invite users, or the students who are now in a batch, and make a file of slips, `pdf` or `xlsx`.
+    """Invite users, or the students now in a batch, and make a file of slips, `pdf` or `xlsx`.
 
-    They are in the order of the class list, class by class. The file is made after the transaction; where that fails,
-    slips are made again, with other codes. `issuer` is the address of the sign-in pages, None where there are none. The
+    They are in the order of the class list, class by class. The file is made after the transaction; if that fails,
+    slips are made again, with other codes. `issuer` is the address of the sign-in pages, None if there are none. The
     other arguments: the `principal`; the installation's `keys`; `takes_emails`, whether outside sign-ins are linked;
-    and what `NewInvitationsSchema` has. Raises Invalid and Forbidden.
+    and the members of `NewInvitationsSchema`. Raises Invalid and Forbidden.
     """
     made, time_zone = _invite(issuer=issuer, **inviting)
     made.sort(key=lambda one: one["class"] or "")
@@ -79,7 +79,7 @@ def make_slips(*, format: str, issuer: str | None, **inviting: Any) -> File:
 
 
 def _address(issuer: str) -> str:
-    """Where a code can be typed: the page knows the school by its short name or, where it has none, its id."""
+    """The address for typing a code: the page knows the school by its short name or, if it has none, its id."""
     school = current_school()
     return f"{issuer}/invitation?school={school.short_name or school.id}"
 
@@ -104,7 +104,7 @@ def delete_invitation(*, invitation_id: UUID, principal: Principal) -> UUID:
 
 
 def check_invitation_filter(*, batch: UUID | None = None, user: UUID | None = None) -> None:
-    """Tell whether there is what the filters name. Raises Invalid."""
+    """Tell whether the batch and the user of the filters exist. Raises Invalid."""
     if batch is not None:
         get_referenced(Batch, batch, "batch")
     if user is not None and get_referenced(User, user, "user").deleted_at is not None:
@@ -201,14 +201,14 @@ def _repeated(seen: set[Any], value: Any) -> str | None:
 
 
 def _refuse_each(field: str, values: Sequence[Any], fault: Callable[[Any], str | None]) -> None:
-    """Refuse the values of a list that have a fault, each by its place; raises Invalid."""
+    """Refuse the values of a list with a fault, each by its place; raises Invalid."""
     faults = {f"{field}.{place}": said for place, value in enumerate(values) if (said := fault(value))}
     if faults:
         raise Invalid.fields(faults)
 
 
 def _lock(users: Sequence[UUID] | None, batch: UUID | None) -> dict[str, Any]:
-    """Lock the accounts, and see what decides whether they may be invited."""
+    """Lock the accounts, and read the facts deciding whether they may be invited."""
     if users is None:
         if batch is None:
             raise RuntimeError("Either users or batch was checked to be there.")
@@ -221,11 +221,11 @@ def _lock(users: Sequence[UUID] | None, batch: UUID | None) -> dict[str, Any]:
 
 
 def _require(principal: Principal, found: Mapping[str, Any]) -> None:
-    """Check that the principal may do all that each of the accounts may, for the whole school. Raises Forbidden.
+    """Check that the principal has all permissions of each account, for the whole school. Raises Forbidden.
 
-    Whoever has the code signs in as somebody, and reaches the records of that person: so what is OWN to them is needed
-    for the whole school, and of a student or guardian, who reads their own results or those of the children,
-    `read:results`.
+    The holder of the code signs in as its user, and reaches the records of that person. So a permission they
+    have as OWN is needed for the whole school. Students and guardians read their own results or those of the children:
+    for them `read:results` is needed.
     """
     roles = {role["id"]: role["permissions"] for role in found["roles"]}
     needed: set[str] = set()

@@ -1,4 +1,4 @@
-"""Slips of invitations as a workbook, for a school that prints or sends them in its own way."""
+"""Slips of invitations as a workbook, for a school to print or send in its own way."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INSTRUCTIONS = "Whoever has a code can set the password of the account: hand ea
 
 
 def write_sheet(slips: Sequence[Mapping[str, Any]], *, school: str, title: str, time_zone: str) -> bytes:
-    """Write a workbook with a row for each slip; texts stay texts, whatever they begin with."""
+    """Write a workbook with a row for each slip; texts stay texts, however they begin."""
     zone = ZoneInfo(time_zone)
     rows = [
         [

@@ -1,6 +1,6 @@
-"""Taking an invitation: whoever has its code sets the password of the account, or links an identity to it.
+"""Taking an invitation: the holder of its code sets the password of the account, or links an identity to it.
 
-Every code that is not valid is refused in the same words: used, replaced, expired, unknown, of a deleted account.
+Every invalid code is refused in the same words: used, replaced, expired, unknown, of a deleted account.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOT_VALID = "The code is not valid."
 
 @dataclass(frozen=True, slots=True)
 class Invitee:
-    """Whose account a code is for; `code_hash` is the one of its hashes that is stored."""
+    """The account of a code; `code_hash` is the stored one of its hashes."""
 
     user_id: UUID
     username: str
@@ -51,7 +51,7 @@ class Invitee:
 def read_code(code: str, *, keys: SigningKeys, wrong_codes: WrongCodes | None) -> list[str]:
     """Hash a code by each of the installation's keys, as the functions here take it.
 
-    Raises WrongPassword and TooManyAttempts for what can be no code: nothing is asked of the database then.
+    Raises WrongPassword and TooManyAttempts for a text of another form: nothing is asked of the database then.
     """
     hashes = code_hashes(code, keys)
     if not hashes:
@@ -62,10 +62,10 @@ def read_code(code: str, *, keys: SigningKeys, wrong_codes: WrongCodes | None) -
 def find_invitee(
     hashes: Sequence[str], *, wrong_codes: WrongCodes | None, session_number: int | None = None
 ) -> Invitee:
-    """Find whose account a code is for; it is not used up.
+    """Find the account of a code; it is not used up.
 
-    Raises WrongPassword for a code that is not valid, also where the account has another `session_number` than the one
-    that is given; TooManyAttempts beyond the limit of wrong ones. Without `wrong_codes` none is counted.
+    Raises WrongPassword for an invalid code, also if the account has another `session_number` than the given one;
+    TooManyAttempts beyond the limit of wrong ones. Without `wrong_codes` none is counted.
     """
     return _find(hashes, wrong_codes, session_number)
 
@@ -77,11 +77,11 @@ def take_invitation(
     wrong_codes: WrongCodes | None,
     session_number: int | None = None,
 ) -> User:
-    """Set the password of the account that a code is for, which is used up; all sessions of the account end.
+    """Set the password of a code's account, and use the code up; all sessions of the account end.
 
-    So do links that were made by the password before. Nothing may have been written in the transaction before. Returns
-    the user, with the session number that holds from now on. Raises as `find_invitee`, Invalid for a password that the
-    policy refuses, which uses nothing up, and Busy.
+    So do links made by the password before. Nothing may have been written in the transaction before. Returns the user,
+    with the session number from now on. Raises as `find_invitee`, Busy, and Invalid for a password refused by the
+    policy: then nothing is used up.
     """
     username = _find(hashes, wrong_codes, session_number).username
     password_hash = outside_transaction(partial(hash_new_password, password, username=username))
@@ -116,10 +116,10 @@ def sign_in_by_invitation(*, code: str, password: str, keys: SigningKeys, wrong_
 
 
 def use_up_code(hashes: Sequence[str], wrong_codes: WrongCodes | None) -> UUID:
-    """Use the invitation up whose code has one of these hashes, and lock its account; returns the account's id.
+    """Use up the invitation with one of these hashes of its code, and lock its account; returns the account's id.
 
-    The invitation is found without a lock; then the account is locked, as everybody does who changes it, and only then
-    the invitation, which is judged anew. Raises WrongPassword, TooManyAttempts.
+    The invitation is found without a lock; then the account is locked, as everybody does before changing it, and only
+    then the invitation, to be judged anew. Raises WrongPassword, TooManyAttempts.
     """
     used = execute(reads.lock_by_code(list(hashes)), reads.use_by_code(list(hashes)))
     if used is None:
@@ -128,9 +128,9 @@ def use_up_code(hashes: Sequence[str], wrong_codes: WrongCodes | None) -> UUID:
 
 
 def use_up_email(email: str) -> UUID | None:
-    """Use the only open invitation up that was made with an e-mail address, and lock its account.
+    """Use up the only open invitation made with an e-mail address, and lock its account.
 
-    Returns the account's id, None where there is no such invitation, or more than one.
+    Returns the account's id, None if there is no such invitation, or more than one.
     """
     address = mailbox(email)
     used = execute(reads.lock_by_email(address), reads.use_by_email(address))

@@ -1,6 +1,6 @@
-"""School: what a school consists of, before anybody is in it.
+"""School: the records of a school before anybody is in it.
 
-- `settings`: what a school has switched on; departments, employee categories, positions
+- `settings`: the choices of a school; departments, employee categories, positions
 - `letterheads`: name, address, logo and signature on paper
 - `geography`: nationalities, states and local government areas, the same for every school
 - `classrooms`: the structure of the school, such as JSS 1

@@ -36,7 +36,7 @@ from school_service.core.facts import STAYS, stored
 
 
 class Department(db.Model):
-    """A part of the school that employees belong to, such as Sciences."""
+    """A part of the school with its employees, such as Sciences."""
 
     __tablename__ = "departments"
 
@@ -55,7 +55,7 @@ class EmployeeCategory(db.Model):
 
 
 class Position(db.Model):
-    """A post that an employee holds, such as Principal."""
+    """A post of employees, such as Principal."""
 
     __tablename__ = "positions"
 
@@ -64,18 +64,18 @@ class Position(db.Model):
 
 
 NamedSetting = Department | EmployeeCategory | Position
-"""A setting that is known by its name alone."""
+"""A setting known by its name alone."""
 
 
 TIME_ZONE = "Africa/Lagos"
-"""The time zone of a school that has chosen none."""
+"""The time zone of a school until it chooses one."""
 
 
 class SchoolSettings(db.Model):
-    """What a school has chosen for itself; one row, which every school has from its creation.
+    """The choices of a school for itself; one row, there in every school from its creation.
 
-    `must_change_password_since` is the moment since which a password that somebody else gave has to be changed; null
-    where it need not be. `time_zone` is the name of that in which the school's papers tell days, as IANA has it.
+    `must_change_password_since` is a moment: a password given by somebody else since then has to be changed; null if
+    none has to be. `time_zone` is IANA's name of the time zone for the days on the school's papers.
     """
 
     __tablename__ = "school_settings"
@@ -93,7 +93,7 @@ LEAST_PIXELS, MOST_PIXELS = 16, 2000  # a side
 
 
 class Picture(db.Model):
-    """A picture that is printed, known by the SHA-256 of its bytes, in hexadecimal: it never changes.
+    """A picture to be printed, known by the SHA-256 of its bytes, in hexadecimal: it never changes.
 
     It is there for as long as the letterhead or a publication names it; `width` and `height` are pixels.
     """
@@ -114,7 +114,7 @@ class Picture(db.Model):
 
 
 class Letterhead(db.Model):
-    """What stands on paper instead of the registry's details of the school; null where the registry's hold."""
+    """The details on paper instead of the registry's details of the school; null if the registry's hold."""
 
     __tablename__ = "letterheads"
     __table_args__ = (UniqueConstraint("singleton"), CheckConstraint("singleton", name="singleton"))
@@ -173,7 +173,7 @@ NOTICE_LENGTH = 500
 
 
 class TermCalendar(db.Model):
-    """When a term begins and ends, how many times school opened in it, and what its cards tell parents."""
+    """The first and last day of a term, how many times school opened in it, and the notice of its cards to parents."""
 
     __tablename__ = "term_calendars"
     __table_args__ = (
@@ -238,7 +238,7 @@ class Batch(db.Model):
 
 
 class Enrollment(db.Model):
-    """That a student is in a batch, since when and, once it has ended, until when.
+    """A student in a batch: the beginning and, once it has ended, the end.
 
     Cohort and session are the batch's own. The session is here so that a student can be in one batch of it
     at most, whoever writes at the same time.

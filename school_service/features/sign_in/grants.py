@@ -1,7 +1,7 @@
-"""What codes and refresh tokens are exchanged for, and how the sessions that they are of end.
+"""The exchange of codes and refresh tokens for tokens of people, and the end of their sessions.
 
-Each works in the transaction of a client, with the row of the session locked. What ends a session because somebody has
-a code or token that they should not have is committed although the answer is a refusal: so it is told by the outcome,
+Each works in the transaction of a client, with the row of the session locked. The end of a session, because somebody
+has a code or token without a right to it, is committed although the answer is a refusal: so it is told by the outcome,
 and not by an exception.
 """
 
@@ -42,11 +42,11 @@ SIGNED_OUT, ENDED, REUSED = "SIGNED_OUT", "ENDED", "REUSED"
 """Why a session was deleted."""
 LIFETIME = 3600  # seconds of an access token
 REPEATABLE = timedelta(seconds=60)
-"""For how long a refresh token that was used may be sent again: its answer may have been lost on the way."""
+"""The time for sending a used refresh token again: its answer may have been lost on the way."""
 MOST_SESSIONS = 20
-"""Of a person; a further one ends the one that has been unused longest."""
+"""Of a person; a further one ends the session unused for the longest time."""
 SCOPES = ("openid", "profile", "offline_access")
-"""Those that are no permissions."""
+"""Scopes other than permissions."""
 CLAIMS = (
     *("iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "sid", "amr", "school_id"),
     *("name", "given_name", "family_name", "preferred_username"),
@@ -92,7 +92,7 @@ class InvalidScope(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """Who signs the tokens: the address by which people sign in, and the key."""
+    """The signer of the tokens: the address of the sign-in pages, and the key."""
 
     address: str
     key: SigningKey
@@ -101,9 +101,9 @@ class Issuer:
 def exchange_code(
     code: str, *, client: TokenClient, verifier: str, redirect_uri: str | None, issuer: Issuer
 ) -> dict[str, Any] | None:
-    """Exchange an authorization code for the tokens of its session; None where it is refused.
+    """Exchange an authorization code for the tokens of its session; None if it is refused.
 
-    A wrong verifier or client uses nothing up. A code that was used before, with the right verifier, ends its session.
+    A wrong verifier or client uses nothing up. A code used before, with the right verifier, ends its session.
     """
     session = _find("code_hash", stored_hash(code))
     moment = now()
@@ -139,11 +139,10 @@ def exchange_code(
 def refresh(
     token: RefreshToken, *, client: TokenClient, scope: Collection[str] | None, issuer: Issuer
 ) -> dict[str, Any] | None:
-    """Exchange a refresh token for its successor and an access token, with less `scope` where that is given.
+    """Exchange a refresh token for its successor and an access token, with less `scope` if that is given.
 
-    The same token gets the same successor for REPEATABLE. Returns None where it is refused: a token that was used
-    before, or is of another client, ends its session, and so does a ceiling that leaves nothing of it. Raises
-    InvalidScope.
+    The same token gets the same successor for REPEATABLE. Returns None if it is refused: a token used before, or of
+    another client, ends its session, and so does a ceiling leaving nothing of it. Raises InvalidScope.
     """
     session = _find("handle", token.handle)
     moment = now()
@@ -187,14 +186,14 @@ def revoke_refresh_token(token: RefreshToken, client: TokenClient) -> None:
 
 
 def revoke_session(session_id: UUID, client: TokenClient) -> None:
-    """End a session of a client, of which an access or ID token was shown; without it nothing happens."""
+    """End a session of a client, known by an access or ID token of it; without a session nothing happens."""
     session = _find("id", session_id)
     if session is not None and session["client_id"] == client.id:
         _end(session, SIGNED_OUT)
 
 
 def _find(key: str, value: object) -> dict[str, Any] | None:
-    """Lock a session, with what of its user decides about it; None where there is none."""
+    """Lock a session, and read the deciding columns of its user; None if there is none."""
     sql = _FIND.format(
         user_sessions=stored_in(UserSession.__tablename__), users=stored_in(User.__tablename__), key=key
     )
@@ -237,7 +236,7 @@ def _lower(session: dict[str, Any], client: TokenClient) -> bool:
 
 
 def _narrowed(session: dict[str, Any], scope: Collection[str] | None) -> list[str]:
-    """Give the scope of an access token: what is asked for, within what the session has; raises InvalidScope."""
+    """Give the scope of an access token: the asked scope, within the session's; raises InvalidScope."""
     granted: list[str] = session["scope"].split()
     if scope is None:
         return granted
@@ -303,7 +302,7 @@ def _end(session: dict[str, Any], why: str) -> None:
 
 
 def audit_end(user_id: UUID, session_id: UUID, client_id: str, why: str) -> None:
-    """Write to the audit log that a session of a user was deleted: SIGNED_OUT, ENDED or REUSED."""
+    """Write the deletion of a user's session to the audit log: SIGNED_OUT, ENDED or REUSED."""
     audit_change(ENTITY, user_id, old={"session": session_id, "client": client_id, "ended": why})
 
 
@@ -322,7 +321,7 @@ def _end_reused(session: dict[str, Any], what: str, client: TokenClient) -> None
 
 
 def _with_commit(sql: str, session: dict[str, Any], values: dict[str, Any]) -> None:
-    """Let a statement about a session, which is locked, go out with COMMIT."""
+    """Let a statement about a locked session go out with COMMIT."""
     named = {f"session_{name}": value for name, value in {**values, "id": session["id"]}.items()}
     text = sql.format(user_sessions=stored_in(UserSession.__tablename__))
     request_context().with_commit.append((text, named))

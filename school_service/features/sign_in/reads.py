@@ -1,4 +1,4 @@
-"""Read models of who has signed in."""
+"""Read models of people signed in."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from school_service.features.people.models import User
 
 @read_model
 def user_info(user_id: UUID) -> Query:
-    """Select what is told with a token that has not the scope `profile`."""
+    """Select the claims for a token without the scope `profile`."""
     return select(User.id.label("sub"), school_id().label("school_id")).where(User.id == user_id)
 
 
 @read_model
 def user_info_with_profile(user_id: UUID) -> Query:
-    """Read model of UserInfoSchema, for a token that has the scope `profile`."""
+    """Read model of UserInfoSchema, for a token with the scope `profile`."""
     return user_info.query(user_id).add_columns(
         (User.first_name + " " + User.last_name).label("name"),
         User.first_name.label("given_name"),

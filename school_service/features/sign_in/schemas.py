@@ -1,4 +1,4 @@
-"""Schemas of who has signed in."""
+"""Schemas of people signed in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from school_service.web.schemas import RecordSchema
 
 
 class UserSessionSchema(RecordSchema):
-    """One sign-in of a user by a client, which goes on."""
+    """One sign-in of a user by a client, still going on."""
 
     id = fields.UUID()
     client = fields.String(metadata={"description": "The client's id."})
@@ -28,7 +28,7 @@ class UserSessionSchema(RecordSchema):
 
 
 class UserInfoSchema(RecordSchema):
-    """Whose token it is (OpenID Connect Core, section 5.3); the names where it has the scope `profile`."""
+    """The user of a token (OpenID Connect Core, section 5.3); the names if it has the scope `profile`."""
 
     SOMETIMES: ClassVar = frozenset({"name", "given_name", "family_name", "preferred_username"})
 

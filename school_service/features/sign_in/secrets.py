@@ -1,7 +1,7 @@
 """Authorization codes and refresh tokens: how they are written, read and stored.
 
-Both begin with the school's id, so that the token endpoint knows the school without a header; a refresh token also has
-the handle of its session. Of either only the SHA-256 is stored: 32 random bytes need no slower hash.
+Both begin with the school's id, so the token endpoint knows the school without a header; a refresh token also has the
+handle of its session. Of either only the SHA-256 is stored: 32 random bytes need no slower hash.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class RefreshToken:
         return _write(_TOKEN, self.school_id.bytes + self.handle.bytes + self.secret)
 
     def successor(self, salt: str) -> RefreshToken:
-        """Make the token that follows: whoever has this one and the stored salt makes the same one.
+        """Make the next token: this one and the stored salt always make the same one.
 
         The secret is HMAC-SHA256 of the salt, keyed by this token.
         """
@@ -43,7 +43,7 @@ def new_code(school_id: UUID) -> str:
 
 
 def new_salt() -> str:
-    """Draw what the successor of a refresh token is made of."""
+    """Draw the salt for the successor of a refresh token."""
     return secrets.token_hex(_SECRET)
 
 
@@ -53,13 +53,13 @@ def new_refresh_token(school_id: UUID, handle: UUID) -> RefreshToken:
 
 
 def school_of_code(code: str) -> UUID | None:
-    """Tell the school of an authorization code; None for what can be none."""
+    """Tell the school of an authorization code; None for any other text."""
     content = _read(_CODE, code, _ID + _SECRET)
     return None if content is None else UUID(bytes=content[:_ID])
 
 
 def read_refresh_token(token: str) -> RefreshToken | None:
-    """Read a refresh token; None for what can be none."""
+    """Read a refresh token; None for any other text."""
     content = _read(_TOKEN, token, 2 * _ID + _SECRET)
     if content is None:
         return None
@@ -72,7 +72,7 @@ def stored_hash(secret: str) -> str:
 
 
 def is_of_hash(secret: str, stored: str | None) -> bool:
-    """Tell whether a stored hash is of this code or token, in a time that does not depend on where they differ."""
+    """Tell whether a stored hash is of this code or token, in a time independent of their first difference."""
     return stored is not None and hmac.compare_digest(stored_hash(secret), stored)
 
 

@@ -26,7 +26,7 @@ from tenants.registry.sign_in import find_names
 
 CODE_LIFETIME = timedelta(seconds=60)
 SWEPT_AT_ONCE = 20
-"""Expired sessions of a school that a sign-in deletes."""
+"""Expired sessions of a school for a sign-in to delete, at most."""
 
 # Nothing reads the row before its code is exchanged: so it goes out with COMMIT.
 _OPEN = """
@@ -59,12 +59,12 @@ def open_session(
     redirect_uri: str,
     user_agent: str,
 ) -> str:
-    """Open a session for a user who has just signed in by a client; returns the code that the client exchanges.
+    """Open a session for a user just signed in by a client; returns the code for the client to exchange.
 
-    In the transaction of the sign-in, and without a round trip: what it writes goes out with COMMIT, with the entry of
-    the sign-in in the audit log. A few sessions of the school that have expired are deleted. `client_session` is the
-    client's session number, `scopes` are those that are no permissions, `permissions` what the session's tokens are
-    narrowed to (None: nothing narrows them; none: they are for signing in alone).
+    In the transaction of the sign-in, and without a round trip: its rows go out with COMMIT, with the entry of the
+    sign-in in the audit log. A few expired sessions of the school are deleted. `client_session` is the client's session
+    number, `scopes` are the scopes other than permissions, `permissions` narrow the session's tokens (None: nothing
+    narrows them; none: they are for signing in alone).
     """
     context, moment = request_context(), now()
     code, session_id = new_code(context.school_id), uuid4()
@@ -96,10 +96,10 @@ def open_session(
 def sessions_of(
     *, user_id: UUID, principal: Callable[[], Principal], current: UUID | None
 ) -> list[dict[str, Any]]:
-    """List the sessions of a user that go on, the latest used first; `current` is that of the request's token.
+    """List the sessions of a user still going on, the latest used first; `current`: the session of the request's token.
 
-    One's own, or those of a user whose every permission the principal has, who is asked for once a transaction has
-    begun. Raises NotFound, Forbidden.
+    One's own, or those of a user without any permission the principal lacks. The principal is asked for once a
+    transaction has begun. Raises NotFound, Forbidden.
     """
     user = _user(user_id, principal, "Seeing this user's sessions")
     going_on = (
@@ -131,7 +131,7 @@ def sessions_of(
 def end_session(*, user_id: UUID, session_id: UUID, principal: Principal) -> UUID:
     """End a session of a user: its refresh token and its access tokens are refused from now on.
 
-    One's own, or that of a user whose every permission the principal has. Raises NotFound, Forbidden.
+    One's own, or a session of a user without any permission the principal lacks. Raises NotFound, Forbidden.
     """
     user = _user(user_id, lambda: principal, "Ending this user's session")
     client_id = db.session.scalar(
@@ -146,7 +146,7 @@ def end_session(*, user_id: UUID, session_id: UUID, principal: Principal) -> UUI
 
 
 def _user(user_id: UUID, principal: Callable[[], Principal], purpose: str) -> User:
-    """Find a user whose sessions the principal may see and end; raises NotFound, Forbidden."""
+    """Find a user, with sessions for the principal to see and end; raises NotFound, Forbidden."""
     user = get(User, user_id)
     if user.deleted_at is not None:
         raise not_found(User)
@@ -155,7 +155,7 @@ def _user(user_id: UUID, principal: Callable[[], Principal], purpose: str) -> Us
 
 
 def _going_on(user: User) -> list[Any]:
-    """Write the conditions under which a session of a user goes on, as far as the school knows."""
+    """Write the conditions of a user's sessions still going on, as far as the school knows."""
     return [
         UserSession.user_id == user.id,
         UserSession.code_used,
@@ -165,5 +165,5 @@ def _going_on(user: User) -> list[Any]:
 
 
 def _shown(user_agent: str) -> str | None:
-    """Keep of a browser's name what can be stored and shown."""
+    """Keep the storable and printable letters of a browser's name."""
     return "".join(letter for letter in user_agent if letter.isprintable())[:USER_AGENT_LENGTH] or None

@@ -1,4 +1,4 @@
-"""Who has signed in: the sessions of users, and whom a token is of."""
+"""People signed in: the sessions of users, and the user of a token."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class SessionOfUser(MethodView):
 
 @openid_blp.route("/auth/userinfo")
 class UserInfo(MethodView):
-    """Whose token it is."""
+    """The user of a token."""
 
     @openid_blp.requires(SIGNING_IN)
     @openid_blp.returns(UserInfoSchema, tagged=False)

@@ -1,1 +1,1 @@
-"""What a school gives to other systems in the form of 1EdTech OneRoster 1.2."""
+"""The exports of a school to other systems in the form of 1EdTech OneRoster 1.2."""

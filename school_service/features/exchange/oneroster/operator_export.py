@@ -27,7 +27,8 @@ def export_to_file(
     """Export everything of a session of a school, given by id or name; by default of the current session.
 
     Only the owner of the file can read it, and it appears when it is complete; the school's audit log has an entry.
-    Returns what was exported. Raises UnknownSchool, SchoolDeleting, SchoolUpgrading, UnknownSession.
+    Returns the ids of school and session, and the path of the file. Raises UnknownSchool, SchoolDeleting,
+    SchoolUpgrading, UnknownSession.
     """
     with connected_to_school(tenancy, school_id, snapshot=True) as (connection, school):
         found = None

@@ -1,7 +1,7 @@
 """The rows of each OneRoster file, of one academic session.
 
-The columns bear the standard's names. Where the school has no record with an id for what the standard wants, the id is
-made of several others: the select gives these with `/` between them, and the service makes a UUID of them.
+The columns bear the standard's names. If the school has no record with an id for a row of the standard, the id is made
+of several others: the select gives these with `/` between them, and the service makes a UUID of them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ from school_service.features.scores.models import (
 Rows = Select[*tuple[Any, ...]] | CompoundSelect[Any]
 
 TEACHING = "Teaching"
-"""The category of the employees who teach."""
+"""The category of the teaching employees."""
 TERM_RESULT = "Term result"
 PERCENT = 100
 
@@ -92,7 +92,7 @@ STUDENTS, COHORTS = Permission.STUDENTS_READ, Permission.COHORTS_READ
 
 @dataclass(frozen=True)
 class Exported:
-    """What is exported: a session of a school, and of it what these permissions allow."""
+    """The scope of an export: a session of a school, and of it the records allowed by these permissions."""
 
     school_id: UUID
     school_name: str
@@ -108,12 +108,12 @@ class Exported:
         return file in files_of(self.permissions)
 
     def shown(self, permission: Permission, value: Any) -> Any:
-        """Give the value of a column that needs a permission; blank without it."""
+        """Give the value of a column with a permission of its own; blank without it."""
         return value if self.may(permission) else null()
 
 
 def files_of(permissions: Collection[Permission]) -> list[str]:
-    """Name the files that are exported with these permissions: those that they allow, and all that these refer to."""
+    """Name the files of an export with these permissions: the allowed ones with all files they refer to."""
     present: list[str] = []
     for name, file in _FILES.items():
         allowed = all(not one.isdisjoint(permissions) for one in file.needs)
@@ -123,12 +123,12 @@ def files_of(permissions: Collection[Permission]) -> list[str]:
 
 
 def rows_of(file: str, exported: Exported) -> Rows:
-    """Select the rows of a file, with the columns that the standard names."""
+    """Select the rows of a file, with the columns named by the standard."""
     return _FILES[file].rows(exported)
 
 
 def _row(file: str, **given: Any) -> Select[*tuple[Any, ...]]:
-    """Select the columns of a file in the standard's order; those that are not given are blank."""
+    """Select the columns of a file in the standard's order; the others are blank."""
     columns = standard.COLUMNS[file]
     if not given.keys() <= set(columns):
         raise KeyError(f"{file} has no such column: {given.keys() - set(columns)}")
@@ -138,12 +138,12 @@ def _row(file: str, **given: Any) -> Select[*tuple[Any, ...]]:
 
 
 def _made_of(*ids: Any) -> Any:
-    """Join the ids of which one id is to be made."""
+    """Join the ids for making one id of them."""
     return func.concat_ws("/", *ids)
 
 
 def _list(text: Any) -> Any:
-    """Write a list of one text: without commas, which in the standard separate the texts of a list."""
+    """Write a list of one text: without commas, the separators of texts in a list of the standard."""
     return func.replace(text, ",", "")
 
 
@@ -163,7 +163,7 @@ def _id(value: UUID) -> Any:
 
 
 def _after(day: Any) -> Any:
-    """Give the day after: an end in the standard is the first day that no longer belongs to the period."""
+    """Give the day after: an end in the standard is the first day outside the period."""
     return day + literal(1, Integer)
 
 
@@ -263,7 +263,7 @@ def _classes(exported: Exported) -> Rows:
 
 
 def _people(exported: Exported) -> Subquery:
-    """Select whoever has a role in the school: account, role, and rank of the role; the first is the primary one."""
+    """Select the people with a role in the school: account, role, and the role's rank; the first is the primary one."""
 
     def with_role(user_id: Any, role: str, rank: int) -> Select[*tuple[Any, ...]]:
         return select(
@@ -332,10 +332,10 @@ def _takes_subject(exported: Exported) -> Any:
 
 
 def _assigned(exported: Exported) -> Subquery:
-    """Select who teaches which subject in the session, once each, with the days on which they first and last do.
+    """Select teachers with their subjects in the session, once each, with the first and the last day of the teaching.
 
-    These are null where no bound is set, and within the session. `place` is 1 for the primary teacher of a subject: the
-    oldest assignment to all of its arms is theirs, or else the oldest. Whoever is deleted is left out.
+    These are null if no bound is set, and within the session. `place` is 1 for the primary teacher of a subject: the
+    oldest assignment to all of its arms is theirs, or else the oldest. Deleted employees are left out.
     """
     key = SubjectTeacher.cohort_subject_id, SubjectTeacher.employee_id
 
@@ -343,7 +343,7 @@ def _assigned(exported: Exported) -> Subquery:
     first, last = func.max(AcademicSession.start_date), func.max(AcademicSession.end_date)
 
     def bound(day: Any, within_session: Any) -> Any:
-        """A day of the session, where none of the assignments is without such a bound."""
+        """A day of the session, if none of the assignments is without such a bound."""
         return case((func.count(day) == func.count(), within_session))
 
     to_all = SubjectTeacher.batch_id.is_(None)
@@ -619,7 +619,7 @@ def _line_items(exported: Exported) -> Rows:
 
 
 def _published_results(exported: Exported) -> Subquery:
-    """Select the graded subjects of the published cards, where the cohort subjects still exist."""
+    """Select the graded subjects of the published cards, as far as the cohort subjects still exist."""
     cards = (
         select(ReportCard.student_id, ReportCard.card, Publication.term_id, Publication.published_at)
         .join(Publication, Publication.id == ReportCard.publication_id)
@@ -733,7 +733,7 @@ def _has_on_card(student_id: Any) -> Any:
 
 @dataclass(frozen=True)
 class _File:
-    """A file: its rows, the files that these name, and what it needs: one permission of each set."""
+    """A file: its rows, the files it refers to, and its needs: one permission of each set."""
 
     rows: Callable[[Exported], Rows]
     refers_to: Collection[str] = ()
@@ -756,11 +756,11 @@ _FILES = {
     "lineItems": _File(_line_items, ["classes", "categories", "academicSessions", "orgs"], needs=[_SCORES]),
     "results": _File(_results, ["lineItems", "users", "classes"], needs=[_SCORES]),
 }
-"""Each file, after those that it refers to. What has no needs is exported to whoever may export."""
+"""Each file, after the files it refers to. A file without needs is part of every export."""
 
 PERMISSIONS = frozenset(
     {Permission.CONTACTS_READ, Permission.EMPLOYEES_READ}.union(
         *(need for file in _FILES.values() for need in file.needs)
     )
 )
-"""All permissions that decide what is exported, of files and of single columns."""
+"""All permissions for parts of an export, of files and of single columns."""

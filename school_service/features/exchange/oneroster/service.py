@@ -36,10 +36,10 @@ _FIRST_AND_FOURTH = re.compile(rb"\A" + _IDS + rb",,," + _IDS)
 
 
 def export(*, permissions: Collection[Permission], session: str | None = None) -> tuple[str, BinaryIO]:
-    """Export what the permissions allow of a session, by default the current one; returns a file name and the file.
+    """Export the permitted records of a session, by default the current one; returns a file name and the file.
 
-    The transaction should be a snapshot, so that all files show the same moment. Where no session is current, the files
-    have only their headers. Raises Invalid for a session that does not exist.
+    The transaction should be a snapshot, so all files show the same moment. If no session is current, the files have
+    only their headers. Raises Invalid for an unknown session.
     """
     found = None if session is None else find_session(session, "session")
     school = current_school()
@@ -61,7 +61,7 @@ def export(*, permissions: Collection[Permission], session: str | None = None) -
 
 
 def record_of(session_id: UUID | None, permissions: Collection[Permission]) -> Mapping[str, object]:
-    """Make the values that the audit log has of an export: the session and the names of the files."""
+    """Make the values of an export for the audit log: the session and the names of the files."""
     return {
         "format": f"OneRoster {standard.VERSION}",
         "session": None if session_id is None else str(session_id),
@@ -80,8 +80,8 @@ def write_export(
 ) -> UUID | None:
     """Write the zip of a session, by default the current one, into a file; returns the session, None without one.
 
-    The transaction of `connection` is bound to the school. Each file is one statement, whose rows go from PostgreSQL
-    into the zip as they come.
+    The transaction of `connection` is bound to the school. Each file is one statement; its rows go from PostgreSQL into
+    the zip as they come.
     """
     if session_id is None:
         session_id = connection.scalar(select(AcademicSession.id).where(AcademicSession.current))
@@ -124,14 +124,14 @@ def _csv(rows: Collection[Collection[str]]) -> bytes:
 
 
 class _Lines:
-    """Writes each row as a line of the standard: it ends with CRLF, and has the ids that are made of others."""
+    """Writes each row as a line of the standard: with CRLF at its end, and ids made of others."""
 
     def __init__(self, out: IO[bytes], made_ids: int) -> None:
         self._out = out
         self._made = {1: _FIRST, 2: _FIRST_AND_FOURTH}.get(made_ids)
 
     def write(self, row: bytes) -> None:
-        """Write a row, which ends with a line feed."""
+        """Write a row with a line feed at its end."""
         if self._made is not None:
             row = self._made.sub(_make_ids, row, count=1)
         self._out.write(row[:-1] + _LINE.encode())
@@ -144,7 +144,7 @@ def _make_ids(found: re.Match[bytes]) -> bytes:
 
 
 def derived_id(first: bytes, others: bytes) -> bytes:
-    """Make one id of several: a UUID of version 5, for which each id is the namespace of the next.
+    """Make one id of several: a UUID of version 5, with each id as the namespace of the next.
 
     Each of `others` begins with `/`.
     """

@@ -1,8 +1,8 @@
-"""OneRoster 1.2, CSV binding (1EdTech): the files of a set, and the columns of those that the service writes.
+"""OneRoster 1.2, CSV binding (1EdTech): the files of a set, and the columns of the files written by the service.
 
-Source: https://www.imsglobal.org/spec/oneroster/v1p2/bind/csv, the final release 1.2, which the manifest names; its
+Source: https://www.imsglobal.org/spec/oneroster/v1p2/bind/csv, the final release 1.2, named by the manifest; its
 correction 1.2.1 took the column `resourceSourcedIds` of `users` away. Columns come in the standard's order; `status`
-and `dateLastModified` are blank in a set that is bulk.
+and `dateLastModified` are blank in a bulk set.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FILES = (
     "userResources",
     "users",
 )
-"""Every file that a manifest speaks of."""
+"""Every file of a manifest."""
 
 _BEGINNING = ("sourcedId", "status", "dateLastModified")
 
@@ -88,7 +88,7 @@ COLUMNS = {
         *("textScore", "classSourcedId", "inProgress", "incomplete", "late", "missing"),
     ),
 }
-"""The columns of the files that the service writes, which come in this order: what one names stands in those before."""
+"""The columns of the files written by the service, in this order: records named in one stand in those before."""
 
 SCHOOL_YEAR, TERM = "schoolYear", "term"
 SCHEDULED, HOMEROOM = "scheduled", "homeroom"

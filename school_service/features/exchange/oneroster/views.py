@@ -16,7 +16,7 @@ from school_service.web.schemas import Schema
 
 
 class ExportQuery(Schema):
-    """What is exported."""
+    """The query of an export."""
 
     session = sought_text(
         required=False,

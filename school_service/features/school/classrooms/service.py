@@ -50,7 +50,7 @@ def change_classroom(*, classroom_id: UUID, **changes: Any) -> UUID:
 
 
 def delete_classroom(*, classroom_id: UUID) -> UUID:
-    """Delete a classroom; one of which there ever was a cohort is a conflict. Raises NotFound."""
+    """Delete a classroom; one with a cohort, now or ever, is a conflict. Raises NotFound."""
     found = DELETION.lock(classroom_id)
     audit_change(ENTITY, classroom_id, old=found.values)
     return found.delete()

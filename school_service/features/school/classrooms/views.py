@@ -34,7 +34,7 @@ class NewClassroomSchema(Schema):
 
 
 class ClassroomChangesSchema(NewClassroomSchema):
-    """What to change of a classroom: any of its members."""
+    """The changes of a classroom: any of its members."""
 
 
 blp = Blueprint("classrooms", __name__, description="The structure of the school, such as JSS 1.")

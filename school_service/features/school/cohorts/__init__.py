@@ -1,1 +1,1 @@
-"""Cohorts: a classroom in an academic session, its arms (batches), and who is in them."""
+"""Cohorts: a classroom in an academic session, its arms (batches), and their students."""

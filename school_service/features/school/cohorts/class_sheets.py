@@ -1,4 +1,4 @@
-"""What is entered for a batch and a term: which they are, found for a list or a download, or read from Details."""
+"""Batch and term of the records to be entered: found for a list or a download, or read from Details."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BATCH, TERM = "Batch", "Term"
 
 
 def find_batch(batch: UUID | int, *, field: str) -> Any:
-    """Find a batch in reach by id or number, with what its sheets say of it. Raises Invalid, naming the field."""
+    """Find a batch in reach by id or number, with the columns for its sheets. Raises Invalid, naming the field."""
     is_batch = Batch.number == batch if isinstance(batch, int) else Batch.id == batch
     query = (
         select(
@@ -53,7 +53,7 @@ def find_batch(batch: UUID | int, *, field: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The batch and the term that records are of, and the ids that their rows have in common."""
+    """The batch and the term of records, and the ids their rows have in common."""
 
     batch_id: UUID
     cohort_id: UUID
@@ -75,9 +75,9 @@ def find_place(batch: UUID, term: str) -> Place:
 
 @read_model
 def _place(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
-    """Select a batch's cohort and session, and the term of it that is named; no row without the batch.
+    """Select a batch's cohort and session, and the term of it by this text; no row without the batch.
 
-    `term_id` is null where there is no such term, `of_session` tells whether it is one of the batch's session.
+    `term_id` is null if there is no such term, `of_session` tells whether it belongs to the batch's session.
     """
     of_session = and_(Term.session_id == Cohort.session_id, Term.term == term)
     found = (
@@ -98,7 +98,7 @@ def _place(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
 def find_term(text: str, batch: Any, error: Callable[[str], Invalid] | None = None) -> Term:
     """Find a term of a batch's session, by its id or its name in the session.
 
-    Raises what `error` makes of the reason, without it Invalid naming the field `term`.
+    Raises `error` of the reason, without it Invalid naming the field `term`.
     """
     refuse = error or partial(Invalid.field, "term")
     of_session = and_(Term.session_id == batch.session_id, Term.term == text)
@@ -112,7 +112,7 @@ def find_term(text: str, batch: Any, error: Callable[[str], Invalid] | None = No
 
 
 def about_class(batch: Any, term: Term) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Give what Details say of batch and term: in words, and by their ids."""
+    """Give the Details of batch and term: in words, and by their ids."""
     words = [
         ("School", current_school().name),
         ("Class", batch.class_name),
@@ -127,7 +127,7 @@ def about_class(batch: Any, term: Term) -> tuple[list[tuple[str, str]], list[tup
 def named_details(
     details: Mapping[str, str] | None, batch: Any, named: Mapping[str, str | None]
 ) -> Mapping[str, str]:
-    """Give the Details of a sheet; where it has none, as in a .csv file, what the request has `named`, by label."""
+    """Give the Details of a sheet; if it has none, as in a .csv file, the values `named` by the request, by label."""
     if details is not None:
         return details
     given = {normalized_name(label): value for label, value in named.items() if value}
@@ -142,13 +142,13 @@ def judge_batch(details: Mapping[str, str], batch: Any) -> None:
 
 
 def judge_term(details: Mapping[str, str], batch: Any) -> Term:
-    """Find the term that a sheet is of: by its id, or as FIRST, SECOND or THIRD. Raises Invalid."""
+    """Find the term of a sheet: by its id, or as FIRST, SECOND or THIRD. Raises Invalid."""
     named = detail(details, f"{TERM} ID", TERM)
     return find_term(named, batch, lambda reason: Invalid(f"{TERM} on the sheet {DETAILS}: {reason}."))
 
 
 def detail(details: Mapping[str, str], *labels: str) -> str:
-    """Give the value of the first of the labels that has one. Raises Invalid where none has."""
+    """Give the first value among these labels. Raises Invalid if there is none."""
     for label in labels:
         if found := details.get(normalized_name(label)):
             return found
@@ -156,7 +156,7 @@ def detail(details: Mapping[str, str], *labels: str) -> str:
 
 
 def _sheet_of_another(details: Mapping[str, str], named: str) -> Invalid:
-    """Name the other batch with its class, where Details have it in full as they do once the sheet was downloaded."""
+    """Name the other batch with its class, if Details have it in full, as they do in a downloaded sheet."""
     in_full = details.get(normalized_name("Class"))
     about = {**details, normalized_name(BATCH): in_full} if in_full else details
     return sheet_of_another(about, BATCH, named)

@@ -67,14 +67,14 @@ def batches_of_cohort() -> Any:
 
 
 def class_name(classroom: Any, batch_name: Any, cohort_id: Any) -> Any:
-    """The name of a class on paper: that of its classroom, and of the arm where the cohort has several."""
+    """The name of a class on paper: the classroom's name, with the arm's if the cohort has several."""
     arms = select(func.count()).select_from(Batch).where(Batch.cohort_id == cohort_id)
     is_only_arm = arms.correlate_except(Batch).scalar_subquery() == 1
     return case((is_only_arm, classroom), else_=func.concat(classroom, " ", batch_name))
 
 
 def session_by_id_or_name(text: Any) -> Query:
-    """Select the id of the session that a text means: by its id or, where there is no such, by its name."""
+    """Select the id of the session meant by a text: by its id or, if there is no such id, by its name."""
     is_id = cast(AcademicSession.id, Text) == func.lower(text)
     # A name may be any text, the id of another session too.
     return (
@@ -87,9 +87,9 @@ def session_by_id_or_name(text: Any) -> Query:
 
 @read_model
 def for_cohort(classroom_id: UUID, session: str, batches: int) -> Query:
-    """Select what a new cohort needs, and take the numbers of so many batches, of which the last is `number`.
+    """Select the references of a new cohort, and take the numbers of so many batches; `number` is the last of them.
 
-    `classroom` tells whether there is such a one; `session_id` is null where there is no session of this id or name.
+    `classroom` tells whether there is such a one; `session_id` is null if there is no session of this id or name.
     """
     number = number_taken(BATCHES, count=batches)
     return select(
@@ -111,7 +111,7 @@ CLASS = Classroom.name + " " + Batch.name
 
 
 def with_class(query: Query) -> Query:
-    """Join the cohort and the classroom of a batch that a query has."""
+    """Join the cohort and the classroom of a query's batch."""
     return query.join(Cohort, Cohort.id == Batch.cohort_id).join(
         Classroom, Classroom.id == Cohort.classroom_id
     )

@@ -21,14 +21,14 @@ class CohortSchema(RecordSchema):
 
 
 class CohortPlaceSchema(Schema):
-    """Where a cohort belongs."""
+    """The place of a cohort: its classroom and its session."""
 
     classroom = Id()
     session_id = sought_text(metadata={"description": "The academic session's id or its name."})
 
 
 class NewCohortSchema(CohortPlaceSchema):
-    """What a cohort is made of."""
+    """The members of a new cohort."""
 
     batches = ListOf(
         Text(),
@@ -62,4 +62,4 @@ class NewBatchSchema(Schema):
 
 
 class BatchChangesSchema(NewBatchSchema):
-    """What to change of an arm."""
+    """The changes of an arm."""

@@ -55,9 +55,8 @@ def create_cohort(*, classroom: UUID, session_id: str, batches: Sequence[str] = 
 def change_cohort(*, cohort_id: UUID, classroom: UUID, session_id: str) -> Cohort:
     """Give a cohort another classroom or session.
 
-    One that has, or ever had, students, or that has assessments or metrics, keeps its session: they refer to
-    cohort and session together, and the change is a conflict. Raises NotFound, and Invalid for an unknown
-    classroom or session.
+    A cohort with students, now or ever, or with assessments or metrics, keeps its session: they refer to cohort and
+    session together, and the change is a conflict. Raises NotFound, and Invalid for an unknown classroom or session.
     """
     cohort = get(Cohort, cohort_id, for_update=True)
     old = _audited(cohort)
@@ -69,7 +68,7 @@ def change_cohort(*, cohort_id: UUID, classroom: UUID, session_id: str) -> Cohor
 
 
 def create_batch(*, cohort_id: UUID, name: str) -> NewRow:
-    """Add an arm to a cohort; a name that the cohort has already is a conflict. Raises NotFound."""
+    """Add an arm to a cohort; a name already in the cohort is a conflict. Raises NotFound."""
     found = fetch_row(reads.for_batch(cohort_id))
     if found is None:
         raise not_found(Cohort)
@@ -79,7 +78,7 @@ def create_batch(*, cohort_id: UUID, name: str) -> NewRow:
 
 
 def delete_cohort(*, cohort_id: UUID) -> UUID:
-    """Delete a cohort with its batches; one of which there is, or ever was, anything else is a conflict.
+    """Delete a cohort with its batches; a cohort with anything else, now or ever, is a conflict.
 
     Raises NotFound.
     """
@@ -91,9 +90,9 @@ def delete_cohort(*, cohort_id: UUID) -> UUID:
 
 
 def change_batch(*, batch_id: UUID, name: str | None = None) -> UUID:
-    """Give a batch another name; what is published keeps the one that it has there.
+    """Give a batch another name; papers published before keep the former name.
 
-    A name that the cohort has already is a conflict. Raises NotFound.
+    A name already in the cohort is a conflict. Raises NotFound.
     """
     batch = get(Batch, batch_id, for_update=True)
     old, new = change(batch, {} if name is None else {"name": name})
@@ -103,7 +102,7 @@ def change_batch(*, batch_id: UUID, name: str | None = None) -> UUID:
 
 
 def delete_batch(*, batch_id: UUID) -> UUID:
-    """Delete a batch; the first of a cohort, and one of which there is, or ever was, anything, is a conflict.
+    """Delete a batch; the first of a cohort, and one with anything in it, now or ever, is a conflict.
 
     Raises NotFound.
     """
@@ -121,7 +120,7 @@ def check_cohort(*, id: UUID) -> None:
 
 
 def find_session(text: str, field: str) -> UUID:
-    """Find the session that a field of the input means, by id or name, and answer its id.
+    """Find the session meant by a field of the input, by id or name, and answer its id.
 
     Raises Invalid, naming the field.
     """
@@ -139,5 +138,5 @@ def _new_batch(cohort_id: UUID, name: str, number: int, batch_id: UUID | None = 
 
 
 def _audited(cohort: Cohort) -> dict[str, Any]:
-    """What the audit log says of a cohort."""
+    """The values of a cohort in the audit log."""
     return {"classroom": cohort.classroom_id, "session": cohort.session_id}

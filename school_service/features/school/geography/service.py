@@ -58,7 +58,7 @@ lgas = Table(
 
 
 def fill(connection: Connection) -> None:
-    """Write the reference data into the registry; rows that exist are brought up to date."""
+    """Write the reference data into the registry; existing rows are brought up to date."""
     for table, rows in (
         (nationalities, reference.nationalities()),
         (states, reference.states()),

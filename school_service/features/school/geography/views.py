@@ -38,7 +38,7 @@ class LgaSchema(RecordSchema):
 
 
 class LgaFilterSchema(Schema):
-    """Which local government areas to list."""
+    """The filter of a list of local government areas."""
 
     state = Id(required=False)
 

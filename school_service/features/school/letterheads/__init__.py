@@ -1,1 +1,1 @@
-"""Letterhead: what stands at the head of what a school prints, its logo and its signature."""
+"""Letterhead: the head of a school's printed papers, its logo and its signature."""

@@ -28,7 +28,7 @@ _NOTHING = select(literal(1).label("one"))
 
 @read_model
 def letterhead() -> Query:
-    """Read model of LetterheadSchema: of nothing but nulls where the school has set none."""
+    """Read model of LetterheadSchema: of nothing but nulls while the school has set none."""
     logo, signature = aliased(Picture), aliased(Picture)
     return (
         _of_school(
@@ -43,9 +43,9 @@ def letterhead() -> Query:
 
 @read_model
 def stored(sha256: str | None = None) -> Query:
-    """Select the columns of the letterhead, nulls where the school has set none, and the hashes of its pictures.
+    """Select the columns of the letterhead, nulls while the school has set none, and the hashes of its pictures.
 
-    `picture_id` is the id of the picture with a hash, null where there is none yet.
+    `picture_id` is the id of the picture with a hash, null if there is none yet.
     """
     logo, signature = aliased(Picture), aliased(Picture)
     named = select(Picture.id).where(Picture.sha256 == sha256).scalar_subquery()
@@ -80,12 +80,12 @@ PICTURES = {LOGO: logo, SIGNATURE: signature}
 
 @statement
 def delete_unused_picture(picture_id: UUID) -> Any:
-    """Make the statement that deletes a picture to which nothing refers, neither letterhead nor publication."""
+    """Make the DELETE of a picture without any reference to it, of the letterhead or of a publication."""
     return delete(Picture).where(Picture.id == picture_id, unreferred(Picture.__table__))
 
 
 def _of_school(*columns: Any) -> Select[Any]:
-    """Select from the school's row, or from a row of nulls where it has none."""
+    """Select from the school's row, or from a row of nulls if it has none."""
     return select(*columns).select_from(_NOTHING.subquery("nothing")).outerjoin(Letterhead, true())
 
 

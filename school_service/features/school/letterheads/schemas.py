@@ -23,7 +23,7 @@ _CHANGE: dict[str, Any] = {"required": False, "allow_none": True}
 
 
 class PictureSchema(RecordSchema):
-    """What a picture is: its bytes are at its own address."""
+    """The description of a picture: its bytes are at its own address."""
 
     media_type = fields.String(validate=validate.OneOf((PNG, JPEG)))
     bytes = fields.Integer(validate=validate.Range(1, MOST_BYTES))
@@ -36,7 +36,7 @@ class PictureSchema(RecordSchema):
 
 
 class LetterheadSchema(RecordSchema):
-    """What stands on the school's paper; elsewhere its details are those that it is registered with."""
+    """The letterhead on the school's paper; elsewhere its details are those of its registration."""
 
     name = fields.String(allow_none=True, metadata={"description": _HOLDS})
     address = fields.String(allow_none=True, metadata={"description": _HOLDS})
@@ -51,7 +51,7 @@ class LetterheadSchema(RecordSchema):
 
 
 class LetterheadChangesSchema(Schema):
-    """What to change: any of these; null takes it back."""
+    """The changes: any of these; null takes it back."""
 
     name = Text(**_CHANGE)
     address = Text(TEXT_LENGTH, any_characters=True, **_CHANGE)

@@ -1,4 +1,4 @@
-"""The letterhead of a school, and its pictures, which are proved by printing them once."""
+"""The letterhead of a school, and its pictures, each proved by printing it once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from school_service.printing.printers import NotPrinted, print_paper
 
 ENTITY = "letterhead"
 HIDDEN = frozenset({"principal_name"})
-"""Of a person: the audit log says that it changed."""
+"""Of a person: the audit log tells of a change without the values."""
 MAKE_SMALLER = (
     "Open it in a program for pictures, such as Paint, Preview or the gallery of a telephone, cut off the empty "
     "margin, make it some 600 pixels wide, and save it as JPEG or PNG."
@@ -41,7 +41,7 @@ _COLUMNS = (*reads.TEXTS, "logo_id", "signature_id")
 def change_letterhead(**changes: str | None) -> BoundQuery:
     """Change any text of the letterhead; None takes it back.
 
-    Returns its read model, which is stored in the round trip that reads it.
+    Returns its read model; the changes are stored in the round trip of its read.
     """
     stored = _lock()
     changed = {name: value for name, value in changes.items() if value != stored[name]}
@@ -67,11 +67,11 @@ def read_picture(which: str) -> tuple[str, bytes]:
 
 
 def put_picture(which: str, *, content: bytes) -> BoundQuery:
-    """Set the logo or the signature: a PNG or JPEG from 16 to 2,000 pixels a side, that can be printed.
+    """Set the logo or the signature: a printable PNG or JPEG from 16 to 2,000 pixels a side.
 
     It is printed once, without a connection. A picture is known by its hash and never changes; the one before goes,
-    unless a publication names it. Returns the read model of the letterhead, which is stored in the round trip
-    that reads it. Raises Invalid for another file, and Busy where no printer is free in time.
+    unless a publication names it. Returns the read model of the letterhead; the picture is stored in the round trip of
+    its read. Raises Invalid for another file, and Busy if no printer is free in time.
     """
     about = read_format(content, LIMITS)
     outside_transaction(partial(_prove, content, request_context().school_id))
@@ -111,7 +111,7 @@ def _lock(digest: str | None = None) -> dict[str, Any]:
 
 
 def _replacing(which: str, stored: dict[str, Any], picture_id: Any) -> list[Any]:
-    """Make the statements that name another picture, or none, and delete the former one if nothing names it."""
+    """Make the statements for naming another picture, or none, and for deleting the former one if nothing names it."""
     before = stored[f"{which}_id"]
     removing = [] if before is None else [reads.delete_unused_picture(before)]
     return [_letterhead({**stored, f"{which}_id": picture_id}), *removing]

@@ -21,7 +21,7 @@ blp = Blueprint("letterheads", __name__, description="What stands at the head of
 
 @blp.route("/letterhead")
 class Letterhead(MethodView):
-    """What stands on the school's paper."""
+    """The letterhead on the school's paper."""
 
     @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
     @blp.returns(LetterheadSchema)

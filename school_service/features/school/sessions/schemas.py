@@ -14,7 +14,7 @@ from school_service.web.fields import Text
 
 
 class TermOfInterface(Text):
-    """A term where the interface has a uuid: the names of terms are taken too, and all else is refused for its form."""
+    """A term as uuid of the interface: the names of terms are taken too, and all else is refused for its form."""
 
     def _deserialize(
         self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
@@ -37,7 +37,7 @@ def term_text(whose: str, *, as_id: bool = False, **options: Any) -> Text:
 
 
 def id_and_name(term: str | None) -> tuple[UUID | None, str | None]:
-    """Tell the id of a term from its name: what a text is not is None."""
+    """Tell the id of a term from its name: of the two, the absent one is None."""
     if term is not None and CANONICAL_UUID.fullmatch(term):
         return UUID(term), None
     return None, term

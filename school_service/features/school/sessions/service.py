@@ -1,4 +1,4 @@
-"""Academic sessions, of which one is current, and their terms."""
+"""Academic sessions, one of them current, and their terms."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def term(term_id: UUID) -> Query:
 def create_session(*, name: str, start_date: date, end_date: date, current: bool = False) -> NewRow:
     """Add an academic session; a current one ends the currency of the other.
 
-    A name already taken is a conflict. Raises Invalid where the session ends before it starts.
+    A name already taken is a conflict. Raises Invalid if the session ends before it starts.
     """
     _check_dates(start_date, end_date)
     lock_table(AcademicSession)  # Which is current concerns them all.
@@ -91,8 +91,8 @@ def create_session(*, name: str, start_date: date, end_date: date, current: bool
 def change_session(*, session_id: UUID, **changes: Any) -> UUID:
     """Change any of `name`, `start_date`, `end_date` and `current` of an academic session.
 
-    To make it current ends the currency of the other. A name already taken is a conflict, and so are dates beyond which
-    the calendar of a term lies. Raises NotFound, Invalid where it would end before it starts.
+    To make it current ends the currency of the other. A name already taken is a conflict, and so are dates with a day
+    of a term's calendar outside them. Raises NotFound, Invalid if it would end before it starts.
     """
     lock_table(AcademicSession)
     session = get(AcademicSession, session_id, for_update=True)
@@ -111,9 +111,9 @@ def change_session(*, session_id: UUID, **changes: Any) -> UUID:
 
 
 def delete_session(*, session_id: UUID) -> UUID:
-    """Delete an academic session; one that has terms or cohorts, or a promotion, is a conflict. Raises NotFound.
+    """Delete an academic session; one with terms or cohorts, or a promotion, is a conflict. Raises NotFound.
 
-    Where it was the current one, none is current afterwards.
+    If it was the current one, none is current afterwards.
     """
     found = DELETION.lock(session_id)
     audit_change(ENTITY, session_id, old=found.values)
@@ -121,13 +121,13 @@ def delete_session(*, session_id: UUID) -> UUID:
 
 
 def check_term_filter(*, session_id: UUID | None = None) -> None:
-    """Tell whether there is the session that a filter of terms names. Raises Invalid."""
+    """Tell whether there is the session named by a filter of terms. Raises Invalid."""
     if session_id is not None:
         get_referenced(AcademicSession, session_id, "session_id")
 
 
 def check_term(term: str, session_id: UUID | None = None) -> None:
-    """Tell whether there is the term that a text means: by its id or, in a session, by its name. Raises Invalid.
+    """Tell whether there is the term meant by a text: by its id or, in a session, by its name. Raises Invalid.
 
     Without a session FIRST, SECOND and THIRD can always be meant.
     """
@@ -140,7 +140,7 @@ def check_term(term: str, session_id: UUID | None = None) -> None:
 
 
 def create_term(*, session_id: UUID, term: str, display_name: str) -> NewRow:
-    """Add a term (FIRST, SECOND or THIRD) to a session, which may have each once; a second is a conflict.
+    """Add a term (FIRST, SECOND or THIRD) to a session; a second of the same in the session is a conflict.
 
     Raises Invalid for an unknown session.
     """
@@ -151,10 +151,10 @@ def create_term(*, session_id: UUID, term: str, display_name: str) -> NewRow:
 
 
 def change_term(*, term_id: UUID, term: str | None = None, display_name: str | None = None) -> UUID:
-    """Change which term of its session a term is, or what it is called; what is published keeps the words it has.
+    """Change a term's place in its session, or its name; papers published before keep the former words.
 
-    A term that the session has already is a conflict, and so is another place in the session for one in which anything
-    was submitted or published: what follows from the order of terms is on paper. Raises NotFound.
+    A term already in the session is a conflict, and so is another place in the session for a term with anything
+    submitted or published: the consequences of the order of terms are on paper. Raises NotFound.
     """
     if term is None:
         record = get(Term, term_id, for_update=True)
@@ -171,7 +171,7 @@ def change_term(*, term_id: UUID, term: str | None = None, display_name: str | N
 
 
 def delete_term(*, term_id: UUID) -> UUID:
-    """Delete a term, and its calendar with it; one of which there is anything else is a conflict. Raises NotFound."""
+    """Delete a term, and its calendar with it; one with anything else is a conflict. Raises NotFound."""
     found = TERM_DELETION.lock(term_id)
     audit_change(TERM, term_id, old=found.values)
     return found.delete()
@@ -183,7 +183,7 @@ def _check_dates(start_date: date, end_date: date) -> None:
 
 
 def _refuse_calendars_beyond(session_id: UUID, start: date, end: date) -> None:
-    """Refuse dates of a session beyond which the calendar of a term of it lies; raises Conflict."""
+    """Refuse dates of a session with a day of a term's calendar outside them; raises Conflict."""
     days = (TermCalendar.start_date, TermCalendar.end_date)
     beyond = or_(*(or_(day < start, day > end) for day in days))
     names = db.session.scalars(
@@ -203,5 +203,5 @@ def _end_current() -> None:
 
 
 def _audited(session: AcademicSession) -> dict[str, Any]:
-    """What the audit log says of a session."""
+    """The values of a session in the audit log."""
     return {name: getattr(session, name) for name in _TOLD}

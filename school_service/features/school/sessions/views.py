@@ -40,7 +40,7 @@ class NewSessionSchema(Schema):
 
 
 class SessionChangesSchema(NewSessionSchema):
-    """What to change of an academic session: any of its members."""
+    """The changes of an academic session: any of its members."""
 
 
 class TermSchema(RecordSchema):
@@ -61,14 +61,14 @@ class NewTermSchema(Schema):
 
 
 class TermChangesSchema(Schema):
-    """What to change of a term: any of these. The session stays."""
+    """The changes of a term: any of these. The session stays."""
 
     term = Choice(TERMS)
     display_name = Text()
 
 
 class TermFilterSchema(Schema):
-    """Which terms to list."""
+    """The filter of a list of terms."""
 
     session_id = Id(required=False, metadata={"description": "Those of this academic session."})
 

@@ -1,4 +1,4 @@
-"""Settings: what a school has chosen for itself, its departments, employee categories and positions."""
+"""Settings: the choices of a school for itself, its departments, employee categories and positions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def time_zone() -> Any:
 
 
 def _named(model: type[NamedSetting], *more: Any) -> tuple[ReadModel[[]], ReadModel[[UUID]]]:
-    """Make two read models of a model whose records have a name: of all records, and of one."""
+    """Make two read models of a model of named records: of all records, and of one."""
 
     @read_model
     def settings() -> Query:
@@ -65,11 +65,11 @@ positions, position = _named(Position)
 
 
 def change_school_settings(*, must_change_password: bool | None = None, time_zone: str | None = None) -> None:
-    """Change settings of the school; what is None stays.
+    """Change settings of the school; None leaves a setting as it is.
 
-    `must_change_password` concerns passwords that are given after it was switched on: nobody who has one already is
-    shut out. Switching it off lets everybody in again. `time_zone` is a name of the IANA's list. Raises Invalid for one
-    that is not in it, or that PostgreSQL does not know.
+    `must_change_password` concerns passwords given after it was switched on: nobody with one from before is shut out.
+    Switching it off lets everybody in again. `time_zone` is a name of the IANA's list. Raises Invalid for a name
+    outside the list, or unknown to PostgreSQL.
     """
     if time_zone is not None and time_zone not in available_timezones():
         raise Invalid.field("time_zone", _NO_TIME_ZONE)
@@ -100,32 +100,32 @@ def change_school_settings(*, must_change_password: bool | None = None, time_zon
 
 @statement
 def lock_settings() -> Any:
-    """Make the statement that locks the school's row of settings until the transaction ends, for `execute`.
+    """Make the statement for locking the school's row of settings until the transaction ends, for `execute`.
 
-    Settings of other tables, which have one row or none, are locked by it too: there may be no row of theirs to lock.
+    Settings of other tables, with one row or none, are locked by it too: there may be no row of theirs to lock.
     """
     return select(SchoolSettings.id).with_for_update(key_share=True)
 
 
 @statement
 def share_settings() -> Any:
-    """Make the statement that keeps settings as they are until the transaction ends, for `execute`.
+    """Make the statement for keeping settings as they are until the transaction ends, for `execute`.
 
-    It locks the school's row of settings FOR SHARE: for whoever reads settings in more than one statement. Many may do
-    so at once.
+    It locks the school's row of settings FOR SHARE: for reading settings in more than one statement. Many may do so at
+    once.
     """
     return select(SchoolSettings.id).with_for_update(read=True)
 
 
 def create_named(model: type[NamedSetting], *, name: str) -> NewRow:
-    """Add a department, employee category or position; a name that another of them has is a conflict."""
+    """Add a department, employee category or position; another one's name is a conflict."""
     setting = insert_row(model, name=name)
     audit_change(_entity_of(model), setting.id, new={"name": name})
     return setting
 
 
 def change_named(model: type[NamedSetting], *, setting_id: UUID, **changes: Any) -> UUID:
-    """Change the name of a department, employee category or position; one that another has is a conflict.
+    """Change the name of a department, employee category or position; another one's name is a conflict.
 
     Raises NotFound.
     """
@@ -139,7 +139,7 @@ def change_named(model: type[NamedSetting], *, setting_id: UUID, **changes: Any)
 def delete_named(model: type[NamedSetting], *, setting_id: UUID) -> UUID:
     """Remove a department, employee category or position.
 
-    One that an employee has, even a deleted one, whose row stays, is a conflict. Raises NotFound.
+    One of an employee is a conflict, even of a deleted employee, since the row stays. Raises NotFound.
     """
     setting = get(model, setting_id, for_update=True)
     audit_change(_entity_of(model), setting.id, old={"name": setting.name})

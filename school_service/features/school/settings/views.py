@@ -27,21 +27,21 @@ _TIME_ZONE = (
 
 
 class SchoolSettingsSchema(RecordSchema):
-    """What the school has chosen for itself."""
+    """The choices of the school for itself."""
 
     must_change_password = fields.Boolean(metadata={"description": _MUST_CHANGE})
     time_zone = fields.String(metadata={"description": _TIME_ZONE})
 
 
 class SchoolSettingsChangesSchema(Schema):
-    """What to change: any of these."""
+    """The changes: any of these."""
 
     must_change_password = StrictBoolean(metadata={"description": _MUST_CHANGE})
     time_zone = Text(metadata={"description": _TIME_ZONE})
 
 
 class DepartmentSchema(RecordSchema):
-    """A part of the school that employees belong to."""
+    """A part of the school with its employees."""
 
     id = fields.UUID()
     name = fields.String()
@@ -56,7 +56,7 @@ class EmployeeCategorySchema(RecordSchema):
 
 
 class PositionSchema(RecordSchema):
-    """A post that an employee holds."""
+    """A post of employees."""
 
     id = fields.UUID()
     name = fields.String()
@@ -69,7 +69,7 @@ class NewNamedSettingSchema(Schema):
 
 
 class NamedSettingChangesSchema(NewNamedSettingSchema):
-    """What to change of a department, employee category or position."""
+    """The changes of a department, employee category or position."""
 
 
 blp = Blueprint(
@@ -79,7 +79,7 @@ blp = Blueprint(
 
 @blp.route("/settings")
 class SchoolSettings(MethodView):
-    """What the school has chosen for itself."""
+    """The choices of the school for itself."""
 
     @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
     @blp.returns(SchoolSettingsSchema)
@@ -110,7 +110,7 @@ def _named(
     read_all: ReadModel[[]],
     read_one: ReadModel[[UUID]],
 ) -> None:
-    """Serve a setting that is known by its name alone. `one` is what the document calls one of it."""
+    """Serve a setting known by its name alone. `one` is the document's word for one of it."""
     plural = path.strip("/")
 
     @blp.route(path, endpoint=plural)

@@ -41,7 +41,7 @@ def create_subject(*, name: str, code: str) -> NewRow:
 
 
 def change_subject(*, subject_id: UUID, **changes: Any) -> UUID:
-    """Change name or code of a subject, wherever it is taught; what is published keeps the name that it has there.
+    """Change name or code of a subject, in all its classes; papers published before keep the former name.
 
     A code already taken is a conflict. Raises NotFound.
     """
@@ -53,7 +53,7 @@ def change_subject(*, subject_id: UUID, **changes: Any) -> UUID:
 
 
 def delete_subject(*, subject_id: UUID) -> UUID:
-    """Delete a subject; one that is taught, or that a promotion rule requires, is a conflict. Raises NotFound."""
+    """Delete a subject; one taught to a cohort, or required by a promotion rule, is a conflict. Raises NotFound."""
     found = DELETION.lock(subject_id)
     audit_change(ENTITY, subject_id, old=found.values)
     return found.delete()

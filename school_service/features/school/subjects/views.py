@@ -35,7 +35,7 @@ class NewSubjectSchema(Schema):
 
 
 class SubjectChangesSchema(NewSubjectSchema):
-    """What to change of a subject: any of its members."""
+    """The changes of a subject: any of its members."""
 
 
 blp = Blueprint(

@@ -1,1 +1,1 @@
-"""The page that takes an invitation."""
+"""The page for taking an invitation."""

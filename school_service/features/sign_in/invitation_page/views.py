@@ -1,7 +1,7 @@
-"""The page that takes an invitation: whoever has its code sets the password of the account.
+"""The page for taking an invitation: the holder of its code sets the password of the account.
 
-Opening it uses nothing up, since scanners and previews open every link. Where an authorization request led there, it
-goes on afterwards.
+Opening it uses nothing up, since scanners and previews open every link. If an authorization request led there, it goes
+on afterwards.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from school_service.web.request_log import log_of_request
 from tenants.registry.sign_in import SchoolOfClient, find_named_school, name_of_school
 
 ACTOR = "invitation page"
-"""Who acts, in the audit log, where no client led there."""
+"""The actor, in the audit log, if no client led there."""
 _UNKNOWN_SCHOOL = "No school has this name here. Compare it with what your school told you."
 _NOT_VALID = (
     "This code is not valid. Compare it with the one that you were given. A code is good for one time and for some "
@@ -54,7 +54,7 @@ blp.register_error_handler(Exception, show_problem)
 
 @blp.route("/invitation", methods=("GET", "POST"))
 def typed() -> Response:
-    """Take an invitation whose code is typed."""
+    """Take an invitation with a typed code."""
     form = read_own_form(public_url()) if request.method == "POST" else {}
     query = Query(request.query_string)
     named = query.only("school") or form.get("short_name") or None
@@ -76,7 +76,7 @@ def typed() -> Response:
 
 @blp.route("/<school>/invitation/<path:code>", methods=("GET", "POST"))
 def linked(school: str, code: str) -> Response:
-    """Take an invitation whose code is in the address."""
+    """Take an invitation with its code in the address."""
     form = read_own_form(public_url()) if request.method == "POST" else {}
     found = _find_school(None, school)
     page = _Page(None, found, form, action="", beside="../../")
@@ -87,7 +87,7 @@ def linked(school: str, code: str) -> Response:
 
 
 def _find_school(errand: Errand | None, named: str | None) -> SchoolOfClient | None:
-    """Find the school of an invitation: that of the client's request, or the one that is named."""
+    """Find the school of an invitation: the school of the client's request, or the named one."""
     found = None
     if errand is not None:
         found = errand.client.only_school if named is None else errand.client.named
@@ -116,9 +116,9 @@ class _Page:
         self._client_id = errand.client.id if errand else None
 
     def answer(self, code: str, *, hidden_code: str | None, wrong: int) -> Response:
-        """Show whom the code is for or, with a new password, take it; `wrong` is the status for a wrong one.
+        """Show the invited user or, with a new password, take the code; `wrong` is the status for a wrong one.
 
-        A code that was right a moment ago, as the form's own value says, and is gone, is no wrong one.
+        A code is no wrong one if it was right a moment ago, as the form's own value says, and is gone.
         """
         school = self._school
         assert school is not None  # noqa: S101 it was found before
@@ -140,7 +140,7 @@ class _Page:
             return page
 
     def _read_step(self, school: SchoolOfClient, hashes: Sequence[str]) -> CodeStep | None:
-        """Read the value by which the form knows that this code, at this school, was right a moment ago."""
+        """Read the form's proof of a moment ago: this code, at this school, was right."""
         value = self._form.get("step", "")
         step = read_step(app_state().verifier.keys, value, CodeStep, at=time.time())
         is_of_code = step is not None and step.school_id == school.id and step.code_hash in hashes
@@ -193,7 +193,7 @@ class _Page:
     def ask_for_code(
         self, *, error: bool = False, words: str | None = None, status: int | None = None
     ) -> Response:
-        """Ask for the code, and for the school where that is not known; `error`: what was given is not right."""
+        """Ask for the code, and for the school while it is unknown; `error`: the given value is not right."""
         given = self._form.get("short_name", "")
         field, fault = ("code", words or _NOT_VALID) if self._school else ("short_name", _UNKNOWN_SCHOOL)
         if error and self._school and not self._form.get("code") and status is None:
@@ -211,13 +211,13 @@ class _Page:
         )
 
     def _back(self) -> str | None:
-        """The address of the sign-in page, where one led here."""
+        """The address of the sign-in page, if one led here."""
         if self._errand is None:
             return None
         return f"authorize{self._errand.query.address(self._school.known_as if self._school else None)}"
 
     def _address_of_form(self) -> str:
-        """The address at which a code is typed."""
+        """The address for typing a code."""
         if not self._beside:
             return self._action
         return f"{self._beside}invitation" + (f"?school={self._school.known_as}" if self._school else "")

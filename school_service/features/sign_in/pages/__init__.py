@@ -1,1 +1,1 @@
-"""The sign-in page, OAuth's authorization endpoint, and the page that takes an invitation."""
+"""The sign-in page, OAuth's authorization endpoint, and the page for taking an invitation."""

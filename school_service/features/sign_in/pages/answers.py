@@ -1,4 +1,4 @@
-"""What the pages of signing in have in common: the client that leads to them, what is wrong, and where it goes on."""
+"""The common part of the pages of signing in: the client leading to them, faults, and the way on from there."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ UNKNOWN_SCHOOLS = RateLimitItemPerMinute(60, namespace="unknown-school")
 _passwords = PasswordSchema(only=("password",))
 
 KNOWN_CLIENTS = "sign-in clients"
-"""Where an application has its KnownClients."""
+"""The key of an application's KnownClients in its extensions."""
 
 _UNKNOWN_CLIENT = "The app or website that led here is not known to this service, or is known no longer."
 _UNKNOWN_ADDRESS = "The app or website that led here gave an address to return to that is not one of its own."
@@ -72,7 +72,7 @@ _BY_STATUS = {
 
 
 def public_url() -> str:
-    """Where people find the service; the pages are there only where that is set."""
+    """The service's address for people; the pages are there only if it is set."""
     found = app_state().settings.public_url
     assert found is not None  # noqa: S101 else the pages are not registered
     return found
@@ -80,7 +80,7 @@ def public_url() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """What a person is here for: a client's request, which has been judged, at the address that the query is of."""
+    """A person's errand here: a client's request, judged already, at the address of its query."""
 
     query: Query
     client: PeoplesClient
@@ -88,7 +88,7 @@ class Errand:
     asked: AuthorizationRequest
 
     def of_session(self) -> dict[str, Any]:
-        """What a session keeps of the request that opens it."""
+        """The parts of the request kept by the session it opens."""
         return {
             "client": self.client,
             "asked": self.asked,
@@ -107,10 +107,10 @@ class Errand:
 
 
 def read_errand(query: Query, school: str | None, *, anew: bool) -> Errand | Response:
-    """Judge the request of a client; where it is not right, the answer is a redirect that tells the client.
+    """Judge the request of a client; if it is not right, the answer is a redirect to tell the client.
 
-    `school` names the one that the client is sought with; `anew` asks the registry whatever is remembered. Raises
-    NotRedirected where client or redirect URI are not right, RegistrySilent.
+    `school` names the school to look for with the client; `anew` asks the registry even if the client is remembered.
+    Raises NotRedirected unless client and redirect URI are right, RegistrySilent.
     """
     client_id, redirect_uri = query.only("client_id"), query.only("redirect_uri")
     known: KnownClients = current_app.extensions[KNOWN_CLIENTS]
@@ -130,7 +130,7 @@ def read_errand(query: Query, school: str | None, *, anew: bool) -> Errand | Res
 
 
 def read_posted_request() -> Query | None:
-    """Read an authorization request that was posted (OpenID Connect, section 3.1.2.1); None for every other form.
+    """Read a posted authorization request (OpenID Connect, section 3.1.2.1); None for every other form.
 
     The page's own forms have a query. Raises RequestEntityTooLarge.
     """
@@ -142,7 +142,7 @@ def read_posted_request() -> Query | None:
 
 
 def lead_to_page(query: Query) -> Response:
-    """Answer a posted request: a redirect to the same one as a GET or, of one that is not right, to the client."""
+    """Answer a posted request: a redirect to the same one as a GET or, if it is not right, to the client."""
     errand = read_errand(query, query.only("school"), anew=False)
     if not isinstance(errand, Errand):
         return errand
@@ -168,7 +168,7 @@ def _lead_back(redirect_uri: str, query: Query, *parameters: tuple[str, str]) ->
 
 
 def require_open(school: SchoolOfClient) -> None:
-    """Raise SchoolSuspended or SchoolUpgrading where nobody can work in a school, as the registry has it."""
+    """Raise SchoolSuspended or SchoolUpgrading while nobody can work in a school, as the registry has it."""
     if school.status != "active":
         raise SchoolSuspended
     if school.revision not in app_state().binding_options.serves:
@@ -176,7 +176,7 @@ def require_open(school: SchoolOfClient) -> None:
 
 
 def show_problem(error: Exception) -> Response:
-    """Answer a page that says what is wrong, in place of an error, with its status and Retry-After."""
+    """Answer a page about the fault, in place of an error, with its status and Retry-After."""
     if isinstance(error, ClientUnknown | SchoolForbidden):
         error = NotRedirected(_UNKNOWN_CLIENT)
     if isinstance(error, NotRedirected):
@@ -203,7 +203,7 @@ def show_problem(error: Exception) -> Response:
 def say(
     heading: str, words: str | None, advice: str | None, *, status: int = 200, again: str | None = None
 ) -> Response:
-    """Answer a page without a form; `advice` says what a person does next, unless `again` is a link there."""
+    """Answer a page without a form; `advice` is a person's next step, unless `again` is a link there."""
     return show_form(
         "sign_in_problem.html",
         status=status,
@@ -222,7 +222,7 @@ def in_seconds(seconds: int) -> str:
 
 
 def too_many(error: TooManyAttempts, what: str) -> str:
-    """Say that there were too many wrong ones, and for how long none is looked at."""
+    """Say that there were too many wrong ones, and the time until the next one is looked at."""
     return f"There were too many {what}. Try again in {in_seconds(error.retry_after)}."
 
 
@@ -235,17 +235,17 @@ def show(
 
 
 def count_unknown_school() -> None:
-    """Count a name that no school has; raises TooManyAttempts for an address that goes on."""
+    """Count the name of no school; raises TooManyAttempts for an address with too many of them."""
     count_try(UNKNOWN_SCHOOLS, client_address(), message="Too many unknown schools. Try again later.")
 
 
 def password_hint() -> str | None:
-    """Say what is asked of a new password, where something is."""
+    """Say the demands on a new password, if there are any."""
     return f"At least {MIN_LENGTH} characters, and not a common password or name." if is_strict() else None
 
 
 def new_password_errors(form: dict[str, str]) -> dict[str, str]:
-    """Say what is wrong with a new password that was typed twice, before the policy is asked."""
+    """Say the faults of a new password, typed twice, before the policy is asked."""
     password, again = form.get("new_password", ""), form.get("again", "")
     if not password:
         return {"new_password": "Enter a new password."}
@@ -259,6 +259,6 @@ def new_password_errors(form: dict[str, str]) -> dict[str, str]:
 
 
 def faults_of(error: Invalid) -> dict[str, str]:
-    """Say what the policy misses in a new password: `Must have at least 10 characters.`"""
+    """Say the faults of a new password by the policy: `Must have at least 10 characters.`"""
     faults: Any = error.errors["password"]
     return {"new_password": " ".join(f"{fault[:1].upper()}{fault[1:]}." for fault in faults)}

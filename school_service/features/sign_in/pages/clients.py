@@ -1,4 +1,4 @@
-"""The clients by which people sign in, as the pages know them: remembered for a moment, as a page only shows them."""
+"""The clients for signing people in, as the pages know them: remembered for a moment, as a page only shows them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _LONGEST = 120  # characters of an id
 
 
 class KnownClients:
-    """Finds clients in the registry, each with a school; what was found is remembered for SECONDS."""
+    """Finds clients in the registry, each with a school; a found one is remembered for SECONDS."""
 
     def __init__(self) -> None:
         self._found: Remembered[tuple[str, str | None], PeoplesClient] = Remembered(REMEMBERED, SECONDS)
 
     def find(self, client_id: str, school: str | None, *, anew: bool) -> PeoplesClient | None:
-        """Find a client that is not revoked, with the school of an id or short name; None where there is none.
+        """Find a client, unless it is revoked, with the school of an id or short name; None if there is none.
 
-        `anew` reads what something is decided by. Raises RegistrySilent.
+        `anew` reads the registry, for a decision. Raises RegistrySilent.
         """
         if len(client_id) > _LONGEST or not is_storable(client_id):
             return None

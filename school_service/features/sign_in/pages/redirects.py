@@ -1,4 +1,4 @@
-"""Redirect URIs: whether one is registered, and the address that an answer leads to."""
+"""Redirect URIs: whether one is registered, and the address of an answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PORTS = range(1, 2**16)
 
 
 def is_registered(uri: str, registered: Collection[str]) -> bool:
-    """Tell whether a redirect URI is one of those that a client has registered, letter by letter.
+    """Tell whether a redirect URI is among the registered ones of a client, letter by letter.
 
     Of the loopback addresses 127.0.0.1 and [::1] alone the port is not compared.
     """
@@ -23,7 +23,7 @@ def is_registered(uri: str, registered: Collection[str]) -> bool:
 
 
 def _without_port(uri: str) -> str | None:
-    """Leave the port out of an address of the loopback interface; None where it is no such address."""
+    """Leave the port out of an address of the loopback interface; None for any other address."""
     match = _LOOPBACK.match(uri)
     if match is None:
         return None
@@ -37,9 +37,9 @@ def _without_port(uri: str) -> str | None:
 
 
 def with_parameters(uri: str, parameters: Iterable[tuple[str, str]]) -> str:
-    """Add parameters to the query of a redirect URI, which keeps its own.
+    """Add parameters to the query of a redirect URI; its own parameters stay.
 
-    Bytes that are no UTF-8 stand in the texts as `surrogateescape` has them, and come out as they came in.
+    Bytes outside UTF-8 stand in the texts as `surrogateescape` has them, and come out as they came in.
     """
     added = "&".join(
         f"{name}={quote(value, safe='', errors='surrogateescape')}" for name, value in parameters

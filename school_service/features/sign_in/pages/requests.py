@@ -1,7 +1,7 @@
-"""Judging an authorization request, by its query and what the client has registered; free of HTTP and the database.
+"""Judging an authorization request, by its query and the client's registration; free of HTTP and the database.
 
-What is asked is OAuth 2.1's authorization code with PKCE (RFC 6749 and 7636, RFC 9700), with OpenID Connect's
-parameters where they are here.
+The request is for OAuth 2.1's authorization code with PKCE (RFC 6749 and 7636, RFC 9700), with OpenID Connect's
+parameters as far as they are here.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ PARAMETERS = (
     "request_uri",
     "id_token_hint",
 )
-"""Those that have a meaning; each may be given once."""
+"""The parameters with a meaning; each may be given once."""
 SCOPES = ("openid", "profile", "offline_access")
-"""Those that are no permissions."""
+"""Scopes other than permissions."""
 _LENGTHS = {"state": 2000, "nonce": 500, "login_hint": 120}
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _PERMISSIONS = frozenset(map(str, Permission))
 
 
 class NotRedirected(Exception):
-    """Client or redirect URI are not right: nobody is sent anywhere. The message is for the person who sees it."""
+    """Client or redirect URI are not right: nobody is sent anywhere. The message is for the person at the page."""
 
 
 class RequestRefused(Exception):
@@ -60,11 +60,11 @@ class RequestRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """What a client asks for.
+    """The content of a client's request.
 
-    `scopes` are those of SCOPES that it named, in their order. `permissions` are what its tokens are narrowed to: those
-    that it named within its ceiling, else the ceiling; None where there is neither. `person` is the only one who may
-    sign in, in which school: None where anybody may.
+    `scopes` are the named ones of SCOPES, in their order. `permissions` narrow its tokens: the named permissions within
+    its ceiling, else the ceiling; None if there is neither. `person` (school and user) is the only one for signing
+    in: None if anybody may.
     """
 
     scopes: tuple[str, ...]
@@ -84,7 +84,7 @@ class Query:
         self._pairs = parse_qsl(text, keep_blank_values=True, errors="surrogateescape")
 
     def only(self, name: str) -> str | None:
-        """Give a parameter that is there once; None where it is absent, or there several times."""
+        """Give a parameter with one value; None if it is absent, or there several times."""
         given = [value for one, value in self._pairs if one == name]
         return given[0] or None if len(given) == 1 else None
 
@@ -93,13 +93,13 @@ class Query:
         return any(one == name for one, _ in self._pairs)
 
     def of_request(self) -> Query:
-        """Keep the parameters that have a meaning, as they were sent: nothing else of a form belongs in an address."""
+        """Keep the parameters with a meaning, as they were sent: nothing else of a form belongs in an address."""
         parts = (part for part in self._raw.split(b"&") if part)
         named = zip(parts, self._pairs, strict=True)
         return Query(b"&".join(part for part, (name, _) in named if name in PARAMETERS))
 
     def repeated(self) -> str | None:
-        """Name a parameter that has a meaning and is there several times; None where there is none."""
+        """Name a parameter with a meaning and several values; None if there is none."""
         names = [name for name, _ in self._pairs]
         return next((name for name in PARAMETERS if names.count(name) > 1), None)
 
@@ -131,10 +131,10 @@ def _name_of(part: str) -> str:
 def judge(
     query: Query, *, ceiling: Collection[str] | None, person: tuple[UUID, UUID] | None = None
 ) -> AuthorizationRequest:
-    """Read a request whose client and redirect URI are right. Raises RequestRefused.
+    """Read a request with the right client and redirect URI. Raises RequestRefused.
 
-    `ceiling`: the permissions that the client's tokens have at most; None where the roles of the person alone decide.
-    `person` is the one whom its `id_token_hint` names: school and user.
+    `ceiling`: the most permissions of the client's tokens; None if the roles of the person alone decide. `person` is
+    the person named by its `id_token_hint`: school and user.
     """
     if query.is_too_long:
         raise RequestRefused("invalid_request", f"The query is longer than {MOST_BYTES} bytes.")
@@ -194,7 +194,7 @@ def _refuse_what_is_not_here(query: Query) -> None:
 
 
 def _narrowed(named: Collection[str], ceiling: Collection[str] | None) -> tuple[str, ...] | None:
-    """Give the permissions that a token is narrowed to; None where nothing narrows it. Raises RequestRefused."""
+    """Give the permissions to narrow a token to; None if nothing narrows it. Raises RequestRefused."""
     if not named:
         return None if ceiling is None else tuple(sorted(ceiling))
     within = sorted(set(named) if ceiling is None else set(named) & set(ceiling))

@@ -1,4 +1,4 @@
-"""What the sign-in page does in a school: the right password opens a session, or has to be changed first."""
+"""The sign-in page's work in a school: the right password opens a session, or has to be changed first."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def sign_in(
     redirect_uri: str,
     user_agent: str,
 ) -> str | Step:
-    """Sign a person in; returns the code for the client or, where the password has to be changed first, the step.
+    """Sign a person in; returns the code for the client or, if the password has to be changed first, the step.
 
-    Raises WrongPassword, TooManyAttempts, Busy, and AnotherPerson where the password was right.
+    Raises WrongPassword, TooManyAttempts, Busy, and AnotherPerson if the password was right.
     """
     user = users.sign_in(
         username=username, password=password, throttle=throttle, username_hash=username_hash, audited=False
@@ -54,10 +54,9 @@ def change_password(
     redirect_uri: str,
     user_agent: str,
 ) -> str:
-    """Set the new password of a person whose old one was right, and sign them in; returns the code for the client.
+    """Set the new password of a person after the right old one, and sign them in; returns the code for the client.
 
-    Raises WrongPassword where the account was changed since, Invalid for a password that is not taken, Busy, and
-    AnotherPerson.
+    Raises WrongPassword if the account was changed since, Invalid for a refused password, Busy, and AnotherPerson.
     """
     user = users.replace_given_password(
         user_id=step.user_id, session_number=step.session_number, password=password
@@ -76,9 +75,9 @@ def take_invitation(
     redirect_uri: str,
     user_agent: str,
 ) -> str:
-    """Set the password of whom an invitation is for, and sign them in; returns the code for the client.
+    """Set the password of an invitation's user, and sign them in; returns the code for the client.
 
-    The first arguments are those of `taking.take_invitation`, which says what is raised; and AnotherPerson.
+    The first arguments are those of `taking.take_invitation`. Raises its exceptions, and AnotherPerson.
     """
     user = taking.take_invitation(
         hashes, password=password, wrong_codes=wrong_codes, session_number=session_number
@@ -108,6 +107,6 @@ def _open_session(
 
 
 def _require_person(asked: AuthorizationRequest, user_id: UUID) -> None:
-    """Raise AnotherPerson where the client has named another: then nothing is stored, a new password neither."""
+    """Raise AnotherPerson if the client has named another: then nothing is stored, a new password neither."""
     if asked.person not in (None, (request_context().school_id, user_id)):
         raise AnotherPerson

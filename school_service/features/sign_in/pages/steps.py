@@ -1,4 +1,4 @@
-"""The hidden value by which a page of the new password knows that the old one, or a code, was right a moment ago."""
+"""The hidden value of a page for a new password: it proves the right old password, or code, of a moment ago."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from uuid import UUID
 from school_service.auth.signing_key import SigningKey, SigningKeys
 
 LIFETIME = 600
-"""Seconds that a person has for choosing a password."""
+"""A person's seconds for choosing a password."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Who has given the right password, where, and by which client.
+    """A person with the right password, their school, and the client.
 
     The user's `session_number` rises with the new password: so a value is good for one.
     """
@@ -54,7 +54,7 @@ def sign_step(keys: SigningKeys, step: Step | CodeStep, *, at: float) -> str:
 
 
 def read_step(keys: SigningKeys, value: str, kind: type[Kind], *, at: float) -> Kind | None:
-    """Read a value of a kind; None where it was not signed here as such, with any of the keys, or is too old."""
+    """Read a value of a kind; None unless it was signed here as such, with any of the keys, and is not too old."""
     text, _, signature = value.partition(".")
     content = text.encode(errors="replace")
     given = signature.encode(errors="replace")

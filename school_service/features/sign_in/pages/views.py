@@ -51,7 +51,7 @@ from tenants.exceptions import SchoolSuspended, SchoolUpgrading, UnknownSchool
 from tenants.registry.sign_in import SchoolOfClient
 
 LOGO_MAX_AGE = 3600
-"""Seconds for which any cache may keep a logo."""
+"""Seconds for any cache to keep a logo."""
 
 _WRONG = "The username or the password is wrong."
 _UNKNOWN_SCHOOL = "No school of this app has this name. Compare it with what your school told you."
@@ -89,7 +89,7 @@ def authorize() -> Response:
 
 
 def _show_schools(errand: Errand, named: str | None) -> Response:
-    """Ask for the school; `named` is one that the client has not."""
+    """Ask for the school; `named` is a school the client has not."""
     error = None
     if named is not None:
         error = _UNKNOWN_SCHOOL
@@ -193,7 +193,7 @@ def _show_new_password(
 
 @blp.app_errorhandler(404)
 def answer_unknown(error: NotFoundHere) -> Response:
-    """Answer an unknown address: below /auth by a page, where HTML is preferred."""
+    """Answer an unknown address: below /auth by a page, if HTML is preferred."""
     if request.path.startswith(f"{blp.url_prefix}/") and prefers_page():
         return show_problem(error)
     return http_response(error)
@@ -201,7 +201,7 @@ def answer_unknown(error: NotFoundHere) -> Response:
 
 @blp.get("/<school>/logo")
 def logo(school: str) -> Response:
-    """Show the logo of a school's letterhead to whoever asks; what is not there, or closed, is the same 404."""
+    """Show the logo of a school's letterhead to anybody; without one, or while the school is closed, the same 404."""
     try:
         with in_transaction(SchoolBinding(_id(school), read_only=True)):
             name, picture = letterheads.read_picture(LOGO)
@@ -214,7 +214,7 @@ def logo(school: str) -> Response:
 
 
 def _id(school: str) -> UUID:
-    """Read the id of a school; raises NotFound for what is none."""
+    """Read the id of a school; raises NotFound for any other text."""
     if not CANONICAL_UUID.fullmatch(school):
         raise NotFound("There is no logo at this address.")
     return UUID(school)

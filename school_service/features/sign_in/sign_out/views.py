@@ -24,7 +24,7 @@ blp.register_error_handler(Exception, show_problem)
 
 @blp.route("/logout", methods=("GET", "POST"))
 def logout() -> Response:
-    """End the session of the ID token that the client hands on, and lead the person back to the client."""
+    """End the session of the ID token handed on by the client, and lead the person back to the client."""
     hint = _read_hint()
     named = _only("client_id")
     if hint is None or named not in (None, hint.client_id):
@@ -57,7 +57,7 @@ def _read_hint() -> Hint | None:
 
 
 def _only(name: str) -> str | None:
-    """Give a parameter of the query or the form that is there once; None for every other."""
+    """Give a parameter of the query or the form with one value; None for every other."""
     request.max_content_length = FORM_LIMIT
     given = (request.args if request.method == "GET" else request.form).getlist(name)
     return given[0] or None if len(given) == 1 else None
