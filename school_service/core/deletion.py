@@ -197,9 +197,7 @@ class Deletion:
     def lock(self, record_id: UUID, *before: Executable) -> Deletable:
         """Lock a record and the rows going with it, and count the references to them, in one round trip.
 
-        Raises NotFound.
-
-        `before` are locks to take first, in the same round trip.
+        Raises NotFound. `before` are locks to take first, in the same round trip.
         """
         found = execute(*before, *(one(record_id) for one in self._locks), self._counted(record_id))
         if found is None:
@@ -223,7 +221,7 @@ class Deletion:
 
     @cached_property
     def _locks(self) -> list[ReadModel[[UUID]]]:
-        """The locks of the record and of the rows going with it, except tables without foreign keys to them."""
+        """The locks of the record and of the rows going with it, except rows of a table without foreign keys to it."""
         referred = [part.table for part in _parts(self._table, None, self._owned)]
         locked = [number for number, table in enumerate(referred) if number == 0 or _references_to(table)]
         in_order = sorted(locked, key=lambda number: rank(referred[number].name))

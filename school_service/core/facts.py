@@ -45,10 +45,10 @@ class Heading:
 class Fact:
     """The facts of a column of a person.
 
-    `words` name it in docs/privacy.md; None if it says nothing of the person, such as an id. `erased` is the effect of
-    erasing the person on it. `own` are the letters of the relations showing it to OWN; none: nobody sees it. `told`:
-    the copy of the person's data has it. `says` is its description in the OpenAPI document. `exported`: OneRoster has
-    it.
+    `words` name it in docs/privacy.md; None if the column says nothing of the person, such as an id. `erased` is the
+    effect of erasing the person on it. `own` are the letters of the relations showing it to OWN; none: nobody sees it.
+    `told`: the copy of the person's data has it. `says` is its description in the OpenAPI document. `exported`:
+    OneRoster has it.
     """
 
     words: str | None

@@ -90,7 +90,7 @@ VALUES (
 
 
 def find_answer(request: KeyedRequest) -> tuple[int, bytes] | None:
-    """Find the status and body of a request's answer before; None if it is new: it is under way then.
+    """Find the status and body of the earlier answer to a request; None if it is new: it is under way then.
 
     Raises Conflict while another transaction works on the same request, and if its answer has been erased since;
     Invalid if its key belongs to another request.

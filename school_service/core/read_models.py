@@ -290,7 +290,7 @@ def as_json_row(query: Query) -> ClauseElement:
 
 
 def fetch_document(read: BoundQuery) -> Any:
-    """Fetch the only row of a read model, an object of its columns; None if there is none.
+    """Fetch the row of a read model with at most one, an object of its columns; None if there is none.
 
     Numbers with a point are Decimals, ids and moments texts.
     """
@@ -380,7 +380,7 @@ def read_model(make: Callable[Filters, Query]) -> ReadModel[Filters]:
 
 
 def fetch_row(read: BoundQuery) -> dict[str, Any] | None:
-    """Fetch the only row of a read model, by column; None if there is none.
+    """Fetch the row of a read model with at most one, by column; None if there is none.
 
     The values are the driver's: a text, a number, a date, a UUID.
     """

@@ -82,7 +82,7 @@ class PutRow(NewRow):
     key: tuple[str, ...]
 
     def batch(self) -> tuple[str, tuple[Any, ...]]:
-        """Give the INSERT, with the UPDATE of a row already there, without its id; and the values."""
+        """Give the INSERT, with the UPDATE of a row already there, which keeps its id; and the values."""
         insertion, values = NewRow.batch(self)
         return f"{insertion} {_replacing(self.table, self.key)}", values
 
