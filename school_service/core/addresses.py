@@ -1,4 +1,4 @@
-"""The networks that a client's address is counted by: who has an address of IPv6 has a whole network of them."""
+"""The networks of a client's address, for counting: a holder of one IPv6 address has a whole network of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINK, _SITE = (
 def networks_of(address: str) -> tuple[str, ...]:
     """Name the networks of an address, the smallest first: an IPv4 address itself; of IPv6 its /64 and its /48.
 
-    An IPv4 address that is written as one of IPv6 (`::ffff:192.0.2.1`) is the former. What is no address, as of a
+    An IPv4 address written as one of IPv6 (`::ffff:192.0.2.1`) is the former. A text other than an address, as of a
     socket in a file, is named as it is.
     """
     try:
@@ -33,7 +33,7 @@ def networks_of(address: str) -> tuple[str, ...]:
 
 
 def site_of(address: str) -> str:
-    """Name the largest network that an address is counted by."""
+    """Name the largest network of an address, for counting."""
     return networks_of(address)[-1]
 
 

@@ -1,4 +1,4 @@
-"""Columns that every model is made of, their bounds, and the rule of a score.
+"""Columns common to the models, their bounds, and the rule of a score.
 
 Points and scores are exact decimals with two places, never floats (docs/rules/scores.md, "Gradebook entries").
 """
@@ -24,7 +24,7 @@ class Enumeration(tuple[str, ...]):
     name: str
 
     def __new__(cls, name: str, *values: str) -> Self:
-        """Name the values, in the order in which they are shown."""
+        """Name the values, in the order of their display."""
         made = super().__new__(cls, values)
         made.name = name
         return made
@@ -39,7 +39,7 @@ POINTS = Numeric(7, 2)
 
 
 def primary_key(info: dict[str, Any] | None = None) -> Mapped[UUID]:
-    """Make the uuid primary key that every table has; the id is made in Python."""
+    """Make the uuid primary key of a table; the id is made in Python."""
     return mapped_column(Uuid, primary_key=True, default=uuid4, info=info)
 
 
@@ -49,7 +49,7 @@ def created_at(info: dict[str, Any] | None = None) -> Mapped[datetime]:
 
 
 class ScoreFault(Enum):
-    """Which part of the rule a score breaks."""
+    """The broken part of the rule of a score."""
 
     OUT_OF_RANGE = auto()
     MORE_THAN_TWO_PLACES = auto()
@@ -58,7 +58,7 @@ class ScoreFault(Enum):
 def score_fault(score: Decimal, total_points: Decimal) -> ScoreFault | None:
     """Apply the rule of a score: it is from 0 to the total points and has at most two decimal places.
 
-    None where the score, a finite number, keeps the rule.
+    None if the score, a finite number, keeps the rule.
     """
     if not MIN_POINTS <= score <= total_points:
         return ScoreFault.OUT_OF_RANGE

@@ -41,9 +41,9 @@ def next_numbers(name: str, count: int = 1) -> range:
 
 
 def number_taken(name: str, *conditions: Any, count: Any = 1) -> CTE:
-    """Make the CTE that takes the next number of a counter where the conditions hold; its column is `value`.
+    """Make the CTE to take the next number of a counter if the conditions hold; its column is `value`.
 
-    It takes `count` numbers, of which `value` is the last.
+    It takes `count` numbers; `value` is the last of them.
     """
     taking = update(Counter).where(Counter.name == name, *conditions).values(value=Counter.value + count)
     return taking.returning(Counter.value).cte("taken")
@@ -51,13 +51,13 @@ def number_taken(name: str, *conditions: Any, count: Any = 1) -> CTE:
 
 @statement
 def numbers_taken(name: str, count: int) -> Any:
-    """Make the statement that takes the next `count` numbers of a counter, whose value is then the last of them."""
+    """Make the statement to take the next `count` numbers of a counter; its value is then the last of them."""
     return _taking(name, count)
 
 
 @statement
 def numbers_given_back(name: str, count: int) -> Any:
-    """Make the statement that gives back the last `count` numbers of a counter, which no record has; for `execute`."""
+    """Make the statement to give back the last `count` numbers of a counter, unused by records; for `execute`."""
     return _taking(name, -count)
 
 

@@ -30,10 +30,10 @@ current_application: Callable[[], Flask] = current_app._get_current_object  # ty
 context_globals: Callable[[], Any] = g._get_current_object
 
 HEALTH_BIND = "health"
-"""The name of the engine that checks whether the database answers, and does nothing else."""
+"""The name of the engine for checks whether the database answers, and for nothing else."""
 
 METRICS_BIND = "metrics"
-"""The name of the engine that counts the schools for the metrics, where those are served."""
+"""The name of the engine for counting the schools for the metrics, if they are served."""
 
 
 class Model(DeclarativeBase):
@@ -43,7 +43,7 @@ class Model(DeclarativeBase):
 
 
 class Actor(Protocol):
-    """Whoever acts, as the audit log names them, such as a `Principal`."""
+    """The actor of a change, as the audit log names them, such as a `Principal`."""
 
     @property
     def actor(self) -> str:
@@ -62,16 +62,16 @@ NO_RELATIONS = CallersRelations(())
 
 @dataclass(slots=True)
 class RequestContext:
-    """The request that a transaction serves.
+    """The request served by a transaction.
 
     `load_school` gives the school's public details. `principal`, `request_id` and the client's network `address` are
     None outside of a request, as in the demo. `audit_entries` go out with COMMIT, in one round trip; `refusals` are
-    entries of the audit log that are stored even where the transaction is rolled back (`features.audit.service`
-    fills both). `admit` judges the caller by their state whenever a transaction has begun. `read` sends a SELECT of
-    texts together with the binding where no transaction has begun yet; None where one begins the request.
-    `reach` is None for whoever reaches the whole school, else it says which of the caller's `relations` count.
-    `with_commit` are further statements that go out with COMMIT, each with its parameters. `service_address` gives the
-    address of the service, for links in answers.
+    entries of the audit log, stored even if the transaction is rolled back (`features.audit.service` fills both).
+    `admit` judges the caller by their state whenever a transaction has begun. `read` sends a SELECT of texts together
+    with the binding while no transaction has begun yet; None if one begins the request. `reach` is None for callers
+    with the whole school in reach, else it names those of the caller's `relations` to count. `with_commit` are further
+    statements to go out with COMMIT, each with its parameters. `service_address` gives the address of the service, for
+    links in answers.
     """
 
     binding: SchoolBinding
@@ -95,9 +95,9 @@ class RequestContext:
 
 
 class RoutedSession(SchoolSession, flask_session.Session):
-    """The session of the application: on the engine of the login that serves its school.
+    """The session of the application: on the engine of the login serving its school.
 
-    In a request that reads, its transaction begins when something asks for one.
+    In a reading request, its transaction begins when something asks for one.
     """
 
     def engine_of(self, school_id: UUID) -> Engine:
@@ -105,7 +105,7 @@ class RoutedSession(SchoolSession, flask_session.Session):
         return engine_of(school_id)
 
     def forget_engine(self, school_id: UUID) -> None:
-        """Forget where a school is."""
+        """Forget the place of a school."""
         forget_engine(school_id)
 
     def get_bind(self, *arguments: Any, **options: Any) -> Engine:
@@ -117,7 +117,7 @@ class RoutedSession(SchoolSession, flask_session.Session):
         return super().get_bind(*arguments, **options)
 
     def after_binding(self, state: dict[str, Any] | None) -> None:
-        """Judge the caller by the state that a transaction has begun with."""
+        """Judge the caller by their state at the beginning of a transaction."""
         context: RequestContext | None = g.get("request_context")
         if context is not None and context.admit is not None:
             context.admit(state)
@@ -136,19 +136,19 @@ def registry_connection() -> AbstractContextManager[Connection]:
 
 
 def engine_of(school_id: UUID) -> Engine:
-    """Find the engine of the login that serves a school, in the current application."""
+    """Find the engine of the login serving a school, in the current application."""
     return placement().engine_of(school_id)
 
 
 def forget_engine(school_id: UUID) -> None:
-    """Forget where a school is, so that it is asked for again."""
+    """Forget the place of a school, so that it is asked for again."""
     placement().forget(school_id)
 
 
 def table_names(tables: Collection[str], school_id: UUID | None = None) -> Mapping[str, str] | None:
     """Name the tables of a school as its server names them; by default those of the transaction's school.
 
-    None where the tables' own names are to be used: on a single server, and outside of the application's transactions.
+    None if the tables' own names are to be used: on a single server, and outside of the application's transactions.
     """
     found: Placement | None = current_application().extensions.get("placement") if has_app_context() else None
     if found is None or not found.several_servers:
@@ -178,9 +178,9 @@ def request_context() -> RequestContext:
 
 
 def current_reach() -> Reach | None:
-    """The reach of the request's caller; None where that is the whole school, and outside of a request.
+    """The reach of the request's caller; None if it is the whole school, and outside of a request.
 
-    In a request that reads it is known once a transaction has begun: so one is begun here, where none is under way.
+    In a reading request it is known once a transaction has begun: so one is begun here, if none is under way.
     """
     context: RequestContext | None = g.get("request_context") if has_app_context() else None
     if context is None:
@@ -192,9 +192,9 @@ def current_reach() -> Reach | None:
 
 @event.listens_for(RoutedSession, "do_orm_execute")
 def _require_judgement(execution: ORMExecuteState) -> None:
-    """Refuse a SELECT of which nobody said what it reads for a permission that is OWN.
+    """Refuse a SELECT without a declaration of its reads for the permission OWN.
 
-    The option `judged` says that it was said, by a function of `core.narrowing`.
+    The option `judged`, set by a function of `core.narrowing`, tells of this declaration.
     """
     if execution.is_select and not (execution.is_relationship_load or execution.is_column_load):
         reach = current_reach()
@@ -208,10 +208,10 @@ def current_school() -> School:
 
 
 def outside_transaction(work: Callable[[], Found]) -> Found:
-    """Run long work that needs no database, such as hashing a password, without holding a connection.
+    """Run long work without need of the database, such as hashing a password, without holding a connection.
 
-    The transaction is rolled back first, so it must have written nothing. Another one begins afterwards, and the
-    caller is judged anew. Its locks are gone, and what was read may have changed and must be read again.
+    The transaction is rolled back first, so it must have written nothing. Another one begins afterwards, and the caller
+    is judged anew. Its locks are gone, and the records read may have changed and must be read again.
     """
     session, context = current_session(), request_context()
     if session.new or session.dirty or session.deleted or context.audit_entries:

@@ -1,12 +1,12 @@
-"""Deleting records to which nothing refers, and naming, counted, what refers to the others.
+"""Deleting unused records, and naming, counted, the records referring to a record in use.
 
-What refers to a record is read off the foreign keys of the metadata, so that a new table is counted without anyone
-having to think of it. A foreign key may say that its rows go with the row that they refer to, all of them or those that
-meet a condition: `ForeignKey("cohorts.id", info=goes_with())`; those with ON DELETE CASCADE do so by themselves. What
-goes along counts for nothing, but what refers to it does.
+References to a record are read off the foreign keys of the metadata, so that a new table is counted without anyone
+having to think of it. A foreign key may declare its rows to go with their parent row, all of them or those meeting a
+condition: `ForeignKey("cohorts.id", info=goes_with())`; those with ON DELETE CASCADE do so by themselves. Rows going
+along count for nothing, but rows referring to them do.
 
-The record is locked FOR UPDATE, and then what goes with it, in the order of all locks (`core.lock_order`), before
-anything is counted: a row that refers to one of them was committed before and is counted, or is inserted afterwards and
+The record is locked FOR UPDATE, and then the rows going with it, in the order of all locks (`core.lock_order`), before
+anything is counted: a row referring to one of them was committed before and is counted, or is inserted afterwards and
 finds nothing to refer to. The foreign keys are there all the same.
 """
 
@@ -87,17 +87,17 @@ WORDS = {
     "user_roles": "users",
     "user_sessions": "sign-ins",
 }
-"""What people call the rows of each table that refers to another."""
+"""The names that people use for the rows of each referring table."""
 
 _GOES = "goes_with"
 Condition = Callable[[Table], ColumnElement[bool]]
-"""Tells of a row of a table whether it goes with what it refers to."""
+"""Tells of a row of a table whether it goes with its parent row."""
 
 
 def goes_with(when: Condition | None = None) -> dict[str, Any]:
-    """Make the `info` of a foreign key whose rows go with the row that they refer to when that is deleted.
+    """Make the `info` of a foreign key to let its rows go with their parent row when the parent is deleted.
 
-    With a condition those alone go which meet it and to which nothing refers; the others are in the way.
+    With a condition only the rows meeting it go, and only without references to them; the others are in the way.
     """
     return {_GOES: when or _always}
 
@@ -108,7 +108,7 @@ def _always(_table: Table) -> ColumnElement[bool]:
 
 @dataclass(frozen=True, slots=True)
 class _Reference:
-    """A foreign key to the id of a table: the column that has the id, and which rows go along, if any do."""
+    """A foreign key to the id of a table: the column with the id, and the condition of rows going along, if any do."""
 
     column: Column[Any]
     goes: Condition | None
@@ -121,7 +121,7 @@ class _Reference:
 
 @dataclass(slots=True)
 class _Part:
-    """Rows of a table: the record itself, whose id is `record_id`, or what goes with it."""
+    """Rows of a table: the record itself, with the id `record_id`, or rows going with it."""
 
     table: Table
     condition: ColumnElement[bool]
@@ -130,7 +130,7 @@ class _Part:
     def rows_that_refer(
         self, reference: _Reference, conditions: Iterable[ColumnElement[bool]]
     ) -> Select[Any]:
-        """Select the keys of the rows of a table that refer to one of these and meet conditions."""
+        """Select the keys of the rows of a table referring to one of these and meeting conditions."""
         keys = reference.table.primary_key
         if self.record_id is not None:
             return select(*keys).where(reference.column == self.record_id, *conditions).correlate(None)
@@ -155,9 +155,9 @@ class _Part:
 
 @dataclass(frozen=True, slots=True)
 class Deletable:
-    """A record that is locked: its values as they were asked for, and by table how many rows are in the way.
+    """A locked record: its values as they were asked for, and by table how many rows are in the way.
 
-    Until the transaction ends no row is inserted that refers to it.
+    Until the transaction ends no row referring to it is inserted.
     """
 
     record_id: UUID
@@ -167,15 +167,15 @@ class Deletable:
     _deletions: Sequence[Executable]
 
     def refuse_if_in_use(self, *tables: str) -> None:
-        """Raise Conflict naming, counted, what refers to the record: of all tables, or of these."""
+        """Raise Conflict naming, counted, the rows referring to the record: of all tables, or of these."""
         counts = {name: self.counts[name] for name in tables or self.counts}
         if in_use_by := list(_in_words(counts)):
             raise Conflict(f"The {self._name} is in use by {', '.join(in_use_by)}.")
 
     def delete(self, *afterwards: Executable) -> UUID:
-        """Delete the record and what goes with it, in one round trip; returns the record's id.
+        """Delete the record and the rows going with it, in one round trip; returns the record's id.
 
-        `afterwards` are statements that follow. Raises Conflict where anything refers to the record.
+        `afterwards` are further statements. Raises Conflict if anything refers to the record.
         """
         self.refuse_if_in_use()
         execute(*self._deletions, *afterwards)
@@ -184,10 +184,10 @@ class Deletable:
 
 @dataclass(frozen=True)
 class Deletion:
-    """How records of a model are deleted. `told` are columns, by name, whose values are asked for with the count.
+    """How records of a model are deleted. `told` are columns, by name, asked for together with the count.
 
-    `account` is a column of the model by which each record has one row of another table to itself, such as a student's
-    user account: what refers to that row is counted too, and `deleting` deletes it in turn.
+    `account` is a column of the model referring to one row of another table for each record alone, such as a student's
+    user account: references to this row are counted too, and `deleting` deletes it in turn.
     """
 
     model: type[Any]
@@ -195,9 +195,9 @@ class Deletion:
     account: Any = None
 
     def lock(self, record_id: UUID, *before: Executable) -> Deletable:
-        """Lock a record and what goes with it, and count what refers to them, in one round trip. Raises NotFound.
+        """Lock a record and the rows going with it, and count the references to them, in one round trip.
 
-        `before` are locks that are taken first, in the same round trip.
+        Raises NotFound. `before` are locks to take first, in the same round trip.
         """
         found = execute(*before, *(one(record_id) for one in self._locks), self._counted(record_id))
         if found is None:
@@ -221,7 +221,7 @@ class Deletion:
 
     @cached_property
     def _locks(self) -> list[ReadModel[[UUID]]]:
-        """The locks of the record and of what goes with it, but of what nothing can refer to."""
+        """The locks of the record and of the rows going with it, except rows of a table without foreign keys to it."""
         referred = [part.table for part in _parts(self._table, None, self._owned)]
         locked = [number for number, table in enumerate(referred) if number == 0 or _references_to(table)]
         in_order = sorted(locked, key=lambda number: rank(referred[number].name))
@@ -249,13 +249,13 @@ class Deletion:
 
 
 def deleting(model: type[Any], record_id: UUID) -> list[Executable]:
-    """Make the statements that delete a record, which is locked, and before it what goes with it."""
+    """Make the statements to delete a locked record, and before it the rows going with it."""
     return [one(record_id) for one in _deletions(model.__table__)]
 
 
 @cache
 def _references_to(table: Table) -> tuple[_Reference, ...]:
-    """Find the foreign keys that refer to the ids of a table, those of several columns too."""
+    """Find the foreign keys referring to the ids of a table, also keys of several columns."""
     if "id" not in table.c:
         return ()
     return tuple(
@@ -276,7 +276,7 @@ def _goes_of(constraint: ForeignKeyConstraint, key: ForeignKey) -> Condition | N
 
 
 def _parts(root: Table, record_id: Any, owned: Column[Any] | None = None) -> list[_Part]:
-    """List a record and all that goes with it, those after what they refer to."""
+    """List a record and all rows going with it, each after its parent."""
     parts = [
         _Part(root, root.c.id == record_id, record_id if record_id is not None else literal_column("null"))
     ]
@@ -294,7 +294,7 @@ def _parts(root: Table, record_id: Any, owned: Column[Any] | None = None) -> lis
 
 
 def _referring(parts: Iterable[_Part]) -> list[Table]:
-    """List the tables of which rows may be in the way, in the order of their names."""
+    """List the tables with rows possibly in the way, in the order of their names."""
     found = {
         reference.table
         for part in parts
@@ -305,7 +305,7 @@ def _referring(parts: Iterable[_Part]) -> list[Table]:
 
 
 def _count(table: Table, parts: Sequence[_Part], but: ColumnElement[bool] | None) -> Any:
-    """Count the rows of a table that refer to the parts and do not go along, each once and at most MOST_COUNTED."""
+    """Count the rows of a table referring to the parts and not going along, each once and at most MOST_COUNTED."""
     rows = []
     for part in parts:
         for reference in _references_to(part.table):
@@ -322,7 +322,7 @@ def _count(table: Table, parts: Sequence[_Part], but: ColumnElement[bool] | None
 
 
 def unreferred(table: Table) -> ColumnElement[bool]:
-    """Tell of a row of a table that nothing refers to it."""
+    """Tell whether a row of a table is without references to it."""
     # Scalars, and no EXISTS, for which PostgreSQL may read all of a table into a hash.
     referring = (
         select(literal_column("1"))
@@ -369,7 +369,7 @@ def _part_deletion(root: Table, number: int) -> ReadModel[[UUID]]:
 
 
 def _in_words(counts: Mapping[str, int]) -> Iterator[str]:
-    """Name what refers, counted: `12 assessments`, `1 score`; by what people call it."""
+    """Name the referring rows, counted: `12 assessments`, `1 score`; in the words of `WORDS`."""
     for table, count in sorted(counts.items(), key=lambda each: WORDS[each[0]]):
         if count:
             more = " or more" if count == MOST_COUNTED else ""

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 ANSWER_LIMIT = 64 * 1024
-"""Bytes that the answer of an error has at most."""
+"""The most bytes in the answer of an error."""
 
 SAID_BACK = 60
-"""Characters of a name or value that nobody knows, as errors say it back: the first."""
+"""The number of first characters of an unknown name or value, as errors say it back."""
 
 
 class DomainError(Exception):
-    """What a service refuses, in words for the caller.
+    """A refusal of a service, in words for the caller.
 
     `errors` names the fields at fault: `{"name": ["already taken"]}`.
     """
@@ -29,7 +29,7 @@ class NotFound(DomainError):
 
 
 class Conflict(DomainError):
-    """The change collides with a record that exists, or with a use of it."""
+    """The change collides with an existing record, or with a use of it."""
 
 
 class Invalid(DomainError):
@@ -50,8 +50,8 @@ class Invalid(DomainError):
 class RowsRefused(DomainError):
     """Rows of an uploaded sheet are refused; `rows` lists row, column, code and message of each.
 
-    Or records of a list in the body: then `member` is its name, and an answer has the place of each, too, as it has for
-    what a schema refuses. There may be more bad rows than are listed: `bad_rows` counts them all.
+    Or records of a list in the body: then `member` is the name of the list, and an answer has the place of each, too,
+    as it has for the errors of a schema. There may be more bad rows than are listed: `bad_rows` counts them all.
     """
 
     OF_SHEET: ClassVar[str]
@@ -78,7 +78,7 @@ class InvalidRows(RowsRefused):
 
 
 class RowsChanged(RowsRefused, Conflict):
-    """What somebody changed since it was read would be lost."""
+    """A change made by somebody since the values were read would be lost."""
 
     OF_SHEET = (
         "Values have changed since the sheet was downloaded; nothing was stored. Download it again, or send it with "
@@ -97,15 +97,15 @@ class Busy(DomainError):
 
 
 class InvalidHeader(DomainError):
-    """A header of the request is not what it has to be."""
+    """A header of the request is malformed or not acceptable."""
 
 
 class PreconditionFailed(DomainError):
-    """The record is not as the caller says that it is."""
+    """The record is not in the state named by the caller."""
 
 
 class TooLarge(DomainError):
-    """What was sent exceeds a limit of the service."""
+    """The request exceeds a limit of the service."""
 
 
 class Forbidden(DomainError):
@@ -121,14 +121,14 @@ class InsufficientScope(Forbidden):
 
 
 class NotAuthenticated(DomainError):
-    """The caller is not who it says it is."""
+    """The caller could not prove its identity."""
 
 
 class TokenRefused(NotAuthenticated):
     """A token is not valid.
 
-    For the log, and for nobody who sent one: `check` is the one that it failed, in words, such as `signature`. `key_id`
-    and `issuer` are what it says of itself, not verified; None where it says nothing.
+    For the log, and never for the sender: `check` is the failed check, in words, such as `signature`. `key_id` and
+    `issuer` are the token's own statements, not verified; None if it has none.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class TokenRefused(NotAuthenticated):
 
 
 class WrongPassword(NotAuthenticated):
-    """The password or secret is not that of the user or client; which of the two is wrong is not said."""
+    """The user or client, or its password or secret, is wrong; the error does not tell the two apart."""
 
 
 class TooManyAttempts(DomainError):

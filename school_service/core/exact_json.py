@@ -1,4 +1,4 @@
-"""JSON whose decimals keep their places: 76.50 is read, computed with and written as 76.50, and never as a float."""
+"""JSON with decimals keeping their places: 76.50 is read, computed with and written as 76.50, and never as a float."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import orjson
 
 
 def read_json(text: bytes | str) -> Any:
-    """Read JSON; a number with a point is a Decimal with the digits that it is written with."""
+    """Read JSON; a number with a point is a Decimal with the digits of the text."""
     return json.loads(text, parse_float=Decimal)
 
 
 def write_json(value: Any) -> bytes:
-    """Write a value as JSON in UTF-8, members in their order; Decimals with the digits that they have."""
+    """Write a value as JSON in UTF-8, members in their order; Decimals with all their digits."""
     return orjson.dumps(value, default=_digits)
 
 

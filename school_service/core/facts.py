@@ -1,9 +1,9 @@
-"""What a column of a person is, said where the column stands, in its `info`.
+"""Facts of a column of a person, in the `info` of the column itself.
 
-That is whether a copy of the person's data tells it and in which words docs/privacy.md names it, what erasing the
-person does to it, by which relations somebody whose permission is OWN sees it, what the OpenAPI document says of it,
-its heading in the import of students, and whether other systems get it. A column of a table whose rows refer to a
-person has what its table says, unless it differs.
+The facts are whether a copy of the person's data tells it, its words in docs/privacy.md, the effect of erasing the
+person on it, the relations showing it to a caller with the permission OWN, its description in the OpenAPI document, its
+heading in the import of students, and whether other systems get it. In a table with rows referring to a person, a
+column has the facts of the table, unless it differs.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from sqlalchemy.sql import visitors
 from school_service.core.reach import RELATIONS, Reach
 
 STAYS, EMPTIED, BY_SERVICE = "stays", "emptied", "by the service"
-"""What erasing does to a column: nothing, null or an empty text in its place, or what the service has a rule for."""
+"""The effects of erasing on a column: none, null or an empty text in its place, or a rule of the service."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """The column of a sheet that a column of a person is imported from.
+    """The column of a sheet as the source of a column of a person.
 
-    `meaning` tells who fills it in what to write, `also` has other headings that people give it, with commas between
-    them, and `suggested` the values that are offered. `width`: in characters.
+    `meaning` explains the column to the person filling in the sheet, `also` has other headings in use for it, with
+    commas between them, and `suggested` the offered values. `width`: in characters.
     """
 
     meaning: str
@@ -43,10 +43,10 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What a column of a person is.
+    """The facts of a column of a person.
 
-    `words` name it in docs/privacy.md; None where it says nothing of the person, such as an id. `erased` says what
-    erasing the person does to it. `own` are the letters of the relations by which OWN sees it; none: nobody does.
+    `words` name it in docs/privacy.md; None if the column says nothing of the person, such as an id. `erased` is the
+    effect of erasing the person on it. `own` are the letters of the relations showing it to OWN; none: nobody sees it.
     `told`: the copy of the person's data has it. `says` is its description in the OpenAPI document. `exported`:
     OneRoster has it.
     """
@@ -60,16 +60,16 @@ class Fact:
     exported: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse letters of no relation, and a way of erasing that there is not."""
+        """Refuse letters of no relation, and an unknown way of erasing."""
         if not set(self.own) <= RELATIONS.keys() or self.erased not in {STAYS, EMPTIED, BY_SERVICE}:
             raise ValueError(f"{self!r} has a letter of no relation, or is erased in no known way.")
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a table stores of people: of whom, why, and with which permissions it is read; the row of docs/privacy.md.
+    """The data of people in a table: of which people, why, and the permissions to read it; the row of docs/privacy.md.
 
-    `fact` is that of each of its columns that does not differ; None where each column says what it is.
+    `fact` is the fact of each of its columns, unless one differs; None if each column has its own.
     """
 
     of: str
@@ -87,7 +87,7 @@ def fact(words: str | None, erased: str, *, own: str, **more: Any) -> dict[str, 
 
 
 def differing(**members: Any) -> dict[str, Any]:
-    """Make the `info` of a column that differs from its table in these members of `Fact`."""
+    """Make the `info` of a column differing from its table in these members of `Fact`."""
     return {_FACT: members}
 
 
@@ -96,20 +96,20 @@ def stored(
 ) -> dict[str, Any]:
     """Make the last part of `__table_args__` of a table of people: the row of docs/privacy.md.
 
-    With `words`, `erased` and `own` these are those of each of its columns; else each column says what it is.
+    With `words`, `erased` and `own` these are the facts of each of its columns; else each column has its own.
     """
     of_each = None if words is None or erased is None or own is None else Fact(words, erased, own)
     return {"info": {_STORED: Stored(of, why, read_with, of_each)}}
 
 
 def stored_in(table: Any) -> Stored | None:
-    """Give what a table stores of people; None where it says nothing of that."""
+    """Give the declaration of a table about its data of people; None if it has none."""
     found: Stored | None = table.info.get(_STORED)
     return found
 
 
 def fact_of(column: Any) -> Fact | None:
-    """Give what a column of a table is; None where neither it nor its table says so."""
+    """Give the fact of a column of a table; None if neither it nor its table has one."""
     said, of_table = column.info.get(_FACT), stored_in(column.table)
     if isinstance(said, Fact) or of_table is None or of_table.fact is None:
         return said if isinstance(said, Fact) else None
@@ -117,7 +117,7 @@ def fact_of(column: Any) -> Fact | None:
 
 
 def emptied(model: type[Any]) -> dict[str, Any]:
-    """Give the values of what erasing empties in a row of a model: null, or an empty text where null may not be."""
+    """Give the values of the columns emptied by erasing in a row of a model: null, or an empty text if never null."""
     columns: list[Column[Any]] = [*model.__table__.columns]
     facts = ((column, fact_of(column)) for column in columns)
     return {
@@ -128,26 +128,26 @@ def emptied(model: type[Any]) -> dict[str, Any]:
 
 
 class Shown(Case[Any]):
-    """A value that is shown to those alone who may see it, and null to others."""
+    """A value shown only to callers with a right to see it, and null to others."""
 
     inherit_cache = True
 
 
 def headed(model: type[Any]) -> list[tuple[Column[Any], Heading]]:
-    """List the columns of a model that a sheet has, each with its heading, in their order."""
+    """List the columns of a model with a heading in sheets, each with this heading, in their order."""
     columns: list[Column[Any]] = [*model.__table__.columns]
     facts = ((column, fact_of(column)) for column in columns)
     return [(column, found.heading) for column, found in facts if found and found.heading]
 
 
 IsBy = Callable[[Reach, str], ColumnElement[bool]]
-"""Makes the condition under which some of the relations of a reach lead to a row."""
+"""Makes the condition for some of the relations of a reach to lead to a row."""
 
 
 def shown(value: Any, reach: Reach | None, is_by: IsBy, *, to: str = "".join(RELATIONS)) -> Any:
-    """Show a value to whoever may see all columns of people that it is made of, and null to others.
+    """Show a value to callers with a right to see all columns of people in it, and null to others.
 
-    `to` are letters of relations, where fewer may see it here than its columns say. Without a reach, and where all its
+    `to` are letters of relations, if fewer may see it here than its columns say. Without a reach, and if all its
     relations may see it, it is the value as it is.
     """
     if reach is None:
@@ -161,7 +161,7 @@ def shown(value: Any, reach: Reach | None, is_by: IsBy, *, to: str = "".join(REL
 
 
 def _seen_by(value: Any) -> Iterator[str]:
-    """Find by which relations each column of people in an expression is seen, also in conditions of its subqueries."""
+    """Find the relations showing each column of people in an expression, also in conditions of its subqueries."""
     for element in visitors.iterate(select(value)):
         if isinstance(element, Column) and isinstance(element.table, Table) and stored_in(element.table):
             found = fact_of(element)

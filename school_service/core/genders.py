@@ -8,9 +8,9 @@ WORDS = {
     **dict.fromkeys(("f", "female", "girl", "woman"), FEMALE),
     **dict.fromkeys(("m", "male", "boy", "man"), MALE),
 }
-"""What each word stands for, in small letters."""
+"""The gender of each word; the words are in small letters."""
 
 
 def listed_gender(written: str) -> str | None:
-    """Find the gender that a word stands for: `F`, `girl` and `Female.` are FEMALE; None for any other text."""
+    """Find the gender of a word: `F`, `girl` and `Female.` are FEMALE; None for any other text."""
     return WORDS.get(written.strip().rstrip(".").casefold())

@@ -1,7 +1,7 @@
-"""Answers that are stored by the Idempotency-Key of their request, so that a request sent again does nothing twice.
+"""Answers stored by the Idempotency-Key of their request, so that a request sent again does nothing twice.
 
-The row is written in the transaction of the request that it answers: there is never one without the other, and a
-request that fails leaves none.
+The row is written in the transaction of its request: there is never one without the other, and a failed request leaves
+none.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ UNDER_WAY = "A request with this Idempotency-Key is under way. Try again shortly
 
 
 class StoredAnswer(db.Model):
-    """The answer of a request that had an Idempotency-Key.
+    """The answer of a request with an Idempotency-Key.
 
-    `key` and `actor`, the user or client who sent it, find it; `operation` is its method and address, `fingerprint` a
+    `key` and `actor`, the user or client sending it, find it; `operation` is its method and address, `fingerprint` a
     keyed hash of its body. `answer` is null once a person's data were erased in the school.
     """
 
@@ -55,7 +55,7 @@ class StoredAnswer(db.Model):
 
 @dataclass(frozen=True, slots=True)
 class KeyedRequest:
-    """A request with an Idempotency-Key: its key, who sent it, what it does, and its body, to recognize it again.
+    """A request with an Idempotency-Key: its key, its sender, its operation, and its body, to recognize it again.
 
     `fingerprints` are keyed hashes of the body: the first is stored, and a stored one may be any of them.
     """
@@ -90,10 +90,10 @@ VALUES (
 
 
 def find_answer(request: KeyedRequest) -> tuple[int, bytes] | None:
-    """Find the status and body that a request was answered with before; None where it is new: it is under way then.
+    """Find the status and body of the earlier answer to a request; None if it is new: it is under way then.
 
-    Raises Conflict while another transaction works on the same request, and where its answer has been erased since;
-    Invalid where its key was that of another request.
+    Raises Conflict while another transaction works on the same request, and if its answer has been erased since;
+    Invalid if its key belongs to another request.
     """
     values = {
         "lock": _lock_number(request),
@@ -121,7 +121,7 @@ def find_answer(request: KeyedRequest) -> tuple[int, bytes] | None:
 
 
 def store_answer(request: KeyedRequest, status: int, body: bytes) -> None:
-    """Store an answer for EXPIRES_AFTER, in one round trip with the commit; a few that have expired are deleted."""
+    """Store an answer for EXPIRES_AFTER, in one round trip with the commit; a few expired ones are deleted."""
     moment = now()
     values: dict[str, Any] = {
         "id": uuid4(),

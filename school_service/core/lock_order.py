@@ -1,16 +1,16 @@
-"""The order in which every transaction takes its locks, so that none of them wait in a circle.
+"""The order of locks in every transaction, so that none of them wait in a circle.
 
-A transaction locks rows of these tables in this order, parents before children, the rows of one table in order of id;
-a deletion takes the same order, from the record that is deleted downwards. What a new row refers to is locked by its
-foreign key as it is inserted, FOR KEY SHARE, which waits for a deletion alone: where a deletion locks more than its own
-row, whoever inserts has locked the parent before (`once_locked` of `core.records` does it in the statement that locks
-the next table). The batches and the subjects of a cohort are deleted under its lock, which stands for them. Batches
-come after assessments, since a score is entered under the lock of its assessment alone, and refers to its batch.
+A transaction locks rows of these tables in this order, parents before children, the rows of one table in order of id; a
+deletion takes the same order, from the deleted record downwards. The foreign keys of a new row lock its parents as it
+is inserted, FOR KEY SHARE, which waits for a deletion alone. If a deletion locks more than its own row, an insertion
+has locked the parent before (`once_locked` of `core.records` does it in the statement locking the next table). The
+batches and the subjects of a cohort are deleted under its lock, which stands for them. Batches come after assessments,
+since a score is entered under the lock of its assessment alone, and refers to its batch.
 
-Tables that are not named come last, under a lock of what they belong to: an entry under that of its assessment, a mark
-under that of its register, a card under that of its student, a contact under that of its owner. Who writes several rows
-of one without such a lock, as an erasure does, locks them in order of id. Locks of whole tables (`table_lock`) come
-first where a rule about the table decides, such as the school's days; that of guardians comes before these, that of
+Tables not named here come last, under a lock of their parent: an entry under that of its assessment, a mark under that
+of its register, a card under that of its student, a contact under that of its owner. A writer of several rows of such a
+table without this lock, as an erasure, locks them in order of id. Locks of whole tables (`table_lock`) come first if a
+rule about the table decides, such as the school's days; the lock of guardians comes before these, the lock of
 administrators last. A row of `counters` is locked by one statement, at the end (graduates) or before all else.
 """
 
@@ -34,5 +34,5 @@ LOCK_ORDER = (
 
 
 def rank(table: str) -> int:
-    """Give the place of a table in the order; those that are not named are behind all others."""
+    """Give the place of a table in the order; tables not named there are behind all others."""
     return LOCK_ORDER.index(table) if table in LOCK_ORDER else len(LOCK_ORDER)

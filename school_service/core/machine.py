@@ -1,13 +1,13 @@
-"""What the workers of one service have in common: turns and counts that their supervisor keeps.
+"""The common state of the workers of one service: turns and counts, kept by their supervisor.
 
-Under `serve --workers N` each worker is a process, and what is scarce on the machine (printers, hashing, readers of
-sheets) or counted (wrong passwords) is so for all of them. A worker asks its supervisor, over sockets of its own: no
-name in the file system, nothing to configure, and nobody else can speak with it. A process that is no worker has no
-supervisor, and asks nobody.
+Under `serve --workers N` each worker is a process, and the scarce things of the machine (printers, hashing, readers of
+sheets) and the counts (wrong passwords) are common to all of them. A worker asks its supervisor, over sockets of its
+own: no name in the file system, nothing to configure, and nobody else can speak with it. A process other than a worker
+has no supervisor, and asks nobody.
 
-A connection serves one thread at a time. It carries lines of JSON: a request is a list whose first member is its name,
-the answer is one value. A turn belongs to the connection that asked for it: where the worker is killed, the connection
-ends, and the turn with it.
+A connection serves one thread at a time. It carries lines of JSON: a request is a list with its name as the first
+member, the answer is one value. A turn belongs to the connection of its request: if the worker is killed, the
+connection ends, and the turn with it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from school_service.core.errors import Busy
 from school_service.core.refused_shares import count_refusal
 
 CONNECTION = b"c"
-"""What a worker sends over its control socket with a socket that it will send requests on."""
+"""The message of a worker over its control socket, together with a socket for its later requests."""
 
 TURN, END, COUNT = "turn", "end", "count"
 """Requests: a turn (its shares and the key), the end of this connection's turn, a call of the counts of tries."""
@@ -33,7 +33,7 @@ IDLE_CONNECTIONS = 20  # that a worker keeps
 
 
 class Supervisor:
-    """The supervisor, as one of its `workers` workers asks it; `control` is the socket that it was started with."""
+    """The supervisor, as one of its `workers` workers asks it; `control` is the socket it was started with."""
 
     def __init__(self, control: socket.socket, workers: int) -> None:
         self.workers = workers
@@ -43,12 +43,12 @@ class Supervisor:
         self._waiting: Counter[str] = Counter()
 
     def count_waiting(self, shares: str) -> int:
-        """Count the threads of this worker that wait for a turn."""
+        """Count the threads of this worker waiting for a turn."""
         with self._lock:
             return self._waiting[shares]
 
     def count(self, method: str, *arguments: Any, timeout: float) -> Any:
-        """Call a method of the counts of tries; raises OSError where no answer comes within `timeout` seconds."""
+        """Call a method of the counts of tries; raises OSError if no answer comes within `timeout` seconds."""
         connection = self._take()
         answer = connection.ask([COUNT, method, *arguments], timeout)
         self._put(connection)
@@ -59,7 +59,7 @@ class Supervisor:
     ) -> MachineTurn:
         """Run a block within the share of a key, as `Shares.of` does.
 
-        `shares` is the name of what is shared, `limits` how many of a key, and of all keys, may be under way on the
+        `shares` is the name of the shares, `limits` how many of a key, and of all keys, may be under way on the
         machine, and how many of a key may wait.
         """
         return MachineTurn(self, shares, [TURN, shares, *limits, key], patience)
@@ -96,7 +96,7 @@ class _Connection:
         self._socket = ours
 
     def ask(self, request: list[Any], timeout: float) -> Any:
-        """Send a request, and wait for its answer; raises OSError, which a TimeoutError is."""
+        """Send a request, and wait for its answer; raises OSError, such as a TimeoutError."""
         try:
             self.tell(request)
             return self._answer(timeout)
@@ -105,11 +105,11 @@ class _Connection:
             raise
 
     def tell(self, request: list[Any]) -> None:
-        """Send what is not answered."""
+        """Send a request without an answer."""
         self._socket.sendall(orjson.dumps(request) + b"\n")
 
     def close(self) -> None:
-        """End the connection, and with it the turn that it has or waits for."""
+        """End the connection, and with it its turn, whether it has come or not."""
         self._socket.close()
 
     def _answer(self, timeout: float) -> Any:
@@ -124,7 +124,7 @@ class _Connection:
 
 
 class MachineTurn:
-    """The turn of one thread among those of all workers, as a context manager that gives the seconds it has waited."""
+    """The turn of one thread among the threads of all workers, as a context manager giving the seconds waited."""
 
     __slots__ = ("_connection", "_patience", "_request", "_shares", "_supervisor")
 
@@ -165,11 +165,11 @@ _supervisor: Supervisor | None = None
 
 
 def join(control: socket.socket, workers: int) -> None:
-    """Make this process one of so many workers, whose supervisor is at the other end of a socket."""
+    """Make this process one of so many workers, with the supervisor at the other end of a socket."""
     global _supervisor
     _supervisor = Supervisor(control, workers)
 
 
 def supervisor() -> Supervisor | None:
-    """Answer this worker's supervisor; None in a process that is no worker."""
+    """Answer this worker's supervisor; None in a process other than a worker."""
     return _supervisor

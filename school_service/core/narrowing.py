@@ -1,7 +1,7 @@
-"""What a statement reads for a caller whose permission is OWN: each says it, else it is not sent.
+"""The reads of a statement for a caller with the permission OWN: each declares them, else it is not sent.
 
-A read model has the parameter `reach`. A statement of the session is narrowed by `within`. What needs neither says
-why: `everybodys`, or `judged_before`.
+A read model has the parameter `reach`. A statement of the session is narrowed by `within`. A statement without need of
+either says why: `everybodys`, or `judged_before`.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def caller_has_own() -> bool:
 def within(statement: Statement, scope: Callable[..., ColumnElement[bool]], *columns: Any) -> Statement:
     """Narrow a SELECT or DELETE of the session to the rows in the caller's reach.
 
-    `scope` makes the condition from a reach and the `columns`. For a caller who reaches the whole school the statement
-    stays as it is.
+    `scope` makes the condition from a reach and the `columns`. For a caller with the whole school in reach the
+    statement stays as it is.
     """
     reach, narrowed = _session_reach(), cast(Any, statement)
     return _judged(statement if reach is None else narrowed.where(scope(reach, *columns)))
@@ -40,7 +40,7 @@ def everybodys(read: Statement, /) -> Statement: ...
 @overload
 def everybodys(read: Callable[Filters, Query], /) -> ReadModel[Filters]: ...
 def everybodys(read: Any, /) -> Any:
-    """Say of a statement of the session, or of a read model, that what it reads is the school's and of no person."""
+    """Say of a statement of the session, or of a read model, that its rows are the school's and of no person."""
     return _judged(read) if isinstance(read, Executable) else ReadModel(read, judged=True)
 
 
@@ -49,9 +49,9 @@ def judged_before(read: Statement, /) -> Statement: ...
 @overload
 def judged_before(read: Callable[Filters, Query], /) -> ReadModel[Filters]: ...
 def judged_before(read: Any, /) -> Any:
-    """Say of a statement of the session, or of a read model, that what it reads belongs to a record in reach.
+    """Say of a statement of the session, or of a read model, that its rows belong to a record in reach.
 
-    A statement before it has found that record, or locked it.
+    A statement before it has found this record, or locked it.
     """
     return _judged(read) if isinstance(read, Executable) else ReadModel(read, judged=True)
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 
 class Permission(StrEnum):
-    """What an operation can ask of its caller; schools may add pairs of their own beside these."""
+    """A permission an operation can ask of its caller; schools may add pairs of their own beside these."""
 
     ASSESSMENTS_DELETE = "delete:assessments"
     ASSESSMENTS_READ = "read:assessments"

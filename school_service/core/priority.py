@@ -1,4 +1,4 @@
-"""Long work that gives way to short requests, and to PostgreSQL: it is done in threads of lower priority."""
+"""Long work giving way to short requests, and to PostgreSQL: it is done in threads of lower priority."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _threads = ThreadPoolExecutor(thread_name_prefix="low-priority", initializer=_st
 
 
 def give_way(work: Callable[[], Answer]) -> Answer:
-    """Do some work at a lower priority, in the context of the caller, who waits for it; raises what it raises.
+    """Do some work at a lower priority, in the context of the waiting caller; passes on its exceptions.
 
-    Whoever calls this bounds how much of it goes on at once: by `shares`.
+    The caller bounds how much of it goes on at once: by `shares`.
     """
     return _threads.submit(copy_context().run, work).result()

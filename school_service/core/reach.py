@@ -1,7 +1,7 @@
-"""Reach: to whose records a permission of the caller leads, the whole school's or only those of their relations.
+"""Reach: the records a permission of the caller leads to, the whole school's or only those of their relations.
 
-What an operation means for a caller whose permission is OWN is declared with it (`Own`). While such a caller is
-served, the request context has a `Reach`; nobody who has a permission for the whole school has one.
+The meaning of an operation for a caller with the permission OWN is declared with it (`Own`). While such a caller is
+served, the request context has a `Reach`; a caller with a permission for the whole school has none.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ RELATIONS = {
     "G": "guardian",
     "M": "one's own account and employee record",
 }
-"""The relations by which records are one's own, each with its letter."""
+"""The relations making records one's own, each with its letter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What an operation means for a caller whose permission reaches their own records alone.
+    """The meaning of an operation for a caller with a permission for their own records alone.
 
-    `relations` are the letters of those that count there. `refused`: it serves no such caller. Where it is neither
+    `relations` are the letters of the relations counting there. `refused`: it serves no such caller. If it is neither
     refused nor of relations, it answers everything, as to everybody.
     """
 
@@ -90,7 +90,7 @@ _SHOWN_BY = {"T": "taught_subjects", "F": "form_batches", "S": "student", "G": "
 
 
 def leading(relations: str, state: Mapping[str, Any]) -> str:
-    """Name those of some relations by which a user's state, for which they were read, shows somebody or something.
+    """Name those of some relations with somebody or something in a user's state, read for these relations.
 
     PostgreSQL would plan the others for nothing.
     """
@@ -99,10 +99,10 @@ def leading(relations: str, state: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The reach of a caller whose permission for this operation is OWN: the relations that count and lead somewhere.
+    """The reach of a caller with the permission OWN for this operation: the relations that count and lead somewhere.
 
-    `caller` is the table, of one row, that conditions read the relations from (`features.reach.scopes`): in the text of
-    a read model the CTE of this name. `made` are the CTEs that its conditions share.
+    `caller` is the table, of one row, with the relations for conditions (`features.reach.scopes`): in the text of a
+    read model the CTE of this name. `made` are the CTEs shared by its conditions.
     """
 
     relations: str
@@ -114,7 +114,7 @@ class Reach:
         return letter in self.relations
 
     def once(self, name: str, make: Callable[[], Select[Any]]) -> FromClause:
-        """Make a CTE of a query that several conditions read, the same for all of them by its name."""
+        """Make a CTE of a query for several conditions, the same for all of them by its name."""
         found = self.made.get(name)
         # Another thread may have made it just now: then it is that one.
         return self.made.setdefault(name, make().cte(name)) if found is None else found
@@ -122,13 +122,13 @@ class Reach:
 
 @cache
 def reach_by(relations: str) -> Reach:
-    """Give the reach by some relations, whose texts are built once."""
+    """Give the reach by some relations; their texts are built once."""
     return Reach(relations)
 
 
 @dataclass(frozen=True, slots=True)
 class CallersRelations:
-    """Whom the caller has relations to, as the transaction's or request's state of them says."""
+    """The relations of the caller, as the transaction's or request's state of them says."""
 
     values: tuple[Any, ...]
     made: dict[Reach, Reach] = field(default_factory=dict, compare=False, repr=False)
@@ -139,13 +139,13 @@ class CallersRelations:
         return cls(tuple([state[name] for name in _COLUMNS]))
 
     def before(self, query: str, parameters: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-        """Put them, as the table `caller`, before the text of a query that reads it."""
+        """Put them, as the table `caller`, before the text of a query reading this table."""
         # The text is that of a read model, and values are parameters.
         text = f"WITH caller AS MATERIALIZED (SELECT {_ROW}) SELECT * FROM ({query}) AS answer"  # noqa: S608
         return text, (*self.values, *parameters)
 
     def reach(self, reach: Reach) -> Reach:
-        """Make the reach whose table `caller` has them as values, one for all statements of the session."""
+        """Make the reach with them as the values of its table `caller`, one for all statements of the session."""
         found = self.made.get(reach)
         if found is None:
             found = self.made[reach] = self._as_values(reach)
@@ -160,14 +160,14 @@ class CallersRelations:
 
 
 Scope = Callable[[Reach, Any], ColumnElement[bool]]
-"""Makes the condition under which a row of a table, whose columns are given, is in reach."""
+"""Makes the condition for a row of a table, of the given columns, to be in reach."""
 
 SCOPES: dict[str, Scope] = {}
-"""The condition of each table, by its name; of what is in none nothing is in reach."""
+"""The condition of each table, by its name; of a table without one nothing is in reach."""
 
 
 def scope_of(name: str) -> Callable[[Scope], Scope]:
-    """Decorate the function that makes the condition of a table: `records.find` then finds what is in reach."""
+    """Decorate the function making the condition of a table: `records.find` then finds its rows in reach."""
 
     def decorate(scope: Scope) -> Scope:
         SCOPES[name] = scope
@@ -177,7 +177,7 @@ def scope_of(name: str) -> Callable[[Scope], Scope]:
 
 
 def refuse_unjudged(what: str) -> NoReturn:
-    """Refuse a statement of which nobody said what it means for a caller whose permission is OWN; raises Forbidden.
+    """Refuse a statement without a declared meaning for a caller with the permission OWN; raises Forbidden.
 
     It is a fault of the service: an error in the log names the statement.
     """

@@ -1,9 +1,9 @@
 """Read models: a SELECT for each resource, built and compiled once.
 
-A read model is a function that returns a select() whose columns bear the names of its schema's fields; its arguments
-are filters. Building and compiling a select() costs more than running it. So a function decorated with `read_model` is
-called once for each combination of arguments that are given (the others are None), with bind parameters in place of
-the values, and the statements made of it are compiled once.
+A read model is a function returning a select() with columns named as the fields of its schema; its arguments are
+filters. Building and compiling a select() costs more than running it. So a function decorated with `read_model` is
+called once for each combination of given arguments (the others are None), with bind parameters in place of the values,
+and the statements made of it are compiled once.
 """
 
 from __future__ import annotations
@@ -89,22 +89,22 @@ Wrapper = Callable[[Query], ClauseElement]
 
 
 class Executable(Protocol):
-    """What a service can send: a read model or statement with its values, or a row to write."""
+    """Anything a service can send: a read model or statement with its values, or a row to write."""
 
     def batch(self) -> tuple[str, tuple[Any, ...]]:
         """Give its SQL text, and the values of its parameters in their order."""
 
 
 def value_for_driver(value: Any) -> Any:
-    """Convert a value for the driver: an id becomes text, once for all places where it stands.
+    """Convert a value for the driver: an id becomes text, once for all its places.
 
-    The driver would convert it in Python at each place, which takes as long as sending a short statement.
+    The driver would convert it in Python at each place. This takes as long as sending a short statement.
     """
     return str(value) if type(value) is UUID else value
 
 
 class CompiledStatement:
-    """A compiled statement: SQL text, and where the value of each of its parameters comes from."""
+    """A compiled statement: SQL text, and the source of each of its parameters' values."""
 
     def __init__(self, executable: ClauseElement) -> None:
         compiled: Any = executable.compile(
@@ -134,7 +134,7 @@ class CompiledStatement:
 
     @property
     def sql(self) -> str:
-        """The text, as the driver takes it; its tables have the names that they have on the school's server.
+        """The text, as the driver takes it; its tables have their names on the school's server.
 
         Either all of a statement's tables are named so, or none of them.
         """
@@ -157,7 +157,7 @@ class CompiledStatement:
 
 
 def _divide(marked: str) -> list[str]:
-    """Divide the text of a statement at the tables that it reads or changes: text, table, text, …, table, text.
+    """Divide the text of a statement at its tables, read or changed: text, table, text, …, table, text.
 
     In place of a table its shard can be named: the table's own name is then its alias, unless it has one. So the
     columns need not be named anew.
@@ -182,10 +182,10 @@ _building = threading.RLock()
 
 @dataclass
 class QueryTemplate:
-    """A select() made with bind parameters, and the statements made of it, by the function that wrapped it.
+    """A select() made with bind parameters, and the statements made of it, by their wrapping function.
 
-    `narrow` makes the template of what is in reach. Without it the query may be sent for any reach where it is
-    `judged`, else for none.
+    `narrow` makes the template of the rows in reach. Without it the query may be sent for any reach if it is `judged`,
+    else for none.
     """
 
     query: Query
@@ -196,7 +196,7 @@ class QueryTemplate:
     _narrowed: dict[Reach, QueryTemplate] = field(default_factory=dict)
 
     def within(self, reach: Reach) -> QueryTemplate:
-        """Give the template of what is in reach; raises Forbidden where nobody has said what that is."""
+        """Give the template of the rows in reach; raises Forbidden if the read model does not define them."""
         if self.narrow is None:
             if not self.judged:
                 refuse_unjudged(self.name)
@@ -209,7 +209,7 @@ class QueryTemplate:
         return found
 
     def statement(self, wrap: Wrapper) -> CompiledStatement:
-        """The statement that `wrap` makes of the select(), compiled at its first use."""
+        """The statement made of the select() by `wrap`, compiled at its first use."""
         found = self.statements.get(wrap)
         if found is None:
             with _building:
@@ -227,8 +227,8 @@ def unwrapped(query: Query) -> ClauseElement:
 class BoundQuery:
     """A read model with the values of its filters, ready to be rendered.
 
-    `before` are what goes out before it in the same round trip; nothing of that is written until it is read.
-    `besides` are members that are answered beside those of its row, and are no part of the record.
+    `before` are executables to go out before it in the same round trip; nothing of them is written until it is read.
+    `besides` are members answered beside the members of its row, and no part of the record.
     """
 
     template: QueryTemplate
@@ -237,9 +237,9 @@ class BoundQuery:
     besides: Mapping[str, Any] | None = None
 
     def batch(self, wrap: Wrapper = unwrapped, **page: int) -> tuple[str, tuple[Any, ...]]:
-        """Give the text of what `wrap` makes of it, and the values of its filters and of what `wrap` adds to them.
+        """Give the text of the statement made by `wrap`, and the values of its filters and of the parameters of `wrap`.
 
-        Where the caller's reach is OWN, it is the text of what is in reach.
+        If the caller's reach is OWN, the text reads only the rows in reach.
         """
         reach = current_reach()
         text, parameters = self.text(wrap, reach, **page)
@@ -253,7 +253,7 @@ class BoundQuery:
     def text(self, wrap: Wrapper, reach: Reach | None, **page: int) -> tuple[str, tuple[Any, ...]]:
         """Give the text for a caller of this reach, None being the whole school, and its values.
 
-        With a reach it is a part of a statement that has the caller's relations as the table `caller`.
+        With a reach it is a part of a statement with the caller's relations as the table `caller`.
         """
         template = self.template if reach is None else self.template.within(reach)
         statement = template.statement(wrap)
@@ -262,24 +262,24 @@ class BoundQuery:
 
 @dataclass(frozen=True, slots=True)
 class RenderedRow:
-    """A row as its read model shows it, which another statement has rendered: JSON in UTF-8."""
+    """A row as its read model shows it, rendered by another statement: JSON in UTF-8."""
 
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """An answer that is computed of the one row of a read model: `make` gets its columns, and the caller's reach.
+    """An answer computed of the one row of a read model: `make` gets its columns, and the caller's reach.
 
-    Numbers with a point are Decimals, ids and moments texts. `make` is a pure function; it returns None where there is
-    nothing to be shown. It is called for nobody where there is no row.
+    Numbers with a point are Decimals, ids and moments texts. `make` is a pure function; it returns None if there is
+    nothing to be shown. It is not called without a row.
     """
 
     read: BoundQuery
     make: Callable[[Mapping[str, Any], Reach | None], Any]
 
     def of(self, row: bytes | str) -> Any:
-        """Make the answer of the row, which PostgreSQL has written as JSON, for the caller whom it was read for."""
+        """Make the answer of the row, written as JSON by PostgreSQL, for the caller it was read for."""
         return self.make(read_json(row), request_context().reach)
 
 
@@ -290,7 +290,7 @@ def as_json_row(query: Query) -> ClauseElement:
 
 
 def fetch_document(read: BoundQuery) -> Any:
-    """Fetch the row of a read model that has at most one, an object of its columns; None where there is none.
+    """Fetch the row of a read model with at most one, an object of its columns; None if there is none.
 
     Numbers with a point are Decimals, ids and moments texts.
     """
@@ -299,7 +299,7 @@ def fetch_document(read: BoundQuery) -> Any:
 
 
 def fetch_made(made: Made) -> Any:
-    """Make an answer within the transaction under way; None where there is no row, or nothing to be shown."""
+    """Make an answer within the transaction under way; None if there is no row, or nothing to be shown."""
     found = fetch_document(made.read)
     return None if found is None else made.make(found, request_context().reach)
 
@@ -317,13 +317,13 @@ def _as_json_rows(query: Query) -> ClauseElement:
 
 
 def batch_of(executables: Iterable[Executable]) -> tuple[str, tuple[Any, ...]]:
-    """Give the text of several statements, which run in this order, and the values of all their parameters."""
+    """Give the text of several statements, to run in this order, and the values of all their parameters."""
     batches = [one.batch() for one in executables]
     return ";\n".join([text for text, _ in batches]), tuple([one for _, values in batches for one in values])
 
 
 class ReadModel(Generic[Filters]):
-    """A read model that is built once for each combination of given filters; called as the function it decorates."""
+    """A read model, built once for each combination of given filters; called as the function it decorates."""
 
     def __init__(self, make: Callable[Filters, Query], *, judged: bool = False) -> None:
         update_wrapper(self, make)
@@ -351,7 +351,7 @@ class ReadModel(Generic[Filters]):
 
     @property
     def serves_own(self) -> bool:
-        """Whether it can be sent for a caller whose permission is OWN."""
+        """Whether it can be sent for a caller with the permission OWN."""
         return self._reaches or self._judged
 
     def _make(self, given: frozenset[str], reach: Reach | None = None) -> QueryTemplate:
@@ -367,20 +367,20 @@ class ReadModel(Generic[Filters]):
 
 
 REACH = "reach"
-"""The parameter of a read model that serves callers whose permission is OWN: None, or the reach to narrow it to."""
+"""The parameter of a read model for callers with the permission OWN: None, or the reach to narrow it to."""
 
 
 def read_model(make: Callable[Filters, Query]) -> ReadModel[Filters]:
-    """Decorate a function that makes a select(): it becomes a read model, which is built and compiled once.
+    """Decorate a function making a select(): it becomes a read model, built and compiled once.
 
-    One with the parameter `reach` serves callers whose permission is OWN, and gets it from the request, never from a
+    One with the parameter `reach` serves callers with the permission OWN, and gets it from the request, never from a
     view. Without it it is not sent for such a caller, unless it says why it needs none (`core.narrowing`).
     """
     return ReadModel(make)
 
 
 def fetch_row(read: BoundQuery) -> dict[str, Any] | None:
-    """Fetch the row of a read model that has at most one, by column; None where there is none.
+    """Fetch the row of a read model with at most one, by column; None if there is none.
 
     The values are the driver's: a text, a number, a date, a UUID.
     """
@@ -388,7 +388,7 @@ def fetch_row(read: BoundQuery) -> dict[str, Any] | None:
 
 
 def _column_type(hint: Any) -> Any:
-    """The column type of an annotation such as UUID or `UUID | None`; None where it is none."""
+    """The column type of an annotation such as UUID or `UUID | None`; None for another annotation."""
     if get_origin(hint) in {Union, UnionType}:
         hint = next(part for part in get_args(hint) if part is not NoneType)
     made = _TYPES.get(hint)
@@ -414,7 +414,7 @@ def service_address() -> BindParameter[str]:
 
 
 def array_of(row: Any, *order: Any) -> Any:
-    """Gather the rows of a query as an array of JSON, in order where one is given."""
+    """Gather the rows of a query as an array of JSON, in order if one is given."""
     rows = aggregate_order_by(row, *order) if order else row
     return func.coalesce(func.json_agg(rows, type_=JSON), literal_column("'[]'::json", JSON()))
 

@@ -39,7 +39,7 @@ Record = TypeVar("Record")
 
 
 def remove(record: Any) -> UUID:
-    """Delete a record, whose row the caller has locked, now, and return its id. One in use is a conflict."""
+    """Delete a record, whose row the caller has locked, now, and return its id. A record in use is a conflict."""
     db.session.delete(record)
     db.session.flush()
     record_id: UUID = record.id
@@ -49,7 +49,8 @@ def remove(record: Any) -> UUID:
 def change(record: Any, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Give attributes of a record, whose row the caller has locked, other values, now.
 
-    Returns those that differ, as they were and as they are; both are empty where none does, and nothing is written.
+    Returns the differing attributes, with their values before and after. If none differs, both are empty and nothing is
+    written.
     """
     new = {name: value for name, value in values.items() if getattr(record, name) != value}
     old = {name: getattr(record, name) for name in new}
@@ -69,9 +70,9 @@ def get(
 ) -> Record:
     """Get a record of the school by id; raises NotFound.
 
-    `for_update` locks its row FOR NO KEY UPDATE: records that refer to it can still be written. `for_share` locks
-    it FOR SHARE, together with other transactions that do so. Both locks last until the transaction ends. For a caller
-    whose permission is OWN it is there where it is in reach, or where it belongs to what was `judged_before`.
+    `for_update` locks its row FOR NO KEY UPDATE: records referring to it can still be written. `for_share` locks it FOR
+    SHARE, which other transactions may do at the same time. Both locks last until the transaction ends. A caller with
+    the permission OWN gets a record in reach, or one belonging to a record that was `judged_before`.
     """
     record = find(model, record_id, for_update=for_update, for_share=for_share, judged_before=judged_before)
     if record is None:
@@ -89,8 +90,8 @@ def find(
 ) -> Record | None:
     """Find a record of the school by id, or None.
 
-    `for_update` locks its row FOR NO KEY UPDATE, `for_share` FOR SHARE, both until the transaction ends. For a caller
-    whose permission is OWN there are those alone that are in reach, or that belong to what was `judged_before`.
+    `for_update` locks its row FOR NO KEY UPDATE, `for_share` FOR SHARE, both until the transaction ends. A caller with
+    the permission OWN finds only the records in reach, or belonging to a record that was `judged_before`.
     """
     lock = {"key_share": True} if for_update else {"read": True} if for_share else None
     if judged_before:
@@ -112,7 +113,7 @@ def find(
 
 
 def _within_reach(query: Select[Any], model: type[Any]) -> Select[Any]:
-    """Narrow a query of records to those in reach of a caller whose permission is OWN.
+    """Narrow a query of records to the reach of a caller with the permission OWN.
 
     Raises Forbidden for a table without a scope.
     """
@@ -121,9 +122,9 @@ def _within_reach(query: Select[Any], model: type[Any]) -> Select[Any]:
 
 
 def get_referenced(model: type[Record], record_id: UUID, field: str, *, for_update: bool = False) -> Record:
-    """Get the record that a field of the input refers to by id; `for_update` locks its row FOR NO KEY UPDATE.
+    """Get the record named by id in a field of the input; `for_update` locks its row FOR NO KEY UPDATE.
 
-    Raises Invalid, naming the field, where there is none.
+    Raises Invalid, naming the field, if there is none.
     """
     record = find(model, record_id, for_update=for_update)
     if record is None:
@@ -134,7 +135,7 @@ def get_referenced(model: type[Record], record_id: UUID, field: str, *, for_upda
 def lock_rows(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Record]:
     """Lock the rows of records FOR NO KEY UPDATE, in order of id, so that two transactions never deadlock.
 
-    Returns the records that exist, by id; for a caller whose permission is OWN, those that are in reach.
+    Returns the existing records by id; for a caller with the permission OWN, only the records in reach.
     """
     table: Any = model
     query = select(table).where(table.id.in_(record_ids)).order_by(table.id)
@@ -147,7 +148,7 @@ def lock_rows(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Rec
 
 
 def lock_in_order(model: type[Any], chosen: Any, *, shared: bool = False) -> Select[Any]:
-    """Select the rows whose ids a query selects, to lock them in order of id, so that two transactions never deadlock.
+    """Select rows by a query of their ids, to lock them in order of id, so that two transactions never deadlock.
 
     They are locked FOR NO KEY UPDATE; `shared`, FOR SHARE.
     """
@@ -156,9 +157,9 @@ def lock_in_order(model: type[Any], chosen: Any, *, shared: bool = False) -> Sel
 
 
 def once_locked(locking: Select[Any]) -> ColumnElement[bool]:
-    """Make the condition, always true, by which a query locks its rows after another has locked its own.
+    """Make a condition, always true, to let a query lock its rows after another query has locked its own.
 
-    The other is a part of the same statement, and takes no message and no statement more.
+    The other query is a part of the same statement, without a further message or statement.
     """
     locked = select(func.count()).select_from(locking.subquery("locked"))
     condition: ColumnElement[bool] = locked.scalar_subquery() >= literal_column("0")
@@ -166,20 +167,20 @@ def once_locked(locking: Select[Any]) -> ColumnElement[bool]:
 
 
 def lock_table(model: type[Any]) -> None:
-    """Lock a table of the school against others who call this for it, until the transaction ends; readers go on.
+    """Lock a table of the school against other callers of this function, until the transaction ends; readers go on.
 
-    It serves a rule about all rows of the table: whoever writes one calls it before any row is locked.
+    It serves a rule about all rows of the table: the writer of a row calls it before any row is locked.
     """
     db.session.execute(text(advisory_lock(model.__table__)))
 
 
 def not_found(model: type[Any]) -> NotFound:
-    """Make the error that says that a record is not there: `No such classroom.`"""
+    """Make the error of a missing record: `No such classroom.`"""
     return NotFound(f"No such {_name_of(model)}.")
 
 
 def unknown_reference(model: type[Any], field: str) -> Invalid:
-    """Make the error that says that a field of the input refers to no record."""
+    """Make the error of a field of the input referring to no record."""
     return Invalid.field(field, f"no such {_name_of(model)}")
 
 
@@ -188,8 +189,8 @@ def unnest_rows(
 ) -> TableValuedAlias:
     """Make rows from columns, each a type and its values. Each column is sent as one array, whatever their number.
 
-    The values are a list, or a parameter of a `statement` that will be one, or the text of an array (`array_text`).
-    `numbered` names a further column, which counts the rows from 1.
+    The values are a list, or a parameter of a `statement` for a list, or the text of an array (`array_text`).
+    `numbered` names a further column, counting the rows from 1.
     """
     arrays = [
         cast(values, ARRAY(kind))
@@ -203,14 +204,14 @@ def unnest_rows(
 
 
 def json_rows(alias: str, document: Any, /, **columns: Any) -> TableValuedAlias:
-    """Make rows of a text of JSON, an array of objects; `columns` are the types of the members that are taken."""
+    """Make rows of a text of JSON, an array of objects; `columns` are the types of the members to take."""
     named = [column(name, kind) for name, kind in columns.items()]
     rows = func.json_to_recordset(cast(document, JSON)).table_valued(*named)
     return rows.render_derived(name=alias, with_types=True)
 
 
 def insert_rows(model: type[Any], rows: TableValuedAlias, /, **common: Any) -> None:
-    """Insert rows in one statement; `common` are the values that all of them have."""
+    """Insert rows in one statement; `common` are the values of columns common to all rows."""
     values = select(rows, *map(literal, common.values()))
     db.session.execute(insert(model).from_select([*rows.c.keys(), *common], values))
 
@@ -234,12 +235,12 @@ def array_text(values: Iterable[object]) -> str:
 
 
 def one_of(values: Any, kind: Any = Uuid) -> Any:
-    """What a column equals that has one of many values: a list, or a parameter of a statement that will be one."""
+    """Make the right side of a comparison with many values: a list, or a parameter of a statement for a list."""
     return any_(cast(values, ARRAY(kind)))
 
 
 def is_one_of(expression: Any, texts: Iterable[str]) -> ColumnElement[bool]:
-    """Compare an expression with many texts, which are sent as one array: as single parameters they take longer."""
+    """Compare an expression with many texts, sent as one array: as single parameters they take longer."""
     escaped = (each.replace("\\", "\\\\").replace('"', '\\"') for each in texts)
     listed = ",".join(f'"{each}"' for each in escaped)
     compared: ColumnElement[bool] = expression == any_(cast(literal(f"{{{listed}}}", Text), ARRAY(Text)))
@@ -256,7 +257,7 @@ def record_name(table: FromClause) -> str:
 
 
 def singular(words: str) -> str:
-    """Name one of what the words name many of: `cohort subject` for `cohort subjects`."""
+    """Give the singular of a plural: `cohort subject` for `cohort subjects`."""
     for plural, one in (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("s", "")):
         if words.endswith(plural):
             return words.removesuffix(plural) + one

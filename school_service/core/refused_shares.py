@@ -1,4 +1,4 @@
-"""How often work was refused since a share was used up, by what is shared. docs/serving.md lists the shares."""
+"""How often work was refused because a share was used up, by share. docs/serving.md lists the shares."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 
 SHARES = ("requests", "school", "hashing", "sheets", "printers", "classes")
-"""What is shared: threads of `serve`, a school's part of them, hashing, sheets, printers, classes computed."""
+"""The shares: threads of `serve`, a school's part of them, hashing, sheets, printers, classes computed."""
 
 _lock = threading.Lock()
 _counts: Counter[str] = Counter()

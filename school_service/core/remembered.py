@@ -1,4 +1,4 @@
-"""What was found is remembered for a moment, by threads that share it."""
+"""Values remembered for a moment, and shared by threads."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Value = TypeVar("Value")
 
 
 class Remembered(Generic[Key, Value]):
-    """At most so many values, each for so many seconds; where there are more, the oldest is forgotten."""
+    """At most so many values, each for so many seconds; beyond the number, the oldest is forgotten."""
 
     def __init__(self, most: int, seconds: float) -> None:
         self._values: TTLCache[Key, Value] = TTLCache(most, seconds)
         self._lock = threading.Lock()
 
     def find(self, key: Key) -> Value | None:
-        """Find the value of a key, where it is remembered."""
+        """Find the value of a key, or None if it is not remembered."""
         with self._lock:
             return self._values.get(key)
 

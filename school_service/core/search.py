@@ -1,9 +1,9 @@
 """Searching names as a person types them: parts of words in any order, without regard to case and diacritics.
 
 PostgreSQL indexes parts of words by an extension alone (pg_trgm), and a school's schema needs none. So an index has the
-pairs of neighbouring characters of each text (GIN): who has all pairs of a word may have the word, and of those alone
-the text is looked at. All is written of functions that are IMMUTABLE, as an index demands. The index and what is sought
-are folded alike: to change how, a migration makes the indexes anew.
+pairs of neighbouring characters of each text (GIN): a text with all pairs of a word may have the word, and only such
+texts are looked at. All is written with IMMUTABLE functions, as an index demands. The index and the search are folded
+alike: to change how, a migration makes the indexes anew.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PENDING = 256
 
 
 def search_index(name: str, text: ColumnElement[str]) -> Index:
-    """Make the index of a table that `may_match` reads, for the same text, which is never null."""
+    """Make the index of a table for `may_match`, of the same text, never null."""
     options = {"gin_pending_list_limit": _PENDING}
     return Index(name, _pairs(text), postgresql_using="gin", postgresql_with=options)
 
@@ -38,7 +38,7 @@ def search_index(name: str, text: ColumnElement[str]) -> Index:
 def matches(search: Any, text: ColumnElement[str]) -> ColumnElement[bool]:
     """Tell whether each word of `search` is part of a text; `%` and `_` mean themselves.
 
-    No word has a space in it: of texts that are joined by spaces, it is part of one.
+    No word has a space in it: of texts joined by spaces, it is part of one.
     """
     words = _words(search).subquery()
     escaped = func.regexp_replace(words.c.word, r"([\\%_])", r"\\\1", "g")

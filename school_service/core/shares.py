@@ -1,8 +1,8 @@
-"""Shares: how much each school, or whoever else is named, may do at once of what is scarce, such as threads.
+"""Shares: how much of a scarce thing, such as threads, each school or other key may have at once.
 
-`Turns` has the rules. Whoever goes by them says what waits: under `serve` the requests in the dispatcher's queue, which
-have no thread yet (`school_service.serving.dispatcher`); everywhere else threads (`Shares`), as of a request under
-another WSGI server, of a password that is to be hashed, and of a paper that is to be printed.
+`Turns` has the rules. Its callers decide about the waiters: under `serve` they are the requests in the dispatcher's
+queue, still without a thread (`school_service.serving.dispatcher`); everywhere else threads (`Shares`), as of a request
+under another WSGI server, of a password to be hashed, and of a paper to be printed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Waiter = TypeVar("Waiter")
 class GroupLimit(NamedTuple):
     """How many of the keys of one group may be under way together; `group_of` names a key's group, or None.
 
-    `others` are the groups that have another limit, with that.
+    `others` are the groups with another limit, each with its limit.
     """
 
     limit: int
@@ -34,21 +34,21 @@ class GroupLimit(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What somebody who is under way has taken: the key, and the group of the key when they began."""
+    """The place of a waiter under way: its key, and the group of the key at its beginning."""
 
     key: Hashable
     group: Hashable | None
 
 
 class Turns(Generic[Waiter]):
-    """The rules of shares: who may begin, who waits, and who comes next.
+    """The rules of shares: beginning, waiting, and the order of turns.
 
     - Of each key at most `limit` are under way at once; of all keys at most `total`; of the keys of a group at most as
       many as `groups` says.
-    - Whoever can't begin waits: of each key at most `waiting`. Whoever comes then is refused: Busy.
-    - Within a key, whoever has waited longest comes next, also before one who has just ended and comes again.
-    - The keys take turns: one of which somebody has just ended comes behind the others that wait. One that has its
-      limit, or whose group has, is passed over.
+    - If it can't begin, a newcomer waits: of each key at most `waiting`. Any further one is refused: Busy.
+    - Within a key, the longest waiter comes next, also before one that has just ended and comes again.
+    - The keys take turns: a key with a turn just ended comes behind the other waiting keys. A key at its
+      limit, or in a group at its limit, is passed over.
 
     It neither locks nor waits: its callers hold a lock of theirs around each call.
     """
@@ -72,11 +72,11 @@ class Turns(Generic[Waiter]):
         self._waiting: OrderedDict[Hashable, deque[Waiter]] = OrderedDict()
 
     def begin(self, key: Hashable) -> Place | None:
-        """Take a place of a key; None where none is free, or somebody of the key waits for one."""
+        """Take a place of a key; None if none is free, or while somebody of the key waits for one."""
         return None if key in self._waiting else self._take(key)
 
     def wait(self, key: Hashable, waiter: Waiter) -> None:
-        """Let somebody wait for a place of a key; raises Busy where as many as may wait do."""
+        """Let somebody wait for a place of a key; raises Busy if as many as may wait do."""
         line = self._waiting.get(key)
         if self._most_waiting is not None and len(line or ()) >= self._most_waiting:
             raise Busy
@@ -92,7 +92,7 @@ class Turns(Generic[Waiter]):
             del self._waiting[key]
 
     def end(self, place: Place) -> list[tuple[Waiter, Place]]:
-        """Give a place back; returns who begins now, each with the place that they have."""
+        """Give a place back; returns the waiters beginning now, each with its place."""
         self._count -= 1
         _count_down(self._under_way, place.key)
         if place.group is not None:
@@ -106,11 +106,11 @@ class Turns(Generic[Waiter]):
         return begun
 
     def count_waiting(self) -> int:
-        """Count who waits, of all keys."""
+        """Count the waiters of all keys."""
         return sum(map(len, self._waiting.values()))
 
     def clear(self) -> list[Waiter]:
-        """Let nobody wait any more; returns who did."""
+        """Let nobody wait any more; returns the waiters left."""
         left = [waiter for line in self._waiting.values() for waiter in line]
         self._waiting.clear()
         return left
@@ -154,11 +154,11 @@ def _count_down(counts: dict[Hashable, int], key: Hashable) -> None:
 
 
 class Shares:
-    """The rules of `Turns` for threads: one whose turn has not come waits, for at most `patience` seconds.
+    """The rules of `Turns` for threads: a thread waits for its turn, for at most `patience` seconds.
 
-    `name` says what is shared, for the count of refusals. Where several workers serve, shares `of_machine` are divided
-    among the threads of all of them; with `grows` there are at least as many places as workers, for what takes a
-    worker's interpreter.
+    `name` names the share, for the count of refusals. With several workers, shares `of_machine` are divided among the
+    threads of all of them; with `grows` there are at least as many places as workers, for work that takes a worker's
+    interpreter.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class Shares:
         return supervisor.turn(self.name, (limit, total, waiting), str(key), self.patience)
 
     def count_waiting(self) -> int:
-        """Count who waits in this process, of all keys."""
+        """Count the waiters of this process, of all keys."""
         supervisor = machine.supervisor()
         if self._of_machine and supervisor is not None:
             return supervisor.count_waiting(self.name)
@@ -201,8 +201,8 @@ class Shares:
 class Turn:
     """The turn of one thread, as a context manager: a generator would cost each request several times as much.
 
-    Entering it gives the seconds that the thread has waited. It raises Busy where too many wait already, and where the
-    turn has not come in time.
+    Entering it gives the seconds waited by the thread. It raises Busy if too many wait already, and if the turn has not
+    come in time.
     """
 
     __slots__ = ("_came", "_key", "_place", "_shares")
@@ -244,4 +244,4 @@ class Turn:
 
 
 computing = Shares(1, total=1, waiting=100, patience=20.0, name="classes")
-"""The turns of classes whose results are computed: one in a process, which others would only make wait for Python."""
+"""The turns of classes computing their results: one in a process, since others would only make it wait for Python."""

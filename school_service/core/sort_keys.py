@@ -1,7 +1,7 @@
-"""Sorting names as a person looks them up, whatever the locale of the server: by a key that folds marks and case.
+"""Sorting names as a person looks them up, for any locale of the server: by a key with marks and case folded.
 
-The key is made of functions that are IMMUTABLE, and compared code point by code point (collation C): so a generated
-column may hold it, and an index of the column serves the order. To change the key, a migration makes the columns anew.
+The key is made of IMMUTABLE functions, and compared code point by code point (collation C): so a generated column may
+hold it, and an index of the column serves the order. To change the key, a migration makes the columns anew.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _CASED = chain(range(0x80, 0x250), range(0x370, 0x530), range(0x531, 0x557), ran
 
 
 def _translated() -> dict[str, str]:
-    """Map each letter that is neither ASCII nor decomposed to the one that it is sorted as."""
+    """Map each letter, neither ASCII nor decomposed, to the letter it is sorted as."""
     small = {
         letter: letter.casefold()
         for letter in map(chr, _CASED)
@@ -70,9 +70,9 @@ _FROM, _TO = "".join(_TRANSLATED), "".join(_TRANSLATED.values())
 
 
 def sort_key(name: ColumnElement[str], *names: ColumnElement[str]) -> ColumnElement[str]:
-    """Make the key that a name is sorted by; of several names, by the first, then by the next.
+    """Make the sort key of a name; of several names, by the first, then by the next.
 
-    Names that differ in marks, case or the form of letters alone have the same key.
+    Names differing only in marks, case or the form of letters have the same key.
     """
     # A name goes before all that begin with it, whatever follows in the next.
     whole: Any = reduce(lambda before, after: before.op("||")(func.chr(1)).op("||")(after), names, name)

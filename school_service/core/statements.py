@@ -1,11 +1,11 @@
 """Writing a school's records in few round trips, without the session's unit of work.
 
-A service that writes sends one SELECT that locks and checks (a read model with FOR SHARE or FOR NO KEY UPDATE, fetched
-by `fetch_row`), then what it writes in one round trip. What is compiled is compiled once: the INSERT of each table, and
-each `statement`, as read models are. Several go out in one round trip (`execute`), in the order that they are given in,
-each seeing what those before it did: so the violation of a constraint is that of the first at fault.
+A writing service sends one SELECT to lock and check (a read model with FOR SHARE or FOR NO KEY UPDATE, fetched by
+`fetch_row`), then all its writes in one round trip. Statements are compiled once: the INSERT of each table, and each
+`statement`, as read models are. Several go out in one round trip (`execute`), in the given order, each seeing the
+effects of the statements before it: so the violation of a constraint is the first one.
 
-Objects that the session has loaded do not change with it: load those that are needed afterwards.
+Objects loaded by the session do not change with it: load the needed ones afterwards.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Arguments = ParamSpec("Arguments")
 
 
 def statement(make: Callable[Arguments, ClauseElement]) -> ReadModel[Arguments]:
-    """Decorate a function that makes an INSERT, UPDATE or DELETE: the statement is then built and compiled only once.
+    """Decorate a function making an INSERT, UPDATE or DELETE: the statement is then built and compiled only once.
 
     The arguments of the function are values and never None. Calling it returns the statement with these values, to be
     sent by `execute` or `fetch_row`.
@@ -46,7 +46,7 @@ def statement(make: Callable[Arguments, ClauseElement]) -> ReadModel[Arguments]:
 
 @dataclass(frozen=True, slots=True)
 class NewRow:
-    """A row to insert: a value for each column of its table that PostgreSQL does not compute."""
+    """A row to insert: a value for each column of its table, except those computed by PostgreSQL."""
 
     table: Table
     values: Mapping[str, Any]
@@ -77,20 +77,20 @@ class NewRows:
 
 @dataclass(frozen=True, slots=True)
 class PutRow(NewRow):
-    """A row to insert, or to update where there is one already with the same values in the columns of `key`."""
+    """A row to insert, or to update if there is one already with the same values in the columns of `key`."""
 
     key: tuple[str, ...]
 
     def batch(self) -> tuple[str, tuple[Any, ...]]:
-        """Give the INSERT, with the UPDATE where there is such a row, whose id stays; and its values."""
+        """Give the INSERT, with the UPDATE of a row already there, which keeps its id; and the values."""
         insertion, values = NewRow.batch(self)
         return f"{insertion} {_replacing(self.table, self.key)}", values
 
 
 def put_row(model: type[Any], *key: str, **values: Any) -> PutRow:
-    """Make a row of a model, to be inserted, or to be updated where there is one with the same values of `key`.
+    """Make a row of a model, to be inserted, or to be updated if there is one with the same values of `key`.
 
-    `key` names the columns of a unique constraint. Columns that are not given have the model's default, else null.
+    `key` names the columns of a unique constraint. Columns not given have the model's default, else null.
     """
     row = new_row(model, **values)
     return PutRow(row.table, row.values, key)
@@ -99,7 +99,7 @@ def put_row(model: type[Any], *key: str, **values: Any) -> PutRow:
 def new_row(model: type[Any], **values: Any) -> NewRow:
     """Make a row of a model, to be inserted by `execute`; columns not given have the model's default, else null.
 
-    Values are sent as they are. A value that the model computes from other columns has to be given.
+    Values are sent as they are. A value computed by the model from other columns has to be given.
     """
     table: Table = model.__table__
     defaults = _defaults(table)
@@ -139,7 +139,7 @@ def execute_with_commit(*executables: Executable) -> None:
 
 
 def stored_in(table: str, school_id: UUID | None = None) -> str:
-    """Name a table, as it is on the school's server, for a statement that is written by hand.
+    """Name a table, as it is on the school's server, for a statement written by hand.
 
     The school is the transaction's, unless another is given.
     """
@@ -153,8 +153,8 @@ Read = TypeVar("Read", BoundQuery, Made)
 def in_one_round_trip(*before: Executable, read: Read) -> Read:
     """Put statements before a read model, so that one round trip sends them all; nothing is sent until it is read.
 
-    A service returns this at its end to the view, which reads it to answer: so writing and answering are one round
-    trip. The violation of a constraint is raised when it is read.
+    A service returns this at its end to the view, and the view reads it to answer: so writing and answering are one
+    round trip. The violation of a constraint is raised when it is read.
     """
     if isinstance(read, Made):
         return Made(in_one_round_trip(*before, read=read.read), read.make)
@@ -176,17 +176,17 @@ class _TableLock:
 
 
 def advisory_lock(table: Table, *, shared: bool = False) -> str:
-    """Write the statement that waits for whoever has run it for the same table of the school.
+    """Write the statement of an advisory lock for a table of the school: it waits for its other holders.
 
-    A `shared` lock waits only for those that are not shared. It is no LOCK TABLE, which more than one server would have
-    to answer.
+    A `shared` lock waits only for locks that are not shared. It is no LOCK TABLE: this would need an answer of more
+    than one server.
     """
     lock = "pg_advisory_xact_lock_shared" if shared else "pg_advisory_xact_lock"
     return f"SELECT {lock}(hashtextextended(current_schema() || '.{table.name}', 0))"
 
 
 Lock = Callable[..., Executable]
-"""Makes the statement that locks a record, of the ids in its address."""
+"""Makes the statement to lock a record, of the ids in its address."""
 
 
 def row_lock(model: type[Any]) -> Lock:
@@ -200,16 +200,16 @@ def row_lock(model: type[Any]) -> Lock:
 
 
 def table_lock(model: type[Any], *, shared: bool = False) -> Lock:
-    """Make the lock, for `if_match`, that waits for the other writers of a table; the id of the record is not used.
+    """Make the lock of a table against its other writers, for `if_match`; the id of the record is not used.
 
-    `shared` is for whoever reads the table in more than one statement, and writes nothing into it.
+    `shared` is for readers of the table in more than one statement, without writes into it.
     """
     return lambda *_ids: _TableLock(model.__table__, shared)
 
 
 @cache
 def _defaults(table: Table) -> dict[str, Callable[[], Any]]:
-    """Find what gives the columns of a table their values where none are given; PostgreSQL gives some theirs always."""
+    """Find the defaults of a table's columns, for values not given; columns computed by PostgreSQL have none."""
     return {column.name: _default(column) for column in table.columns if column.computed is None}
 
 

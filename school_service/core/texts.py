@@ -18,7 +18,7 @@ _APOSTROPHES = frozenset("'’‘ʼʻ`´")  # noqa: RUF001 -- all that people ty
 def folded_words(*names: str | None) -> list[str]:
     """The words of names without case, diacritics, apostrophes and signs: `Ngọzi O'Neil-Ẹ̀ze` is ngozi, oneil, eze.
 
-    A text that is too long for a name has none.
+    A text too long for a name has none.
     """
     text = " ".join(name for name in names if name and not is_too_long(name, LONGEST))
     if text.isascii():
@@ -44,9 +44,9 @@ _NOT_SHOWN = re.compile(
 def casefolded(text: str, most: int = LONGEST) -> str:
     """Fold a text by NFKC and case (Unicode, section 3.13, NFKC_Casefold).
 
-    What differs in case, in the form of its letters or in characters that are not shown is then the same: `Àda`,
-    `ÀDA` written with a combining accent, and both in full-width letters. The result may be empty, or longer than the
-    text. A text that is too long for `most` characters stays as it is.
+    Texts differing only in case, in the form of letters or in invisible characters become the same: `Àda`, `ÀDA`
+    written with a combining accent, and both in full-width letters. The result may be empty, or longer than the text. A
+    text longer than `most` characters stays as it is.
     """
     if is_too_long(text, most):
         return text
@@ -69,10 +69,10 @@ MAX_FILE_NAME_LENGTH = 150  # characters
 
 
 def plain_file_name(name: str) -> str:
-    """Make of any text the name of a file that every system takes: without path or control characters, and short.
+    """Make of any text the name of a file for every system: without path or control characters, and short.
 
-    Where nothing is left but an ending, it is `file` with that: systems tell by it what opens a file. Of a name that is
-    too long its end alone is looked at.
+    If nothing is left but an ending, it is `file` with this ending: systems choose the program for a file by it. Of a
+    name that is too long only the end is looked at.
     """
     looked_at = name[-TYPED_LENGTH * MAX_FILE_NAME_LENGTH :]
     safe = "".join(
@@ -101,5 +101,5 @@ def ordinal(number: int) -> str:
 
 
 def position_text(position: int | None, *, tied: bool = False) -> str:
-    """Write a position as it is printed: `4th`, and `2nd =` where another has it too; nothing without one."""
+    """Write a position as it is printed: `4th`, and `2nd =` if another has it too; an empty text without a position."""
     return "" if position is None else f"{ordinal(position)} =" if tied else ordinal(position)

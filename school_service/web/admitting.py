@@ -1,4 +1,4 @@
-"""Admitting who sends a request: by their token and the state that was read of them, or by the client that acts."""
+"""Admitting the sender of a request: by their token and their state, or by the acting client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tenants.connections.binding import SchoolBinding
 
 
 def admit(token: VerifiedToken, policy: Policy, state: Mapping[str, Any] | None) -> Admission:
-    """Make the request's principal of the state that was read, and judge them; raises NotAuthenticated, Forbidden."""
+    """Make the request's principal of their state, and judge them; raises NotAuthenticated, Forbidden."""
     context, known = request_context(), context_globals()
     context.principal = known.principal = principal = token.principal(state)
     known.school_id = context.school_id
@@ -41,7 +41,7 @@ def admit(token: VerifiedToken, policy: Policy, state: Mapping[str, Any] | None)
 
 @dataclass(frozen=True, slots=True)
 class ActingClient:
-    """A client, or a page, as the one who acts for a person who is not signed in yet."""
+    """A client, or a page, acting for a person not signed in yet."""
 
     actor: str
 
@@ -55,11 +55,11 @@ class ActingClient:
 def acting_as_client(
     client_id: str | None, school_id: UUID, *, page: str = ""
 ) -> Iterator[Mapping[str, Any]]:
-    """Work in a school in one transaction for a person who is not signed in yet, by a client whose grant covers it.
+    """Work in a school in one transaction for a person not signed in yet, by a client with a grant for the school.
 
-    Yields the client's grant as it is now, with its session number and whether it is public. Where no client led there,
-    the `page` acts. All who do so in a school have a share of requests together, which takes nothing of the share of
-    others. Raises Busy beyond it, ClientUnknown, SchoolForbidden, UnknownSchool, SchoolSuspended, SchoolUpgrading.
+    Yields the client's grant as it is now, with its session number and whether it is public. If no client led there,
+    the `page` acts. All such callers in a school have a share of requests together, apart from the share of others.
+    Raises Busy beyond it, ClientUnknown, SchoolForbidden, UnknownSchool, SchoolSuspended, SchoolUpgrading.
     """
     state, known = app_state(), context_globals()
 

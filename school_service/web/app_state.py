@@ -1,4 +1,4 @@
-"""What all requests of an application share, and who sends the current one."""
+"""The common state of all requests of an application, and the sender of the current one."""
 
 from __future__ import annotations
 
@@ -41,15 +41,14 @@ AuditInsertion = Callable[[RequestContext, list[dict[str, Any]]], tuple[str, dic
 
 @dataclass
 class AppState:
-    """What all requests of an application share.
+    """The common state of all requests of an application.
 
     `user_state` is the SELECT of a user's state in its school: a row with `permissions` and `own_permissions` (arrays
-    of text), `name`, `session_number`, `must_change_password` and the user's relations, or no row where the user does
-    not exist any more; its parameters are the user's id, twice, the moment, whether relations are asked for, and the
-    token's session, issuer and subject: `session_number` is -1 where the session, or the link, is not there any more.
-    Relations that are not asked for are null, unless the user has `own_permissions`.
-    `audit_insertion` writes the statement that adds entries to the audit log, and its
-    parameters. `binding_options` hold for every transaction.
+    of text), `name`, `session_number`, `must_change_password` and the user's relations, or no row if the user does not
+    exist any more; its parameters are the user's id, twice, the moment, whether relations are asked for, and the
+    token's session, issuer and subject: `session_number` is -1 if the session, or the link, is not there any more.
+    Relations not asked for are null, unless the user has `own_permissions`. `audit_insertion` writes the statement to
+    add entries to the audit log, and its parameters. `binding_options` hold for every transaction.
     """
 
     settings: Settings
@@ -69,7 +68,7 @@ class AppState:
     def known_school(self, authorization: str, header: str | None) -> str | None:
         """Name the school of a request by its headers Authorization and X-SCHOOL-ID, without asking a server.
 
-        None where the token was not verified before, or does not cover the school.
+        None if the token was not verified before, or does not cover the school.
         """
         token = self.verifier.find_verified(_bearer(authorization))
         try:
@@ -80,7 +79,7 @@ class AppState:
     def verify(self, authorization: str) -> Exception | None:
         """Verify the token of a header Authorization, so that `known_school` knows it.
 
-        Returns the error that `authenticate` is to raise of it, if there is one.
+        Returns the error for `authenticate` to raise of it, if there is one.
         """
         token = _bearer(authorization)
         try:
@@ -134,7 +133,7 @@ def current_token() -> VerifiedToken:
 
 
 def current_user_id() -> UUID | None:
-    """The id of the user whose token this request has, known from its beginning; None for a machine client."""
+    """The id of the user of this request's token, known from its beginning; None for a machine client."""
     return current_token().user_id
 
 

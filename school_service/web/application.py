@@ -1,9 +1,9 @@
-"""Flask's application, with the way of a request through it cut short where nothing of ours looks at what is left out.
+"""Flask's application, with the way of a request through it cut short by the steps that nothing of ours looks at.
 
-What a request costs in Python is time that all threads wait for, since one at a time has the interpreter. So a route
-without parameters is looked up and not matched, a view's method is called without making its class anew, and an answer
-of JSON that PostgreSQL rendered goes out without werkzeug's `Response` (`JsonAnswer`). All of it is by Flask's own
-methods, made to be overridden; where an extension has a function for each answer, it gets a `Response`.
+While a request takes time in Python, all threads wait, since one at a time has the interpreter. So a route without
+parameters is looked up and not matched, a view's method is called without making its class anew, and an answer of JSON
+rendered by PostgreSQL goes out without werkzeug's `Response` (`JsonAnswer`). All of it is by Flask's own methods, made
+to be overridden; if an extension has a function for each answer, it gets a `Response`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z
 
 
 class OrjsonProvider(JSONProvider):
-    """Writes and reads with orjson; request bodies are read by `web.body_parser`, which keeps decimals exact."""
+    """Writes and reads with orjson; request bodies are read by `web.body_parser`, with exact decimals."""
 
     def dumps(self, obj: Any, **_options: Any) -> str:
         """Write JSON text."""
@@ -48,7 +48,7 @@ class OrjsonProvider(JSONProvider):
 
 
 def _plain(value: Any) -> Any:
-    """Write what JSON does not know: decimals (of at most 15 digits) as numbers, all else as text."""
+    """Write values unknown to JSON: decimals (of at most 15 digits) as numbers, all else as text."""
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return str(value)
@@ -122,7 +122,7 @@ class Service(Flask):
         return func
 
     def create_url_adapter(self, request: Request | None) -> MapAdapter | None:
-        """Bind the routes to a request; its host, which they do not depend on, is read once and remembered."""
+        """Bind the routes to a request; its host, without effect on them, is read once and remembered."""
         if request is None or "HTTP_UPGRADE" in request.environ:
             return super().create_url_adapter(request)
         environ = request.environ
@@ -161,7 +161,7 @@ class Service(Flask):
         return super().dispatch_request()
 
     def _view_of(self, endpoint: str, method: str) -> View | None:
-        """Find the method of a view's class that answers a request; None where Flask has to choose what to do."""
+        """Find the method of a view's class for a request; None if Flask has to choose it."""
         kind = getattr(self.view_functions[endpoint], "view_class", None)
         if kind is None or not issubclass(kind, MethodView) or kind.decorators:
             return None
@@ -171,7 +171,7 @@ class Service(Flask):
         return getattr(kind(), method.lower(), None)
 
     def finalize_request(self, rv: Any, from_error_handler: bool = False) -> Any:
-        """Make the answer of what a view returned: add the fields that all answers have, and write the log's line."""
+        """Make the answer of a view's result: add the fields common to all answers, and write the log's line."""
         if isinstance(rv, JsonAnswer):
             current = current_request()
             if current.environ["REQUEST_METHOD"] != "HEAD" and not self._is_looked_at(current):
@@ -182,7 +182,7 @@ class Service(Flask):
         return super().finalize_request(rv, from_error_handler)
 
     def _is_looked_at(self, current: Request) -> bool:
-        """Tell whether an extension or a blueprint has a function that is to be called with the answer."""
+        """Tell whether an extension or a blueprint has a function to call with the answer."""
         endpoint = current.endpoint or ""
         found = self._looked_at.get(endpoint)
         if found is None:
@@ -192,7 +192,7 @@ class Service(Flask):
         return found or bool(request_finished.receivers)
 
     def process_response(self, response: Response) -> Response:
-        """Add the fields that all answers have, and write the line of the log."""
+        """Add the fields common to all answers, and write the line of the log."""
         response = super().process_response(response)
         headers = response.headers
         for name, value in response_headers.FIELDS:
@@ -203,7 +203,7 @@ class Service(Flask):
         return response
 
     def do_teardown_request(self, *arguments: Any, **options: Any) -> None:
-        """Call the functions that were registered for the end of a request, if there are any."""
+        """Call the functions registered for the end of a request, if there are any."""
         if self.teardown_request_funcs or request_tearing_down.receivers:
             super().do_teardown_request(*arguments, **options)
 
@@ -213,7 +213,7 @@ _UNKNOWN: Any = object()
 
 @lru_cache(HOSTS_REMEMBERED)
 def _read_host(scheme: str, host: str | None, server_name: str, server_port: str) -> str:
-    """Read the host that a request is for, as werkzeug does; raises BadHost."""
+    """Read the host of a request, as werkzeug does; raises BadHost."""
     environ = {"wsgi.url_scheme": scheme, "SERVER_NAME": server_name, "SERVER_PORT": server_port}
     if host is not None:
         environ["HTTP_HOST"] = host
@@ -221,5 +221,5 @@ def _read_host(scheme: str, host: str | None, server_name: str, server_port: str
 
 
 def _wsgi_text(text: str) -> str:
-    """Read a text of a WSGI environment, whose characters are the bytes of UTF-8 (PEP 3333)."""
+    """Read a text of a WSGI environment, with the bytes of UTF-8 as its characters (PEP 3333)."""
     return text if text.isascii() else text.encode("latin-1").decode(errors="replace")

@@ -1,4 +1,4 @@
-"""The project's Blueprint: what every view is wrapped in, and how that appears in the OpenAPI document."""
+"""The project's Blueprint: the wrapping of every view, and its appearance in the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ PDF, ZIP = "application/pdf", "application/zip"
 
 
 SERVES_OWN: set[str] = set()
-"""The permissions by which whoever has them as OWN can do something at all: those of views that do not refuse it."""
+"""The permissions with some use as OWN: the permissions of views that do not refuse it."""
 
 
 class Blueprint(flask_smorest.Blueprint):
-    """A blueprint whose decorators hold the conventions: 200 only, one envelope, one commit, documented by itself.
+    """A blueprint with the conventions in its decorators: 200 only, one envelope, one commit, documented by itself.
 
     `school_required`: whether X-SCHOOL-ID is required on its operations, or may come from the token.
     """
@@ -84,11 +84,11 @@ class Blueprint(flask_smorest.Blueprint):
         run: Run = Run.BY_METHOD,
         school_required: bool | None = None,
     ) -> Callable[[View], View]:
-        """Require a token, a school and a permission, or several, or what a policy says; None: any token of the school.
+        """Require a token, a school and a permission, or several, or a policy; None: any token of the school.
 
-        Outermost of a view's decorators: the order token, school, permission, validation, work is fixed here. `own`
-        says what the operation means for who has the permissions, and not all of them for the whole school, `run` how
-        the view runs. `mine=true` in the query of an operation that takes it answers what `own` means to every user.
+        Outermost of a view's decorators: the order token, school, permission, validation, work is fixed here. `own` is
+        the meaning of the operation for callers with the permissions, but not all of them for the whole school, `run`
+        the way the view runs. `mine=true` in the query, if the operation takes it, lets `own` hold for every user.
         """
         policy = who if isinstance(who, Policy) else Policy(() if who is None else (who, *others))
         policy = replace(policy, own=own)
@@ -123,7 +123,7 @@ class Blueprint(flask_smorest.Blueprint):
     def arguments(
         self, schema: type[ma.Schema] | ma.Schema, *, location: str = "json", **options: Any
     ) -> Callable[[View], View]:
-        """Validate the body or the query; what is valid becomes the view's next argument."""
+        """Validate the body or the query; the valid input becomes the view's next argument."""
         instance = schema() if isinstance(schema, type) else schema
         documented = super().arguments(instance, location=location, **options)
 
@@ -147,7 +147,7 @@ class Blueprint(flask_smorest.Blueprint):
         """Take one uploaded file, named `name` in the form; it becomes the view's next argument, a FileStorage.
 
         A file of more than MAX_UPLOAD_BYTES, or than `most` bytes, is refused: the limit of the request allows for the
-        form around it; `remedy` is a sentence on how to make it smaller. So are two files, of which one would be taken
+        form around it; `remedy` is a sentence on how to make it smaller. So are two files: one of them would be dropped
         without a word.
         """
         documented = self.arguments(_upload(name), location="files", content_type="multipart/form-data")
@@ -172,17 +172,17 @@ class Blueprint(flask_smorest.Blueprint):
         return decorate
 
     def takes_ids(self) -> Callable[[View], View]:
-        """Take a body that is a bare array of uuids; it becomes the view's next argument, a list."""
+        """Take a body of a bare array of uuids; it becomes the view's next argument, a list."""
         ids = {"type": "string", "format": "uuid"}
         return self._takes_array(Array(id_list()), {"type": "array", "items": ids, "maxItems": MAX_IDS})
 
     def takes_list(
         self, schema: type[Schema], *, most: int, member: str | None = None
     ) -> Callable[[View], View]:
-        """Take a body that is a bare array of at most `most` objects; it becomes the view's next argument, a list.
+        """Take a body of a bare array of at most `most` objects; it becomes the view's next argument, a list.
 
         With a `member` errors name the places in the array after it, as in `scores.3.score`; the array has one object
-        at least, and may also stand in an object, as its member of that name.
+        at least, and may also stand in an object, as its member of this name.
         """
         documented = {"type": "array", "items": schema, "maxItems": most}
         if member is None:
@@ -220,14 +220,14 @@ class Blueprint(flask_smorest.Blueprint):
         max_age: int | None = None,
         tagged: bool | None = None,
     ) -> Callable[[View], View]:
-        """Answer one record: the row of the select() that the view returns (404 where there is none), or an object.
+        """Answer one record: the row of the select() returned by the view (404 if there is none), or an object.
 
         A RenderedRow is answered as it is.
 
         `if_empty` checks the filters before the 404: it is called with the view's own arguments, all by name, and
-        raises where one of them refers to no record. `max_age`: seconds for which any cache may store an
-        object that is public; all else is stored by none. `tagged`: whether a row has an ETag; by itself that of a GET
-        has one, and of what takes If-Match.
+        raises if one of them refers to no record. `max_age`: seconds for any cache to store a public object; all else
+        is stored by none. `tagged`: whether a row has an ETag; by default the row of a GET has one, and of an operation
+        with If-Match.
         """
 
         dumper = schema()
@@ -264,11 +264,11 @@ class Blueprint(flask_smorest.Blueprint):
         *locks: Lock,
         render: Callable[[BoundQuery], bytes | None] = render_one,
     ) -> Callable[[View], View]:
-        """Refuse a change of a record that is not as the request's If-Match says, innermost of a view's decorators.
+        """Refuse a change of a record unless it is as the request's If-Match says, innermost of a view's decorators.
 
-        `read` is the read model that GET answers the record with; the `locks` are those that the view's service
-        takes, in its order. Each gets the ids of the path. `render` makes what GET answers, of a picture
-        its bytes. Without the header nothing is read.
+        `read` is the read model of the record's GET; the `locks` are the locks of the view's service, in its order.
+        Each gets the ids of the path. `render` makes the answer of the GET, of a picture its bytes. Without the header
+        nothing is read.
         """
 
         def decorate(view: View) -> View:
@@ -287,11 +287,11 @@ class Blueprint(flask_smorest.Blueprint):
     def returns_list(
         self, schema: type[ma.Schema], *, if_empty: CheckFilters | None = None
     ) -> Callable[[View], View]:
-        """Answer a bare array: the rows of the select() that the view returns, or a list of objects.
+        """Answer a bare array: the rows of the select() returned by the view, or a list of objects.
 
         `if_empty` checks the filters of a list without rows: it is called with the view's own arguments, all by name,
-        those of the query as its schema names them, and raises where one of them refers to no record. For a list
-        with rows it is not called, so that this costs one statement.
+        those of the query as its schema names them, and raises if one of them refers to no record. For a list with rows
+        it is not called: the list is then one statement.
         """
 
         def render(result: Any, check: Callable[[], None]) -> Response | JsonAnswer:
@@ -312,10 +312,10 @@ class Blueprint(flask_smorest.Blueprint):
         bare: bool = False,
         if_empty: CheckFilters | None = None,
     ) -> Callable[[View], View]:
-        """Answer a page of the select() that the view returns, in the paged envelope; takes pageNumber and pageSize.
+        """Answer a page of the select() returned by the view, in the paged envelope; takes pageNumber and pageSize.
 
         With `bare` it is a bare array, and takes page and size. `if_empty` checks the filters of an empty page: it is
-        called with the view's own arguments, all by name, and raises where one refers to no record. The page is no
+        called with the view's own arguments, all by name, and raises if one refers to no record. The page is no
         argument of the view.
         """
         answered = schema(many=True) if bare else envelope(schema)
@@ -338,7 +338,7 @@ class Blueprint(flask_smorest.Blueprint):
         return decorate
 
     def returns_deleted(self) -> Callable[[View], View]:
-        """Answer `{"id": …, "deleted": true}` with the id that the view returns."""
+        """Answer `{"id": …, "deleted": true}` with the id returned by the view."""
 
         def render(result: UUID, _check: Callable[[], None]) -> Response:
             return object_response({"id": str(result), "deleted": True})
@@ -346,13 +346,13 @@ class Blueprint(flask_smorest.Blueprint):
         return self._responds(DeletedSchema, render)
 
     def returns_file(self, *media_types: str) -> Callable[[View], View]:
-        """Answer a file: the view returns its name, which may be any text, and its content.
+        """Answer a file: the view returns its name, any text, and its content.
 
-        That is bytes, or a file of them to read, which is closed when it has been sent, or a function that makes
-        either. Such a function is called when the transaction has ended and no connection is taken. Without
-        `media_types` it is a workbook, to be saved, as a zip is. With others the ending of its name says which it has,
-        and a browser shows it; who prefers application/octet-stream gets it as that, since generated clients know no
-        other type of files.
+        The content is bytes, or a file of bytes to read, closed when it has been sent, or a function making either.
+        Such a function is called when the transaction has ended and no connection is taken. Without `media_types` it is
+        a workbook, to be saved, as a zip is. With others the ending of its name decides its type, and a browser shows
+        it; a client preferring application/octet-stream gets it as this type, since generated clients know no other
+        type of files.
         """
         types = media_types or (SPREADSHEET,)
         documented = self.response(200, {"type": "string", "format": "binary"}, content_type=types[0])
@@ -386,9 +386,10 @@ class Blueprint(flask_smorest.Blueprint):
         return decorate
 
     def returns_picture(self, media_type: str) -> Callable[[View], View]:
-        """Answer a picture: `content`, the one column of the row of the read model that the view returns, or 404.
+        """Answer a picture: `content`, the one column of the row of the read model returned by the view, or 404.
 
-        It has an ETag, and may be kept by its reader's own cache, which asks each time whether it is still that.
+        It has an ETag, and may be kept by its reader's own cache; the cache asks each time whether the picture is still
+        the same.
         """
         documented = self.response(200, {"type": "string", "format": "binary"}, content_type=media_type)
 
@@ -407,7 +408,7 @@ class Blueprint(flask_smorest.Blueprint):
         return decorate
 
     def returns_health(self, schema: type[ma.Schema], *, ok: str, retry_after: int) -> Callable[[View], View]:
-        """Answer how the service is: 200 where the object's `status` is `ok`, else 503 with Retry-After in seconds."""
+        """Answer how the service is: 200 if the object's `status` is `ok`, else 503 with Retry-After in seconds."""
 
         def render(result: Any, _check: Callable[[], None]) -> Response:
             response = object_response(dumper.dump(result))
@@ -424,10 +425,10 @@ class Blueprint(flask_smorest.Blueprint):
     def returns_or_shows(
         self, schema: type[ma.Schema], *, template: str, error_template: str
     ) -> Callable[[View], View]:
-        """Answer one record as JSON or, to whom prefers text/html, as a page, whose template gets its members.
+        """Answer one record as JSON or, to clients preferring text/html, as a page; its template gets the members.
 
         The view returns the record as JSON in UTF-8. Numbers are texts in the template, as they are written. Every
-        error of the blueprint is a page, too, whose template gets what `show_error` gives it.
+        error of the blueprint is a page, too; its template gets the values of `show_error`.
         """
 
         def render(body: bytes, _check: Callable[[], None]) -> Response:
@@ -457,12 +458,12 @@ class Blueprint(flask_smorest.Blueprint):
         return decorate
 
     def public(self, view: View) -> View:
-        """Mark a view that needs no token."""
+        """Mark a view without need of a token."""
         declare(view, policy=None)
         return view
 
     def answers(self, *statuses: int) -> Callable[[View], View]:
-        """Name further statuses that the operation answers, for the document."""
+        """Name further statuses of the operation's answers, for the document."""
 
         def decorate(view: View) -> View:
             declare(view, statuses=statuses)
@@ -471,7 +472,7 @@ class Blueprint(flask_smorest.Blueprint):
         return decorate
 
     def errors_as(self, schema: type[ma.Schema], *statuses: int) -> Callable[[View], View]:
-        """Name the schema of the errors of these statuses, where it has members beside those of every error."""
+        """Name the schema of the errors of these statuses, if it has members beside those of every error."""
 
         def decorate(view: View) -> View:
             for status in statuses:
@@ -488,7 +489,7 @@ class Blueprint(flask_smorest.Blueprint):
         return decorate
 
     def summary(self, words: str) -> Callable[[View], View]:
-        """Say what the operation does, for the document, where the view serves several kinds of record."""
+        """Give the summary of the operation, for the document, if the view serves several kinds of record."""
         return self.doc(summary=words)  # type: ignore[no-any-return]
 
     def _responds(
@@ -532,7 +533,7 @@ def _document_like(view: Any, decorator: Callable[[Any], Any]) -> Any:
 
 
 def _names(schema: ma.Schema) -> set[str]:
-    """The names that a schema's fields have in a query."""
+    """The names of a schema's fields in a query."""
     return {field.data_key or name for name, field in schema.fields.items()}
 
 
@@ -542,7 +543,7 @@ def _record_name(schema: type[ma.Schema]) -> str:
 
 
 def _disposition(disposition: str, name: str) -> str:
-    """Name a file to be shown or saved, in ASCII and, where that is not all of it, in UTF-8 too (RFC 6266)."""
+    """Name a file to be shown or saved, in ASCII and, if the name has other letters, in UTF-8 too (RFC 6266)."""
     ascii_name = plain_file_name(unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode())
     header = f'{disposition}; filename="{ascii_name}"'
     return header if ascii_name == name else f"{header}; filename*=UTF-8''{quote(name, safe='')}"

@@ -22,7 +22,7 @@ LONGEST_QUERY_REMEMBERED = 200  # characters
 
 
 class BodyParser(FlaskParser):
-    """webargs' parser that reads JSON and forms as the API documents them.
+    """webargs' parser, reading JSON and forms as the API documents them.
 
     The results for queries are cached: a front end asks for the same pages again and again, and reading the query would
     take most of such a request's time.
@@ -35,7 +35,7 @@ class BodyParser(FlaskParser):
     def parse(
         self, argmap: Any, req: Request | None = None, *, location: str | None = None, **options: Any
     ) -> Any:
-        """Read and validate what stands in one place of a request."""
+        """Read and validate the input in one place of a request."""
         if location != "query" or not isinstance(argmap, ma.Schema):
             return super().parse(argmap, req, location=location, **options)
         key = (argmap, request.environ.get("QUERY_STRING", ""))
@@ -54,8 +54,8 @@ class BodyParser(FlaskParser):
     def load_json(self, req: Request, schema: Any) -> Any:
         """Read the body as JSON, its decimals exactly.
 
-        415, 413 or 400 where it is something else; 422 where an object has two members of one name, of which other
-        readers may see another than we do (RFC 8259, section 4).
+        415, 413 or 400 if it is something else; 422 if an object has two members of one name: other readers may see
+        another one than we do (RFC 8259, section 4).
         """
         if not req.is_json:
             if req.mimetype:
@@ -84,7 +84,7 @@ class BodyParser(FlaskParser):
             abort(400, message="The body is not JSON.")
 
     def load_files(self, req: Request, schema: Any) -> Any:
-        """Read the files of a form; 415 where the body is no form."""
+        """Read the files of a form; 415 if the body is no form."""
         if req.mimetype != "multipart/form-data":
             abort(415, message="The body must be multipart/form-data.")
         return super().load_files(req, schema)
@@ -117,7 +117,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _exactly(number: str) -> Decimal:
-    """Read a decimal with all its digits; one beyond every exponent is handed on as NaN, which no field accepts."""
+    """Read a decimal with all its digits; one beyond every exponent is handed on as NaN, refused by every field."""
     try:
         return Decimal(number)
     except InvalidOperation:
@@ -125,7 +125,7 @@ def _exactly(number: str) -> Decimal:
 
 
 def _whole(number: str) -> int | Decimal:
-    """Read a whole number; one longer than any that is stored as a decimal, which costs less and has no limit."""
+    """Read a whole number; one longer than any stored number as a decimal, at a lower cost and without limit."""
     return int(number) if len(number) <= LONGEST_WHOLE else _exactly(number)
 
 

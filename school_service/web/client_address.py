@@ -1,4 +1,4 @@
-"""Where a request comes from, and where it was sent to, behind trusted proxies too."""
+"""The address of a request's client, and the address of the service in the request, behind trusted proxies too."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from school_service.core.errors import InvalidHeader
 from school_service.web.current import current_request
 
 END_USER_ADDRESS = "X-End-User-Address"
-"""The header in which a machine client tells the address of its end user."""
+"""The header of a machine client for the address of its end user."""
 _TOLD = f"HTTP_{END_USER_ADDRESS.upper().replace('-', '_')}"
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]++)++")
 
 
 def client_address() -> str:
-    """The address of the client: the peer's, or what trusted proxies say of it in X-Forwarded-For.
+    """The address of the client: the peer's, or the address told by trusted proxies in X-Forwarded-For.
 
-    The header is read from its end: each proxy adds whom it heard from. What stands before the first address that is
-    no trusted proxy's may have been made up by the client.
+    The header is read from its end: each proxy adds the address of its peer. The client may have made up all before the
+    first address that is no trusted proxy's.
     """
     known = context_globals().__dict__
     found: str | None = known.get("client_address")
@@ -38,9 +38,9 @@ def client_address() -> str:
 
 
 def take_told_address() -> None:
-    """Let the address of the client be what it tells of its end user, where it does.
+    """Take the address of the end user, if the client tells it, as the address of the client.
 
-    For a machine client that may do so alone. The log has its own address, too. Raises InvalidHeader.
+    Only for a machine client with the right to do so. The log has its own address, too. Raises InvalidHeader.
     """
     told = current_request().environ.get(_TOLD)
     if told is None:
@@ -56,12 +56,12 @@ def take_told_address() -> None:
 
 
 def address_is_told() -> bool:
-    """Tell whether `client_address` is what a machine client tells of its end user."""
+    """Tell whether `client_address` is the address of an end user, told by a machine client."""
     return bool(context_globals().__dict__.get("address_is_told"))
 
 
 def first_untrusted(address: str, forwarded_for: str, trusted: Networks) -> str:
-    """Follow the hops from the peer's address back to the first that is no trusted proxy's."""
+    """Follow the hops from the peer's address back to the first address other than a trusted proxy's."""
     hops = forwarded_for.split(",") if forwarded_for and trusted else []
     while hops and is_trusted(address, trusted):
         hop = hops.pop().strip()
@@ -72,11 +72,10 @@ def first_untrusted(address: str, forwarded_for: str, trusted: Networks) -> str:
 
 
 def service_address() -> str:
-    """The address of the service, without a slash at its end: PUBLIC_URL, else the one that the client has for it.
+    """The address of the service, without a slash at its end: PUBLIC_URL, else the client's address for it.
 
-    The name is then the one of the request, so it is for answers that go to nobody else; outside of a request it is
-    empty. That TLS ended at a proxy, the proxy says in X-Forwarded-Proto, and in X-Forwarded-Prefix what it took away
-    from the path, if it is trusted.
+    The name is then the name in the request, so it is for answers to nobody else; outside of a request it is empty. A
+    trusted proxy tells of TLS in X-Forwarded-Proto, and of the prefix removed from the path in X-Forwarded-Prefix.
     """
     settings: Settings = current_application().extensions["school-service"].settings
     if settings.public_url or not has_request_context():

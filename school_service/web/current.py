@@ -7,4 +7,4 @@ from collections.abc import Callable
 from flask import Request, request
 
 current_request: Callable[[], Request] = request._get_current_object  # type: ignore[attr-defined]
-"""Gives the request; raises RuntimeError where there is none."""
+"""Gives the request; raises RuntimeError if there is none."""

@@ -1,4 +1,4 @@
-"""The OpenAPI document at /openapi.json, its page at /docs, where / leads to, and a guide at /docs/guide.
+"""The OpenAPI document at /openapi.json, its page at /docs, also the target of /, and a guide at /docs/guide.
 
 The page is Swagger UI from an installed package: it loads nothing from the network. The guide is a school's year, step
 by step, with real answers; docs/write_api_guide.py writes it.
@@ -106,22 +106,22 @@ def _shown(page: str, kind: str = "text/html") -> Response:
 
 @cache
 def _guide() -> Markup:
-    """Read the guide, which is our own HTML."""
+    """Read the guide, our own HTML."""
     return Markup((files(__package__) / "documentation" / "guide.html").read_text(encoding="utf-8"))  # noqa: S704
 
 
 def _beside_guide(endpoint: str, **values: Any) -> str:
-    """Write an address relative to the guide's own, which is one step below the page's."""
+    """Write an address relative to the guide's own, one step below the page's."""
     return f"../{_beside(endpoint, **values)}"
 
 
 def _beside(endpoint: str, **values: Any) -> str:
-    """Write an address relative to the page's own, so that it holds whatever a proxy has in front of it."""
+    """Write an address relative to the page's own, so that it holds behind any prefix of a proxy."""
     return url_for(endpoint, **values).removeprefix(f"{request.script_root}/")
 
 
 def _find_assets() -> dict[str, tuple[Path, str]]:
-    """Find the files that the page loads, each with its media type."""
+    """Find the files of the page, each with its media type."""
     folders = ((files("flask_swagger_ui") / "dist", _SWAGGER_UI), (files(__package__) / "static", _OWN))
     return {
         name: (Path(str(folder / name)), kind) for folder, names in folders for name, kind in names.items()

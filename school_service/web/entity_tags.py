@@ -1,6 +1,6 @@
 """ETag of single records, If-None-Match and If-Match (RFC 9110, section 13).
 
-A tag is strong: the hash of the bytes that answer the record.
+A tag is strong: the hash of the bytes of the record's answer.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ DIGITS = 32  # hex digits of a tag
 
 
 def tagged_response(body: bytes, besides: Mapping[str, Any] | None = None) -> Response:
-    """Answer a record with its ETag; 304 and no body where a GET has the tag in If-None-Match.
+    """Answer a record with its ETag; 304 and no body if a GET has the tag in If-None-Match.
 
-    `besides` are members that are no part of the record: the tag is without them.
+    `besides` are members apart from the record: the tag is without them.
     """
     tag = _tag(body)
     if request.method in {"GET", "HEAD"} and request.if_none_match.contains_weak(tag):
@@ -35,7 +35,7 @@ def tagged_response(body: bytes, besides: Mapping[str, Any] | None = None) -> Re
 
 
 def tagged_picture(content: bytes, media_type: str) -> Response:
-    """Answer a picture with its ETag, for its reader's own cache; 304 and no body where a GET has the tag."""
+    """Answer a picture with its ETag, for its reader's own cache; 304 and no body if a GET has the tag."""
     tag = _tag(content)
     if request.if_none_match.contains_weak(tag):
         response = Response(status=304)
@@ -52,7 +52,7 @@ def check_if_match(
 ) -> None:
     """Compare the tags in If-Match with the record as it is once it is locked, in one round trip with the locks.
 
-    `render` makes what a GET answers. What is not there is left to whoever changes it. Raises PreconditionFailed.
+    `render` makes the answer of a GET. A missing record is left to the view. Raises PreconditionFailed.
     """
     body = render(in_one_round_trip(*locks, read=read))
     if body is not None and not request.if_match.contains(_tag(body)):

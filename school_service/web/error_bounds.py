@@ -1,7 +1,7 @@
 """How much an error tells: as many messages as a person reads, in an answer of bounded size.
 
-Validation ends by these bounds while it goes on (`fields`, `schemas`), so that what would not be told is never made.
-What is left is cut here, of whichever error, as `error_responses` writes it.
+Validation ends by these bounds while it goes on (`fields`, `schemas`), so that messages beyond them are never made. The
+rest is cut here, of any error, as `error_responses` writes it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LEFT_OUT = "left_out"
 
 
 class _LeftOutHere:
-    """The name that stands in a schema's errors for the number of members that are left out of them.
+    """The name, in a schema's errors, of the number of members left out of them.
 
     No member of a body is of this name, since it is no text.
     """
@@ -31,12 +31,12 @@ LEFT_OUT_HERE = _LeftOutHere()
 
 
 def shortened(message: str) -> str:
-    """Cut a message that is longer than LONGEST_MESSAGE."""
+    """Cut a message longer than LONGEST_MESSAGE."""
     return message if len(message) <= LONGEST_MESSAGE else f"{message[: LONGEST_MESSAGE - 1]}…"
 
 
 def count_messages(errors: Any) -> int:
-    """Count the messages in the errors of a member, whatever these are nested in."""
+    """Count the messages in the errors of a member, at any depth."""
     if isinstance(errors, Mapping):
         return sum(map(count_messages, errors.values()))
     if isinstance(errors, list | tuple):
@@ -47,8 +47,7 @@ def count_messages(errors: Any) -> int:
 def bounded(errors: Mapping[str, Any]) -> dict[str, Any]:
     """Cut the errors of an answer: each place of the request has MOST_MESSAGES, and together they have room.
 
-    `left_out` counts the members of which nothing is told, beside those that are left out already; it is absent where
-    all is told.
+    `left_out` counts the members with no message shown, beside those left out already; it is absent if all is told.
     """
     left_out = errors.get(LEFT_OUT, 0)
     told: dict[str, Any] = {}
@@ -66,9 +65,9 @@ def bounded(errors: Mapping[str, Any]) -> dict[str, Any]:
 def bounded_rows(
     rows: Sequence[Mapping[str, Any]], bad_rows: int, list_name: str | None = None
 ) -> dict[str, Any]:
-    """Give the errors of rows as an answer has them: as many as have room, of `bad_rows` that are wrong.
+    """Give the errors of rows as an answer has them: as many as have room, of `bad_rows` bad ones.
 
-    Those of a list in the body, `list_name`, stand beside that by their place, too: list, number, field.
+    The errors of a list in the body, `list_name`, stand beside them by their place, too: list, number, field.
     """
     told: list[Mapping[str, Any]] = []
     places: dict[str, dict[str, list[str]]] = {}
@@ -92,7 +91,7 @@ def bounded_rows(
 
 
 class _Ending:
-    """Errors of one place of a request, which end after the member with which MOST_MESSAGES are reached.
+    """Errors of one place of a request, ending after the member that reaches MOST_MESSAGES.
 
     A member is one of the body, or of a list in it.
     """
@@ -102,7 +101,7 @@ class _Ending:
         self.left_out = 0
 
     def cut(self, errors: Any, *, ends: bool = False) -> Any:
-        """Cut errors, and their messages. `ends`: they are by members, before each of which they may end."""
+        """Cut errors, and their messages. `ends`: they are by members, and may end before each."""
         if isinstance(errors, str):
             return shortened(errors)
         if isinstance(errors, list | tuple):
@@ -123,10 +122,10 @@ class _Ending:
 
 
 def _fitting(errors: Any, room: int) -> tuple[Any, int]:
-    """Take of an object or a list what has room, in bytes: what has no members first, then in its order, to an end.
+    """Take as much of an object or a list as has room, in bytes: members without members first, then in its order.
 
-    Of the first that has no room a part is taken, but of an item that stands behind others. Returns it with the number
-    of members that are left out.
+    Of the first member without room a part is taken, except of an item behind others; then it ends. Returns it with the
+    number of members left out.
     """
     of_object = isinstance(errors, Mapping)
     told: dict[Any, Any] = {}
@@ -153,5 +152,5 @@ def _has_members(named: tuple[Any, Any]) -> bool:
 
 
 def _size(written: Any) -> int:
-    """Count the bytes that it has as JSON."""
+    """Count its bytes as JSON."""
     return len(current_application().json.dumps(written).encode())

@@ -115,14 +115,14 @@ _FRAMEWORK_MESSAGES = {
 
 
 class StatementFailed(Exception):
-    """What failed in the database, for the log: without the details, which repeat values such as account numbers."""
+    """A failure of the database, for the log: without the details, since they repeat values such as account numbers."""
 
     def __init__(self, error: DBAPIError) -> None:
         super().__init__(f"{type(error.orig).__name__}: {_words(error)}\n[SQL: {error.statement}]")
 
 
 def _words(error: DBAPIError) -> str:
-    """Say in PostgreSQL's words what failed, with its SQLSTATE, and without values."""
+    """Name the failure in PostgreSQL's words, with its SQLSTATE, and without values."""
     diagnostics = getattr(error.orig, "diag", None)
     words = (diagnostics and diagnostics.message_primary) or first_line(error.orig)
     state = violated_state(error)
@@ -215,7 +215,7 @@ def handle(error: Exception) -> Response:
 
 
 def _log_reason(error: Exception, status: int) -> None:
-    """Let the log say why a token was refused, or what it lacks, and why the service can't answer just now."""
+    """Let the log say why a token was refused or does not suffice, and why the service can't answer just now."""
     if isinstance(error, errors.TokenRefused):
         log_of_request(refused=error.check, key_id=error.key_id, issuer=error.issuer)
     elif status in {401, 403}:
@@ -226,9 +226,9 @@ def _log_reason(error: Exception, status: int) -> None:
 
 
 def handle_unexpected(error: Exception) -> Response:
-    """Answer 500 and log what happened; the caller learns the request id alone.
+    """Answer 500 and log the error; the caller learns the request id alone.
 
-    Where a file could not be written, as what is sent and made is on its way, it is 503: the disk may have room later.
+    If a file could not be written, as of an upload or of a file being made, it is 503: the disk may have room later.
     """
     if isinstance(error, HTTPException):
         return http_response(error)

@@ -40,9 +40,9 @@ class Input(fields.Field[Any]):
 class Text(Input, fields.String):
     """A text: trimmed, not empty unless `least` is 0, of at most `most` characters, free of NUL and lone surrogates.
 
-    It has only characters that are visible, as a name must (`tenants.names`), unless `any_characters` is given; and its
-    letters are composed with their marks (NFC), as names are stored, unless `composed` says otherwise. It is measured
-    first, and once more when it is composed: nothing looks at one that is too long.
+    It has only visible characters, as a name must (`tenants.names`), unless `any_characters` is given; and its letters
+    are composed with their marks (NFC), as names are stored, unless `composed` says otherwise. It is measured first,
+    and once more when it is composed: nothing looks at a text that is too long.
     """
 
     default_error_messages = {
@@ -135,7 +135,7 @@ class IsoDate(Input, fields.Date):
 
 
 class StrictBoolean(Input, fields.Boolean):
-    """true or false, and nothing that merely looks so."""
+    """true or false, and nothing merely looking so."""
 
     def _deserialize(
         self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any
@@ -222,7 +222,7 @@ class Points(Input, fields.Decimal):
 
 
 class Choice(Text):
-    """A text that is one of a few."""
+    """One of a few texts."""
 
     def __init__(self, choices: tuple[str, ...], **options: Any) -> None:
         super().__init__(**options)
@@ -230,7 +230,7 @@ class Choice(Text):
 
 
 class File(Input, fields.Raw):
-    """An uploaded file, in multipart/form-data; its name is made one that can be stored and shown."""
+    """An uploaded file, in multipart/form-data; its name is made fit to be stored and shown."""
 
     def __init__(self, **options: Any) -> None:
         metadata = {"type": "string", "format": "binary", **options.pop("metadata", {})}
@@ -244,10 +244,10 @@ class File(Input, fields.Raw):
 
 
 class ListOf(Input, fields.List[Any]):
-    """An array, of at most so many members as its validator Length says, without which there is no such field.
+    """An array, of at most so many members as its validator Length says; such a validator is required.
 
-    They are counted before any is read: too many are refused by that alone. Errors end after the member with which
-    MOST_MESSAGES are reached, and no further one is read.
+    They are counted before any is read: too many are refused for their number alone. Errors end after the member that
+    reaches MOST_MESSAGES, and no further one is read.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -279,7 +279,7 @@ class ListOf(Input, fields.List[Any]):
 
 
 class ObjectOf(Input, fields.Dict):
-    """An object of at most `most` members, which are named by whoever sends it, and counted before any is read.
+    """An object of at most `most` members, named by the sender, and counted before any is read.
 
     Errors say back the first SAID_BACK characters of a name.
     """

@@ -1,6 +1,6 @@
-"""The header Idempotency-Key: a POST that is sent again with the same key is answered as it was the first time.
+"""The header Idempotency-Key: a POST sent again with the same key is answered as it was the first time.
 
-As in draft-ietf-httpapi-idempotency-key-header. What was stored, and when it expires: core.idempotency.
+As in draft-ietf-httpapi-idempotency-key-header. For the stored answers and their expiry: core.idempotency.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _PURPOSE = "fingerprint of a request"
 
 
 def answered_once(view: Callable[[], Any], *, actor: str, keys: SigningKeys) -> Any:
-    """Call a view, and store its answer with the request's Idempotency-Key; or answer what is stored.
+    """Call a view, and store its answer with the request's Idempotency-Key; or answer the stored one.
 
-    To be called in the transaction of the request, once its principal is admitted: `actor` is theirs. `keys` are those
-    that fingerprints are made with, since a body may hold a password. Raises InvalidHeader, and what
-    `core.idempotency.find_answer` does.
+    To be called in the transaction of the request, once its principal is admitted: `actor` is theirs. `keys` are the
+    keys of fingerprints, since a body may hold a password. Raises InvalidHeader, and the errors of
+    `core.idempotency.find_answer`.
     """
     keyed = KeyedRequest(_key_of_request(), actor, _operation(), _fingerprints(keys))
     stored = find_answer(keyed)
@@ -63,13 +63,13 @@ def _operation() -> str:
 
 
 def _fingerprints(keys: SigningKeys) -> tuple[str, ...]:
-    """Make keyed hashes of the body, one with each key, the first with that which signs."""
+    """Make keyed hashes of the body, one with each key, the first with the signing key."""
     body = _digest_of_body()
     return tuple(hmac.digest(key.derive(_PURPOSE), body, "sha256").hex() for key in keys.keys)
 
 
 def _digest_of_body() -> bytes:
-    """Hash the body: of a form its fields and files, whatever stands between them; else its bytes."""
+    """Hash the body: of a form its fields and files, without the boundaries between them; else its bytes."""
     made = hashlib.sha256()
     if request.mimetype == "multipart/form-data":
         for name, text in sorted(request.form.items(multi=True)):

@@ -1,8 +1,8 @@
-"""Violated constraints as errors of the client: found by the constraint's name, also where two write at once.
+"""Violated constraints as errors of the client: found by the constraint's name, also if two write at once.
 
-The metadata has table and columns of each constraint, so no feature writes such a message. A constraint that needs
-words of its own brings them: `UniqueConstraint(…, info={"message": "…"})`; one on a column that the service computes
-names the field that it is computed of: `info={"field": "…"}`.
+The metadata has table and columns of each constraint, so no feature writes such a message. A constraint with words of
+its own brings them: `UniqueConstraint(…, info={"message": "…"})`; one on a column computed by the service names the
+field it is computed of: `info={"field": "…"}`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BAD_VALUE = re.compile(r"22...|23502|23514")
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """What a statement violated: the status, the message and the fields at fault of its answer."""
+    """The violation of a constraint by a statement: the status, the message and the fields at fault of its answer."""
 
     status: int
     message: str
@@ -35,7 +35,7 @@ class Violation:
 
 
 def violation(error: DBAPIError) -> Violation | None:
-    """Find the constraint that a failed statement violated; None where it failed for another reason."""
+    """Find the constraint violated by a failed statement; None if it failed for another reason."""
     state = driver_errors.violated_state(error)
     if state == "23505":
         return _duplicate(_constraint_name(error))
@@ -59,7 +59,7 @@ class _Known:
 
 
 def _constraint_name(error: DBAPIError) -> str:
-    """Name the violated constraint as the metadata does, where it is there."""
+    """Name the violated constraint as the metadata does, if the metadata has it."""
     names = driver_errors.constraint_names(error) or ("",)
     return next((name for name in names if name in _constraints()), names[-1])
 

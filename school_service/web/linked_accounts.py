@@ -1,6 +1,6 @@
-"""Which account of a school an identity of an outside provider is linked to, as a process remembers it for a moment.
+"""The linked account of an outside provider's identity in a school, as a process remembers it for a moment.
 
-What is remembered chooses whose state the binding reads, and no more: the binding tells whether the link still stands.
+The remembered account only chooses the state for the binding to read: the binding tells whether the link still stands.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Identity = tuple[str, str]
 
 @read_model
 def account_of_identity(issuer: str, subject: str) -> Query:
-    """Select the account that an identity, its issuer and subject, is linked to; no row where there is none."""
+    """Select the linked account of an identity, its issuer and subject; no row if there is none."""
     # By its name, since the models are above this module.
     links = Model.metadata.tables["user_identities"]
     return select(links.c.user_id).where(links.c.issuer == issuer, links.c.subject == subject)
 
 
 LinkedAccounts: TypeAlias = Remembered[tuple[UUID, Identity], UUID]
-"""The accounts of identities, by school, as they were found last; of those that are linked to none, nothing."""
+"""The accounts of identities, by school, as they were found last; identities without an account are not remembered."""
 
 
 def linked_accounts() -> LinkedAccounts:

@@ -1,4 +1,4 @@
-"""Linking: the user of an outside token is who its identity is linked to in the school of the request."""
+"""Linking: the user of an outside token is the one linked to its identity in the school of the request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tenants.connections.binding import SchoolBinding
 
 
 def linked(token: VerifiedToken, school_id: UUID, *, anew: bool) -> VerifiedToken:
-    """Find the user of an outside token in a school by its identity; `anew`: not by what is remembered.
+    """Find the user of an outside token in a school by its identity; `anew`: not by the remembered account.
 
     Raises NotLinked.
     """
@@ -38,7 +38,7 @@ def linked(token: VerifiedToken, school_id: UUID, *, anew: bool) -> VerifiedToke
 
 
 def _account_of(identity: tuple[str, str], school_id: UUID) -> UUID | None:
-    """Read which account of a school an identity is linked to, in one round trip; None where it is to none."""
+    """Read the linked account of an identity in a school, in one round trip; None if there is none."""
     binding = SchoolBinding(school_id, read_only=True)
     with in_context(binding, None, partial(read_text, binding)):
         try:

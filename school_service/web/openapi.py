@@ -1,4 +1,4 @@
-"""The OpenAPI document: what each error means, what the decorators of views note, and how operations are named."""
+"""The OpenAPI document: the meaning of each error, the notes of views' decorators, and the names of operations."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class ServiceApi(flask_smorest.Api):
 
 
 def make_api(app: Flask, settings: Settings, version: str) -> ServiceApi:
-    """Make the Api that documents the blueprints registered with it, and show that unless DOCS is off."""
+    """Make the Api to document the blueprints registered with it, and show its document unless DOCS is off."""
     app.config.update(
         API_TITLE="School Service",
         API_VERSION=version,
@@ -197,9 +197,9 @@ def make_api(app: Flask, settings: Settings, version: str) -> ServiceApi:
 
 
 class FieldConverter(OpenAPIConverter):
-    """Writes the schema of a field: values that have a name stand in one schema of that name.
+    """Writes the schema of a field: values with a name stand in one schema of this name.
 
-    What a field does not say of itself is in documentation/properties.json.
+    The words missing from a field itself are in documentation/properties.json.
     """
 
     def field2property(self, field: fields.Field[Any]) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class FieldConverter(OpenAPIConverter):
 
     @staticmethod
     def _description(field: fields.Field[Any]) -> str | None:
-        """Find the words for a property by its schema and name, or by the name that several schemas share."""
+        """Find the words for a property by its schema and name, or by the name common to several schemas."""
         texts = documentation("properties")
         name = field.data_key or str(field.name)
         schema = type(field.parent).__name__.removesuffix("Schema")
@@ -239,7 +239,7 @@ class FieldPlugin(MarshmallowPlugin):
 
 
 OAUTH2 = "oauth2"
-"""The name of the security scheme by which people sign in; what the docs page makes of it goes by that name."""
+"""The name of the security scheme for people signing in; the docs page refers to it by this name."""
 _SIGNING_IN: dict[str, Any] = {
     "type": "oauth2",
     "description": "People sign in by the service's own page: authorization code with PKCE.",
@@ -259,7 +259,7 @@ _SIGNING_IN: dict[str, Any] = {
 
 
 class Conventions(BasePlugin):
-    """What the document says of an operation without its view having to: its id, its permission in words."""
+    """The parts of an operation in the document without words of its view: its id, its permission in words."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
@@ -273,7 +273,7 @@ class Conventions(BasePlugin):
         parameters: list[dict[str, Any]] | None = None,
         **_rest: Any,
     ) -> None:
-        """Describe the ids in a path: each is of what stands before it."""
+        """Describe the ids in a path, each by the word before it."""
         for parameter in parameters or ():
             if parameter["in"] == "path":
                 parameter["description"] = _id_in_path(path or "", parameter["name"])
@@ -303,7 +303,7 @@ class Conventions(BasePlugin):
 
 
 def _show_example(operation: dict[str, Any], example: Mapping[str, Any]) -> None:
-    """Show a request and its answer where they are JSON; docs/write_examples.py has recorded them."""
+    """Show a request and its answer if they are JSON; docs/write_examples.py has recorded them."""
     json_type = "application/json"
     request = operation.get("requestBody", {}).get("content", {})
     answer = operation.get("responses", {}).get("200", {}).get("content", {})
@@ -344,8 +344,8 @@ _VERBS = {"post": "create", "patch": "update"}
 def operation_id(method: str, path: str) -> str:
     """Name an operation: `listUsers`, `getUser`, `createUser`, `updateUser`, `deleteUser`.
 
-    It follows from method and path, unless documentation/operation_ids.json names it. What stands before an id is one
-    of its kind, and so is what is created: in the singular. A verb that the path repeats is left out.
+    It follows from method and path, unless documentation/operation_ids.json names it. The word before an id is in the
+    singular, and so is the last word of a creation. A verb repeated by the path is left out.
     """
     named = documentation("operation_ids").get(f"{method.upper()} {path}")
     if named is not None:
@@ -366,13 +366,13 @@ def operation_id(method: str, path: str) -> str:
 
 @cache
 def documentation(name: str) -> dict[str, Any]:
-    """Read a file of the folder documentation, without its ending: what the document says and the code does not."""
+    """Read a file of the folder documentation, without its ending: texts of the document missing in the code."""
     texts: dict[str, Any] = json.loads((files(__package__) / "documentation" / f"{name}.json").read_bytes())
     return texts
 
 
 def _null_beside_a_type(written: dict[str, Any]) -> dict[str, Any]:
-    """Say of what is null or one of several that it is, where `nullable` has no type beside it (OpenAPI 3.0)."""
+    """Document a value, null or one of several, as such, if `nullable` has no type beside it (OpenAPI 3.0)."""
     if not written.get("nullable") or "type" in written:
         return written
     null = {"type": "string", "nullable": True, "enum": [None]}
@@ -383,7 +383,7 @@ def _null_beside_a_type(written: dict[str, Any]) -> dict[str, Any]:
 def _or_null(
     _converter: Any, field: fields.Field[Any], *, ret: dict[str, Any], **_rest: Any
 ) -> dict[str, Any]:
-    """Say of a nested record that it is the record or null, where apispec says the record or any object."""
+    """Document a nested record as the record or null, in place of apispec's record or any object."""
     if not (isinstance(field, fields.Nested) and field.allow_none):
         return {}
     null = {"type": "object", "nullable": True, "enum": [None]}
@@ -393,7 +393,7 @@ def _or_null(
 def _mere_reference(
     _converter: Any, _field: fields.Field[Any], *, ret: dict[str, Any], **_rest: Any
 ) -> dict[str, Any]:
-    """Take the wrapping from a reference whose words stand beside the schema of its parameter."""
+    """Take the wrapping from a reference with words beside the schema of its parameter."""
     match ret.get("schema"):
         case {"allOf": [reference], **others} if not others:
             return {"schema": reference}

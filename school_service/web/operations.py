@@ -1,4 +1,4 @@
-"""Operations: what the decorators of a view say of it, once; the document, the tests' matrix and the scope read it."""
+"""Operations: the statements of a view's decorators, once; the document, the tests' matrix and the scope read them."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ class Run(Enum):
     """How a view runs in its request's transaction."""
 
     BY_METHOD = auto()
-    """A GET runs read-only, all else in a transaction that writes."""
+    """A GET runs read-only, all else in a writing transaction."""
     AUDITED = auto()
-    """A GET that writes to the audit log, such as an export."""
+    """A GET with an entry for the audit log, such as an export."""
     AT_ONE_MOMENT = auto()
-    """The same, and all its statements see what was committed when it began."""
+    """The same, and all its statements see the database as committed when it began."""
     COMPUTES = auto()
-    """The results of a class, in a transaction that writes and waits for its turn before it begins."""
+    """The results of a class, in a writing transaction, waiting for its turn before it begins."""
     READS = auto()
-    """A POST that writes nothing."""
+    """A POST without writes."""
     ANSWERS_TOKEN = auto()
-    """A POST whose answer has a token, which is stored nowhere: so it takes no Idempotency-Key."""
+    """A POST with a token in its answer, stored nowhere: so it takes no Idempotency-Key."""
 
     def is_read_only(self, method: str) -> bool:
         """Tell whether a request of this method writes nothing."""
         return self is Run.READS or (method in {"GET", "HEAD"} and self in {Run.BY_METHOD, Run.ANSWERS_TOKEN})
 
     def is_done_once(self, method: str) -> bool:
-        """Tell whether a request of this method that has an Idempotency-Key is done once."""
+        """Tell whether a request of this method with an Idempotency-Key is done once."""
         return method == "POST" and self not in {Run.READS, Run.ANSWERS_TOKEN}
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What the decorators of a view say.
+    """The statements of a view's decorators.
 
-    `policy` is None where no token is needed. `tagged`: its answer has an ETag. `matches`: it takes If-Match.
-    `locations` are those of its input, `query` the parameters that it knows, `statuses` further ones that it answers;
-    `other_content` and `other_error_content` are media types beside those of its schema. `method` and `path` are known
-    once it is registered, `matched` is the path of the GET whose ETag If-Match names.
+    `policy` is None if no token is needed. `tagged`: its answer has an ETag. `matches`: it takes If-Match. `locations`
+    are those of its input, `query` its known parameters, `statuses` further ones of its answers; `other_content` and
+    `other_error_content` are media types beside those of its schema. `method` and `path` are known once it is
+    registered, `matched` is the path of the GET with the ETag for If-Match.
     """
 
     policy: Policy | None = None
@@ -66,7 +66,7 @@ class Operation:
 
     @property
     def has_tag(self) -> bool:
-        """Whether its answer has an ETag: what needs no token answers objects, which have none."""
+        """Whether its answer has an ETag: operations without a token answer objects, without an ETag."""
         return self.tagged and self.policy is not None
 
     @property
@@ -79,13 +79,13 @@ _NOTHING = Operation()
 
 
 def declared(view: Callable[..., Any]) -> Operation:
-    """Return what the decorators have said of a view so far."""
+    """Return the statements of the decorators of a view so far."""
     found: Operation = getattr(view, "_apidoc", {}).get(_NOTED, _NOTHING)
     return found
 
 
 def declare(view: Callable[..., Any], **said: Any) -> None:
-    """Say something of a view; of sets what was said before stays."""
+    """Say something of a view; members of sets are added to those before."""
     before = declared(view)
     for name in ("locations", "query", "statuses"):
         if name in said:
@@ -96,7 +96,7 @@ def declare(view: Callable[..., Any], **said: Any) -> None:
 
 
 def declared_in(doc_info: Mapping[str, Any], method: str) -> Operation:
-    """Return what was said of the view of a document's operation."""
+    """Return the statements about the view of a document's operation."""
     found: Operation = doc_info.get(_NOTED, _NOTHING)
     return replace(found, method=method.upper())
 
@@ -121,7 +121,7 @@ def _operations(app: Flask) -> Iterator[Operation]:
 
 
 def _get_of(path: str, paths: set[str]) -> str:
-    """Find the GET of the record that a path is of: its own, or the nearest above."""
+    """Find the GET of the record of a path: its own, or the nearest above."""
     while path not in paths:
         path = path.rpartition("/")[0]
     return path

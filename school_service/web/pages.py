@@ -1,6 +1,6 @@
 """Pages for a browser in place of JSON: without scripts, and with no style but their own.
 
-Pages with a form show a picture of ours at most. What a form has sent is taken from our own page alone
+Pages with a form show a picture of ours at most. The fields of a form are taken from our own page alone
 (`read_own_form`): nothing of another site can sign anybody in.
 """
 
@@ -40,9 +40,9 @@ _STYLE = re.compile("<style>([^<]*+)</style>")
 
 
 def preferred_type(media_types: Sequence[str]) -> str | None:
-    """Tell which of the media types the request prefers; the first where any will do, and where Accept is too long.
+    """Find the media type preferred by the request; the first if any will do, and if Accept is too long.
 
-    Werkzeug reads the header with an expression that takes seconds for one of 64 KiB of spaces.
+    Werkzeug reads the header with an expression taking seconds for one of 64 KiB of spaces.
     """
     if len(request.headers.get("Accept", "")) > _LONGEST_ACCEPT:
         return media_types[0]
@@ -63,7 +63,7 @@ def show_page(template: str, **values: Any) -> Response:
 def show_form(template: str, *, status: int = 200, **values: Any) -> Response:
     """Answer a page with a form; its template gets the values, and a `nonce` for its style.
 
-    Raises TooLarge where it is of an error and has what was sent at more length than an error may.
+    Raises TooLarge if it is the page of an error, and is longer than an error may be, as with long values shown again.
     """
     nonce = token_urlsafe(16)
     page = render_template(template, nonce=nonce, **values).encode()
@@ -76,11 +76,11 @@ def show_form(template: str, *, status: int = 200, **values: Any) -> Response:
 
 
 class ForeignForm(Forbidden):
-    """A form was sent by a page of another site, or nobody can tell by which."""
+    """A form was sent by a page of another site, or by an unknown page."""
 
 
 def read_own_form(public_url: str) -> dict[str, str]:
-    """Read the fields of a form that a page of this service has sent; one that is there twice counts as left out.
+    """Read the fields of a form sent by a page of this service; a field given twice counts as left out.
 
     Raises ForeignForm, and RequestEntityTooLarge beyond FORM_LIMIT.
     """
@@ -95,7 +95,7 @@ def read_own_form(public_url: str) -> dict[str, str]:
 def sent_by_own_page(public_url: str) -> bool:
     """Tell whether a page of this service has sent the request, as its browser says.
 
-    Browsers say so in Sec-Fetch-Site or, on a network without TLS, in Origin alone, which is then that of
+    Browsers say so in Sec-Fetch-Site or, on a network without TLS, in Origin alone: it is then the origin of
     `public_url`.
     """
     site = request.headers.get("Sec-Fetch-Site")
@@ -106,7 +106,7 @@ def sent_by_own_page(public_url: str) -> bool:
 
 @lru_cache(maxsize=8)
 def origin_of(address: str) -> str:
-    """Write the origin of an address as browsers do: in lower case, without the port that its scheme has."""
+    """Write the origin of an address as browsers do: in lower case, without the default port of its scheme."""
     parts = urlsplit(address)
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host
@@ -117,7 +117,7 @@ def origin_of(address: str) -> str:
 def show_error(error: Response, template: str) -> Response:
     """Answer a page in place of an error, with its status and its header fields.
 
-    The template gets `status`, and `retry_after` in seconds where the error has it. The same error is the same page, to
+    The template gets `status`, and `retry_after` in seconds if the error has it. The same error is the same page, to
     the byte: its style is let through by its hash.
     """
     retry_after = error.headers.get("Retry-After", type=int)

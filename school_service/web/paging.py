@@ -1,4 +1,4 @@
-"""Pages of lists: their parameters in a query, and the envelope that they are answered in."""
+"""Pages of lists: their parameters in a query, and the envelope of their answers."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def _page_size(name: str) -> QueryInteger:
 
 
 class PageSchema(Schema):
-    """Which page of a list: zero-indexed."""
+    """The number of a page of a list, zero-indexed, and its size."""
 
     number = _page_number("pageNumber")
     size = _page_size("pageSize")
 
 
 class BarePageSchema(Schema):
-    """Which page of a list that has no envelope: zero-indexed."""
+    """The number of a page of a list without an envelope, zero-indexed, and its size."""
 
     number = _page_number("page")
     size = _page_size("size")

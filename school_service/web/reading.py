@@ -1,4 +1,4 @@
-"""Requests that read: the query goes out with the state, and once more in reach for who is let in by relations."""
+"""Reading requests: the query goes out with the state, and once more in reach for callers let in by relations."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from tenants.registry.schools import find_open_school
 
 
 class ReadingRequest:
-    """A request that reads: bound to its school when it first asks the database for something.
+    """A reading request: bound to its school when it first asks the database for something.
 
-    A read model goes together with the binding, in one round trip, which also reads the principal's state and runs the
-    read model only where that admits them. All else begins a transaction, which is bound and admits the principal
-    before its first statement. So the order is always token, school, permission, and only then what the view found:
-    where it raised before, the principal is judged first.
+    A read model goes together with the binding, in one round trip: it also reads the principal's state, and runs the
+    read model only if the state admits them. All else begins a transaction, bound to the school, and admits the
+    principal before its first statement. So the order is always token, school, permission, and only then the result of
+    the view: if it raised before, the principal is judged first.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class ReadingRequest:
         self._judged = False
 
     def run(self, view: Callable[[], Any]) -> Any:
-        """Run the view, once more where its connection had died in the pool or its school has been moved.
+        """Run the view, once more if its connection had died in the pool or its school has been moved.
 
         Reading twice does no harm.
         """
@@ -91,7 +91,7 @@ class ReadingRequest:
         admit(self._token, self._policy, state)
 
     def _admit_alone(self) -> None:
-        """Judge the principal, unless that was done before."""
+        """Judge the principal, unless it was done before."""
         if not self._judged:
             self._admit(read(self._engine, self._binding, self._options).state)
 
@@ -110,9 +110,9 @@ class ReadingRequest:
         return read(self._engine, binding, self._options, Reading(*_in_reach(text)))
 
     def _read_with_state(self, text: Text) -> Texts:
-        """Read the caller's state and, where that admits them to it, what the first message answers.
+        """Read the caller's state and, if it admits them, the answer of the first message.
 
-        That is the query for the whole school, or that of what is in reach by the relations of the state itself.
+        The answer is of the query for the whole school, or of its rows in reach by the relations of the state itself.
         """
         policy = self._policy
         sql, parameters = text(reach_by(policy.own.relations) if policy.reads_own else None)
@@ -128,7 +128,7 @@ class ReadingRequest:
 
 
 def _in_reach(text: Text) -> tuple[str, tuple[Any, ...]]:
-    """Give the SQL of a query of what is in the caller's reach, and its parameters, with their relations as values."""
+    """Give the SQL of a query of the rows in the caller's reach, and its parameters, with their relations as values."""
     context = request_context()
     sql, parameters = text(context.reach)
     return (sql, parameters) if context.reach is None else context.relations.before(sql, parameters)
@@ -136,11 +136,11 @@ def _in_reach(text: Text) -> tuple[str, tuple[Any, ...]]:
 
 @contextmanager
 def reading_without_token(school_id: UUID) -> Iterator[bool]:
-    """Read in a school for whoever asks: each read model in one round trip, read-only. For what is public.
+    """Read in a school for anybody: each read model in one round trip, read-only. For public data.
 
-    Where there is no such school, or it can't be entered, another one is read in its place, so that nobody learns from
-    the time that it takes. Yields whether it is the school itself: else nothing that is read may be told. Raises
-    UnknownSchool where no school can be entered, and when something is read SchoolSuspended and SchoolUpgrading.
+    If there is no such school, or it can't be entered, another one is read in its place, so that nobody learns from the
+    time it takes. Yields whether it is the school itself: else nothing read may be told. Raises UnknownSchool if no
+    school can be entered, and when something is read SchoolSuspended and SchoolUpgrading.
     """
     options = app_state().binding_options
     with registry_connection() as connection:
@@ -153,7 +153,7 @@ def reading_without_token(school_id: UUID) -> Iterator[bool]:
 
 
 def read_text(binding: SchoolBinding, text: Text) -> Texts:
-    """Read in a school for whoever asks, once more where the school has been moved."""
+    """Read in a school for anybody, once more if the school has been moved."""
     reading, options = Reading(*text(None)), app_state().binding_options
     try:
         return read(engine_of(binding.school_id), binding, options, reading)

@@ -1,7 +1,7 @@
 """Read models rendered by PostgreSQL: one statement returns the finished JSON, and its bytes go out untouched.
 
-As PostgREST does it. A read model is a select() whose columns bear the names of its schema's fields; one decorated
-with `read_model` is compiled once.
+As PostgREST does it. A read model is a select() with columns named as the fields of its schema; one decorated with
+`read_model` is compiled once.
 """
 
 from __future__ import annotations
@@ -87,9 +87,9 @@ def _page_of(query: Query) -> Any:
 
 
 def _looked_up_once(page: Query) -> Query:
-    """Let a subquery whose array gives several columns be run once for each row of a page.
+    """Let a subquery with an array for several columns be run once for each row of a page.
 
-    PostgreSQL would run it for each of the columns. It takes none out of a query that is limited.
+    PostgreSQL would run it for each of the columns. It takes none out of a limited query.
     """
     columns = {column: _array_of(column) for column in page.selected_columns}
     arrays = {
@@ -113,7 +113,7 @@ def _looked_up_once(page: Query) -> Query:
 
 
 def _array_of(column: Any) -> Any:
-    """Find the subquery of whose array a column is an element; None where it is none."""
+    """Find the subquery of an array with a column as its element; None for any other column."""
     element = getattr(column, "element", None)
     found = getattr(element, "left", None)
     is_element = getattr(element, "operator", None) is getitem and isinstance(found, ScalarSelect)
@@ -134,9 +134,9 @@ def _page(query: Query) -> ClauseElement:
 
 
 def _as_counted(found: FromClause) -> FromClause:
-    """Join by outer joins what finds one row for each row: PostgreSQL leaves it out where nothing of it is asked.
+    """Make outer joins of joins to exactly one row: PostgreSQL leaves out such a join if nothing of it is asked.
 
-    As a student's user, who is there for the names that are shown.
+    Such as the join to a student's user, for the names shown.
     """
     if not isinstance(found, Join):
         return found
@@ -145,7 +145,7 @@ def _as_counted(found: FromClause) -> FromClause:
 
 
 def _finds_one(found: Join) -> bool:
-    """Tell whether a join is by a foreign key, which is never null, to the key of a table: of all of its rows."""
+    """Tell whether a join is by a foreign key, never null, to the key of a table: of all of its rows."""
     table = found.right.element if isinstance(found.right, Alias) else found.right
     sides = getattr(found.onclause, "left", None), getattr(found.onclause, "right", None)
     if not isinstance(table, Table) or getattr(found.onclause, "operator", None) is not eq:
@@ -161,7 +161,7 @@ def _finds_one(found: Join) -> bool:
 
 
 def _first_page(query: Query) -> ClauseElement:
-    """Write the first page where rows are few: its total is counted as they are found, in place of once more."""
+    """Write the first page of few rows: its total is counted as they are found, in place of once more."""
     found = query.add_columns(func.count().over().label(_TOTAL)).limit(_required("page_size")).cte("found")
     counted = select(func.coalesce(func.max(found.c[_TOTAL]), 0).label("total")).subquery("counted")
     rows = select(*(column for column in found.c if column.name != _TOTAL)).subquery("answer")
@@ -220,7 +220,7 @@ def _render_rows(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Render
 
 @cache
 def _one_without_null(name: str) -> Wrapper:
-    """Make the wrapper of a row whose column of this name is left out where it is null."""
+    """Make the wrapper of a row without its column of this name if it is null."""
 
     def wrap(query: Query) -> ClauseElement:
         answer = query.subquery("answer")
@@ -233,10 +233,10 @@ def _one_without_null(name: str) -> Wrapper:
 
 
 def _made(made: Made) -> Any:
-    """Make an answer of the row of its read model; None where there is no row, or nothing to be shown.
+    """Make an answer of the row of its read model; None if there is no row, or nothing to be shown.
 
-    What was read by itself has given its connection back, what was read in a transaction that only reads ends it: then
-    a turn is waited for. A transaction that writes holds locks, for which the turn of another may wait, and takes none.
+    A read by itself has given its connection back, a read in a read-only transaction ends the transaction: then a turn
+    is waited for. A writing transaction takes no turn: it holds locks, and the turn of another may wait for them.
     """
     found = _render(made.read, _one)
     if found.empty:
@@ -251,9 +251,9 @@ def _made(made: Made) -> Any:
 
 
 def render_one(read: Query | BoundQuery | Made, *, without_null: str | None = None) -> bytes | None:
-    """Render the single row of a read model as a JSON object; None where there is no row.
+    """Render the single row of a read model as a JSON object; None if there is no row.
 
-    `without_null` names a member that is left out where it is null.
+    `without_null` names a member to leave out if it is null.
     """
     if isinstance(read, Made):
         answer = _made(read)
@@ -270,7 +270,7 @@ def with_members(body: bytes, members: Mapping[str, Any] | None) -> bytes:
 
 
 def render_bytes(read: Query | BoundQuery) -> bytes | None:
-    """Read the bytes in `content`, the column of the single row of a read model; None where there is no row."""
+    """Read the bytes in `content`, the column of the single row of a read model; None if there is no row."""
     found = _render(read, _content)
     return None if found.empty else a2b_base64(found.portions[0])
 
@@ -297,7 +297,7 @@ def render_list(read: Query | BoundQuery | Made) -> Rendered:
 def render_page(read: Query | BoundQuery, *, number: int, size: int) -> Rendered:
     """Render a page of a read model in the paged envelope, with the total of all its rows.
 
-    It is empty where there are no rows at all; a page past the end is not.
+    It is empty if there are no rows at all; a page past the end is not.
     """
     return _render_rows(read, _page, page_number=number, page_size=size, page_offset=number * size)
 
@@ -308,7 +308,7 @@ def render_bare_page(read: Query | BoundQuery, *, number: int, size: int) -> Ren
 
 
 class JsonAnswer:
-    """JSON that PostgreSQL rendered, as a view answers it with status 200: what a Response would be, and no more.
+    """JSON rendered by PostgreSQL, as a view answers it with status 200: the needed parts of a Response, and no more.
 
     `portions` are its bytes.
     """
@@ -324,7 +324,7 @@ class JsonAnswer:
         return (_JSON, ("Content-Length", str(sum(map(len, self.portions)))))
 
     def to_response(self) -> Response:
-        """Make the Response, for whoever looks at answers."""
+        """Make the Response, for functions looking at answers."""
         return json_response(self.portions)
 
 
@@ -332,7 +332,7 @@ _JSON = ("Content-Type", "application/json")
 
 
 def json_response(body: str | bytes | list[bytes]) -> Response:
-    """Answer JSON that is already written, whole or in portions."""
+    """Answer JSON already written, whole or in portions."""
     return Response(body, mimetype="application/json")
 
 

@@ -40,18 +40,18 @@ _OF_ONE_REQUEST = (
     "unknown_parameters",
 )
 WAITED = "school_service.waited"
-"""Where the server says in a request's environment for how many seconds it has waited for a thread."""
+"""The key in a request's environment for the seconds it has waited for a thread, as told by the server."""
 
 AUTHENTICATION_ERROR = "school_service.authentication_error"
-"""Where the server says in a request's environment which error its token is, where it has looked at that."""
+"""The key in a request's environment for the error of its token, if the server has looked at the token."""
 
 QUEUE_FULL = "queue_full"
-"""The cause of a 503 that the server answers without the application; the others are in web.error_responses."""
+"""The cause of a 503 of the server without the application; the others are in web.error_responses."""
 
 FAILURES_EVERY = 60.0
-"""Seconds for which failures of an observer, after one that is logged, are counted alone."""
+"""Seconds after a logged failure of an observer: further failures in this time are counted alone."""
 LONGEST_TEXT = 300
-"""Characters of what a request says of itself that its line in the log has."""
+"""The most characters of a request's statement about itself in its line in the log."""
 
 ACCESS_LOG = logging.getLogger("school_service.access")
 _log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class JsonFormatter(logging.Formatter):
     """Writes a log record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write time, level, logger, message, request id, and whatever came with `extra`."""
+        """Write time, level, logger, message, request id, and the members given with `extra`."""
         line: dict[str, Any] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
@@ -105,7 +105,7 @@ def configure_logging(level: str) -> None:
 
 
 def request_id() -> str:
-    """The id of the current request: the caller's X-Request-ID where it has a sound form, else a new one."""
+    """The id of the current request: the caller's X-Request-ID if it has a sound form, else a new one."""
     known = context_globals().__dict__
     found: str | None = known.get("request_id")
     if found is None:
@@ -119,16 +119,17 @@ def _new_id() -> str:
 
 
 def logged_path(path: str) -> str:
-    """Give a path as it is logged: without the code of a report card or an invitation, which the paper alone has."""
+    """Give a path as it is logged: without the code of a report card or an invitation, told by the paper alone."""
     found = _BEFORE_CODE.search(path)
     return path if found is None else f"{path[: found.end()]}…"
 
 
 class Answered(NamedTuple):
-    """A request that was answered, as observers know it: plain values, of which each may be absent.
+    """An answered request, as observers know it: plain values, and each may be absent.
 
-    `route` and `method` are None where the application was not asked. `took` and `waited` are seconds. `school_id` is
-    the school that the caller was let into, `cause` that of a 503, `attempt_of` tells whose attempt to sign in it was.
+    `route` and `method` are None if the application was not asked. `took` and `waited` are seconds. `school_id` is the
+    school entered by the caller, `cause` the cause of a 503, `attempt_of` the kind of the account, user or client, of
+    an attempt to sign in.
     """
 
     status: int
@@ -145,9 +146,9 @@ Observe = Callable[[Answered], None]
 
 
 class _Failures:
-    """Failures of observers: one of a kind is logged with its traceback, and for a while after that none of its kind.
+    """Failures of observers: one of a kind is logged with its traceback, and for a while afterwards none of its kind.
 
-    Of a kind are those that are raised in one line of code, by errors of one type.
+    Failures of a kind are raised in one line of code, by errors of one type.
     """
 
     def __init__(self) -> None:
@@ -156,7 +157,7 @@ class _Failures:
         self._kinds: dict[tuple[type[Exception], Any, int], tuple[float, int]] = {}
 
     def log(self, error: Exception) -> None:
-        """Log a failure, with the number of those of its kind that were left out before it."""
+        """Log a failure, with the number of failures of its kind left out before it."""
         raised = error.__traceback__
         while raised is not None and raised.tb_next is not None:
             raised = raised.tb_next
@@ -173,7 +174,7 @@ _failures = _Failures()
 
 
 def tell(observe: Callable[..., None], *told: Any) -> None:
-    """Tell an observer of a request; that it fails is logged, and no reason to answer anything else."""
+    """Tell an observer of a request; its failure is logged, and no reason to answer anything else."""
     try:
         observe(*told)
     except Exception as error:
@@ -181,7 +182,7 @@ def tell(observe: Callable[..., None], *told: Any) -> None:
 
 
 def begin() -> None:
-    """Begin the request that is under way: the moment counts."""
+    """Begin the request under way: the moment counts."""
     known = context_globals().__dict__
     if known:
         # A command or a test may have one application context, and with it `g`, around several requests.

@@ -30,7 +30,7 @@ from tenants.exceptions import ClientUnknown
 
 @dataclass(frozen=True, slots=True)
 class AfterTransaction:
-    """An answer of a view that takes long to make: it is made when the transaction has ended.
+    """A slow answer of a view: it is made when the transaction has ended.
 
     No connection is taken then. The request still counts among those of its school.
     """
@@ -41,10 +41,10 @@ class AfterTransaction:
 def run_in_request_scope(view: Callable[[], Any], policy: Policy, run: Run, *, school_required: bool) -> Any:
     """Run a view in its request's school: one transaction, committed once, after the answer is rendered.
 
-    `school_required`: X-SCHOOL-ID is. The user of an outside token may be known by a link alone, which is looked up,
-    and once more where it proves to be gone. Raises NotLinked. The principal is judged by the policy before the view's
-    work. Any error rolls back. What runs read-only is one or two round trips where the view returns a read model.
-    Raises Busy where the school has its share of requests.
+    `school_required`: X-SCHOOL-ID is. The user of an outside token may be known by a link alone: it is looked up, and
+    once more if it proves to be gone. Raises NotLinked. The principal is judged by the policy before the view's work.
+    Any error rolls back. A read-only run is one or two round trips if the view returns a read model. Raises Busy if the
+    school has its share of requests.
     """
     state, environ, known = app_state(), current_request().environ, context_globals().__dict__
     known["token"] = token = authenticate(state, environ)
@@ -96,7 +96,7 @@ def _run_as(token: VerifiedToken, school_id: UUID, view: Callable[[], Any], poli
 def _write_as(
     token: VerifiedToken, binding: SchoolBinding, view: Callable[[], Any], policy: Policy, run: Run
 ) -> Any:
-    """Run a view in a transaction that can write, and wait for its turn before where it computes."""
+    """Run a view in a writing transaction, after waiting for its turn if it computes."""
     environ = current_request().environ
     turn = computing.of(binding.school_id) if run is Run.COMPUTES else nullcontext()
     with turn, in_transaction(binding, partial(admit, token, policy)):

@@ -1,4 +1,4 @@
-"""Header fields of answers: what caches may store, and which pages of other origins may call the API (CORS, Fetch)."""
+"""Header fields of answers: rules for caches, and for pages of other origins calling the API (CORS, Fetch)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ FIELDS = (
     # No page shows an answer in a frame of its own, a picture or a PDF either.
     ("Content-Security-Policy", "frame-ancestors 'none'"),
 )
-"""The fields of an answer that does not say otherwise.
+"""The fields of an answer, unless it has others.
 
 Nothing may be stored by a cache unless its view says so: an answer has a person's data, or a token, or may have it
-tomorrow. What is public and says so: the OpenAPI document, its page, and the keys of the built-in provider.
+tomorrow. These are public and say so: the OpenAPI document, its page, and the keys of the built-in provider.
 """
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -37,11 +37,11 @@ PREFLIGHT_MAX_AGE = 7200  # seconds: the most that Chromium stores one
 
 
 NO_PAGE = r"/(?!auth/(?:authorize\Z|logout\Z|invitation\Z|[^/]+/invitation/))"
-"""What scripts of other origins may read: all but the pages on which people sign in."""
+"""The paths for scripts of other origins to read: all but the pages for signing in."""
 
 
 def answer_fields(origins: Sequence[str], origin: str | None) -> dict[str, str]:
-    """Make the header fields that let a page read an answer which is made without the application.
+    """Make the header fields to let a page read an answer made without the application.
 
     `origins` are those of the setting, `origin` is the request's, if it has one.
     """
@@ -58,8 +58,8 @@ def answer_fields(origins: Sequence[str], origin: str | None) -> dict[str, str]:
 def register(app: Flask, origins: Sequence[str]) -> None:
     """Let scripts of pages of these origins read answers, errors among them; of none, nothing changes.
 
-    Never with credentials: who calls is told by a token alone, so that no page can use the cookies or certificate of
-    whoever looks at it. For that reason any header field may be sent.
+    Never with credentials: the caller is known by a token alone, so that no page can use the cookies or certificate of
+    its reader. For that reason any header field may be sent.
     """
     if not origins:
         return

@@ -1,4 +1,4 @@
-"""The base of all schemas, and the schemas that every feature shares."""
+"""The base of all schemas, and the schemas common to all features."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Kind = TypeVar("Kind", bound=fields.Field[Any])
 
 
 class Schema(ma.Schema):
-    """A schema that refuses members it does not know."""
+    """A schema refusing unknown members."""
 
     class Meta:
-        """Members that are no field are an error."""
+        """Members without a field are an error."""
 
         unknown = ma.RAISE
 
     def load(self, data: Any, *, unknown: Any = None, **options: Any) -> Any:
-        """Read an object. Of members that it does not know, errors tell MOST_MESSAGES, each by the first of its name.
+        """Read an object. Of unknown members, errors tell MOST_MESSAGES, each by the first of its name.
 
         The others are counted, and no error of them is made.
         """
@@ -53,17 +53,17 @@ class RecordSchema(Schema):
     SOMETIMES: ClassVar[frozenset[str]] = frozenset()
 
     def on_bind_field(self, field_name: str, field_obj: fields.Field[Any]) -> None:
-        """Make a field required, but those that are there at times alone."""
+        """Make a field required, unless it is there only at times."""
         field_obj.required = field_name not in self.SOMETIMES
 
 
 def described(kind: Callable[..., Kind], description: str, *arguments: Any, **options: Any) -> Kind:
-    """Make a field of a record with what the document says of it."""
+    """Make a field of a record with its words in the document."""
     return kind(*arguments, metadata={"description": description}, **options)
 
 
 class MineSchema(Schema):
-    """A filter of who reaches the whole school: what they would reach by their relations alone.
+    """A filter for callers with the whole school in reach: only the records in reach by their relations.
 
     The request's scope reads it (`Blueprint.requires`); a view and its services do not see it.
     """
@@ -83,7 +83,7 @@ class MineSchema(Schema):
 
 
 class Array(Schema):
-    """A body that is a bare array, and becomes a list. An error of it as a whole is by the name `whole`, or by none."""
+    """A body of a bare array, made a list. An error of it as a whole is by the name `whole`, or by none."""
 
     def __init__(self, members: ListOf, *, whole: str | None = None) -> None:
         super().__init__()
@@ -104,7 +104,7 @@ TOKEN_TYPES = Enumeration("TokenType", "Bearer")
 
 
 class DeletedSchema(RecordSchema):
-    """What a delete answers."""
+    """The answer of a delete."""
 
     id = fields.UUID()
     deleted = fields.Boolean()
@@ -145,7 +145,7 @@ def warnings_field() -> fields.List[Any]:
 
 
 class RowChangeSchema(RecordSchema):
-    """What an upload would change in a row."""
+    """The changes of an upload in a row."""
 
     row = fields.Integer(metadata={"description": "Its number in the sheet."})
     admission_number = fields.String()
@@ -157,7 +157,7 @@ class RowChangeSchema(RecordSchema):
 
 
 class MissingStudentSchema(RecordSchema):
-    """A student of the class who has no row in the sheet."""
+    """A student of the class without a row in the sheet."""
 
     admission_number = fields.String()
     first_name = fields.String()
@@ -165,7 +165,7 @@ class MissingStudentSchema(RecordSchema):
 
 
 class UploadedRowsSchema(RecordSchema):
-    """What an uploaded sheet did, by row: `rows` is the sum of the others."""
+    """The effects of an uploaded sheet, by row: `rows` is the sum of the others."""
 
     SOMETIMES: ClassVar[frozenset[str]] = frozenset(
         {"changes", "not_in_sheet", "ignored_columns", "warnings"}
@@ -194,10 +194,10 @@ class UploadedRowsSchema(RecordSchema):
 
 
 class RowErrorSchema(RecordSchema):
-    """What is wrong with a cell of an uploaded sheet."""
+    """The error of a cell of an uploaded sheet."""
 
     class Meta:
-        """What else helps to find the cell may be told, too."""
+        """Further help to find the cell may be told, too."""
 
         unknown = ma.INCLUDE
 
@@ -217,7 +217,7 @@ class RowErrorSchema(RecordSchema):
 
 
 class ErrorDetailsSchema(Schema):
-    """Where the input is at fault: by place, field and reason."""
+    """The faults of the input: by place, field and reason."""
 
     class Meta:
         """Some errors name something else."""

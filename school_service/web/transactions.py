@@ -1,4 +1,4 @@
-"""Transactions in a school: their context, what they commit, and what has become of a school in which one fails."""
+"""Transactions in a school: their context, their commit, and the state of a school after a failure."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ Read = Callable[[Text], Texts]
 def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterator[dict[str, Any] | None]:
     """Work in a school in one transaction: commits at the end, rolls back on any error.
 
-    Yields the row of the caller's state, by which `admit` judges them whenever a transaction begins. What was refused
-    (`RequestContext.refusals`) is stored either way. For code outside a request, such as sample data and tests,
+    Yields the row of the caller's state; `admit` judges them by it whenever a transaction begins. Refusals
+    (`RequestContext.refusals`) are stored either way. For code outside a request, such as sample data and tests,
     `SchoolBinding(school_id)` is enough.
     """
     with in_context(binding, admit) as context:
@@ -118,7 +118,7 @@ def _commit(
 
 
 def find_reason(error: DBAPIError, school_id: UUID) -> None:
-    """Find out whether a statement failed because of what has become of its school; raises the registry's refusal."""
+    """Find out whether a statement failed because of the state of its school; raises the registry's refusal."""
     if _SCHEMA_CHANGED.fullmatch(sqlstate(error) or ""):
         # A table may have been made anew: the next request asks for it.
         forget_engine(school_id)
@@ -129,7 +129,7 @@ def find_reason(error: DBAPIError, school_id: UUID) -> None:
 
 
 def recheck_school(school_id: UUID) -> None:
-    """Check that a school is still open, at a revision that is served; raises the registry's refusal.
+    """Check that a school is still open, at a served revision; raises the registry's refusal.
 
     Between the beginning of a transaction and its statements a migration may have been committed.
     """
