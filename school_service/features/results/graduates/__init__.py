@@ -1,1 +1,1 @@
-"""Graduates: students who have left the school with its last class."""
+"""Graduates: students after the school's last class."""
