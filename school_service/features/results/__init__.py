@@ -4,7 +4,7 @@
 - `submissions`: a teacher hands the results of a subject in
 - `publications`: a batch's results of a term are released, and frozen in report cards
 - `transcripts`: everything published of a student
-- `graduates`: students after the school's last class
+- `graduates`: students leaving the school with its last class
 - `promotions`: the move of students into classes of the next session
 - `report_cards`: cards and transcripts on paper, and their verification by third parties
 """

@@ -342,8 +342,7 @@ FINGERPRINT_LENGTH = 64
 
 
 class PromotionRule(db.Model):
-    """The conditions for promotion in a level of classrooms; without a level, in all levels without a rule of their
-    own."""
+    """The conditions for promotion in a level of classrooms; without a level, in all levels without their own rule."""
 
     __tablename__ = "promotion_rules"
     __table_args__ = (

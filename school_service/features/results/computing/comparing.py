@@ -32,7 +32,7 @@ _FIGURES_OF_CLASS = ("of", "average", "lowest", "highest")
 
 
 def own_figures(card: Document) -> list[Any]:
-    """The student's own figures on a card: two cards with the same statements on them have the same."""
+    """The student's own figures on a card: two cards with the same statements on the student have the same figures."""
     shown, session = StoredCard(card), card["cumulative"]
 
     def places(part: Document, batch: str, cohort: str) -> list[Any]:

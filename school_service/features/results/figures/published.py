@@ -156,7 +156,7 @@ def _published(publication: CTE, cards: CTE, card: Any, subjects: FromClause) ->
 
 
 def _cards(publication: CTE, *members: str) -> CTE:
-    """The cards in force of a publication; all of a withdrawn one. Each member is a column.
+    """The cards of a publication in force; all of a withdrawn one. Each member is a column.
 
     The members are the student, those of the class, and `members`: PostgreSQL unpacks a stored card once for all of
     them.

@@ -1,1 +1,1 @@
-"""Graduates: students after the school's last class."""
+"""Graduates: students leaving the school with its last class."""

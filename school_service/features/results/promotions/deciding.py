@@ -303,7 +303,7 @@ def _refuse_elsewhere(decisions: Sequence[Decision], next_session: Mapping[str, 
 
 
 def _fingerprint(rules: Mapping[str, Any], plan: Plan, decisions: Sequence[Decision]) -> str:
-    """Write all facts and decisions as 64 characters: the same facts and the same decisions have the same."""
+    """Write all facts and decisions as 64 characters: equal facts and decisions have equal characters."""
     document = {
         "rules": rules,
         "moves": {str(move["batch"]): [move["promote_to"], move["repeat_in"]] for move in plan.moves},

@@ -300,8 +300,7 @@ def _unpublished(classes: Any, from_ids: Any, session_id: Any) -> Any:
 
 
 def _roster(session_id: Any, from_ids: Any) -> Any:
-    """The students in batches, by name, each with their open enrollments and members of their latest card of the
-    session."""
+    """The students in batches, by name, each with their open enrollments and parts of the session's latest card."""
     latest = latest_card(Student.id, session_id)
     card = func.json_build_object(
         "publication", latest.c.publication,

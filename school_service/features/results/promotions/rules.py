@@ -40,8 +40,10 @@ WITHOUT_FIGURES = {
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The conditions for promotion. Averages and percents are of 100; `required` are subjects of the school, the name
-    by the id."""
+    """The conditions for promotion.
+
+    Averages and percents are of 100; `required` are subjects of the school, the name by the id.
+    """
 
     minimum_average: Decimal = Decimal(40)
     trial_average: Decimal | None = None

@@ -353,8 +353,7 @@ _DECIDED = {
 
 @statement
 def _touch_assessments(promotion_id: UUID) -> Any:
-    """Update the locked assessments without a change: a transaction that waits for one to enter a score reads the class
-    again."""
+    """Update the locked assessments without a change: an entry of scores waiting for one reads the class again."""
     return (
         update(Assessment)
         .where(Assessment.cohort_id.in_(reads.cohorts_gone_to(promotion_id)))
@@ -373,7 +372,7 @@ def _forget_enrollments(promotion_id: UUID) -> Any:
 
 @statement
 def _take_up_subjects(promotion_id: UUID) -> Any:
-    """Let graduates, now students again, take their former subjects, with the former times."""
+    """Let graduates, now students again, take their former subjects, since the former moments."""
     rows = (
         func.jsonb_to_recordset(PromotionDecision.before["subjects"])
         .table_valued(column("cohort_subject_id", Uuid), column("created_at", DateTime(timezone=True)))

@@ -78,7 +78,7 @@ def _next_version(batch: Mapping[str, Any], people: Iterable[Person]) -> NewVers
 
 
 def _refuse_batches(ids: Collection[UUID], batches: Sequence[Mapping[str, Any]], cohort_id: str) -> None:
-    """Raise an error for unfit batches, each by itself, naming them all."""
+    """Raise Invalid or Conflict for batches unfit for publishing by themselves, naming them all."""
     known = {one["id"] for one in batches}
     unknown = [str(one) for one in ids if str(one) not in known]
     if unknown:

@@ -143,7 +143,7 @@ def published(publication_ids: list[UUID]) -> Query:
 
 @read_model
 def changes(publication_id: UUID, reach: Reach | None = None) -> Query:
-    """Read model of ChangedCardSchema: the cards of a publication, other than those before, by name."""
+    """Read model of ChangedCardSchema: the cards of a publication with changes since the version before, by name."""
     earlier, before = aliased(Publication), aliased(ReportCard)
     student = ReportCard.card["student"]
     figures = func.json_build_object("average", ReportCard.average, "position", ReportCard.position)
@@ -237,16 +237,16 @@ def publishing(
 ) -> Query:
     """Select the basis of a publication, to be read once it is locked: the entries, and the other contents of cards.
 
-    `batch_id` is the first of the batches, all of its cohort. `leave_out` and `take_in` are students who belong to them
-    no more, and again. The facts for the decision are JSON:
+    `batch_id` is the first of the batches: all have to be of its cohort. `leave_out` and `take_in` are students who
+    belong to them no more, and again. The facts for the decision are JSON:
 
-    `batches`     those that there are, each with the `state` of the publication in force and the `latest` version
-    `leaving`     who of `leave_out` belongs to the batches: the student's id and the batch's
-    `coming`      who of `take_in` was left out of them and belongs to them now, likewise
+    `batches`     the known ones, each with the `state` of the publication in force and the `latest` version
+    `leaving`     the members of the batches among `leave_out`: the student's id and the batch's
+    `coming`      students of `take_in`, left out of them before and members now, likewise
     `submissions` of the cohort's subjects in the term (`entered.submissions`)
     `stays`       the enrollments of the roster in the cohort: the person's number, the batch, the moment of the end
-    `earlier`     the results of earlier terms that have to be published first, with the students
-    `later`       published results of later terms, with what these rest on of this one
+    `earlier`     the results of earlier terms to be published first, with the students
+    `later`       published results of later terms, with their basis in this one
 
     Moments are microseconds. A dry run, `rehearsed`, has the `registers_missing` too.
     """
@@ -323,7 +323,7 @@ def _stays(scope: CTE, people: CTE) -> Any:
 
 
 def _earlier(scope: CTE, people: CTE, batch_ids: Any) -> Any:
-    """List the results of earlier terms to be published first: of the batches of members there.
+    """List the results of earlier terms to be published first: of the batches of the members in those terms.
 
     These members have no card in force of a term with an assessment that counts in the cohort. Each is the name of the
     results and the admission number of a student, in their order.
@@ -433,7 +433,7 @@ def freezing(ids: list[str], codes: list[str], publication_ids: list[UUID], card
 
 @read_model
 def comparing(cards: list[str]) -> Query:
-    """Select the new cards, other than those of the version before, with these: `student`, `new` and `old`."""
+    """Select the cards to be with changes since the version before, with those before: `student`, `new` and `old`."""
     return _differing(_given(cards))
 
 

@@ -1,4 +1,4 @@
-"""Publications: release the results of batches in a term, reopen and withdraw them.
+"""Publications: release the results of batches in a term, reopen and withdraw them; and the locks held meanwhile.
 
 Publishing and reopening lock the cohort FOR NO KEY UPDATE, then the students FOR SHARE. Publishing locks the term
 first, FOR KEY SHARE, and at last the settings and grade bands, for it reads them twice. Reopening locks the cards; a
@@ -383,7 +383,7 @@ def _take_in(student_ids: list[UUID], batch_ids: list[UUID], term_id: UUID) -> A
 
 @statement
 def _supersede(batch_ids: list[UUID], term_id: UUID) -> Any:
-    """Let the versions under review be replaced: a published one stays, by the unique index of versions in force."""
+    """Let the versions under review be replaced: a published one stays, and the index refuses a second in force."""
     return (
         update(Publication)
         .where(
@@ -397,8 +397,7 @@ def _supersede(batch_ids: list[UUID], term_id: UUID) -> Any:
 
 @statement
 def _mark(publication_ids: list[UUID], changed: list[UUID], of_class: list[UUID]) -> Any:
-    """Mark the cards with other statements on their student than those before, and those with other class figures
-    alone."""
+    """Mark the cards with changes in the student's own figures, and those with changes in class figures alone."""
     is_changed, is_of_class = (ReportCard.student_id == one_of(students) for students in (changed, of_class))
     return (
         update(ReportCard)

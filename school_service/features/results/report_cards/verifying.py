@@ -1,4 +1,4 @@
-"""The answer to a code on its paper: a pure function of the paper, and of the cards in force now."""
+"""The answer to a paper's code: a pure function of the paper, and of the cards in force now."""
 
 from __future__ import annotations
 

@@ -100,8 +100,8 @@ def class_term(
 ) -> ClassTerm:
     """Select the entries of a scope; if a cohort subject is given, of this one alone.
 
-    `in_reach` tells whether a row of the roster is in `reach`, the caller's; without either no row is in reach but of a
-    caller with the whole school in reach. `session`: with the basis of the session's results, too.
+    `in_reach` tells whether a row of the roster is in `reach`, the caller's; without either no row is in reach, unless
+    the caller reaches the whole school. `session`: with the basis of the session's results, too.
     """
     of = scope.cte("scope")
     cohort_id, term_id = one(of, "cohort_id"), one(of, "term_id")

@@ -135,8 +135,7 @@ class Loaded:
 
     @cached_property
     def papers(self) -> Mapping[str, Sequence[tuple[Paper, Document]]]:
-        """The papers that count by subject, in their order, each with its entry on the card of a student without a
-        mark."""
+        """The papers that count by subject, in their order, each with its entry on a card without a mark."""
         return {
             subject.id: [(paper, _paper(paper)) for paper in subject.papers]
             for subject in self.entered.subjects
