@@ -1,4 +1,4 @@
-"""What holds observations: while results are published, nothing changes that their cards say."""
+"""The lock on observations: while results are published, no observation on their cards changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from school_service.features.school.models import Batch, Cohort, Term
 
 
 def lock_open(*, cohort_id: UUID, batch_id: UUID, term_id: UUID) -> None:
-    """Lock a cohort FOR NO KEY UPDATE, to enter what cards of a batch and term say; one round trip.
+    """Lock a cohort FOR NO KEY UPDATE, to enter observations for the cards of a batch and term; one round trip.
 
     Raises Conflict while the batch's results of that term are published.
     """
@@ -27,9 +27,9 @@ def lock_open(*, cohort_id: UUID, batch_id: UUID, term_id: UUID) -> None:
 
 
 def refuse_published(name: str | None) -> None:
-    """Refuse to change what cards say that are published; raises Conflict.
+    """Refuse to change observations on published cards; raises Conflict.
 
-    `name` is what `published_name` selects, read while the cohort is locked, FOR SHARE at least.
+    `name` is the column of `published_name`, read while the cohort is locked, FOR SHARE at least.
     """
     if name is not None:
         raise Conflict(f"The results of {name}, are published: reopen that publication first.")
@@ -59,6 +59,6 @@ def is_open(batch_id: UUID, term_id: UUID) -> Query:
 
 @judged_before
 def lock_cohort_in_term(cohort_id: UUID, term_id: UUID) -> Query:
-    """Lock a cohort FOR NO KEY UPDATE, and before it a term FOR KEY SHARE, which is not deleted meanwhile."""
+    """Lock a cohort FOR NO KEY UPDATE, and before it a term FOR KEY SHARE: the term is not deleted meanwhile."""
     term = select(Term.id).where(Term.id == term_id).with_for_update(read=True, key_share=True)
     return select(Cohort.id).where(Cohort.id == cohort_id, once_locked(term)).with_for_update(key_share=True)

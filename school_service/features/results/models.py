@@ -1,4 +1,4 @@
-"""The tables of results: how they are released, the traits that cards show beside figures, graduates, promotions."""
+"""The tables of results: their release, the traits shown on cards beside figures, graduates, promotions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tenants.clock import now
 
 OPEN, SUBMITTED = SUBMISSION_STATES = Enumeration("SubmissionState", "OPEN", "SUBMITTED")
 REFUSE, _, _ = BLANKS = Enumeration("Blanks", "REFUSE", *ABSENCES)
-"""What becomes of blanks when results are submitted: they are refused, or become such an absence."""
+"""The fate of blanks when results are submitted: they are refused, or become such an absence."""
 
 
 PUBLISHED, REOPENED, WITHDRAWN, SUPERSEDED = PUBLICATION_STATES = Enumeration(
@@ -54,7 +54,7 @@ COMPLETE, _, TOO_FEW, NONE = TERM_STATUSES = Enumeration(
 
 PROVISIONAL = "PROVISIONAL"
 RESULT_STATES = Enumeration("ResultState", PROVISIONAL, *PUBLICATION_STATES)
-"""Of what is read: live, the last version that was published, or one before it."""
+"""Of a result: live, the last version published, or one before it."""
 
 
 def _picture() -> ForeignKey:
@@ -63,13 +63,13 @@ def _picture() -> ForeignKey:
 
 
 class Publication(db.Model):
-    """A version of a batch's results in a term, as it was released, and the rules that it was made with.
+    """A version of a batch's results in a term, as it was released, and the rules applied in it.
 
-    Cohort and session are the batch's own. The pictures of the letterhead that its cards bear are named here, so that
-    they stay for as long as it does. `rules` are the result settings and `bands`, and what else was so at the moment:
-    `batch_name`, `session_name`, `subjects`, those of the cohort by id, each with `base`, `elective`, `submitted_by`
-    and `submitted_by_name`, and `left`, the ids of the students with a card who were not enrolled in the batch any
-    more. `published_by` and `reopened_by` are actors as in the audit log.
+    Cohort and session are the batch's own. The pictures of the letterhead of its cards are named here, and stay for as
+    long as it does. `rules` are the result settings and `bands`, and other facts of the moment: `batch_name`,
+    `session_name`, `subjects`, those of the cohort by id, each with `base`, `elective`, `submitted_by` and
+    `submitted_by_name`, and `left`, the ids of the students with a card, but no longer enrolled in the batch.
+    `published_by` and `reopened_by` are actors as in the audit log.
     """
 
     __tablename__ = "publications"
@@ -116,7 +116,7 @@ class Publication(db.Model):
 
 
 IN_FORCE = or_(Publication.state == PUBLISHED, Publication.state == REOPENED)
-"""Tells whether a publication is the one that counts: PUBLISHED, or REOPENED and not published again yet."""
+"""Tells whether a publication is the valid one: PUBLISHED, or REOPENED and not published again yet."""
 
 # Whoever publishes what is published already has not seen it: one version of a batch's term is the one in force.
 Index(
@@ -129,16 +129,16 @@ Index(
 
 
 LAYOUT = 2
-"""The version of the layout that report cards are printed in from now on; a card without one has the first."""
+"""The version of the layout of report cards printed from now on; a card without one has the first."""
 
 
 class ReportCard(db.Model):
-    """What a publication says of a student, whole: published answers and paper are made of `card` alone.
+    """The results of a student in a publication, whole: published answers and paper are made of `card` alone.
 
     `code` is known to the paper alone. `average` and `position` in the batch are the card's own. `term_id` is the
     publication's; `in_force` as long as the publication is PUBLISHED or REOPENED, and the student has at most one such
     card in a term. `changed` tells whether the version before said something else of the student,
-    `class_figures_changed` whether it differs from that in the figures of the class alone.
+    `class_figures_changed` whether the two differ in the figures of the class alone.
     """
 
     __tablename__ = "report_cards"
@@ -181,7 +181,7 @@ Index(
 
 
 class LeftOut(db.Model):
-    """That a publication left a student out of a batch's results of a term, until another takes them in."""
+    """The exclusion of a student from a batch's results of a term by a publication, until another takes them in."""
 
     __tablename__ = "left_out_students"
     __table_args__ = (
@@ -203,10 +203,10 @@ class LeftOut(db.Model):
 
 
 class IssuedTranscript(db.Model):
-    """A transcript as it was printed: `transcript` is all that it says, and `card_ids` name the cards that it rests on.
+    """A transcript as it was printed: `transcript` is its whole content, and `card_ids` name its report cards.
 
-    `code` is known to the paper alone. Whoever prints the same transcript again on the same day gets the same paper:
-    `digest` is the SHA-256, in hexadecimal, of what it says and of that day.
+    `code` is known to the paper alone. The same transcript printed again on the same day is the same paper: `digest` is
+    the SHA-256, in hexadecimal, of its content and of the day.
     """
 
     __tablename__ = "issued_transcripts"
@@ -238,7 +238,7 @@ _KNOWN_TYPE = "metric_type IN ('PSYCHOMOTOR', 'AFFECTIVE')"
 
 
 class MetricDefinition(db.Model):
-    """A trait that students are scored for, such as punctuality; `position` orders those of its type, from 1."""
+    """A trait of students, such as punctuality, to be scored; `position` orders those of its type, from 1."""
 
     __tablename__ = "metric_definitions"
     __table_args__ = (
@@ -254,11 +254,11 @@ class MetricDefinition(db.Model):
 
 
 class Metric(db.Model):
-    """What was seen of a student in a term, of one type, and the batch on whose sheet it came last.
+    """The scores of a student's traits in a term, of one type, and the batch of the last sheet with them.
 
-    Cohort and session are the batch's own. They are here so that the term is always one of that session, and
-    the cohort keeps its session, whoever writes at the same time. `sheet` is the name of the file that it
-    came in last; None where it was entered by hand.
+    Cohort and session are the batch's own. They are here so that the term is always one of the session, and the cohort
+    keeps its session, even under concurrent writes. `sheet` is the name of the last uploaded file; None if it was
+    entered by hand.
     """
 
     __tablename__ = "metrics"
@@ -307,14 +307,14 @@ CURRENT_CARD, REPLACED_CARD, WITHDRAWN_CARD = CARD_STATES = Enumeration(
 )
 
 PDF, ZIP = FORMATS = Enumeration("CardsFormat", "pdf", "zip")
-"""As what the cards of a batch come."""
+"""The file formats for the cards of a batch."""
 
 MAX_CARDS = 200
 """Of one file."""
 
 
 class Graduate(db.Model):
-    """A student who graduated, from which class; `number` counts the school's graduates without gaps."""
+    """A graduate, with their last class; `number` counts the school's graduates without gaps."""
 
     __tablename__ = "graduates"
     __table_args__ = stored(
@@ -334,7 +334,7 @@ PROMOTED, PROMOTED_ON_TRIAL, REPEATED, GRADUATED, LEFT_OUT = OUTCOMES = Enumerat
 )
 NO_RESULT = "NO_RESULT"
 BY_RULE = Enumeration("OutcomeByRule", PROMOTED, PROMOTED_ON_TRIAL, REPEATED, GRADUATED, NO_RESULT)
-"""What a rule says of a student; it has nothing to say of one without a session result."""
+"""The verdicts of a rule on a student; NO_RESULT is for one without a session result."""
 
 PERCENT = Numeric(5, 2)
 MAX_FAILED, MAX_REQUIRED = 40, 40
@@ -342,7 +342,7 @@ FINGERPRINT_LENGTH = 64
 
 
 class PromotionRule(db.Model):
-    """Who of a level of classrooms is promoted; without a level, who of all levels that have no rule of their own."""
+    """The conditions for promotion in a level of classrooms; without a level, in all levels without their own rule."""
 
     __tablename__ = "promotion_rules"
     __table_args__ = (
@@ -372,7 +372,7 @@ Index(
 
 
 class RequiredSubject(db.Model):
-    """A subject of the school that a rule requires."""
+    """A subject of the school required by a rule."""
 
     __tablename__ = "promotion_rule_subjects"
 
@@ -383,9 +383,9 @@ class RequiredSubject(db.Model):
 
 
 class Promotion(db.Model):
-    """That students of batches of a session went on, all at once; the next session is null where none was enrolled.
+    """The move of students of batches of a session, all at once; the next session is null if none was enrolled.
 
-    It is live until it is undone. `fingerprint` tells what was seen before it was committed. `committed_by` and
+    It is live until it is undone. `fingerprint` is that of the dry run seen before the commit. `committed_by` and
     `undone_by` are actors as in the audit log.
     """
 
@@ -419,7 +419,7 @@ Index("uq_promotions_fingerprint", Promotion.fingerprint, unique=True, postgresq
 
 
 class PromotionBatch(db.Model):
-    """A batch whose students a promotion moved, by default where; `number` orders those of a promotion.
+    """A batch of a promotion, with the default batches to go to; `number` orders those of a promotion.
 
     `live` while the promotion is: a batch is in one such at most.
     """
@@ -444,10 +444,10 @@ Index(
 
 
 class PromotionDecision(db.Model):
-    """What became of a student in a promotion, what the rule said and why, and the reason of whoever decided otherwise.
+    """The outcome of a student in a promotion, the rule's verdict and reasons, and the reason of a decision against it.
 
-    `enrollment_id` is the enrollment that was made, until it is taken back; `before` what a graduate left, as
-    `{"enrollments": [id], "subjects": [{"cohort_subject_id": id, "created_at": time}]}`.
+    `enrollment_id` is the enrollment made, until it is taken back; `before` has the enrollments and subjects of a
+    graduate until then, as `{"enrollments": [id], "subjects": [{"cohort_subject_id": id, "created_at": time}]}`.
     """
 
     __tablename__ = "promotion_decisions"

@@ -1,4 +1,4 @@
-"""The table of the year: what is said of a student's term.
+"""The table of the year: the comments on a student's term.
 
 It stands here, since the calendar of a term is held against it: nobody came more often than school opened.
 """
@@ -30,11 +30,11 @@ COMMENT_LENGTH = 500
 
 
 class TermComment(db.Model):
-    """What form teacher and principal say of a student's term, how many times they came, and their batch.
+    """The comments of form teacher and principal on a student's term, how many times they came, and their batch.
 
-    Cohort and session are the batch's own. They are here so that the term is always one of that session, and the
-    cohort keeps its session, whoever writes at the same time. `sheet` is the name of the file that a change came
-    in last; None where it was made by hand.
+    Cohort and session are the batch's own. They are here so that the term is always one of the session, and the cohort
+    keeps its session, even under concurrent writes. `sheet` is the name of the file with the last change; None if it
+    was made by hand.
     """
 
     __tablename__ = "term_comments"

@@ -1,1 +1,1 @@
-"""Comments: what a card says of a student's term in words, and on how many days they came."""
+"""Comments: remarks on a student's term for the card, in words, and on how many days they came."""

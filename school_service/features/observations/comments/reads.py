@@ -1,4 +1,4 @@
-"""Read models of comments, and the class list that they are compared with."""
+"""Read models of comments, and the class list to compare them with."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from school_service.features.school.sessions.service import is_term
 from school_service.features.year.models import TermComment
 
 TEXTS = (TermComment.form_teacher_comment, TermComment.principal_comment)
-"""What is said of a student's term in words."""
+"""The comments on a student's term in words."""
 
 
 @read_model
 def comments(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
-    """Read model of TermCommentSchema: whoever belongs to a batch in a term, by name.
+    """Read model of TermCommentSchema: the members of a batch in a term, by name.
 
     `term` is FIRST, SECOND or THIRD of the batch's session, or the id of a term of it; there are no rows for another.
     """
@@ -78,11 +78,12 @@ def locking(batch_id: UUID) -> Query:
 
 @judged_before
 def class_list(batch_id: UUID, term_id: UUID) -> Query:
-    """Select whoever belongs to a batch in a term, by name, with what is said of their term, as JSON.
+    """Select the members of a batch in a term, by name, with the comments on their term, as JSON.
 
-    In one row with `times_opened`, how often school opened by the calendar, null where that is not set, `published`,
-    the name of batch and term while the results are, and `by_registers`, whether the registers say how often students
-    came. `commented` tells whether there is a record, and `typed_present` is what was typed in, whatever counts.
+    In one row with `times_opened`, how often school opened by the calendar, null if it is not set, `published`, the
+    name of batch and term while the results are, and `by_registers`, whether the registers say how often students came.
+    `commented` tells whether there is a record, and `typed_present` is the number typed in, even if the registers
+    count.
     """
     cohort_id = select(Batch.cohort_id).where(Batch.id == batch_id).scalar_subquery()
     belonging = _belonging(batch_id, cohort_id, term_id)
@@ -122,7 +123,7 @@ def _belonging(batch_id: Any, cohort_id: Any, term_id: Any) -> CTE:
 
 
 def _rolled_up(belonging: CTE, term_id: Any) -> CTE:
-    """Roll up the registers of the term of whoever belongs to a batch; no rows where what is typed in counts."""
+    """Roll up the registers of the term of the members of a batch; no rows if the typed numbers count."""
     students = select(belonging.c.student_id)
     return roll_up_of(students, counts_registers(), Register.term_id == term_id)
 

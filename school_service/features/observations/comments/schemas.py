@@ -22,7 +22,7 @@ class CommentedStudentSchema(RecordSchema):
 
 
 class TermCommentSchema(RecordSchema):
-    """What is said of a student's term; null where nothing was entered."""
+    """The comments on a student's term; null until they are entered."""
 
     student = fields.Nested(CommentedStudentSchema)
     times_present = fields.Integer(allow_none=True, metadata={"description": _PRESENT})
@@ -32,14 +32,14 @@ class TermCommentSchema(RecordSchema):
 
 
 class CommentFilterSchema(Schema):
-    """Whose comments to show."""
+    """The class and term of the comments to show."""
 
     batch = Id(metadata={"description": "A cohort's id is its first batch."})
     term = term_text("the batch's")
 
 
 class CommentUploadSchema(UploadOptionsSchema):
-    """Which batch a sheet is of, and how to enter it."""
+    """The batch of a sheet, and how to enter it."""
 
     batch = Id()
     term = Text(
@@ -51,7 +51,7 @@ class CommentUploadSchema(UploadOptionsSchema):
 
 
 class ExpectedCommentSchema(Schema):
-    """What was said of a student's term when it was read; of a member that is left out nothing is expected."""
+    """The comments on a student's term when they were read; an omitted member expects nothing."""
 
     times_present = StrictInteger(0, MAX_TIMES_OPENED, required=False, allow_none=True)
     form_teacher_comment = Text(COMMENT_LENGTH, any_characters=True, required=False, allow_none=True)
@@ -59,7 +59,7 @@ class ExpectedCommentSchema(Schema):
 
 
 class NewTermCommentSchema(Schema):
-    """What is said of a student's term: what is left out stays, null clears it."""
+    """Comments on a student's term: an omitted member stays, null clears it."""
 
     student = Id(metadata={"description": "In the batch."})
     times_present = StrictInteger(

@@ -1,7 +1,7 @@
 """Comments on students' terms, and how often they came.
 
-Whoever enters them locks the cohort and the term FOR SHARE, and the batch FOR NO KEY UPDATE: so no results are
-published and no calendar is changed meanwhile, and what one leaves alone is not lost by another.
+Their entry locks the cohort and the term FOR SHARE, and the batch FOR NO KEY UPDATE: so no results are published and no
+calendar is changed meanwhile, and no transaction overwrites the members entered by another.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from school_service.sheets.uploads import RowCounts
 from tenants.clock import now
 
 ENTITY = "comment"
-"""What the audit log calls it; the id there is the student's, and `term` says of which term it is."""
+"""The name in the audit log; the id there is the student's, and `term` is the comment's term."""
 
 TIMES_PRESENT = "times_present"
 PRINCIPAL = "principal_comment"
@@ -47,9 +47,9 @@ NEWEST_CHANGES = 100  # of a student's comments, in whichever term: somebody cha
 
 @dataclass(frozen=True, slots=True)
 class Commented:
-    """A student on the class list, and what is said of their term; `commented`: whether there is a record.
+    """A student on the class list, and the comments on their term; `commented`: whether there is a record.
 
-    `times_present` is what counts, `typed_present` what is stored: two values where the registers are rolled up.
+    `times_present` is the valid number, `typed_present` the stored one: two values if the registers are rolled up.
     """
 
     student_id: str
@@ -71,15 +71,15 @@ class Commented:
         return {**{name: getattr(self, name) for name in MEMBERS}, TIMES_PRESENT: self.typed_present}
 
     def differing(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Give the members that are to be something else than they are."""
+        """Give the members given with other values than the present ones."""
         return {name: given[name] for name in MEMBERS if name in given and given[name] != getattr(self, name)}
 
 
 @dataclass(frozen=True, slots=True)
 class ClassList:
-    """Whoever belongs to a batch in a term, by name, and how often school opened by its calendar.
+    """The members of a batch in a term, by name, and how often school opened by its calendar.
 
-    That is None where it is not set, and where the registers say how often students came, `by_registers`, so that it
+    The number is None if it is not set, and if the registers say how often students came, `by_registers`: then it
     bounds nothing.
     """
 
@@ -89,21 +89,21 @@ class ClassList:
 
 
 def check_comment_filter(*, batch: UUID, term: str) -> None:
-    """Tell whether there are the batch and the term of its session whose comments are asked for. Raises Invalid."""
+    """Tell whether the batch of a filter of comments exists, and the term in its session. Raises Invalid."""
     find_term(term, find_batch(batch, field="batch"))
 
 
 def enter_comments(
     *, batch: UUID, term: str, comments: Sequence[Mapping[str, Any]], principal: Principal
 ) -> BoundQuery:
-    """Enter comments on students of a batch, all or none: a member that is left out stays, None clears it.
+    """Enter comments on students of a batch, all or none: an omitted member stays, None clears it.
 
-    With `expected`, members as they were when they were read, a member is replaced only where it still is as expected.
-    Returns the read model of the batch's comments, which are stored in the round trip that reads it. Raises Invalid
-    for an unknown batch or term, and naming the students who are named twice, are not in the batch, or were present
-    more often than school opened; Forbidden where a principal's comment changes and the caller may not write results,
-    RowsChanged where something else than expected would be replaced, and Conflict while the batch's results of the term
-    are published, and where it would change how often a student came, which the registers say.
+    With `expected`, members as they were when they were read, a member is replaced only if it still is as expected.
+    Returns the read model of the batch's comments; they are stored in its round trip. Raises Invalid for an unknown
+    batch or term, and naming the students given twice, not in the batch, or present more often than school opened;
+    Forbidden if a principal's comment changes and the caller may not write results, RowsChanged if something else than
+    expected would be replaced, and Conflict while the batch's results of the term are published, and for another number
+    of times present than that of the registers.
     """
     place = find_place(batch, term)
     listed = lock_class(place)
@@ -130,7 +130,7 @@ def enter_comments(
 
 
 def lock_class(place: Place) -> ClassList:
-    """Lock what must not change while comments are entered, and list the class as it is then.
+    """Lock the cohort, the term and the batch while comments are entered, and list the class as it is then.
 
     Raises Conflict while the batch's results of the term are published.
     """
@@ -144,12 +144,12 @@ def lock_class(place: Place) -> ClassList:
 
 
 def list_class(place: Place) -> ClassList:
-    """List the class of a batch, with what is said of the term."""
+    """List the class of a batch, with the comments on the term."""
     return _class_list(fetch_row(reads.class_list(place.batch_id, place.term_id)))
 
 
 def require_for(changes: Sequence[tuple[Commented, Mapping[str, Any]]], principal: Principal) -> None:
-    """Refuse whoever changes a principal's comment and may not write results: a form teacher does not speak for them.
+    """Refuse a change of a principal's comment without the right to write results: form teachers do not speak for them.
 
     Raises Forbidden.
     """
@@ -165,10 +165,10 @@ def storing(
     forced: Collection[str] = (),
     **source: Any,
 ) -> BoundQuery:
-    """Store the members that differ, of students whose batch is locked: the statement, for `execute`.
+    """Store the changed members of students; their batch is locked: the statement, for `execute`.
 
-    `sheet` is the file's name; `source`, and `forced`, the students for whom something is replaced by force, are for
-    the audit log. It says which members changed, and of the texts no more.
+    `sheet` is the file's name; `source`, and `forced`, the students with a value replaced by force, are for the audit
+    log. It names the members changed, without their texts.
     """
     new = [{**student.stored(), **differing} for student, differing in changes]
     audit_changes(
@@ -203,7 +203,7 @@ def storing(
 
 
 def count(rows: Sequence[tuple[Commented, Mapping[str, Any], Mapping[str, Any]]]) -> RowCounts:
-    """Count rows of a sheet, each a student, what it has, and what differs: new, changed, unchanged."""
+    """Count rows of a sheet, each a student, the values given, and the changes: new, changed, unchanged."""
     created = sum(bool(differing) and not student.commented for student, _, differing in rows)
     updated = sum(bool(differing) for _, _, differing in rows) - created
     return RowCounts(created, updated, sum(bool(given) for _, given, _ in rows) - created - updated)
@@ -227,7 +227,7 @@ def _class_list(found: dict[str, Any] | None) -> ClassList:
 def _refuse(
     comments: Sequence[Mapping[str, Any]], students: Mapping[UUID, Commented], times_opened: int | None
 ) -> None:
-    """Raise what keeps any of the comments from being entered, naming all students."""
+    """Raise Invalid if any of the comments can't be entered, naming all students."""
     named = Counter(row["student"] for row in comments)
     reasons = {
         "named more than once": [str(student) for student, times in named.items() if times > 1],
@@ -244,7 +244,7 @@ def _refuse(
 
 
 def _refuse_typed(comments: Sequence[Mapping[str, Any]], students: Mapping[UUID, Commented]) -> None:
-    """Refuse what is typed in of how often students came, and is not what the registers say. Raises Conflict."""
+    """Refuse typed numbers of times present other than those of the registers. Raises Conflict."""
     others = [
         str(student)
         for row in comments
@@ -260,7 +260,7 @@ def _refuse_typed(comments: Sequence[Mapping[str, Any]], students: Mapping[UUID,
 def _unexpected(
     comments: Sequence[Mapping[str, Any]], students: Mapping[UUID, Commented]
 ) -> Iterator[Replaced]:
-    """Find the members that would be replaced, and are not as a record expected them."""
+    """Find the members to be replaced, with other values than a record expected."""
     for number, row in enumerate(comments):
         student, expected = students[row["student"]], row.get("expected", {})
         for name, value in student.differing(row).items():
@@ -271,7 +271,7 @@ def _unexpected(
 
 
 def is_change(values: Any, column: str, term: str) -> bool:
-    """Tell whether what the log says of a student's comments after a change is that this one changed."""
+    """Tell whether the log's values of a student's comments after a change name this one as changed."""
     return bool(values) and values.get("term") == term and column in values.get("changed", ())
 
 

@@ -63,9 +63,9 @@ _MatchedRows = list[tuple[Commented, Row]]
 def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     """Write a comment sheet to fill in: the file's name and the workbook.
 
-    It has a row for everyone who belongs to the batch in the term, with what is stored. `term` is FIRST, SECOND or
-    THIRD of the batch's session, or the id of a term. Raises Invalid for an unknown batch or term, and for a term of
-    another session.
+    It has a row for each member of the batch in the term, with the stored comments. `term` is FIRST, SECOND or THIRD of
+    the batch's session, or the id of a term. Raises Invalid for an unknown batch or term, and for a term of another
+    session.
     """
     found = find_batch(batch, field="batch")
     of_term = find_term(term, found)
@@ -103,10 +103,10 @@ def upload(
 ) -> dict[str, Any]:
     """Enter the comments of a sheet, all or none, and count its rows: new, changed, unchanged, blank.
 
-    `term` is that of a sheet that does not name it itself. A student who is not in the sheet, and a cell that is blank
-    there, stay as they are. `dry_run` stores nothing, and answers what would change, too, and who is not in the sheet.
-    Raises Invalid for an unknown batch and what is no sheet of this batch, InvalidRows naming every bad row, Forbidden
-    where the caller changes a principal's comment and may not write results, and RowsChanged where something was
+    `term` is for a sheet without a term of its own. A student missing in the sheet, and a blank cell there, stay as
+    they are. `dry_run` stores nothing, and answers the changes to be made, too, and the students missing in the sheet.
+    Raises Invalid for an unknown batch and a file other than a sheet of this batch, InvalidRows naming every bad row,
+    Forbidden if the caller changes a principal's comment and may not write results, and RowsChanged if something was
     changed since the sheet was downloaded, unless `force` replaces it.
     """
     found = find_batch(batch, field="batch")
@@ -118,7 +118,7 @@ def upload(
 
 @dataclass(kw_only=True)
 class _CommentUpload(ClassSheetUpload[Commented]):
-    """The upload of the comments of a batch; the details say of which term."""
+    """The upload of the comments of a batch; the details name the term."""
 
     batch: Any
     principal: Principal
@@ -150,9 +150,9 @@ class _CommentUpload(ClassSheetUpload[Commented]):
         )
 
     def _row_errors(self, row: Row) -> Iterator[RowError]:
-        """Yield the errors of a row; where the registers say how often a student came, the sheet can't change that.
+        """Yield the errors of a row; if the registers say how often a student came, the sheet can't change the number.
 
-        What the sheet said of it when it was downloaded may stand there: nobody has typed that in.
+        The number downloaded with the sheet may stand there: nobody has typed it in.
         """
         yield from _row_errors(row, self.listed.times_opened)
         times = row.values.get(TIMES_PRESENT)
@@ -200,7 +200,7 @@ class _CommentUpload(ClassSheetUpload[Commented]):
         return differing
 
     def _replaced(self, rows: Sequence[tuple[Commented, Row, Mapping[str, Any]]]) -> Iterator[Replaced]:
-        """Find the values that were changed since the download, and that the sheet would replace."""
+        """Find the values changed since the download, to be replaced by the sheet."""
         if self.download is None:
             return
         for student, row, differing in rows:
@@ -231,7 +231,7 @@ def _columns(times_opened: int | None) -> list[Column]:
 
 
 def _given(row: Row) -> dict[str, Any]:
-    """What a row has of the members: a whole number, and texts without the space around them."""
+    """The members given in a row: a whole number, and texts without the space around them."""
     given = {name: row.values[name] for name in MEMBERS if name in row.values}
     return {name: int(value) if name == TIMES_PRESENT else value.strip() for name, value in given.items()}
 

@@ -26,7 +26,7 @@ blp = Blueprint("comments", __name__, description="What is said of students' ter
 
 @blp.route("/comments")
 class Comments(MethodView):
-    """What is said of the students of a batch in a term."""
+    """The comments on the students of a batch in a term."""
 
     @blp.requires(Permission.RESULTS_READ, own=related("F"))
     @blp.arguments(CommentFilterSchema, location="query")

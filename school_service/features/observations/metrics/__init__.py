@@ -1,1 +1,1 @@
-"""Metrics: what is seen of a student's behaviour in a term, trait by trait, and the sheets to enter it with."""
+"""Metrics: a student's behaviour in a term, scored trait by trait, and the sheets to enter it with."""

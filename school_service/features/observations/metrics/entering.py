@@ -33,14 +33,14 @@ from school_service.sheets.row_errors import DUPLICATE, INVALID, UNKNOWN, RowErr
 from school_service.sheets.sheet_reader import Row
 
 METRICS = "metrics"
-"""What errors call the list."""
+"""The name of the list in errors."""
 
 METRIC_TYPE, SCORES = "metric_type", "metric_scores"
 
 
 @dataclass(frozen=True, slots=True)
 class _Observed:
-    """Who is in the batch, with their record of the term and a type; None where there is no record."""
+    """A student of the batch, with their record of the term and a type; its members are None without a record."""
 
     admission_number: str
     first_name: str
@@ -82,12 +82,12 @@ def enter_metrics(
 ) -> BoundQuery:
     """Enter the scores of traits of students in a batch, all or none, by the rules of metric sheets.
 
-    Each record has `student`, `metric_type` and `metric_scores` by the name of the trait: a trait that is left out
-    stays, None takes its score away. With `expected`, scores by trait as they were when they were read, a score is
-    replaced only where it still is as expected. Returns the read model of the batch's records of the term; they are
-    stored in the round trip that reads it. Raises Invalid for an unknown batch or term, InvalidRows naming every record
-    that is wrong, RowsChanged where something else than expected would be replaced, Forbidden where a score is taken
-    away and the caller may not delete, and Conflict while the batch's results of the term are published.
+    Each record has `student`, `metric_type` and `metric_scores` by the name of the trait: an omitted trait stays, None
+    takes its score away. With `expected`, scores by trait as they were when they were read, a score is replaced only if
+    it still is as expected. Returns the read model of the batch's records of the term; they are stored in its round
+    trip. Raises Invalid for an unknown batch or term, InvalidRows naming every wrong record, RowsChanged if something
+    else than expected would be replaced, Forbidden if a score is taken away and the caller may not delete, and Conflict
+    while the batch's results of the term are published.
     """
     place = find_place(batch, term)
     listed = _lock_class(place)
@@ -128,7 +128,7 @@ def _lock_class(place: Place) -> _Class:
 
 
 def _matched(metrics: Sequence[Mapping[str, Any]], listed: _Class) -> list[_Record]:
-    """Find the student of each record, who is named once with a type. Raises InvalidRows."""
+    """Find the student of each record; each student is named once with a type. Raises InvalidRows."""
     traits = listed.traits
     rows = [(given["student"], _row(number, given, traits)) for number, given in enumerate(metrics)]
     match_records(
@@ -165,7 +165,7 @@ def _row(number: int, given: Mapping[str, Any], traits: Sequence[Mapping[str, An
 def _named(
     scores: Mapping[str, Any], given: Mapping[str, Any], traits: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Give scores by the names of the traits as they are stored, without those that are not known."""
+    """Give scores by the names of the traits as they are stored, without unknown traits."""
     names = _names(given[METRIC_TYPE], traits)
     return {
         names[composed_name(name)]: score for name, score in scores.items() if composed_name(name) in names
@@ -181,7 +181,7 @@ def _names(metric_type: str, traits: Sequence[Mapping[str, Any]]) -> dict[str, s
 def _trait_errors(
     row: Row, given: Mapping[str, Any], traits: Sequence[Mapping[str, Any]]
 ) -> Iterator[RowError]:
-    """Find the names that are no trait of the record's type, and those that mean one trait twice."""
+    """Find the names other than traits of the record's type, and the second names of one trait."""
     names = _names(given[METRIC_TYPE], traits)
     for member in (SCORES, "expected"):
         seen: set[str] = set()
@@ -198,7 +198,7 @@ def _trait_errors(
 
 
 def _replaced(record: _Record, compared: ComparedScores) -> Iterator[Replaced]:
-    """Find the scores that are there and were not expected, of a record that changes them."""
+    """Find the stored scores other than expected, of a record that changes them."""
     student, expected = record.student, record.expected
     stored = student.scores or {}
     for name, score in compared.changed.get(student.student_id, {}).items():

@@ -1,4 +1,4 @@
-"""Read models of metric records and traits, and the class list that sheets are made of."""
+"""Read models of metric records and traits, and the class list for sheets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SCORES = (
 
 @read_model
 def metrics(batch_id: UUID, term_id: UUID | None = None, reach: Reach | None = None) -> Query:
-    """Read model of MetricRecordSchema: what was entered in a batch, in all terms or in one, by student and type."""
+    """Read model of MetricRecordSchema: the records of a batch, in all terms or in one, by student and type."""
     found = _records().where(Metric.batch_id == batch_id)
     if term_id is not None:
         found = found.where(Metric.term_id == term_id)
@@ -62,9 +62,9 @@ def _records() -> Query:
 
 
 def class_list(batch_id: UUID, term_id: UUID, metric_type: str) -> Query:
-    """Select whoever is in a batch now, by name, with their record of a term and type, from whichever batch.
+    """Select the students in a batch now, by name, with their record of a term and type, from any batch.
 
-    The batch is one that was judged.
+    The batch was judged before.
 
     `student_id` and `metric_id` are texts, as PostgreSQL writes them; `metric_id`, `batch_id`, `sheet` and `scores`
     are None without a record.
@@ -101,7 +101,7 @@ def metric(metric_id: UUID) -> Query:
 
 @read_model
 def lock_cohort_of(metric_id: UUID) -> Query:
-    """Lock the cohort of a record FOR NO KEY UPDATE, as whoever enters a sheet of it or publishes it does first."""
+    """Lock the cohort of a record FOR NO KEY UPDATE, as the entry of a sheet and a publication do first."""
     return (
         select(Cohort.id)
         .join(Metric, Metric.cohort_id == Cohort.id)
@@ -123,7 +123,7 @@ def lock_traits() -> Query:
 
 @judged_before
 def observed(batch_id: UUID, term_id: UUID) -> Query:
-    """Select whoever is in a batch now, with their records of a term: for each type an array in JSON, as text.
+    """Select the students in a batch now, with their records of a term: for each type an array in JSON, as text.
 
     In one row with `traits`, and `published`, the name of batch and term while the results are. The rows of the arrays
     have the columns of `class_list`.

@@ -41,7 +41,7 @@ class NumberOrId(Input, fields.Raw):
 
 
 class MetricRecordSchema(RecordSchema):
-    """What was seen of a student in a term, of one type, trait by trait."""
+    """The scores of a student in a term, of one type, trait by trait."""
 
     id = fields.UUID()
     student_name = fields.String()
@@ -57,7 +57,7 @@ class MetricRecordSchema(RecordSchema):
 
 
 class MetricFilterSchema(Schema):
-    """Which records to show."""
+    """The records to show."""
 
     batch_id = Id(data_key="batchId")
 
@@ -76,14 +76,14 @@ def _not_empty(scores: Mapping[str, Any]) -> None:
 
 
 class MetricListSchema(Schema):
-    """Whose metrics to enter."""
+    """The class and term of the metrics to enter."""
 
     batch = Id(metadata={"description": "A cohort's id is its first batch."})
     term = term_text("the batch's")
 
 
 class NewMetricSchema(Schema):
-    """What was seen of a student, of one type: a trait that is left out stays, null takes its score away."""
+    """The scores of a student, of one type: an omitted trait stays, null takes its score away."""
 
     student = Id(metadata={"description": "In the batch."})
     metric_type = Choice(METRIC_TYPES)
@@ -104,14 +104,14 @@ class NewMetricSchema(Schema):
 
 
 class MetricSheetSchema(MetricFilterSchema):
-    """Which sheet to fill in."""
+    """The sheet to fill in."""
 
     term = term_text("the batch's")
     metric_type = Choice(METRIC_TYPES)
 
 
 class MetricUploadSchema(UploadOptionsSchema):
-    """Which batch a sheet is of, and how to enter it."""
+    """The batch of a sheet, and how to enter it."""
 
     batch_id = NumberOrId(data_key="batchId", metadata={"description": "The batch's number or its id."})
     term = Text(
@@ -126,7 +126,7 @@ class MetricUploadSchema(UploadOptionsSchema):
 
 
 class MetricDefinitionSchema(RecordSchema):
-    """A trait that students are scored for."""
+    """A trait of students, to be scored."""
 
     id = fields.UUID()
     name = fields.String()
@@ -142,4 +142,4 @@ class NewMetricDefinitionSchema(Schema):
 
 
 class MetricDefinitionChangesSchema(NewMetricDefinitionSchema):
-    """What to change of a trait: any of its members."""
+    """Changes of a trait: any of its members."""

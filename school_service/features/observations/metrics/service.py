@@ -1,7 +1,7 @@
-"""Metrics: the traits that students are scored for, and the records with their scores.
+"""Metrics: the traits of students, and the records with their scores.
 
-Uploading a sheet locks the cohort FOR NO KEY UPDATE until the scores are entered, while whatever changes where
-students are locks it FOR SHARE. So who is in the batch, and their records, do not change meanwhile.
+Uploading a sheet locks the cohort FOR NO KEY UPDATE until the scores are entered, while any move of students between
+batches locks it FOR SHARE. So the students of the batch, and their records, do not change meanwhile.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Scores = Mapping[str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class CommonColumns:
-    """The columns that are the same in all records that are entered; `sheet` is the file's name, None without one."""
+    """The columns common to all records of an entry; `sheet` is the file's name, None without one."""
 
     batch_id: UUID
     cohort_id: UUID
@@ -66,15 +66,15 @@ class CommonColumns:
 
 
 def check_metric_filter(*, batch_id: UUID) -> None:
-    """Tell whether there is the batch that a filter of metrics names. Raises Invalid."""
+    """Tell whether the batch of a filter of metrics exists. Raises Invalid."""
     get_referenced(Batch, batch_id, "batchId")
 
 
 def create_definition(*, name: str, metric_type: str) -> BoundQuery:
-    """Add a trait after the others of its type; one that a sheet could not tell from another is a conflict.
+    """Add a trait after the others of its type; one with the name of another, as sheets compare names, is a conflict.
 
-    Returns the read model of the trait, which is inserted in the round trip that reads it. Raises Invalid for the
-    name of a column that says whose row it is.
+    Returns the read model of the trait; it is inserted in the read model's round trip. Raises Invalid for the name of
+    one of the student's columns.
     """
     # This locks the counter: nobody else can add the same name meanwhile.
     (position,) = next_numbers(TRAITS[metric_type])
@@ -89,8 +89,8 @@ def change_definition(
 ) -> UUID:
     """Change the name of a trait, or its type while nobody has a score of it; then it comes after the others.
 
-    Raises NotFound, Invalid for the name of a column that says whose row it is, and Conflict for a trait that a sheet
-    could not tell from another and for the other type of one that has scores.
+    Raises NotFound, Invalid for the name of one of the student's columns, and Conflict for the name of another trait,
+    as sheets compare names, and for the other type of a trait with scores.
     """
     found = DEFINITION_DELETION.lock(definition_id, reads.lock_traits())
     given = {"name": name, "metric_type": metric_type}
@@ -109,7 +109,7 @@ def change_definition(
 
 
 def delete_definition(*, definition_id: UUID) -> UUID:
-    """Delete a trait; one that students have a score of is a conflict. Raises NotFound."""
+    """Delete a trait; one with scores is a conflict. Raises NotFound."""
     found = DEFINITION_DELETION.lock(definition_id)
     audit_change(DEFINITION, definition_id, old=found.values)
     return found.delete()
@@ -128,7 +128,7 @@ def _check_name(name: str, metric_type: str, but: UUID | None = None) -> None:
 
 
 def delete_record(*, metric_id: UUID) -> UUID:
-    """Delete what was seen of a student in a term, of one type: its scores go to the audit log.
+    """Delete the record of a student in a term, of one type: its scores go to the audit log.
 
     Raises NotFound, and Conflict while the results of the batch and term are published.
     """
@@ -140,7 +140,7 @@ def delete_record(*, metric_id: UUID) -> UUID:
 
 
 def list_traits() -> Sequence[Any]:
-    """List the traits of both types, in the order in which sheets show them."""
+    """List the traits of both types, in the order of the sheets."""
     query = select(MetricDefinition.id, MetricDefinition.name, MetricDefinition.metric_type)
     in_order = everybodys(query.order_by(MetricDefinition.position))
     return db.session.execute(in_order).all()
@@ -148,9 +148,9 @@ def list_traits() -> Sequence[Any]:
 
 @dataclass(frozen=True, slots=True)
 class ComparedScores:
-    """The scores of students on a class list, compared with what is stored.
+    """The scores of students on a class list, compared with the stored ones.
 
-    `changed` has those that differ or are new, by the student's id as text, None where one is taken away; a student
+    `changed` has the different and the new ones, by the student's id as text, None for one taken away; a student
     without any has no entry.
     """
 
@@ -159,7 +159,7 @@ class ComparedScores:
 
     @property
     def counts(self) -> RowCounts:
-        """Count the students: who has no record yet, whose changes, and whose stays as it is."""
+        """Count the students: without a record yet, with a changed record, and with an unchanged one."""
         created = sum(
             student.metric_id is None for student, _ in self.students if student.student_id in self.changed
         )
@@ -168,7 +168,7 @@ class ComparedScores:
 
 
 def compare_scores(students: Sequence[tuple[Any, Scores]]) -> ComparedScores:
-    """Compare the scores of students on a class list, each once, with those that the list has. Sends no statement."""
+    """Compare the scores of students on a class list, each once, with those on the list. Sends no statement."""
     changed = {}
     for student, given in students:
         stored = student.scores or {}
@@ -204,7 +204,7 @@ def storing(
 
     `trait_ids` are by name. The cohort must be locked since the list was read, and the scores must be whole numbers
     from 1 to 5, or None to take one away; a record goes with the last of its scores. `downloaded` and `forced`, the
-    students whose scores are replaced by force, are for the audit log.
+    students with scores replaced by force, are for the audit log.
     """
     created: dict[UUID, str] = {}
     updated: list[UUID] = []

@@ -65,15 +65,15 @@ _SCALE = f"write a whole number from {POOREST}, poor, to {BEST}, excellent"
 _NAMED = ((f"{BATCH} ID", BATCH), (f"{TERM} ID", TERM), (METRIC_TYPE,))
 
 _MatchedRows = list[tuple[Any, Row]]
-"""Each row with who is in the batch, as `class_list` selects them."""
+"""Each row with its student of the batch, as `class_list` selects them."""
 
 
 def download(*, batch_id: UUID, term: str, metric_type: str) -> tuple[str, bytes]:
     """Write a metric sheet to fill in: the file's name and the workbook.
 
-    It has a row for everyone who is in the batch now, with the scores that are stored. `term` is FIRST,
-    SECOND or THIRD of the batch's session, or the id of a term. Raises Invalid for an unknown batch or term,
-    and for a term of another session.
+    It has a row for each student in the batch now, with the stored scores. `term` is FIRST, SECOND or THIRD of the
+    batch's session, or the id of a term. Raises Invalid for an unknown batch or term, and for a term of another
+    session.
     """
     batch = find_batch(batch_id, field=BATCH_FIELD)
     found = find_term(term, batch)
@@ -109,12 +109,12 @@ def upload(
 ) -> dict[str, Any]:
     """Enter the scores of a metric sheet, all or none, and count its rows: new, changed, unchanged, blank.
 
-    `batch` is an id, or a number in the school. `term` and `metric_type` are those of a sheet that does not name them
-    itself. A student who is not in the sheet, and a score that is blank there, stay as they are. Uploads for a cohort
-    follow one another. `dry_run` stores nothing, and answers what would change, too, and who is not in the sheet.
-    Raises Invalid for an unknown batch and what is no sheet of this batch, InvalidRows naming every bad row, and
-    RowsChanged where scores were changed since the sheet was downloaded, unless `force` replaces them, and Conflict
-    while the batch's results of the term are published.
+    `batch` is an id, or a number in the school. `term` and `metric_type` are for a sheet without its own. A student
+    missing in the sheet, and a blank score there, stay as they are. Uploads for a cohort follow one another. `dry_run`
+    stores nothing, and answers the changes to be made, too, and the students missing in the sheet. Raises Invalid for
+    an unknown batch and a file other than a sheet of this batch, InvalidRows naming every bad row, and RowsChanged if
+    scores were changed since the sheet was downloaded, unless `force` replaces them, and Conflict while the batch's
+    results of the term are published.
     """
     named = {TERM: term, METRIC_TYPE: metric_type}
     sheet_upload = _MetricUpload(
@@ -129,7 +129,7 @@ def upload(
 
 @dataclass(kw_only=True)
 class _MetricUpload(ClassSheetUpload[Any]):
-    """The upload of the scores of a batch; the details say of which term and metric type."""
+    """The upload of the scores of a batch; the details name term and metric type."""
 
     batch: Any
     named: Mapping[str, str | None]
@@ -159,9 +159,9 @@ class _MetricUpload(ClassSheetUpload[Any]):
         return content.with_columns_named(self.renamed) if self.renamed else content
 
     def _renamed(self) -> dict[str, str]:
-        """Find the traits that have another name since the download: what they are called now, by what they were.
+        """Find the traits with another name since the download: their names of now, by those of then.
 
-        Raises Invalid where another trait has such a name by now that the sheet has no column of.
+        Raises Invalid if a trait without a column in the sheet has one of the old names by now.
         """
         then = self.download.names if self.download else {}
         called = {
@@ -221,7 +221,7 @@ class _MetricUpload(ClassSheetUpload[Any]):
         )
 
     def _replaced(self, matched: _MatchedRows, changed: Mapping[str, Scores]) -> Iterator[Replaced]:
-        """Find the scores that were changed since the download, and that the sheet would replace."""
+        """Find the scores changed since the download, to be replaced by the sheet."""
         if self.download is None:
             return
         for student, row in matched:
@@ -247,10 +247,10 @@ def _details(batch: Any, term: Term, metric_type: str) -> list[tuple[str, str]]:
 def _judge_details(
     details: Mapping[str, str] | None, batch: Any, named: Mapping[str, str | None]
 ) -> tuple[Term, str]:
-    """Find the term and the metric type that a sheet is of. Raises Invalid, for that of another batch too.
+    """Find the term and the metric type of a sheet. Raises Invalid, for a sheet of another batch too.
 
-    A sheet that was not downloaded may name batch and term without their ids: the batch by its number, the
-    term as FIRST, SECOND or THIRD. What it has no sheet Details for, as in a .csv file, is `named` by the request.
+    A sheet not downloaded before may name batch and term without their ids: the batch by its number, the term as FIRST,
+    SECOND or THIRD. If a sheet Details is missing, as in a .csv file, they are `named` by the request.
     """
     details = named_details(details, batch, named)
     # What is lacking is said first.

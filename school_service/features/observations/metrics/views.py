@@ -35,7 +35,7 @@ blp = Blueprint(
 
 @blp.route("/metrics")
 class Metrics(MethodView):
-    """What has been seen of students."""
+    """The metric records of students."""
 
     @blp.requires(Permission.METRICS_READ, own=related("F"))
     @blp.arguments(MetricFilterSchema, location="query")
@@ -61,7 +61,7 @@ class Metrics(MethodView):
 
 @blp.route("/metrics/<uuid:id>")
 class OneMetric(MethodView):
-    """What was seen of a student in a term, of one type."""
+    """The metric record of a student in a term, of one type."""
 
     @blp.requires(Permission.METRICS_READ)
     @blp.returns(MetricRecordSchema)
@@ -110,7 +110,7 @@ class FilledInSheet(MethodView):
 
 @blp.route("/metric-definitions")
 class MetricDefinitions(MethodView):
-    """The traits that students are scored for."""
+    """The traits of students, to be scored."""
 
     @blp.requires(Permission.METRICS_READ, own=EVERYTHING)
     @blp.returns_list(MetricDefinitionSchema)
@@ -128,7 +128,7 @@ class MetricDefinitions(MethodView):
 
 @blp.route("/metric-definitions/<uuid:id>")
 class OneMetricDefinition(MethodView):
-    """A trait that students are scored for."""
+    """A trait of students, to be scored."""
 
     @blp.requires(Permission.METRICS_READ, own=EVERYTHING)
     @blp.returns(MetricDefinitionSchema)

@@ -1,1 +1,1 @@
-"""Results as values: what was entered of a class in a term is loaded once, and figures and cards are made of it."""
+"""Results as values: the entries of a class in a term are loaded once, and figures and cards are made of them."""

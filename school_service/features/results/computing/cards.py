@@ -1,6 +1,7 @@
-"""What is said of a student: subject results, a term result and a report card, as dictionaries.
+"""The results of a student: subject results, a term result and a report card, as dictionaries.
 
-They are made of what was loaded and computed. A published card is such a dictionary, stored; a draft is made now.
+They are made of the loaded entries and the computed figures. A published card is such a dictionary, stored; a draft is
+made now.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _SETTINGS = (
 
 
 def subject_result(loaded: Loaded, subject: Subject, person: Person, result: Result) -> Document:
-    """Say what a student has in a subject."""
+    """Give the result of a student in a subject."""
     return {
         "subject": loaded.subjects_in_batches[subject.id, person.batch],
         "scores": _scores(loaded.papers[subject.id], person.id),
@@ -42,7 +43,7 @@ def subject_result(loaded: Loaded, subject: Subject, person: Person, result: Res
 
 
 def term_result(loaded: Loaded, computed: Computed, person: Person) -> Document:
-    """Say what a student has in a term, and in the session until it."""
+    """Give the result of a student in a term, and in the session until it."""
     return {
         "subjects": [
             subject_result(loaded, subject, person, found)
@@ -62,7 +63,7 @@ def _of_session(loaded: Loaded, computed: Computed, person: Person) -> Iterator[
 
 
 def _scores(papers: Iterable[tuple[Paper, Mapping[str, Any]]], student: str) -> list[Mapping[str, Any]]:
-    """Say what a student has of papers, each given with what all students are told of it."""
+    """Give the scores of a student in papers, each given with the document shown to all students."""
     said = []
     for paper, document in papers:
         mark = paper.marks.get(student)
@@ -75,7 +76,7 @@ def _scores(papers: Iterable[tuple[Paper, Mapping[str, Any]]], student: str) -> 
 
 
 class Arm(NamedTuple):
-    """A batch of the cohort: what the class is called on paper, and its form teacher."""
+    """A batch of the cohort: the class's name on paper, and its form teacher."""
 
     id: str
     name: str
@@ -85,7 +86,7 @@ class Arm(NamedTuple):
 
 @dataclass(frozen=True)
 class Record:
-    """What cards say beside figures: the document of `class_term.record`, and the class that it is of."""
+    """The contents of cards beside figures: the document of `class_term.record`, and its class."""
 
     loaded: Loaded
     document: Mapping[str, Any]
@@ -97,7 +98,7 @@ class Record:
 
     @cached_property
     def of_class(self) -> Mapping[str, Any]:
-        """What every card of the class says, written once."""
+        """The members common to all cards of the class, written once."""
         settings, scope = self.loaded.settings, self.loaded.scope
         return {
             "layout": LAYOUT,
@@ -113,7 +114,7 @@ class Record:
 
     @cached_property
     def in_batch(self) -> Mapping[str, int]:
-        """How many belong to each batch."""
+        """The number of members of each batch."""
         numbers: dict[str, int] = defaultdict(int)
         for one in self.loaded.everyone:
             numbers[one.batch] += 1
@@ -121,14 +122,14 @@ class Record:
 
     @cached_property
     def comments(self) -> Mapping[str, Sequence[Any]]:
-        """The comments of the form teacher and of the principal, and the times that were typed in, by student."""
+        """The comments of the form teacher and of the principal, and the times typed in, by student."""
         return {
             self._id(number): comment for number, *comment in zip(*self.document["comments"], strict=True)
         }
 
     @cached_property
     def traits(self) -> Mapping[str, Sequence[Document]]:
-        """What was seen of the students, in the order of the metric sheets."""
+        """The students' scores of traits, in the order of the metric sheets."""
         found: dict[str, list[Document]] = defaultdict(list)
         for number, kind, name, value in self.document["traits"]:
             found[self._id(number)].append({"type": kind, "name": name, "value": value})
@@ -136,7 +137,7 @@ class Record:
 
     @cached_property
     def attended(self) -> Mapping[str, Sequence[int]]:
-        """What the registers come to, by student: times opened, present and absent."""
+        """The sums of the registers, by student: times opened, present and absent."""
         columns = self.document["attendance"]
         return {self._id(number): sums for number, *sums in zip(*columns, strict=True)}
 
@@ -147,7 +148,7 @@ class Record:
 def card(
     record: Record, computed: Computed, person: Person, *, version: int | None, published_at: str | None
 ) -> Document:
-    """Say all that stands on a student's card: of a version that is published at a moment, or of a draft."""
+    """Write a student's whole card: of a version published at a moment, or of a draft."""
     loaded, arm = record.loaded, record.arms[person.batch]
     form_teacher, principal, present = record.comments.get(person.id, (None, None, None))
     result = term_result(loaded, computed, person)
@@ -180,7 +181,7 @@ def _attendance(record: Record, person: Person, present: int | None) -> Document
 
 
 def _comment_of(comments: Sequence[Mapping[str, Any]], average: Decimal | None) -> str | None:
-    """Find the principal's comment for an average: that of the highest threshold that it reaches."""
+    """Find the principal's comment for an average: the one with the highest threshold reached."""
     reached = [one for one in comments if average is not None and one["lower_threshold"] <= average]
     found: str | None = max(reached, key=lambda one: one["lower_threshold"])["comment"] if reached else None
     return found

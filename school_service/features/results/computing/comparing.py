@@ -1,8 +1,9 @@
-"""How a card differs from an older one: in what it says of the student, or in the figures of the class alone.
+"""How a card differs from an older one: in its statements on the student, or in the figures of the class alone.
 
-What is a student's own: who they are, scores, percents, grades, remarks, totals, averages, the positions that the card
-shows, traits, comments and attendance. With other figures of their own a card replaces the paper. How the class did is
-not theirs, nor is what the whole class is told, such as the letterhead, the calendar or the name of a subject.
+A student's own are: name and particulars, scores, percents, grades, remarks, totals, averages, the positions shown on
+the card, traits, comments and attendance. With other figures of their own a card replaces the paper. The figures of the
+class are not theirs, nor are the notices to the whole class, such as the letterhead, the calendar or the name of a
+subject.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ OF_CLASS = (
     "pass_mark", "percent_places", "verification", "name_order", "signatures", "show_teachers", "time_zone",
     "class_name", "form_teacher_name", "batch", "batch_name", "cohort", "classroom", "session", "term", "obtainable",
 )  # fmt: skip
-"""The members of a card that are not compared: all students of a class have the same, or it follows from others."""
+"""The members of a card left out of comparisons: all students of a class have the same, or they follow from others."""
 
 _OF_TERM = (
     "student", "status", "total", "obtainable", "average", "grade", "remark", "passed", "failed", "traits",
@@ -31,7 +32,7 @@ _FIGURES_OF_CLASS = ("of", "average", "lowest", "highest")
 
 
 def own_figures(card: Document) -> list[Any]:
-    """What a card says of its student: cards that say the same of them have the same."""
+    """The student's own figures on a card: two cards with the same statements on the student have the same figures."""
     shown, session = StoredCard(card), card["cumulative"]
 
     def places(part: Document, batch: str, cohort: str) -> list[Any]:
@@ -58,13 +59,13 @@ def own_figures(card: Document) -> list[Any]:
 
 
 def term_figures(card: Document, shows_position: bool) -> list[Any]:
-    """What a transcript says of a term; `shows_position` tells whether it has positions."""
+    """The figures of a term on a transcript; `shows_position` tells whether it has positions."""
     position = card["batch_figures"]["position"] if shows_position else None
     return [card["average"], card["grade"], position]
 
 
 def session_figures(card: Document, shows_position: bool) -> list[Any]:
-    """What a transcript says of a session and of its student, of the card of its latest term."""
+    """The figures of a session and the student on a transcript, of the card of its latest term."""
     session = card["cumulative"]
     return [
         card["student"],
@@ -76,7 +77,7 @@ def session_figures(card: Document, shows_position: bool) -> list[Any]:
 
 
 def class_figures(card: Document) -> list[Any]:
-    """What a card says of how the class did."""
+    """The figures of the class on a card."""
 
     def figures(part: Document, *names: str) -> list[Any]:
         return [_members(part[name], _FIGURES_OF_CLASS) for name in names]

@@ -1,9 +1,9 @@
-"""Compute the results of a class in a term from what was entered: a pure function of values, exact, without a float.
+"""Compute the results of a class in a term from its entries: a pure function of values, exact, without a float.
 
 `compute` gives the subject results, term results and session results of everyone on the roster: positions and class
-figures need the whole cohort. Each figure is rounded once, half up, and what follows from a figure follows from it as
-it is written: a Decimal keeps its places, as PostgreSQL's numeric does. docs/rules/results.md has the
-rules in words.
+figures need the whole cohort. Each figure is rounded once, half up, and a figure derived from another is derived from
+its written form: a Decimal keeps its places, as PostgreSQL's numeric does. docs/rules/results.md has the rules in
+words.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ OF_A_TERM = ("CA1", "CA2", "CA3", "EXAM")
 """The categories of assessments that count in a term."""
 
 BROUGHT_IN = {f"{term}_TERM": term for term in TERMS}
-"""The categories that bring the result of a term in from another school, and the terms."""
+"""The categories for the result of a term in another school, each with the term."""
 
 AVERAGE_PLACES = 2
 
 Mark = int | str
-"""What a student has of a paper: a score in hundredths, or an absence, ABSENT or EXCUSED."""
+"""The mark of a student in a paper: a score in hundredths, or an absence, ABSENT or EXCUSED."""
 
 _Papers = Sequence[tuple[str, Sequence[tuple[int, Mapping[str, Mark]]]]]
 """Papers by category, each its points in hundredths and its marks."""
 
 
 class Band(NamedTuple):
-    """A grade band: who reaches its threshold, and not that of a higher one, has the grade."""
+    """A grade band: a percent that reaches its threshold, and no higher one, has the grade."""
 
     threshold: Decimal
     grade: str
@@ -45,10 +45,10 @@ class Band(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The settings that results of a level are computed with.
+    """The settings for the results of a level.
 
-    `weights` are those of the categories in hundredths, None where points count as they are; `term_weights` those of
-    the terms by name; `bands` come from low to high.
+    `weights` are those of the categories in hundredths, None if points count as they are; `term_weights` those of the
+    terms by name; `bands` come from low to high.
     """
 
     level: str
@@ -66,7 +66,7 @@ class Rules:
         return self.weights is None or self.weights.get(category, 0) > 0
 
     def band(self, percent: Decimal | None) -> tuple[str | None, str | None]:
-        """Find grade and remark of a percent: of the band with the highest threshold that is not above it."""
+        """Find grade and remark of a percent: of the band with the highest threshold not above it."""
         if percent is None:
             return None, None
         place = bisect_right(self.bands, percent, key=lambda band: band.threshold)
@@ -75,7 +75,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Paper:
-    """An assessment that counts, with what students have of it by student: a score or an absence.
+    """An assessment that counts, with its marks by student: a score or an absence.
 
     `place` is its own by abbreviation.
     """
@@ -95,7 +95,7 @@ class Paper:
 
 
 class TaughtSubject(NamedTuple):
-    """A subject of a cohort: its id there and that of the base subject, its papers in order, and who takes it."""
+    """A subject of a cohort: its id there and the base subject's, its papers in order, and its takers."""
 
     id: str
     base: str
@@ -113,7 +113,7 @@ class Earlier(NamedTuple):
 
 
 class BroughtIn(NamedTuple):
-    """What a student brings in for a term: the sums of scores and of points."""
+    """The result of a student in another school for a term: the sums of scores and of points."""
 
     student: str
     base: str
@@ -124,7 +124,7 @@ class BroughtIn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """All that results of a class in a term are computed of; `batch_of` has everyone on the roster."""
+    """All entries for the results of a class in a term; `batch_of` has everyone on the roster."""
 
     term: str
     rules: Rules
@@ -135,7 +135,7 @@ class Entered:
 
 
 class Place(TypedDict):
-    """A position in a batch or a cohort, with the figures of the class; the position is null where there is none."""
+    """A position in a batch or a cohort, with the figures of the class; the position is null if unranked."""
 
     position: int | None
     tied: bool
@@ -146,9 +146,9 @@ class Place(TypedDict):
 
 
 Result = dict[str, Any]
-"""What a subject, a term or a session comes to for a student: the members that a card says of it, in their order.
+"""The result of a student in a subject, a term or a session: the members on a card, in their order.
 
-`percent` of a subject is null where something is blank; `average` of a term is null without a graded subject.
+`percent` of a subject is null while a mark is blank; `average` of a term is null without a graded subject.
 """
 
 
@@ -181,7 +181,7 @@ def compute(entered: Entered) -> Computed:
 
 
 def subject_results(entered: Entered) -> dict[str, dict[str, Result]]:
-    """Compute the subject results, by subject and student; a subject in which all is excused is none of theirs."""
+    """Compute the subject results, by subject and student; a student excused from all papers has no result."""
     figures = cache(partial(_figures, entered.rules))
     found: dict[str, dict[str, Result]] = {}
     for subject in entered.subjects:
@@ -199,13 +199,13 @@ def subject_results(entered: Entered) -> dict[str, dict[str, Result]]:
 
 
 def blanks(entered: Entered, subject: TaughtSubject) -> Iterable[tuple[Paper, str]]:
-    """Find what is blank of a subject: each paper with a taker on the roster who has nothing of it."""
+    """Find the blanks of a subject: each paper with a taker on the roster without a mark in it."""
     takers = [student for student in subject.takers if student in entered.batch_of]
     return ((paper, student) for paper in subject.papers for student in takers if student not in paper.marks)
 
 
 def _by_category(rules: Rules, papers: Sequence[Paper]) -> _Papers:
-    """Give papers by their category; all of them together where points count as they are."""
+    """Give papers by their category; all of them together if points count as they are."""
     if rules.weights is None:
         return [("", [(paper.points, paper.marks) for paper in papers])]
     found: dict[str, list[tuple[int, Mapping[str, Mark]]]] = {}
@@ -215,7 +215,7 @@ def _by_category(rules: Rules, papers: Sequence[Paper]) -> _Papers:
 
 
 def _subject_result(figures: Callable[..., Result], papers: _Papers, student: str) -> Result | None:
-    """Compute a result of papers by their figures; None where all is excused."""
+    """Compute a result of papers by their figures; None if all papers are excused."""
     sums: list[tuple[str, int, int]] = []
     is_blank = False
     for category, of_category in papers:
@@ -236,7 +236,7 @@ def _subject_result(figures: Callable[..., Result], papers: _Papers, student: st
 def _figures(rules: Rules, is_blank: bool, *sums: tuple[str, int, int]) -> Result:
     """Give the figures of sums, each a category, score and points in hundredths.
 
-    Each category has something that is not excused. There is no percent where something is blank.
+    Each category has a paper that is not excused. There is no percent while a mark is blank.
     """
     score, points = sum(one[1] for one in sums), sum(one[2] for one in sums)
     percent = None
@@ -347,9 +347,9 @@ def _session_results(
 def _percents_of_session(
     entered: Entered, subjects: Mapping[str, Mapping[str, Result]]
 ) -> tuple[dict[str, dict[str, list[Decimal | None]]], dict[str, set[str]]]:
-    """Give the percents of a session's terms, by student and base subject; and the terms that were graded here.
+    """Give the percents of a session's terms, by student and base subject; and the terms graded here.
 
-    What is graded here counts before what is brought in from elsewhere.
+    A percent graded here counts before one brought in from another school.
     """
     found: dict[str, dict[str, list[Decimal | None]]] = {student: {} for student in entered.batch_of}
     own: dict[str, set[str]] = {student: set() for student in entered.batch_of}
@@ -374,7 +374,7 @@ def _percents_of_session(
 
 
 def _session_subject(rules: Rules, *of_terms: Decimal | None) -> SessionSubject:
-    """Weigh the percents of terms, of which there is one; where all of its terms weigh nothing, they weigh the same."""
+    """Weigh the percents of terms, at least one; if all of its terms weigh nothing, they weigh the same."""
     weights = [rules.term_weights[term] for term in TERMS]
     weighed = [
         (weight, percent) for weight, percent in zip(weights, of_terms, strict=True) if percent is not None
@@ -395,7 +395,7 @@ def _rank(
 ) -> None:
     """Give results their places in batch and cohort by a key, the highest first.
 
-    Each place has the class figures of those who have one. `names` are the members of both.
+    Each place has the class figures of the ranked. `names` are the members of both.
     """
     of_batch, of_cohort = names
     ranked = {one: key for one in results if (key := keys.get(one)) is not None}
@@ -414,7 +414,7 @@ def _rank(
 def _places(
     in_order: Sequence[str], keys: Mapping[str, Decimal], figures: Mapping[str, Decimal | None]
 ) -> list[Place]:
-    """Rank in standard competition: who share a key share a position, and the next is behind them all."""
+    """Rank in standard competition: students with one key share a position, and the next is behind them all."""
     counted = [figure for one in in_order if (figure := figures.get(one)) is not None]
     unranked = Place(
         position=None,
@@ -440,7 +440,7 @@ _EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
 
 
 def rounded(numerator: Decimal | int, denominator: Decimal | int, places: int) -> Decimal | None:
-    """Divide and round half up to `places`; None where the denominator is 0."""
+    """Divide and round half up to `places`; None if the denominator is 0."""
     if not denominator:
         return None
     return _EXACT.quantize(_EXACT.divide(Decimal(numerator), Decimal(denominator)), _UNITS[places])

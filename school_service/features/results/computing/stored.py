@@ -1,4 +1,4 @@
-"""Cards as they were published: read through one class, since the oldest lack members that later ones have."""
+"""Cards as they were published: read through one class, since the oldest lack members of later ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OF_STUDENT = {
     "gender": "users.gender",
     "dob": "students.dob",
 }
-"""The members of `student` of a card, and of a transcript, each with the column that it is of: all readers see all."""
+"""The members of `student` of a card, and of a transcript, each with its column: all readers see all."""
 
 _NO_POSITION = {"position": None, "of": None, "tied": False}
 _SHOWN_BY = {"batch": (BOTH, BATCH), "cohort": (BOTH, COHORT)}
@@ -41,7 +41,7 @@ _OF_SUBJECT = {"batch": "batch", "cohort": "cohort"}
 
 @dataclass(frozen=True, slots=True)
 class StoredCard:
-    """A card as it is stored: its `document` says all that was published of a student in a term."""
+    """A card as it is stored: its `document` has everything published of a student in a term."""
 
     document: Document
 
@@ -63,7 +63,7 @@ class StoredCard:
         return self._in_order({**shown, "student": self.student, "state": state})
 
     def as_own(self, part: Document, figures: Mapping[str, str]) -> dict[str, Any]:
-        """Give a part of the card without the places that it does not show to its student."""
+        """Give a part of the card without the places hidden from its student."""
         hidden = {member for name, member in figures.items() if not self.shows(name)}
         return {name: {**value, **_NO_POSITION} if name in hidden else value for name, value in part.items()}
 
@@ -84,12 +84,12 @@ class StoredCard:
 
     @property
     def printed_name(self) -> str:
-        """The student's name as it is on paper: the surname last where the card does not say."""
+        """The student's name as it is on paper: the surname last if the card gives no order."""
         return full_name(self.document["student"], self.document.get("name_order") or GIVEN_FIRST)
 
     @property
     def printed_class(self) -> str:
-        """The class as it is on paper: with the arm in cards of the first layout, which do not say."""
+        """The class as it is on paper: with the arm in cards of the first layout, without `class_name`."""
         of = self.document
         found: str = of.get("class_name") or f"{of['classroom']} {of['batch_name']}"
         return found

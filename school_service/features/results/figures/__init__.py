@@ -1,1 +1,1 @@
-"""Results: what students have in subjects, terms and sessions, computed from their scores, and broadsheets."""
+"""Results: figures of students in subjects, terms and sessions, computed from their scores, and broadsheets."""

@@ -1,7 +1,7 @@
-"""Results and broadsheets as they are answered: what was published or, of what was entered, what it comes to.
+"""Results and broadsheets as they are answered: as published or, of the entries, as computed.
 
-Each makes the answer of the row of its read model, for a caller whose reach is known. The whole class is computed:
-positions are among all of it. Shown are those who are in reach.
+Each makes the answer of the row of its read model, for a caller with a known reach. The whole class is computed:
+positions are among all of it. Shown are the students in reach.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def of_student(
 ) -> Made:
     """Answer TermResultSchema, of a student in a term: as it was published, else live.
 
-    The arguments are those of `reads.student_in_term`. The student's own account, and a guardian's, is shown what is
-    published of them, and no more.
+    The arguments are those of `reads.student_in_term`. The student's own account, and a guardian's, sees published
+    results alone.
     """
     read = reads.student_in_term(student_id, term, user_id, session, live or None, version)
     return Made(read, partial(_of_student, str(student_id)))
@@ -66,9 +66,9 @@ def _of_student(student_id: str, row: Row, reach: Reach | None) -> Mapping[str, 
 
 
 def of_subject(cohort_subject_id: UUID, term: str, batch: UUID | None = None, *, live: bool = False) -> Made:
-    """Answer StudentSubjectResultSchema, of whoever takes a cohort subject, by position, then by name.
+    """Answer StudentSubjectResultSchema, of the takers of a cohort subject, by position, then by name.
 
-    As it was published, else live. With a batch, of those who are in it, by their position there.
+    As it was published, else live. With a batch, of its students, by their position there.
     """
     read = reads.subject_in_term(cohort_subject_id, term, batch, live or None)
     return Made(read, partial(_of_subject, None if batch is None else str(batch)))
@@ -107,9 +107,9 @@ def broadsheet(
     live: bool = False,
     printed: bool = False,
 ) -> Made:
-    """Answer BroadsheetSchema, of a batch in a term or in a session, whichever is given; `printed`: its workbook's too.
+    """Answer BroadsheetSchema, of a batch in the given term or session; `printed`: the members of its workbook, too.
 
-    A term's as it was published last, else live; a session's until its latest term that is published.
+    A term's as it was published last, else live; a session's until its latest published term.
     """
     if session is not None:
         return Made(reads.class_in_session(batch, session), partial(_broadsheet, printed, True))

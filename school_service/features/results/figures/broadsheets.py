@@ -1,6 +1,6 @@
 """How a broadsheet is put together of the documents of its students, live or frozen: pure functions of values.
 
-A broadsheet has all that its workbook says; `answered` leaves out what stands on paper alone.
+A broadsheet has all members of its workbook; `answered` leaves out those for paper alone.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Document = Mapping[str, Any]
 _PRINTED = (
     "school_name", "term_name", "places", "moment", "class_name", "positions", "name_order", "time_zone", "pass_mark",
 )  # fmt: skip
-"""The members that the workbook says beside those that are answered."""
+"""The members for the workbook alone, beside the answered ones."""
 _OF_CLASS = ("average", "lowest", "highest")
 
 
 def live_broadsheet(row: Document, loaded: Loaded) -> dict[str, Any]:
-    """Put a broadsheet together of what was entered: of those in the scope's batch who may be shown."""
+    """Put a broadsheet together of the entries: of the students in the scope's batch that may be shown."""
     scope, batch = loaded.scope, loaded.scope["batch_id"]
     of_subjects = subject_results(loaded.entered)
     terms = term_results(loaded.entered, of_subjects)
@@ -71,13 +71,13 @@ def _live_card(
 
 
 def published_broadsheet(row: Document) -> dict[str, Any]:
-    """Put a broadsheet together of what was published of a batch in a term."""
+    """Put a broadsheet together of the publication of a batch in a term."""
     published = row["published"]
     return _published(row, published["cards"], term=published["class"]["term"])
 
 
 def session_broadsheet(row: Document) -> dict[str, Any]:
-    """Put the broadsheet of a session together: what the cards of its latest published term say of it."""
+    """Put the broadsheet of a session together, of the cards of its latest published term."""
     published = row["published"]
     ids = {subject["base"]: id for id, subject in published["subjects"] or ()}
     percents: dict[str, list[Decimal]] = {}
@@ -98,7 +98,7 @@ def session_broadsheet(row: Document) -> dict[str, Any]:
 
 
 def _session_card(card: Document, ids: Mapping[str, str], figures: Mapping[str, Document]) -> dict[str, Any]:
-    """Say what a card says of its session by the members that say the same of its term."""
+    """Give the session of a card by the members with the same meaning for its term."""
     session, bases = card["cumulative"], {*(card["bases"] or ())}
     # A subject that was dropped earlier is shown, and not averaged.
     averaged = [one["percent"] for one in session["subjects"] if one["base"] in bases]
@@ -146,7 +146,7 @@ def _published(row: Document, cards: Sequence[Document], *, term: Document | Non
 def _put_together(
     cards: Sequence[Document], subjects: Iterable[Document], pass_mark: Decimal | None
 ) -> dict[str, Any]:
-    """Put together `subjects`, those that somebody has, `students`, by position, then by name, and the `summary`."""
+    """Put together `subjects`, those of any student, `students`, by position, then by name, and the `summary`."""
     of_subject: dict[str, list[Document]] = {}
     for card in cards:
         for one in card["subjects"] or ():
@@ -215,7 +215,7 @@ def _result(result: Document) -> dict[str, Any]:
 
 
 def _greatest(figures: Iterable[Document]) -> list[Any]:
-    """Give the figures of the class, which all of it have: the greatest of each."""
+    """Give the figures of the class, the same for all students: the greatest of each."""
     all_of_them = [*figures]
     return [
         max((one[name] for one in all_of_them if one[name] is not None), default=None) for name in _OF_CLASS
@@ -223,7 +223,7 @@ def _greatest(figures: Iterable[Document]) -> list[Any]:
 
 
 def answered(sheet: Document) -> dict[str, Any]:
-    """Leave out what stands on paper alone."""
+    """Leave out the members for paper alone."""
     subjects = [_without(one, "submitted_by", "passes") for one in sheet["subjects"]]
     students = [_without(one, "averages") for one in sheet["students"]]
     return {**_without(sheet, *_PRINTED), "subjects": subjects, "students": students}

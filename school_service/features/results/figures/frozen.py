@@ -1,8 +1,8 @@
-"""What was published of students and of subjects, made of the frozen cards alone.
+"""The published results of students and of subjects, made of the frozen cards alone.
 
-A card is in force while its publication is PUBLISHED or REOPENED. What is WITHDRAWN is shown to staff, where there is
-nothing in force; older versions are shown to staff who ask for them. What students see of their own is less (`as_own`):
-docs/rules/results.md, "Students and guardians".
+A card is in force while its publication is PUBLISHED or REOPENED. A WITHDRAWN card is shown to staff if no card is in
+force; older versions are shown to staff on request. Students see less of their own (`as_own`): docs/rules/results.md,
+"Students and guardians".
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ Column = ColumnElement[Any]
 
 
 def is_own(student_id: Any, user_id: Any, reach: Reach | None = None) -> Column:
-    """Tell whether a student's account is this user's, or that of a guardian who may not read their results as staff.
+    """Tell whether a student's account is this user's, or a guardian's who may not read their results as staff.
 
-    A guardian who is stopped for the student is none of theirs. With a `reach`, that of the user, whoever looks after
-    the student's batch reads as staff. None is a client's, who is nobody.
+    A guardian stopped for the student is none of theirs. With a `reach`, the user's, a teacher of the student's batch
+    reads as staff. A `user_id` of None is a client's, without an account.
     """
     return false() if user_id is None else kin.is_own(student_id, user_id, "results", reach)
 
@@ -63,7 +63,7 @@ def batch_in_reach(reach: Reach | None, batch_id: Any) -> Column:
 
 
 def result_in_reach(reach: Reach | None, student_id: Any, batch_id: Any) -> Column:
-    """Tell whether a term result is in reach: its student is now, or belonged then to a batch that is looked after."""
+    """Tell whether a term result is in reach: its student is now, or its batch of then is looked after."""
     if reach is None:
         return true()
     return or_(scopes.students_in_reach(reach, student_id), scopes.is_form_batch(reach, batch_id))
@@ -80,7 +80,7 @@ def is_result_in_reach(reach: Reach, row: FromClause) -> Column:
 
 
 def published_cards() -> Query:
-    """Select cards with what their publication says of them, joined with their terms; of every state."""
+    """Select cards with the columns of their publication, joined with their terms; of every state."""
     return (
         select(
             ReportCard.student_id,
@@ -100,9 +100,9 @@ def published_cards() -> Query:
 def card_of_student(student_id: Any, term: Any, session: Any = None, version: Any = None) -> CTE:
     """The card of a student in a term as `published_cards` has it, or no row.
 
-    `term` is the id of a term, or its name in `session`, by default in the student's latest session that has such a
-    term. It is the card in force, or, where there is none, that which was withdrawn last; with a `version` that of this
-    version, of several batches in that in which a card is in force, else in that which published it last.
+    `term` is the id of a term, or its name in `session`, by default in the student's latest session with such a term.
+    It is the card in force, else the last withdrawn one. With a `version` it is the card of this version; if several
+    batches have one, of the batch with a card in force, else of the batch published last.
     """
     is_meant = or_(ReportCard.in_force, Publication.state == WITHDRAWN)
     is_first: Any = ReportCard.in_force
@@ -126,13 +126,13 @@ def shows_position(card: Any, name: str) -> Column:
 
 
 def printed_class(card: Any) -> Column:
-    """The class as a card has it on paper: with the arm in cards of the first layout, which do not say."""
+    """The class as a card has it on paper: with the arm in cards of the first layout, without `class_name`."""
     in_full = card["classroom"].astext + " " + card["batch_name"].astext
     return func.coalesce(card["class_name"].astext, in_full)
 
 
 def printed_name(card: Any) -> Column:
-    """The student's name as a card has it on paper: the surname last where the card does not say."""
+    """The student's name as a card has it on paper: the surname last if the card gives no order."""
     student = card["student"]
     first, last = student["first_name"].astext, student["last_name"].astext
     middle = func.nullif(student["middle_name"].astext, "")
@@ -143,7 +143,7 @@ def printed_name(card: Any) -> Column:
 
 
 def subject_results(current: CTE, cohort_subject_id: Any) -> CTE:
-    """What the cards of `current_publications` say of a cohort subject: those in force, else those withdrawn."""
+    """The results of a cohort subject on the cards of `current_publications`: those in force, else those withdrawn."""
     cards = (
         select(ReportCard.student_id, ReportCard.card, current.c.state, current.c.version)
         # Whose card is withdrawn in a batch may have one of another that is in force.
@@ -176,7 +176,7 @@ def subject_results(current: CTE, cohort_subject_id: Any) -> CTE:
 
 
 def held(current: CTE, people: CTE) -> Column:
-    """The students whose results are not live: they have a card of `current_publications`, or belong to its batches."""
+    """The students without live results: they have a card of `current_publications`, or belong to its batches."""
     with_card = select(ReportCard.student_id).join(current, current.c.id == ReportCard.publication_id)
     of_batch = select(people.c.student_id).join(current, current.c.batch_id == people.c.batch_id)
     found = with_card.union(of_batch).subquery("held")
@@ -184,7 +184,7 @@ def held(current: CTE, people: CTE) -> Column:
 
 
 def listed_results(cards: CTE, people: CTE) -> tuple[Any, Any]:
-    """Columns `published`, what cards say, and `by_name`, the students of cards and the people in one order.
+    """Columns `published`, the results on cards, and `by_name`, the students of cards and the people in one order.
 
     Each of `by_name` is an array: whether a card is meant, and the student's id.
     """

@@ -1,4 +1,4 @@
-"""What broadsheets of published results are made of: of the frozen cards what they show, and their publication."""
+"""The contents of broadsheets of published results: parts of the frozen cards, and their publication."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OF_CLASS = (
     "batch", "batch_name", "cohort", "classroom", "class_name", "session", "term", "term_name", "letterhead",
     "positions", "name_order", "time_zone",
 )  # fmt: skip
-"""What any card of a batch says of the class."""
+"""The members for the class on any card of a batch."""
 _OF_STUDENT = ("total", "average", "grade", "status", "obtainable", "batch_figures", "cohort_figures")
 
 
@@ -50,7 +50,7 @@ def latest_publication(batch_id: Any, term: Any) -> CTE:
 
 
 def latest_of_session(batch_id: Any, session: Any) -> CTE:
-    """The newest version of the latest term of a session in which a batch's results are published, or reopened."""
+    """The newest version of a batch's latest term of a session with published or reopened results."""
     return (
         _publications()
         .where(
@@ -78,7 +78,7 @@ def _publications() -> Query:
 
 
 def of_term(publication: CTE) -> Column:
-    """A column: what the broadsheet of a published term is made of, or null."""
+    """A column: the contents of the broadsheet of a published term, or null."""
     cards = _cards(publication, *_OF_STUDENT, "subjects")
     subjects = subjects_of(cards.c.subjects)
     subject = subjects.c.subject
@@ -102,9 +102,9 @@ def of_term(publication: CTE) -> Column:
 
 
 def of_session(publication: CTE) -> Column:
-    """A column: what the broadsheet of a session is made of, or null: of those with a card in its latest term.
+    """A column: the contents of the broadsheet of a session, or null: of students with a card in its latest term.
 
-    A subject has the id that it has in the term of the publication, and else that of the base subject.
+    A subject has its id in the term of the publication, and else the base subject's.
     """
     cards = _cards(publication, "status", "cumulative", "subjects")
     subjects = subjects_of(cards.c.cumulative["subjects"])
@@ -156,9 +156,10 @@ def _published(publication: CTE, cards: CTE, card: Any, subjects: FromClause) ->
 
 
 def _cards(publication: CTE, *members: str) -> CTE:
-    """The cards of a publication that are in force; all of one that is withdrawn. Each member is a column.
+    """The cards of a publication in force; all of a withdrawn one. Each member is a column.
 
-    There are the student, those of the class, and `members`: PostgreSQL unpacks a stored card once for all of them.
+    The members are the student, those of the class, and `members`: PostgreSQL unpacks a stored card once for all of
+    them.
     """
     cards = (
         select(ReportCard.student_id, ReportCard.card)

@@ -1,7 +1,7 @@
-"""Read models of results and broadsheets: one row each, of which `answers` makes what is answered.
+"""Read models of results and broadsheets: one row each, for the answers of `answers`.
 
-A row has what is published and, where nothing is, or live figures are asked for, what was entered (`class_term`): what
-is not asked for is null, and PostgreSQL does not look it up.
+A row has the published results and, if there are none, or live figures are asked for, the entries (`class_term`): a
+column that is not asked for is null, and PostgreSQL does not look it up.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ def student_in_term(
     version: int | None = None,
     reach: Reach | None = None,
 ) -> Query:
-    """Select what a term result of a student is made of: a `card` with its `state`, or what was `entered`.
+    """Select the contents of a student's term result: a `card` with its `state`, or the entries, `entered`.
 
-    `term` is the id of a term or its name in the session, by default their latest that has such a term. With a
-    `version` it is that of their batch's results. `user_id` is whose token asks: where that is the student's `own`, or
-    a guardian's, the card is the one in force, and there are neither live figures nor versions.
+    `term` is the id of a term or its name in the session, by default their latest with such a term. With a `version` it
+    is that of their batch's results. `user_id` is the owner of the token: if it is the student's `own`, or a
+    guardian's, the card is the one in force, and there are neither live figures nor versions.
     """
     is_own = frozen.is_own(student_id, user_id, reach)
     of = class_term(
@@ -77,10 +77,10 @@ def subject_in_term(
     live: bool | None = None,
     reach: Reach | None = None,
 ) -> Query:
-    """Select what the results of a cohort subject are made of: those `published`, and what was `entered`.
+    """Select the contents of the results of a cohort subject: those `published`, and the entries, `entered`.
 
-    `term` is the id of a term or its name in the cohort's session. With a batch, those who are in it. `held` are the
-    students whose results are not live, since they, or their batches, are published. `by_name` has the students of
+    `term` is the id of a term or its name in the cohort's session. With a batch, of its students. `held` are the
+    students without live results, since they, or their batches, are published. `by_name` has the students of
     `published` and those of the roster, all in one order.
     """
 
@@ -109,9 +109,10 @@ def subject_in_term(
 
 @read_model
 def class_in_term(batch_id: UUID, term: str, live: bool | None = None, reach: Reach | None = None) -> Query:
-    """Select what the broadsheet of a batch in a term is made of: what is `published`, or what was `entered`.
+    """Select the contents of the broadsheet of a batch in a term: `published`, or the entries, `entered`.
 
-    `term` is the id of a term or its name in the batch's session. `submitted` names who handed in the subjects, by id.
+    `term` is the id of a term or its name in the batch's session. `submitted` has the names of the subjects'
+    submitters, by the subject's id.
     """
     of = class_term(
         scope_of_batch(batch_id, term), session=False, reach=reach, in_reach=frozen.is_of_batch_in_reach
@@ -142,7 +143,7 @@ def class_in_term(batch_id: UUID, term: str, live: bool | None = None, reach: Re
 
 @read_model
 def class_in_session(batch_id: UUID, session: str, reach: Reach | None = None) -> Query:
-    """Select what the broadsheet of a session is made of: what is `published` of its latest term that is.
+    """Select the contents of the broadsheet of a session: `published`, of its latest published term.
 
     `session` is its id or its name.
     """

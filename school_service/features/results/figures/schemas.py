@@ -36,7 +36,7 @@ def _position(description: str) -> fields.Integer:
 
 
 class ResultStudentSchema(RecordSchema):
-    """Whose result it is."""
+    """The student of a result."""
 
     id = fields.UUID()
     admission_number = fields.String()
@@ -74,7 +74,7 @@ class ClassFiguresSchema(RecordSchema):
 
 
 class ResultScoreSchema(RecordSchema):
-    """What a student has in an assessment that counts."""
+    """The mark of a student in an assessment that counts."""
 
     assessment = fields.UUID()
     category = fields.String(validate=validate.OneOf(CATEGORIES))
@@ -91,7 +91,7 @@ class ResultScoreSchema(RecordSchema):
 
 
 class ResultSubjectSchema(RecordSchema):
-    """The subject of a result; what was published before subjects had teachers says nothing of them."""
+    """The subject of a result; older publications, from before subjects had teachers, say nothing of them."""
 
     SOMETIMES = frozenset({"teachers"})
 
@@ -104,7 +104,7 @@ class ResultSubjectSchema(RecordSchema):
 
 
 class SubjectResultSchema(RecordSchema):
-    """What a student has in a subject and a term."""
+    """The result of a student in a subject and a term."""
 
     subject = fields.Nested(ResultSubjectSchema)
     scores = described(fields.List, "By category, then by due date.", fields.Nested(ResultScoreSchema))
@@ -136,13 +136,13 @@ class _StateSchema(RecordSchema):
 
 
 class StudentSubjectResultSchema(SubjectResultSchema, _StateSchema):
-    """What a student has in a subject and a term, and who they are."""
+    """The result of a student in a subject and a term, with the student."""
 
     student = fields.Nested(ResultStudentSchema)
 
 
 class _ClassTermSchema(_StateSchema):
-    """Of which class, session and term something is, and whether it is published."""
+    """The class, session and term of a result, and whether it is published."""
 
     batch = fields.UUID()
     batch_name = described(fields.String, "The name of the batch, such as A.")
@@ -154,7 +154,7 @@ class _ClassTermSchema(_StateSchema):
 
 
 class TermPercentsSchema(RecordSchema):
-    """The percents of a subject, by term; null where the student has none."""
+    """The percents of a subject, by term; null in a term without one."""
 
     FIRST = _percent("Of the first term.")
     SECOND = _percent("Of the second term.")
@@ -162,7 +162,7 @@ class TermPercentsSchema(RecordSchema):
 
 
 class SessionSubjectSchema(RecordSchema):
-    """What a student has in a subject over the terms of a session."""
+    """The result of a student in a subject over the terms of a session."""
 
     base = described(fields.UUID, "The subject that is taught: terms meet by it.")
     name = fields.String()
@@ -173,7 +173,7 @@ class SessionSubjectSchema(RecordSchema):
 
 
 class SessionResultSchema(RecordSchema):
-    """What a student has over the terms of a session, until this one."""
+    """The result of a student over the terms of a session, until this one."""
 
     terms = described(
         fields.Integer, "In how many terms the student has a graded subject.", validate=validate.Range(0, 3)
@@ -191,7 +191,7 @@ class SessionResultSchema(RecordSchema):
 
 
 class TermResultSchema(_ClassTermSchema):
-    """What a student has in a term."""
+    """The result of a student in a term."""
 
     student = fields.Nested(ResultStudentSchema)
     subjects = described(fields.List, "By name.", fields.Nested(SubjectResultSchema))
@@ -228,7 +228,7 @@ class BroadsheetSubjectSchema(ResultSubjectSchema):
 
 
 class BroadsheetResultSchema(RecordSchema):
-    """A cell of a broadsheet: what a student has in a subject."""
+    """A cell of a broadsheet: the result of a student in a subject."""
 
     percent = _percent("Null where it is incomplete.")
     grade = _words("The letter of the band that the percent is in.")
@@ -285,7 +285,7 @@ class _LiveSchema(Schema):
 
 
 class StudentTermSchema(Schema):
-    """A term of a student, as it is `live` or a `draft` where a filter asks for that; or in a version."""
+    """A term of a student, `live` or as a `draft` if a filter asks for it; or in a version."""
 
     term = term_text("the student's latest")
     session = sought_text(
@@ -312,18 +312,18 @@ class StudentTermSchema(Schema):
 
 
 class SubjectResultFilterSchema(_LiveSchema):
-    """Which results of a cohort subject to show."""
+    """The results of a cohort subject to show."""
 
     term = term_text("the cohort's")
     batch = described(Id, "Those of a batch of the cohort alone, by its id.", required=False)
 
 
 class TermResultFilterSchema(StudentTermSchema, _LiveSchema):
-    """Which results of a student to show."""
+    """The results of a student to show."""
 
 
 class BroadsheetFilterSchema(_LiveSchema):
-    """Which broadsheet to show."""
+    """The broadsheet to show."""
 
     batch = described(Id, "A batch; a cohort's id is its first batch.")
     term = term_text("the batch's", required=False)

@@ -1,4 +1,4 @@
-"""Results: whether there is what a reading asks for."""
+"""Results: whether the objects of a reading exist."""
 
 from __future__ import annotations
 
@@ -33,8 +33,10 @@ def check_subject_results(*, id: UUID, term: str, batch: UUID | None = None, **_
 def check_term_result(
     *, id: UUID, term: str, session: str | None = None, live: bool = False, version: int | None = None
 ) -> None:
-    """Say why a student has no term result. Raises NotFound, Invalid for an unknown term or session, and for a term
-    that the session does not have, Forbidden for live figures and versions of one's own.
+    """Say why a student has no term result.
+
+    Raises NotFound, Invalid for an unknown term or session, and for a term missing in the session, Forbidden for live
+    figures and versions of one's own.
     """
     student = get(Student, id)
     user_id = _current_user_id()
@@ -82,9 +84,9 @@ def check_broadsheet(
 
 
 def check_term_of_student(*, student_id: UUID, term: str, session: str | None = None) -> None:
-    """Tell whether there is the term that a text names for a student, in `session` or in any. Raises Invalid.
+    """Tell whether a term named by a text exists for a student, in `session` or in any. Raises Invalid.
 
-    A name can be meant of who has no session.
+    The name of a term is valid for a student without a session.
     """
     if session is not None:
         _check_term(term, find_session(session, "session"), "that")

@@ -1,4 +1,4 @@
-"""The workbook of a broadsheet: what a batch achieved, to be printed and hung up in the staff room."""
+"""The workbook of a broadsheet: the results of a batch, to be printed and hung up in the staff room."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def download(
     """Write the broadsheet of a batch in a term, or in a session, as a workbook: the file's name, and the workbook.
 
     `term` is the id of a term or its name in the batch's session, `session` its id or its name. `live`: as the scores
-    stand, where there is a publication, too. Raises Invalid, and NotFound where nothing of a session is published.
+    stand, even if there is a publication. Raises Invalid, and NotFound if nothing of a session is published.
     """
     sheet = fetch_made(broadsheet(batch=batch, term=term, session=session, live=live, printed=True))
     if sheet is None:
@@ -86,7 +86,7 @@ def _broadsheet(sheet: Mapping[str, Any]) -> Report:
 
 
 def _shown_positions(sheet: Mapping[str, Any]) -> list[str]:
-    """Tell which positions the school shows: in the arm, in all arms."""
+    """Name the positions shown by the school: in the arm, in all arms."""
     return [name for name in _POSITIONS if sheet["positions"] in (name, BOTH)]
 
 

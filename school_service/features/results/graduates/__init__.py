@@ -1,1 +1,1 @@
-"""Graduates: students who have left the school with its last class."""
+"""Graduates: students leaving the school with its last class."""

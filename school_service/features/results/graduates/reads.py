@@ -37,10 +37,10 @@ def graduate(graduate_id: UUID) -> Query:
 
 @read_model
 def graduating(student_id: UUID) -> Query:
-    """Select what graduating needs, to be read once the student is locked; no row without one.
+    """Select the facts for a graduation, to be read once the student is locked; no row without one.
 
-    `last_class` names the classroom and session that they were enrolled in last, empty where there was none;
-    `enrollments` are the open ones, as JSON.
+    `last_class` names the classroom and session of their last enrollment, empty without one; `enrollments` are the open
+    ones, as JSON.
     """
     return select(
         Student.status,
@@ -50,7 +50,7 @@ def graduating(student_id: UUID) -> Query:
 
 
 def last_class(student_id: Any) -> Any:
-    """Make the column of the classroom and session that a student was enrolled in last; empty where there was none."""
+    """Make the column of the classroom and session of a student's last enrollment; empty without one."""
     found = (
         select(Classroom.name + " " + AcademicSession.name)
         .select_from(Enrollment)

@@ -9,7 +9,7 @@ from school_service.web.schemas import RecordSchema, Schema
 
 
 class GraduateSchema(RecordSchema):
-    """A student who graduated."""
+    """A graduate of the school."""
 
     id = fields.Integer(metadata={"description": "Counts the school's graduates."})
     student = fields.Integer(metadata={"description": "The student's number."})
@@ -23,6 +23,6 @@ class GraduateSchema(RecordSchema):
 
 
 class NewGraduateSchema(Schema):
-    """Who graduates."""
+    """The student to graduate."""
 
     student = Id()

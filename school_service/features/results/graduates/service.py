@@ -41,7 +41,7 @@ ENTITY = "graduate"
 def create_graduate(*, student: UUID) -> UUID:
     """Let a student graduate: they leave every cohort; history and scores stay. Returns the graduate's id.
 
-    Raises Invalid for an unknown student and for one who has withdrawn, Conflict where they have graduated.
+    Raises Invalid for an unknown student and for a withdrawn one, Conflict if they have graduated.
     """
     found = execute(lock_cohorts_of([student]), lock_students([student]), reads.graduating(student))
     if found is None:
@@ -66,10 +66,10 @@ def create_graduate(*, student: UUID) -> UUID:
 
 
 def graduate_all(*ahead: Executable, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> None:
-    """Let students graduate, who are ACTIVE and whose rows the caller has locked, in this order of numbers.
+    """Let students graduate, in this order of numbers: they are ACTIVE, and the caller has locked their rows.
 
-    They leave every cohort: `enrollments` are all open ones of each student, by the student's id. Takes one round trip,
-    in which the statements `ahead` run first.
+    They leave every cohort: `enrollments` are all open ones of each student, by the student's id. Takes one round trip;
+    the statements `ahead` run first.
     """
     students = list(enrollments)
     made = execute(
@@ -84,7 +84,7 @@ def graduate_all(*ahead: Executable, enrollments: Mapping[UUID, Sequence[Mapping
 
 
 def undo_graduations(*, graduates: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
-    """Make the statements that undo the graduations with the last numbers: the students are ACTIVE again.
+    """Make the statements to undo the graduations with the last numbers: the students are ACTIVE again.
 
     Each graduate has `id`, `number`, `student` and `graduation_class`, as in JSON. They and the counter of graduates
     must be locked.
@@ -95,7 +95,7 @@ def undo_graduations(*, graduates: Sequence[Mapping[str, Any]]) -> tuple[BoundQu
 
 
 def _audited(graduate: Mapping[str, Any]) -> dict[str, Any]:
-    """Name the values that the audit log has of a graduate."""
+    """Name the values of a graduate in the audit log."""
     return {name: graduate[name] for name in ("number", "student", "graduation_class")}
 
 
@@ -115,7 +115,7 @@ def _insert(graduate_id: UUID, student_id: UUID, last_class: str, moment: dateti
 
 @statement
 def _insert_all(ids: list[UUID], student_ids: list[UUID], count: int, moment: datetime) -> Any:
-    """Insert graduates with the numbers that were taken last, in this order; answers them as JSON, `graduates`.
+    """Insert graduates with the numbers taken last, in this order; answers them as JSON, `graduates`.
 
     Another statement takes the numbers, since a statement writes to one table.
     """

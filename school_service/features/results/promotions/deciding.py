@@ -1,4 +1,4 @@
-"""What becomes of students: facts that are read once all is locked, and what follows from them and from decisions.
+"""The outcomes of students: facts, read once all is locked, and the conclusions from them and from decisions.
 
 Nothing is stored here: a dry run and the commit both come here, with the same input.
 """
@@ -34,7 +34,7 @@ from school_service.features.school.cohorts.service import NO_SESSION
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where the students of batches of a session are to go, and what is decided otherwise of some."""
+    """The moves planned for the students of batches of a session, and the overrides for some of them."""
 
     session: str
     moves: Sequence[Mapping[str, Any]]
@@ -42,7 +42,7 @@ class Plan:
 
     @property
     def targets(self) -> list[tuple[str, UUID]]:
-        """List the batches that students are to go to, each with the field of the input that names it."""
+        """List the batches to receive students, each with the field of the input for it."""
         by_move = [move[name] for move in self.moves for name in ("promote_to", "repeat_in")]
         return [
             *(("moves", batch) for batch in by_move if batch is not None),
@@ -52,7 +52,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of a student. `to_batch` is None, too, where the rule has nowhere to send them."""
+    """The outcome of a student. `to_batch` is None, too, if the move has no batch for the rule's outcome."""
 
     student: Mapping[str, Any]
     from_batch: str
@@ -65,7 +65,7 @@ class Decision:
 
     @property
     def lacks(self) -> bool:
-        """Tell whether somebody has to decide what becomes of the student, or where they go."""
+        """Tell whether somebody has to decide the student's outcome, or their next batch."""
         return self.outcome is None or (self.outcome not in (GRADUATED, LEFT_OUT) and self.to_batch is None)
 
     @property
@@ -76,7 +76,7 @@ class Decision:
 
     @property
     def number(self) -> str:
-        """The student's admission number, by which refusals name them."""
+        """The student's admission number, as in refusals."""
         found: str = self.student["admission_number"]
         return found
 
@@ -105,7 +105,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What was found under the locks, and what follows from it."""
+    """The facts found under the locks, and the conclusions from them."""
 
     session: Mapping[str, Any]
     next_session: Mapping[str, Any] | None
@@ -121,7 +121,7 @@ class Judged:
 
 
 def find(plan: Plan, fingerprint: str) -> dict[str, Any]:
-    """Lock all that a promotion concerns, and find what decides; one round trip."""
+    """Lock all rows of a promotion, and find the facts for its decisions; one round trip."""
     from_ids = list({move["batch"] for move in plan.moves})
     batch_ids = list({*from_ids, *(target for _, target in plan.targets)})
     locks = lock_cohorts(batch_ids), reads.lock_students(from_ids), reads.lock_cards(plan.session, from_ids)
@@ -131,7 +131,7 @@ def find(plan: Plan, fingerprint: str) -> dict[str, Any]:
 
 
 def judge_all(found: Mapping[str, Any], plan: Plan) -> Judged:
-    """Decide what becomes of each student: by batch in the order of the moves, then by name."""
+    """Decide the outcome of each student: by batch in the order of the moves, then by name."""
     if found["session_id"] is None:
         raise Invalid.field("session", NO_SESSION)
     batches = {batch["id"]: batch for batch in found["batches"]}
@@ -187,7 +187,7 @@ def _refuse_moves(found: Mapping[str, Any], plan: Plan, batches: Mapping[str, Ma
 def _next_session(
     found: Mapping[str, Any], plan: Plan, batches: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str] | None:
-    """Find the session of the batches that students go to: one, which starts later. Raises Invalid."""
+    """Find the session of the batches to go to: one session, with a later start. Raises Invalid."""
     for field, target in plan.targets:
         if str(target) not in batches:
             raise Invalid.field(field, f"no such batch: {target}")
@@ -213,7 +213,7 @@ def _next_session(
 
 
 def _by_student(plan: Plan, students: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Give the override of each student; raises Invalid naming those who are in no batch, and who are there twice."""
+    """Give the override of each student; raises Invalid naming students outside the batches, and those given twice."""
     known = {student["id"] for student in students}
     times = Counter(str(override["student"]) for override in plan.overrides)
     absent = [one for one in times if one not in known]
@@ -265,7 +265,7 @@ def _result(card: Mapping[str, Any] | None) -> SessionResult | None:
 def _refuse_decisions(
     decisions: Sequence[Decision], plan: Plan, overrides: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Raise Invalid for overrides that can't be: of who is not ACTIVE, and of who would have no batch to go to."""
+    """Raise Invalid for impossible overrides: of students not ACTIVE, and of students without a batch to go to."""
     last = {str(move["batch"]) for move in plan.moves if move["promote_to"] is None}
     reasons: dict[str, list[str]] = {}
     for one in decisions:
@@ -291,7 +291,7 @@ def _refuse_decisions(
 
 
 def _refuse_elsewhere(decisions: Sequence[Decision], next_session: Mapping[str, str]) -> None:
-    """Raise Conflict naming students who are in another batch of the session that they go to."""
+    """Raise Conflict naming students in another batch of the next session."""
     elsewhere = [
         one.number
         for one in decisions
@@ -303,7 +303,7 @@ def _refuse_elsewhere(decisions: Sequence[Decision], next_session: Mapping[str, 
 
 
 def _fingerprint(rules: Mapping[str, Any], plan: Plan, decisions: Sequence[Decision]) -> str:
-    """Tell by 64 characters all that decides: the same facts and the same decisions have the same."""
+    """Write all facts and decisions as 64 characters: equal facts and decisions have equal characters."""
     document = {
         "rules": rules,
         "moves": {str(move["batch"]): [move["promote_to"], move["repeat_in"]] for move in plan.moves},
@@ -324,7 +324,7 @@ def _fingerprint(rules: Mapping[str, Any], plan: Plan, decisions: Sequence[Decis
 
 
 def rule_figures(rule: Rule) -> dict[str, Any]:
-    """What the audit log says of a rule; also what a fingerprint is made of."""
+    """The figures of a rule for the audit log, and for a fingerprint."""
     return {
         "minimum_average": _figure(rule.minimum_average),
         "trial_average": _figure(rule.trial_average),

@@ -1,4 +1,4 @@
-"""Read models of rules of promotion and of promotions, and what promoting and undoing need to know."""
+"""Read models of rules of promotion and of promotions, and the facts for promoting and undoing."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ _STUDENT = (
 
 @read_model
 def promotion_rules() -> Query:
-    """Read model of PromotionRuleSchema, by level, that for all others last."""
+    """Read model of PromotionRuleSchema, by level, the one for all others last."""
     return _rules(Subject.id).order_by(PromotionRule.level.nulls_last())
 
 
 def _rules(subject: Any) -> Query:
-    """Select the rules, each with the subjects that it requires by name, as `subject` shows them."""
+    """Select the rules, each with its required subjects by name, as `subject` shows them."""
     required = (
         select(array_of(subject, Subject.name, Subject.id))
         .select_from(RequiredSubject)
@@ -88,9 +88,7 @@ def _rules(subject: Any) -> Query:
 
 @read_model
 def replacing(levels: list[str], subject_ids: list[UUID]) -> Query:
-    """Select what decides whether rules may be replaced: `rules`, those there are, and of these `levels`, `subjects`.
-    The levels and subjects are those that there are.
-    """
+    """Select the facts to replace rules: the present `rules`, and the known ones of `levels` and `subjects`."""
     found_levels = select(array_of(Classroom.level)).where(Classroom.level == one_of(levels, Text))
     found_subjects = select(array_of(Subject.id)).where(Subject.id == one_of(subject_ids))
     return select(
@@ -101,7 +99,7 @@ def replacing(levels: list[str], subject_ids: list[UUID]) -> Query:
 
 
 def _stored_rules() -> Any:
-    """A column: the rules, the subjects that they require with their names."""
+    """A column: the rules, each with its required subjects and their names."""
     rules = _rules(func.json_build_object("id", Subject.id, "name", Subject.name)).subquery("stored_rules")
     return select(array_of(rules.table_valued())).select_from(rules).scalar_subquery()
 
@@ -168,7 +166,7 @@ def _counts() -> Any:
 
 
 def _of_promotion(query: Query) -> Any:
-    """A column of a query of Promotion: what another finds among its decisions."""
+    """A column of a query of Promotion: the result of another query among its decisions."""
     return query.where(PromotionDecision.promotion_id == Promotion.id).correlate(Promotion).scalar_subquery()
 
 
@@ -183,9 +181,9 @@ def lock_students(batch_ids: list[UUID]) -> Query:
 
 @read_model
 def lock_cards(session: str, batch_ids: list[UUID]) -> Query:
-    """Lock the cards of a session that are in force of who is in batches FOR SHARE, in order of id.
+    """Lock the cards in force of a session of the students in batches FOR SHARE, in order of id.
 
-    Whoever reopens one of them waits, of whichever class it is; the students have to be locked.
+    The reopening of one of them, of any class, waits; the students have to be locked.
     """
     session_id = session_by_id_or_name(session).scalar_subquery()
     return (
@@ -207,13 +205,13 @@ def _students_in(batch_ids: Any) -> Query:
 
 @read_model
 def promoting(session: str, from_ids: list[UUID], batch_ids: list[UUID], fingerprint: str) -> Query:
-    """Select what decides who is promoted, to be read once all is locked: one row.
+    """Select the facts for a promotion, to be read once all is locked: one row.
 
-    `session_id` is null where there is no session of this id or name. `committed` is the live promotion of this
-    fingerprint. `batches` are those of `batch_ids` that there are, by name, each with its session, and whether it is in
-    a `live` promotion; `rules` as they are stored. Of `from_ids`, which are among them, `unpublished` names those whose
-    latest term in which something counts is not published, with that term; `students` is who is in them, by name: with
-    the open `enrollments`, and of the latest card in the session what rules look at, `card`.
+    `session_id` is null if there is no session of this id or name. `committed` is the live promotion of this
+    fingerprint. `batches` are the known ones of `batch_ids`, by name, each with its session, and whether it is in a
+    `live` promotion; `rules` as they are stored. `from_ids` are among them: of these, `unpublished` names the batches
+    with an unpublished latest term (`_unpublished`), with the term; `students` are their students, by name: with the
+    open `enrollments`, and the members of the latest card in the session for the rules, `card`.
     """
     found = select(session_by_id_or_name(session).scalar_subquery().label("id")).cte("found")
     live = select(PromotionBatch.batch_id).where(PromotionBatch.batch_id == Batch.id, PromotionBatch.live)
@@ -249,10 +247,10 @@ def promoting(session: str, from_ids: list[UUID], batch_ids: list[UUID], fingerp
 
 
 def _unpublished(classes: Any, from_ids: Any, session_id: Any) -> Any:
-    """Name the classes whose latest term in which something counts is not published, with that term.
+    """Name the classes with an unpublished latest term, with the term: the latest with an assessment that counts.
 
-    It is published of a class in which nobody belongs to it without a card, as of an arm that was made later; and it is
-    not of another class, too, whose card a student has, while that is under review.
+    It is published of a class without members who lack a card, such as an arm made later. If a student has a card of
+    another class under review, it is not published of that class, too.
     """
     counted = counted_by(classes)
     # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
@@ -302,7 +300,7 @@ def _unpublished(classes: Any, from_ids: Any, session_id: Any) -> Any:
 
 
 def _roster(session_id: Any, from_ids: Any) -> Any:
-    """Who is in batches, by name, each with their open enrollments and what their latest card of the session says."""
+    """The students in batches, by name, each with their open enrollments and parts of the session's latest card."""
     latest = latest_card(Student.id, session_id)
     card = func.json_build_object(
         "publication", latest.c.publication,
@@ -342,13 +340,13 @@ def _roster(session_id: Any, from_ids: Any) -> Any:
 
 @read_model
 def lock_cohorts_of(promotion_id: UUID) -> Query:
-    """Lock the cohorts that a promotion concerns FOR NO KEY UPDATE, in order of id."""
+    """Lock the cohorts of a promotion FOR NO KEY UPDATE, in order of id."""
     return lock_in_order(Cohort, _cohorts_of(promotion_id))
 
 
 @read_model
 def lock_assessments_of(promotion_id: UUID) -> Query:
-    """Lock the assessments of the cohorts that students went to FOR NO KEY UPDATE, in order of id: no score comes."""
+    """Lock the assessments of the students' next cohorts FOR NO KEY UPDATE, in order of id: no score comes."""
     assessments = select(Assessment.id).where(Assessment.cohort_id.in_(cohorts_gone_to(promotion_id)))
     return lock_in_order(Assessment, assessments)
 
@@ -368,10 +366,10 @@ def lock_numbers_of_graduates() -> Query:
 
 @read_model
 def undoing(promotion_id: UUID) -> Query:
-    """Select what decides whether a promotion may be undone, to be read once all is locked; no row without one.
+    """Select the facts for undoing a promotion, to be read once all is locked; no row without one.
 
-    `undone` tells whether it is already. `rests` are the students, by name, with what rests on the promotion of each,
-    empty where nothing does; `enrollments` those that were made; `graduates`, each with the enrollments that they left;
+    `undone` tells whether it is already. `rests` are the students, by name, each with a list of the records that rest
+    on the promotion, empty without any; `enrollments` those made; `graduates`, each with the enrollments ended;
     `counts`, by outcome.
     """
     return select(
@@ -394,13 +392,13 @@ def _enrollment(of: Any) -> Any:
 
 
 def _enrollments_made() -> Any:
-    """Gather the enrollments that a promotion made."""
+    """Gather the enrollments made by a promotion."""
     made = select(array_of(_enrollment(Enrollment))).select_from(PromotionDecision)
     return _of_promotion(made.join(Enrollment, Enrollment.id == PromotionDecision.enrollment_id))
 
 
 def _graduates() -> Any:
-    """Gather the students who graduated with a promotion, each with the enrollments that they left."""
+    """Gather the graduates of a promotion, each with the enrollments ended by it."""
     was_left = PromotionDecision.before["enrollments"].has_key(cast(Enrollment.id, Text))
     enrollments = (
         select(array_of(_enrollment(Enrollment)))
@@ -421,7 +419,7 @@ def _graduates() -> Any:
 
 
 def _resting(promotion_id: Any) -> Any:
-    """List the students of a promotion with what rests on it, by name."""
+    """List the students of a promotion, by name, each with the records that rest on it."""
     student_id = PromotionDecision.student_id
     went = PromotionDecision.enrollment_id.is_not(None)
     graduated = PromotionDecision.outcome == GRADUATED
@@ -443,7 +441,7 @@ def _resting(promotion_id: Any) -> Any:
 
 
 def _of_next_session(student_id: Any) -> dict[str, Query]:
-    """Select what a student has of the session that the promotion leads to, by what it is called."""
+    """Select the records of a student in the next session of the promotion, by their names."""
     later, others = aliased(Promotion), aliased(PromotionDecision)
     return {
         "a score": select(GradebookEntry.id)
@@ -472,7 +470,7 @@ def _of_next_session(student_id: Any) -> dict[str, Query]:
 def _followed(promotion_id: Any, student_id: Any) -> Query:
     """Select the number of a graduate while others have graduated after the promotion.
 
-    Numbers have no gaps: who has one above the highest of this promotion came later.
+    Numbers have no gaps: a graduate with one above the highest of this promotion came later.
     """
     own, following = aliased(Graduate), aliased(Graduate)
     same = aliased(PromotionDecision)
@@ -485,12 +483,12 @@ def _followed(promotion_id: Any, student_id: Any) -> Query:
 
 
 def _in_next(model: Any) -> Any:
-    """Tell whether a row is of the session that the promotion leads to."""
+    """Tell whether a row is of the next session of the promotion."""
     return model.session_id == Promotion.next_session_id
 
 
 def _cohorts_of(promotion_id: Any) -> Any:
-    """Select the cohorts of the batches that students came from and were to go to."""
+    """Select the cohorts of the batches that students came from, and of their next ones."""
     of = PromotionBatch
     is_named = Batch.id.in_((of.batch_id, of.promote_to_id, of.repeat_in_id))
     named = select(Batch.cohort_id).join(of, is_named).where(of.promotion_id == promotion_id)
@@ -498,7 +496,7 @@ def _cohorts_of(promotion_id: Any) -> Any:
 
 
 def cohorts_gone_to(promotion_id: Any) -> Query:
-    """Select the cohorts that students of a promotion went to."""
+    """Select the next cohorts of the students of a promotion."""
     return (
         select(Batch.cohort_id)
         .join(PromotionDecision, PromotionDecision.to_batch_id == Batch.id)

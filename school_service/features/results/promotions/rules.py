@@ -1,7 +1,6 @@
-"""What a rule of promotion says of a session result, and why.
+"""The verdict of a rule of promotion on a session result, with reasons.
 
-The figures are those of frozen cards. This is the one place where rules are applied: a dry run and the commit both come
-here.
+The figures are those of frozen cards. Rules are applied here alone: a dry run and the commit both come here.
 """
 
 from __future__ import annotations
@@ -36,12 +35,15 @@ WITHOUT_FIGURES = {
     TERMS: "There are results of too few terms.",
     NO_RESULT: "There is no result of this session.",
 }
-"""The words of a reason for whoever may not read results."""
+"""The words of a reason for callers without the right to read results."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who is promoted. Averages and percents are of 100; `required` are subjects of the school, the name by the id."""
+    """The conditions for promotion.
+
+    Averages and percents are of 100; `required` are subjects of the school, the name by the id.
+    """
 
     minimum_average: Decimal = Decimal(40)
     trial_average: Decimal | None = None
@@ -52,7 +54,7 @@ class Rule:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Rule:
-        """Read a rule of a row, whose required subjects have an `id` and a `name`."""
+        """Read a rule of a row; its required subjects have an `id` and a `name`."""
         return cls(
             row["minimum_average"],
             row["trial_average"],
@@ -64,15 +66,15 @@ class Rule:
 
 
 DEFAULT = Rule()
-"""The rule of a level that has none, where there is none for all others."""
+"""The rule of a level without one, if there is none for all others."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionResult:
     """The result of a student's session, as their latest card says.
 
-    `percents` are those of the session, by the id of the school's subject, of the subjects of the latest term: one that
-    was dropped earlier is neither failed nor taken.
+    `percents` are those of the session, by the id of the school's subject, of the subjects of the latest term: one
+    dropped earlier is neither failed nor taken.
     """
 
     average: Decimal
@@ -82,12 +84,12 @@ class SessionResult:
 
     @property
     def failed(self) -> int:
-        """Count the subjects that were not passed."""
+        """Count the subjects not passed."""
         return sum(percent < self.pass_mark for percent in self.percents.values())
 
 
 def judge(rule: Rule, result: SessionResult | None, *, last_class: bool) -> tuple[str, Sequence[Reason]]:
-    """Tell what a rule says of a student, one of BY_RULE, and all that speaks against promoting them.
+    """Give the verdict of a rule on a student, one of BY_RULE, and all reasons against their promotion.
 
     From the last class they graduate, and nobody is on trial.
     """

@@ -54,7 +54,7 @@ def _about(name: str) -> dict[str, Any]:
 
 
 class PromotionRuleSchema(RecordSchema):
-    """Who is promoted, of the classrooms of a level."""
+    """The conditions for promotion in the classrooms of a level."""
 
     level = fields.String(allow_none=True, metadata=_about("level"))
     minimum_average = fields.Decimal(metadata=_about("minimum_average"))
@@ -66,7 +66,7 @@ class PromotionRuleSchema(RecordSchema):
 
 
 class NewPromotionRuleSchema(Schema):
-    """Who is to be promoted, of the classrooms of a level."""
+    """The conditions for promotion to set in the classrooms of a level."""
 
     level = Text(load_default=None, allow_none=True, metadata=_about("level"))
     minimum_average = Points(ALL, metadata=_about("minimum_average"))
@@ -92,7 +92,7 @@ class NewPromotionRuleSchema(Schema):
 
 
 class PromotionCountsSchema(RecordSchema):
-    """How many students each outcome has."""
+    """The number of students of each outcome."""
 
     PROMOTED = fields.Integer()
     PROMOTED_ON_TRIAL = fields.Integer()
@@ -102,7 +102,7 @@ class PromotionCountsSchema(RecordSchema):
 
 
 class PromotionSummarySchema(RecordSchema):
-    """That the students of batches went on into the next session, or graduated: without what became of each."""
+    """The move of the students of batches into the next session, or their graduation: without the outcome of each."""
 
     id = fields.UUID(allow_none=True, metadata={"description": "Null in a dry run."})
     session = fields.Nested(ResultSessionSchema)
@@ -122,7 +122,7 @@ class PromotionSummarySchema(RecordSchema):
 
 
 class PromotedStudentSchema(RecordSchema):
-    """A student of whom is decided."""
+    """A student of a decision."""
 
     id = fields.UUID()
     admission_number = fields.String()
@@ -131,14 +131,14 @@ class PromotedStudentSchema(RecordSchema):
 
 
 class PromotionReasonSchema(RecordSchema):
-    """Something for which a student is not promoted."""
+    """A reason against a student's promotion."""
 
     code = fields.String(validate=validate.OneOf(REASONS))
     message = fields.String(metadata={"description": "In words, with the figures."})
 
 
 class PromotionDecisionSchema(RecordSchema):
-    """What becomes of a student, and why."""
+    """The outcome of a student, and the reasons."""
 
     student = fields.Nested(PromotedStudentSchema)
     from_batch = fields.UUID()
@@ -165,19 +165,19 @@ class PromotionDecisionSchema(RecordSchema):
 
 
 class PromotionSchema(PromotionSummarySchema):
-    """A promotion, and what became of each student: by batch in the order of the moves, then by name."""
+    """A promotion, and the outcome of each student: by batch in the order of the moves, then by name."""
 
     decisions = fields.List(fields.Nested(PromotionDecisionSchema))
 
 
 class PromotionFilterSchema(Schema):
-    """Which promotions to list."""
+    """The promotions to list."""
 
     session = sought_text(required=False, metadata={"description": "The session that ended, by id or name."})
 
 
 class MoveSchema(Schema):
-    """Where the students of a batch go, unless it is decided otherwise of one."""
+    """The next batches for the students of a batch, unless an override is given for one."""
 
     batch = Id(metadata={"description": "A batch of the session; a cohort's id is its first batch."})
     promote_to = Id(
@@ -189,7 +189,7 @@ class MoveSchema(Schema):
 
 
 class OverrideSchema(Schema):
-    """What is decided of a student, whatever the rule says: an outcome, a batch to go to, or both."""
+    """A decision on a student against the rule: an outcome, a batch to go to, or both."""
 
     student = Id()
     outcome = Choice(OUTCOMES, required=False)
@@ -205,7 +205,7 @@ class OverrideSchema(Schema):
 
 
 class NewPromotionSchema(Schema):
-    """Whom to promote: all of it, or nothing."""
+    """The students to promote: all or none."""
 
     session = sought_text(metadata={"description": "The session that ends, by id or name."})
     moves = ListOf(Nested(MoveSchema), validate=validate.Length(min=1, max=MAX_MOVES))

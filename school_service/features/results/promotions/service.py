@@ -1,12 +1,12 @@
-"""Promotions: at the end of a session students go on, repeat or graduate; and how that is undone.
+"""Promotions: at the end of a session students go on, repeat or graduate; and the undoing of a promotion.
 
-Whoever promotes or undoes locks the cohorts that students come from and go to FOR NO KEY UPDATE, in order of id, then
-the students. Whoever enrolls, removes, submits, publishes and comments locks the cohort, who lets a student choose a
-subject or graduate locks the student: so what was judged is what is written. Undoing locks the assessments of the next
-session, too, between cohorts and students, for whoever enters scores locks those alone; and the counter of graduates,
-at the end.
+Promoting and undoing lock the present and the next cohorts of students FOR NO KEY UPDATE, in order of id, then the
+students. Enrolling, removing, submitting, publishing and commenting lock the cohort; the choice of a subject and a
+graduation lock the student: so the facts judged are the facts written. Undoing locks the assessments of the next
+session, too, between cohorts and students, for the entry of scores locks those alone; and the counter of graduates, at
+the end.
 
-A commit says again by its fingerprint what a dry run answered. Both are judged by the same function of the same facts.
+A commit repeats the answer of a dry run by its fingerprint. Both are judged by the same function of the same facts.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ MOST_NAMED = 20
 def replace_rules(*, rules: Sequence[Mapping[str, Any]]) -> BoundQuery:
     """Replace the rules of promotion, all of them.
 
-    Returns their read model; they are stored in the round trip that reads it. Raises Invalid for a level that is there
-    twice or that no classroom has, a trial average that is no less than the average, and unknown subjects.
+    Returns their read model; they are stored in its round trip. Raises Invalid for a level given twice or without
+    classrooms, a trial average not below the average, and unknown subjects.
     """
     read = reads.promotion_rules()
     levels = [rule["level"] for rule in rules if rule["level"] is not None]
@@ -127,16 +127,16 @@ class _Batch(NamedTuple):
 
 
 def check_promotion_filter(*, session: str | None = None) -> None:
-    """Tell whether there is the session that a filter of promotions names. Raises Invalid."""
+    """Tell whether the session of a filter of promotions exists. Raises Invalid."""
     if session is not None:
         find_session(session, "session")
 
 
 def rehearse(*, plan: Plan, principal: Principal) -> dict[str, Any]:
-    """Tell what `promote` would do, and store nothing; raises what it would raise.
+    """Answer as `promote` would, and store nothing; raises the same errors.
 
-    Who lacks a result, or a batch to repeat in, is shown with `outcome` or `to_batch` None, so that it can be decided.
-    Averages, and the figures in the reasons, are left out for a caller who may not read results.
+    A student without a result, or a batch to repeat in, is shown with `outcome` or `to_batch` None, to be decided.
+    Averages, and the figures in the reasons, are left out for a caller without the right to read results.
     """
     judged = judge_all(find(plan, ""), plan)
     promotion = {
@@ -157,11 +157,11 @@ def rehearse(*, plan: Plan, principal: Principal) -> dict[str, Any]:
 def promote(*, plan: Plan, fingerprint: str | None, principal: Principal) -> BoundQuery | Made:
     """Promote the students of batches, all or none, as the dry run of this fingerprint answered.
 
-    Where there is a live promotion of the fingerprint, it is that one that is returned, and nothing changes. Returns
-    the read model of the promotion. Raises Invalid for unknown ids, for batches of the wrong session, for overrides
-    that decide nothing, and naming the students who lack a decision; Conflict where something has changed since the dry
-    run, where results are not published, where a batch is promoted already, and naming students who are in another
-    batch of the next session; Forbidden where students graduate and the caller may not write graduates.
+    If there is a live promotion of the fingerprint, this one is returned, and nothing changes. Returns the read model
+    of the promotion. Raises Invalid for unknown ids, for batches of the wrong session, for overrides without a
+    decision, and naming the students without one; Conflict if something has changed since the dry run, if results are
+    not published, if a batch is promoted already, and naming students in another batch of the next session; Forbidden
+    if students graduate and the caller may not write graduates.
     """
     if fingerprint is None:
         raise Invalid.field("fingerprint", "is needed: it is that of the dry run that was seen")
@@ -202,7 +202,7 @@ def promote(*, plan: Plan, fingerprint: str | None, principal: Principal) -> Bou
 
 
 def _shown_to(principal: Principal, promotion_id: UUID, *before: Executable) -> BoundQuery | Made:
-    """Read a promotion; without figures for a caller who may not read results."""
+    """Read a promotion; without figures for a caller without the right to read results."""
     read = in_one_round_trip(*before, read=reads.promotion(promotion_id))
     if principal.has(Permission.RESULTS_READ):
         return read
@@ -210,7 +210,7 @@ def _shown_to(principal: Principal, promotion_id: UUID, *before: Executable) -> 
 
 
 def _without_figures(promotion: Mapping[str, Any]) -> dict[str, Any]:
-    """Show a promotion without averages, and without figures in what the reasons say."""
+    """Show a promotion without averages, and without figures in the reasons."""
     decisions = [
         {
             **one,
@@ -223,7 +223,7 @@ def _without_figures(promotion: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _writing(promotion_id: UUID, plan: Plan, judged: Judged, moment: datetime) -> list[Executable]:
-    """Write what is stored of a promotion, and the enrollments: statements that go out in one round trip."""
+    """Write the rows of a promotion, and the enrollments: statements for one round trip."""
     new = [(one.student["id"], judged.batches[str(one.to_batch)]) for one in judged.decisions if one.is_new]
     made = {student: uuid4() for student, _ in new}
     enrollments = [
@@ -268,8 +268,8 @@ def _writing(promotion_id: UUID, plan: Plan, judged: Judged, moment: datetime) -
 def undo(*, promotion_id: UUID, principal: Principal) -> UUID:
     """Undo a promotion: take its enrollments back, and its graduates; returns its id.
 
-    Raises NotFound, Forbidden where students graduated by it and the caller may not write graduates, and Conflict where
-    it is undone already, or something rests on it, naming students and what.
+    Raises NotFound, Forbidden if students graduated by it and the caller may not write graduates, and Conflict if it is
+    undone already, or if records rest on it, naming students and records.
     """
     locks = (
         reads.lock_cohorts_of(promotion_id),
@@ -314,7 +314,7 @@ def _delete_rules() -> Any:
 
 @statement
 def _insert_decisions(promotion_id: UUID, decisions: str) -> Any:
-    """Insert decisions, JSON, with what graduates have before they leave it."""
+    """Insert decisions, JSON, with the enrollments and subjects of graduates before they leave them."""
     columns: Any = {name: PromotionDecision.__table__.c[column].type for name, column in _DECIDED.items()}
     rows = json_rows("decided", decisions, **columns)
     enrollments = (
@@ -348,12 +348,12 @@ _DECIDED = {
     "enrollment": "enrollment_id",
     **{name: name for name in ("average", "terms", "by_rule", "outcome", "reasons", "reason")},
 }
-"""The columns of a decision by the members of the JSON that they are stored of."""
+"""The columns of a decision by the members of its JSON."""
 
 
 @statement
 def _touch_assessments(promotion_id: UUID) -> Any:
-    """Change nothing of the assessments that are locked: who waits for one to enter a score reads the class again."""
+    """Update the locked assessments without a change: an entry of scores waiting for one reads the class again."""
     return (
         update(Assessment)
         .where(Assessment.cohort_id.in_(reads.cohorts_gone_to(promotion_id)))
@@ -372,7 +372,7 @@ def _forget_enrollments(promotion_id: UUID) -> Any:
 
 @statement
 def _take_up_subjects(promotion_id: UUID) -> Any:
-    """Let graduates who are students again take the subjects that they took, as long as they have."""
+    """Let graduates, now students again, take their former subjects, since the former moments."""
     rows = (
         func.jsonb_to_recordset(PromotionDecision.before["subjects"])
         .table_valued(column("cohort_subject_id", Uuid), column("created_at", DateTime(timezone=True)))

@@ -29,7 +29,7 @@ blp = Blueprint("promotions", __name__, description="How students go on into the
 
 @blp.route("/promotion-rules")
 class PromotionRules(MethodView):
-    """Who is promoted."""
+    """The conditions for promotion."""
 
     @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
     @blp.returns_list(PromotionRuleSchema)
@@ -50,7 +50,7 @@ class PromotionRules(MethodView):
 
 @blp.route("/promotions")
 class Promotions(MethodView):
-    """What became of the students of batches at the end of a session."""
+    """The outcomes of the students of batches at the end of a session."""
 
     @blp.requires(Permission.RESULTS_READ)
     @blp.returns_page(PromotionSummarySchema, if_empty=service.check_promotion_filter)

@@ -1,4 +1,4 @@
-"""Whether batches may be published, and what stands in the way: judged of what was loaded, by a pure function."""
+"""Whether batches may be published, and the obstacles: judged of the loaded entries, by a pure function."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_NAMED = 20  # students in a refusal, of each result
 
 @dataclass(frozen=True, slots=True)
 class NewVersion:
-    """A batch to publish: the `version` to be, and whose cards it has; `left` are not enrolled in it any more."""
+    """A batch to publish: the `version` to be, and the people of its cards; `left` are not enrolled in it any more."""
 
     batch: str
     name: str
@@ -31,9 +31,9 @@ class NewVersion:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What may be published, and all that its cards are made of.
+    """The results to publish, with all contents of their cards.
 
-    `leaving` and `coming` are the batches of students who are left out, and taken in, by the student's id.
+    `leaving` and `coming` are the batches of students left out, and taken in, by the student's id.
     """
 
     row: Mapping[str, Any]
@@ -49,8 +49,8 @@ def judge(
 ) -> Judged:
     """Judge a row of `reads.publishing`: each batch gets its next version.
 
-    Raises Invalid for batches that are unknown or of another cohort, for whom to leave out who does not belong to
-    them, and whom to take in who was not left out; and Conflict where something has to be done first, naming it.
+    Raises Invalid for batches unknown or of another cohort, for students to leave out who do not belong to them, and
+    students to take in who were not left out; and Conflict if something has to be done first, naming it.
     """
     found = Loaded.of(row)
     if found is None:
@@ -78,7 +78,7 @@ def _next_version(batch: Mapping[str, Any], people: Iterable[Person]) -> NewVers
 
 
 def _refuse_batches(ids: Collection[UUID], batches: Sequence[Mapping[str, Any]], cohort_id: str) -> None:
-    """Raise what is wrong with batches to publish, for themselves, naming them all."""
+    """Raise Invalid or Conflict for batches unfit for publishing by themselves, naming them all."""
     known = {one["id"] for one in batches}
     unknown = [str(one) for one in ids if str(one) not in known]
     if unknown:
@@ -97,7 +97,7 @@ def _refuse_strangers(
     leaving: Mapping[str, str],
     coming: Mapping[str, str],
 ) -> None:
-    """Raise who is to be left out, or taken in, and can't be."""
+    """Raise Invalid for students who can't be left out, or taken in."""
     twice = [str(one) for one, times in Counter(leave_out).items() if times > 1]
     strangers = [str(one) for one in leave_out if str(one) not in leaving]
     not_out = [str(one) for one in take_in if str(one) not in coming]
@@ -117,9 +117,9 @@ def _refuse_strangers(
 
 
 class _InTheWay:
-    """What has to be done in a class before its results are published.
+    """The work left in a class before its results are published.
 
-    Submitted and complete have to be the results of the batches alone, unless positions in the cohort are shown: then
+    The results of the batches alone have to be submitted and complete, unless positions in the cohort are shown: then
     those of every arm.
     """
 
@@ -133,9 +133,9 @@ class _InTheWay:
             self._stays.setdefault(self._loaded.everyone[number].id, []).append((batch, ended))
 
     def unsubmitted(self) -> Iterator[dict[str, Any]]:
-        """Name the subjects that count and somebody takes in an arm whose results are not submitted.
+        """Name the subjects that count, with takers in an arm, and without submitted results there.
 
-        Each has these arms where others are.
+        Each has these arms if other arms are submitted.
         """
         batch_of = {one.id: one.batch for one in self._loaded.everyone}
         for subject, taught in zip(self._loaded.subjects, self._loaded.entered.subjects, strict=True):
@@ -155,9 +155,9 @@ class _InTheWay:
                 yield {"subject": subject.name, "arms": lacking if some else None}
 
     def _is_held(self, student: str, subject: str) -> bool:
-        """Tell whether the submission of an arm that a student is or was in holds what they have in a subject.
+        """Tell whether a submission of a present or former arm of a student holds their result in a subject.
 
-        So who has come from an arm that was submitted before is submitted with it.
+        So a student from an arm submitted before is submitted with it.
         """
         stays = self._stays.get(student, ())
         for batch, ended in stays:
@@ -168,7 +168,7 @@ class _InTheWay:
         return not is_enrolled and any(of == subject for of, _ in self._submitted)
 
     def incomplete(self) -> Iterator[dict[str, Any]]:
-        """Name the subjects with the students who have a blank."""
+        """Name the subjects with blanks, and the students of these."""
         arms = {arm.id for arm in self._arms}
         for subject, taught in zip(self._loaded.subjects, self._loaded.entered.subjects, strict=True):
             blank = {student for _, student in blanks(self._loaded.entered, taught)}
@@ -182,10 +182,10 @@ class _InTheWay:
 def _changing(
     later: Iterable[tuple[str, str, str, Any]], loaded: Loaded, computed: Computed
 ) -> list[dict[str, Any]]:
-    """Name published results of later terms whose session figures would change, each with the admission numbers.
+    """Name published results of later terms with session figures that would change, each with the admission numbers.
 
-    They rest on the percents of the graded subjects of this term, which for some students are others than on the card
-    in force, if there is one.
+    They rest on the percents of the graded subjects of this term. For some students these differ from the card in
+    force, if there is one.
     """
     percents: dict[str, dict[str, Any]] = {}
     for subject in loaded.subjects:
@@ -226,7 +226,7 @@ def _refuse_incomplete(subjects: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _refuse_other_terms(earlier: Sequence[Mapping[str, Any]], later: Sequence[Mapping[str, Any]]) -> None:
-    """Raise which results of other terms have to be published, or reopened, first."""
+    """Raise Conflict for results of other terms to be published, or reopened, first."""
     if earlier:
         raise Conflict(
             f"The results of the session rest on earlier terms: publish {_results(earlier)} first.",
@@ -244,7 +244,7 @@ def _results(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _shortened(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Results with their students, of whom at most MOST_NAMED are named."""
+    """Results with their students, at most MOST_NAMED of them."""
     return [{**one, "students": one["students"][:MOST_NAMED]} for one in found]
 
 

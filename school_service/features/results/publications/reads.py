@@ -124,7 +124,7 @@ def publications(
 
 
 def _then(name: str, now: Any) -> Any:
-    """A name as it was when results were published; as it is now in those that do not say it."""
+    """A name as it was when results were published; as it is now in publications without it."""
     return func.coalesce(Publication.rules[name].astext, now)
 
 
@@ -143,7 +143,7 @@ def published(publication_ids: list[UUID]) -> Query:
 
 @read_model
 def changes(publication_id: UUID, reach: Reach | None = None) -> Query:
-    """Read model of ChangedCardSchema: the cards of a publication that differ from those before, by name."""
+    """Read model of ChangedCardSchema: the cards of a publication with changes since the version before, by name."""
     earlier, before = aliased(Publication), aliased(ReportCard)
     student = ReportCard.card["student"]
     figures = func.json_build_object("average", ReportCard.average, "position", ReportCard.position)
@@ -198,7 +198,7 @@ def cards_of(publication_id: UUID, reach: Reach | None = None) -> Query:
 def lock_cohorts(batch_ids: list[UUID], term: str | None = None) -> Query:
     """Lock the cohorts of batches FOR NO KEY UPDATE, in order of id: nobody comes, goes or reopens a subject.
 
-    Before, a term of their sessions FOR KEY SHARE, where one is given: it is not deleted meanwhile.
+    Before, a term of their sessions FOR KEY SHARE, if one is given: it is not deleted meanwhile.
     """
     cohorts = select(Batch.cohort_id).where(Batch.id == one_of(batch_ids))
     locking = lock_in_order(Cohort, cohorts)
@@ -213,7 +213,7 @@ def lock_cohorts(batch_ids: list[UUID], term: str | None = None) -> Query:
 def lock_students(batch_ids: list[UUID], others: list[UUID]) -> Query:
     """Lock the students of the batches' cohorts FOR SHARE, in order of id: nobody takes an elective up or withdraws.
 
-    They are those who are enrolled there, those with a card of it in force, and `others`.
+    They are the students enrolled there, those with a card of it in force, and `others`.
     """
     cohorts = select(Batch.cohort_id).where(Batch.id == one_of(batch_ids))
     students = select(Enrollment.student_id).where(Enrollment.cohort_id.in_(cohorts), CURRENT)
@@ -235,18 +235,18 @@ def publishing(
     take_in: list[UUID] | None = None,
     rehearsed: bool | None = None,
 ) -> Query:
-    """Select all that publishing rests on, to be read once it is locked: what was entered and what cards say beside.
+    """Select the basis of a publication, to be read once it is locked: the entries, and the other contents of cards.
 
-    `batch_id` is the first of the batches, whose cohort all are to be of. `leave_out` and `take_in` are students who
-    belong to them no more, and again. What decides is JSON:
+    `batch_id` is the first of the batches: all have to be of its cohort. `leave_out` and `take_in` are students who
+    belong to them no more, and again. The facts for the decision are JSON:
 
-    `batches`     those that there are, each with the `state` of the publication in force and the `latest` version
-    `leaving`     who of `leave_out` belongs to the batches: the student's id and the batch's
-    `coming`      who of `take_in` was left out of them and belongs to them now, likewise
+    `batches`     the known ones, each with the `state` of the publication in force and the `latest` version
+    `leaving`     the members of the batches among `leave_out`: the student's id and the batch's
+    `coming`      students of `take_in`, left out of them before and members now, likewise
     `submissions` of the cohort's subjects in the term (`entered.submissions`)
     `stays`       the enrollments of the roster in the cohort: the person's number, the batch, the moment of the end
-    `earlier`     the results of earlier terms that have to be published first, with the students
-    `later`       published results of later terms, with what these rest on of this one
+    `earlier`     the results of earlier terms to be published first, with the students
+    `later`       published results of later terms, with their basis in this one
 
     Moments are microseconds. A dry run, `rehearsed`, has the `registers_missing` too.
     """
@@ -284,7 +284,7 @@ def _requested(scope: CTE, batch_ids: Any) -> Any:
 
 
 def _leaving(scope: CTE, batch_ids: Any, leave_out: Any) -> Any:
-    """Who of `leave_out` belongs to the batches: arrays of the student's id and the batch's."""
+    """The members of the batches among `leave_out`: arrays of the student's id and the batch's."""
     belonging = members(one(scope, "cohort_id"), one(scope, "term_id"))
     pair = func.json_build_array(belonging.c.student_id, belonging.c.batch_id)
     return (
@@ -296,7 +296,7 @@ def _leaving(scope: CTE, batch_ids: Any, leave_out: Any) -> Any:
 
 
 def _coming(scope: CTE, people: CTE, batch_ids: Any, take_in: Any) -> Any:
-    """The students of `take_in` who were left out of the batches and belong to them now."""
+    """The students of `take_in` left out of the batches before, and members of them now."""
     was_left_out = and_(
         LeftOut.student_id == people.c.student_id,
         LeftOut.batch_id == people.c.batch_id,
@@ -323,10 +323,10 @@ def _stays(scope: CTE, people: CTE) -> Any:
 
 
 def _earlier(scope: CTE, people: CTE, batch_ids: Any) -> Any:
-    """List the results of earlier terms that have to be published first: of batches to which a member belongs there.
+    """List the results of earlier terms to be published first: of the batches of the members in those terms.
 
-    They have no card of a term in force in which something counts in the cohort. Each is the name of the results and
-    the admission number of a student, in their order.
+    These members have no card in force of a term with an assessment that counts in the cohort. Each is the name of the
+    results and the admission number of a student, in their order.
     """
     counted = counted_by(select(scope.c.cohort_id.label("id"), scope.c.level).cte("class_to_publish"))
     has_counting = (
@@ -360,7 +360,7 @@ def _earlier(scope: CTE, people: CTE, batch_ids: Any) -> Any:
 
 
 def _later(scope: CTE, people: CTE, batch_ids: Any, leave_out: Any) -> Any:
-    """List published results of later terms of who is concerned, with the percents that they rest on.
+    """List published results of later terms of the students concerned, with the percents under them.
 
     Each is the name of the results, the student's id and admission number, and the percents of the subjects on their
     card of this term in force, by base subject, null without one; in the order of the results and of the numbers.
@@ -399,7 +399,7 @@ def _later(scope: CTE, people: CTE, batch_ids: Any, leave_out: Any) -> Any:
 
 
 def _registers_missing(scope: CTE, batch_ids: Any) -> Any:
-    """The registers that are not submitted of the term's days until today; null where they do not count for cards."""
+    """The registers not submitted of the term's days until today; null unless they count for cards."""
 
     def of_term(day: Any) -> Any:
         return select(day).where(TermCalendar.term_id == one(scope, "term_id")).scalar_subquery()
@@ -416,7 +416,7 @@ def _registers_missing(scope: CTE, batch_ids: Any) -> Any:
 
 @read_model
 def freezing(ids: list[str], codes: list[str], publication_ids: list[UUID], cards: list[str]) -> Query:
-    """Store cards, each a text of JSON, and select those that `comparing` does; they are marked afterwards."""
+    """Store cards, each a text of JSON, and select the same as `comparing`; they are marked afterwards."""
     given = _given(cards, id=(Uuid, ids), code=(Uuid, codes), publication_id=(Uuid, publication_ids))
     card = given.c.card
     values: dict[str, Any] = {
@@ -489,24 +489,24 @@ def lock_cohort(publication_id: UUID) -> Query:
 
 @read_model
 def lock_students_of(publication_id: UUID) -> Query:
-    """Lock the students whose cards a publication has FOR SHARE, in order of id: none of them is being promoted."""
+    """Lock the students with cards of a publication FOR SHARE, in order of id: none of them is being promoted."""
     students = select(ReportCard.student_id).where(ReportCard.publication_id == publication_id)
     return lock_in_order(Student, students, shared=True)
 
 
 @read_model
 def lock_cards_of(publication_id: UUID) -> Query:
-    """Lock the cards of a publication FOR NO KEY UPDATE, in order of id: whoever promotes by one waits."""
+    """Lock the cards of a publication FOR NO KEY UPDATE, in order of id: a promotion by one of them waits."""
     return lock_in_order(ReportCard, select(ReportCard.id).where(ReportCard.publication_id == publication_id))
 
 
 @read_model
 def reopening(publication_id: UUID) -> Query:
-    """Select what decides whether a publication may be reopened, to be read once its cohort is locked.
+    """Select the facts for reopening a publication, to be read once its cohort is locked.
 
-    `later` names the published results of later terms of the session that rest on it: those of the batch, and of where
-    its students were then. `promoted` tells whether the batch is in a live promotion, or a student whose
-    latest card of the session is one of these: from an arm to which they have gone since.
+    `later` names the published results of later terms of the session that rest on it: those of the batch, and of the
+    batches of its students then. `promoted` tells whether the batch is in a live promotion, or a student with one of
+    these as their latest card of the session: from another arm, after a move.
     """
     in_promotion = (
         select(PromotionBatch.batch_id)
@@ -526,7 +526,7 @@ def reopening(publication_id: UUID) -> Query:
 
 
 def _later_published() -> Any:
-    """Name the published results of later terms of a publication's batch, and of where its students were then."""
+    """Name the published results of later terms of a publication's batch, and of the batches of its students then."""
     later, later_term = aliased(Publication), aliased(Term)
     own, others = aliased(ReportCard), aliased(ReportCard)
     shared = (
@@ -551,7 +551,7 @@ def _later_published() -> Any:
 
 
 def _promoted_by_card() -> Query:
-    """Select the students in a live promotion whose latest card of the session is one of a publication's."""
+    """Select the students in a live promotion with a publication's card as their latest of the session."""
     own = aliased(ReportCard)
     latest = latest_card(own.student_id, Publication.session_id)
     return (
@@ -565,7 +565,7 @@ def _promoted_by_card() -> Query:
 
 
 def latest_card(student_id: Any, session_id: Any) -> Any:
-    """The card in force of the latest term of a session that a student has one of, whichever class it is of."""
+    """The latest card in force of a student in a session, by the term, of any class."""
     return (
         select(ReportCard.card, ReportCard.publication_id.label("publication"), Publication.version)
         .join(Publication, Publication.id == ReportCard.publication_id)
@@ -580,5 +580,5 @@ def latest_card(student_id: Any, session_id: Any) -> Any:
 
 
 def results_of(term: Any) -> Any:
-    """What refusals call the results of a term, in a query of the batch (`with_class`)."""
+    """The name of the results of a term in refusals, in a query of the batch (`with_class`)."""
     return term.display_name + " of " + CLASS

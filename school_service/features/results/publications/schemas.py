@@ -22,7 +22,7 @@ MAX_LEFT_OUT = 100
 
 
 class LackingRegisterSchema(RecordSchema):
-    """A register of an arm that is not submitted."""
+    """A register of an arm, not submitted."""
 
     batch = fields.UUID(metadata={"description": "The arm."})
     batch_name = fields.String(metadata={"description": "The arm's name."})
@@ -90,14 +90,14 @@ class NewVersionSchema(PublicationSchema):
 
 
 class AverageAndPositionSchema(RecordSchema):
-    """What a report card says above all."""
+    """The main figures of a report card."""
 
     average = fields.Decimal(allow_none=True)
     position = fields.Integer(allow_none=True, metadata={"description": "In the batch."})
 
 
 class ChangedCardSchema(RecordSchema):
-    """A report card that differs from that of the version before."""
+    """A report card with changes since the version before."""
 
     student = fields.Nested(ResultStudentSchema)
     before = fields.Nested(
@@ -109,7 +109,7 @@ class ChangedCardSchema(RecordSchema):
 
 
 class PublicationFilterSchema(Schema):
-    """Which publications to list."""
+    """The publications to list."""
 
     batch = Id(required=False, metadata={"description": "A batch; a cohort's id is its first batch."})
     cohort = Id(required=False)
@@ -118,7 +118,7 @@ class PublicationFilterSchema(Schema):
 
 
 class LeftOutSchema(Schema):
-    """A student who should never have been among these results."""
+    """A student listed among these results by mistake."""
 
     student = Id(metadata={"description": "Who belongs to one of the batches in that term."})
     reason = free_text(metadata={"description": "Stays in the audit log."})
@@ -136,7 +136,7 @@ class PublishedCardSchema(RecordSchema):
 
 
 class NewPublicationSchema(Schema):
-    """What to publish: all of it, or nothing."""
+    """The results to publish: all or none."""
 
     term = term_text("the batches'")
     batches = ListOf(
@@ -168,7 +168,7 @@ class DryRunSchema(Schema):
 
 
 class PublicationReopeningSchema(Schema):
-    """Why to reopen what is published."""
+    """The reason for reopening a publication."""
 
     reason = free_text(metadata={"description": "Stays with the publication, and in the audit log."})
     withdraw = StrictBoolean(

@@ -1,10 +1,10 @@
-"""Publications: release the results of batches in a term, reopen and withdraw them; and what they hold meanwhile.
+"""Publications: release the results of batches in a term, reopen and withdraw them; and the locks held meanwhile.
 
-Whoever publishes or reopens locks the cohort FOR NO KEY UPDATE, then the students FOR SHARE; whoever publishes the term
-first, FOR KEY SHARE, and at last the settings and grade bands, which it reads twice, and whoever reopens the cards,
-which whoever promotes by one locks, too, of whichever class it is. Whoever submits or reopens a subject, enrolls and
-removes students, enters metrics and comments locks the cohort too, and who changes what students take locks the
-students. So what is judged is what is frozen, and of two who publish at once one finds that it is done.
+Publishing and reopening lock the cohort FOR NO KEY UPDATE, then the students FOR SHARE. Publishing locks the term
+first, FOR KEY SHARE, and at last the settings and grade bands, for it reads them twice. Reopening locks the cards; a
+promotion by a card, of any class, locks it, too. The submission or reopening of a subject, the enrollment and removal
+of students, and the entry of metrics and comments lock the cohort, too, and a change of students' subjects locks the
+students. So the results judged are the results frozen, and of two publishers at once one finds the work done.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from school_service.features.scores.models import DEFAULTS, GradeConfiguration
 from tenants.clock import now
 
 ENTITY = "publication"
-"""What the audit log calls it; of who is left out or taken in, the id there is the student's."""
+"""The name in the audit log; of a student left out or taken in, the id there is the student's."""
 
 _share_bands = table_lock(GradeConfiguration, shared=True)
 
@@ -71,7 +71,7 @@ def check_publication_filter(
     term: str | None = None,
     session: str | None = None,
 ) -> None:
-    """Tell whether there is what a filter of publications names. Raises Invalid."""
+    """Tell whether the objects of a filter of publications exist. Raises Invalid."""
     if batch is not None:
         get_referenced(Batch, batch, "batch")
     if cohort is not None:
@@ -94,13 +94,13 @@ def publish(
     leave_out: Sequence[Mapping[str, Any]] = (),
     take_in: Sequence[UUID] = (),
 ) -> BoundQuery:
-    """Publish the results of batches of a cohort in a term, all or none: the cards of whoever belongs to them.
+    """Publish the results of batches of a cohort in a term, all or none: the cards of their members.
 
-    `term` is the id of a term or its name in the batches' session. What is reopened becomes the next version.
-    `leave_out` are students who get no card, each with a reason, until `take_in` names them. Returns the read model of
-    the publications, which are stored in the round trip that reads them. Raises Invalid for unknown ids, for a batch of
-    another cohort, for whom to leave out who does not belong to the batches, and whom to take in who was not left out;
-    and Conflict where something has to be done first, naming it.
+    `term` is the id of a term or its name in the batches' session. A reopened publication becomes the next version.
+    `leave_out` are students without a card, each with a reason, until `take_in` names them. Returns the read model of
+    the publications; they are stored in its round trip. Raises Invalid for unknown ids, for a batch of another cohort,
+    for students to leave out who do not belong to the batches, and students to take in who were not left out; and
+    Conflict if something has to be done first, naming it.
     """
     judged = _judge(batches, term, leave_out, take_in)
     moment, scope = now(), judged.record.loaded.scope
@@ -135,7 +135,7 @@ def rehearse(
     leave_out: Sequence[Mapping[str, Any]] = (),
     take_in: Sequence[UUID] = (),
 ) -> list[dict[str, Any]]:
-    """Tell what `publish` would do, and store nothing; raises what it would raise."""
+    """Answer as `publish` would, and store nothing; raises the same errors."""
     judged = _judge(batches, term, leave_out, take_in, rehearsed=True)
     changed: list[UUID] = []
     of_class: list[UUID] = []
@@ -171,7 +171,7 @@ def rehearse(
 
 
 def _missing_of(version: NewVersion, missing: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
-    """The registers that a batch lacks, where the registers say how often students came."""
+    """The registers missing in a batch, if attendance is taken from the registers."""
     if missing is None:
         return {}
     of_batch = [
@@ -188,7 +188,7 @@ def _judge(
     *,
     rehearsed: bool = False,
 ) -> Judged:
-    """Lock all that publishing concerns, load it, and see that it may be done."""
+    """Lock all rows of a publication, load them, and check that it may be made."""
     ids, leaving = list(dict.fromkeys(batches)), [one["student"] for one in leave_out]
     # None for an empty list: what nobody asks for is not planned.
     read = reads.publishing(ids[0], ids, term, leaving or None, list(take_in) or None, rehearsed or None)
@@ -206,7 +206,7 @@ def _judge(
 
 
 def _audit(judged: Judged, ids: Mapping[str, UUID], reasons: Mapping[str, str]) -> None:
-    """Put versions on record, and who is left out of them, or taken in."""
+    """Put versions on record, and the students left out of them, or taken in."""
     term_id = judged.record.loaded.scope["term_id"]
     batch_of = {**judged.leaving, **judged.coming}
     said: dict[str, dict[str, Any]] = {
@@ -253,7 +253,7 @@ def _publications(judged: Judged, ids: Mapping[str, UUID], moment: datetime) -> 
 
 
 def _rules(judged: Judged, version: NewVersion) -> dict[str, Any]:
-    """The settings and bands that the results of a version are made with, and what else was so."""
+    """The settings and bands of the results of a version, and other facts of the moment."""
     loaded = judged.record.loaded
     submitted = {
         subject: by for subject, batch, _, _, *by in judged.row["submissions"] if batch == version.batch
@@ -310,10 +310,10 @@ def _compared(cards: Mapping[str, dict[str, Any]], read: BoundQuery) -> tuple[li
 
 
 def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> BoundQuery:
-    """Reopen what is published, to be corrected and published again; or withdraw it, what is REOPENED too.
+    """Reopen a publication, to be corrected and published again; or withdraw it, a REOPENED one too.
 
-    Returns the read model of the publication, which is changed in the round trip that reads it. Raises NotFound, and
-    Conflict where it is not PUBLISHED, results of a later term that rest on it are, or a promotion rests on it.
+    Returns the read model of the publication; it is changed in the read model's round trip. Raises NotFound, and
+    Conflict unless it is PUBLISHED, and while published results of a later term or a promotion rest on it.
     """
     locks = (
         reads.lock_cohort(publication_id),
@@ -353,7 +353,7 @@ def _refuse_unknown(batch_id: UUID, term: str) -> None:
 
 @statement
 def _replace_cards(batch_ids: list[UUID], term_id: UUID) -> Any:
-    """Let the cards under review be in force no more: what is published has no others, and the index says so."""
+    """Let the cards under review be in force no more: a student has one card in force, by a unique index."""
     return (
         update(ReportCard)
         .where(
@@ -387,7 +387,7 @@ def _take_in(student_ids: list[UUID], batch_ids: list[UUID], term_id: UUID) -> A
 
 @statement
 def _supersede(batch_ids: list[UUID], term_id: UUID) -> Any:
-    """Let the versions under review be replaced: what is published stays, and the index of one in force says so."""
+    """Let the versions under review be replaced: a published one stays, and the index refuses a second in force."""
     return (
         update(Publication)
         .where(
@@ -401,7 +401,7 @@ def _supersede(batch_ids: list[UUID], term_id: UUID) -> Any:
 
 @statement
 def _mark(publication_ids: list[UUID], changed: list[UUID], of_class: list[UUID]) -> Any:
-    """Mark which cards say something else of their student than those before, and which of the class alone."""
+    """Mark the cards with changes in the student's own figures, and those with changes in class figures alone."""
     is_changed, is_of_class = (ReportCard.student_id == one_of(students) for students in (changed, of_class))
     return (
         update(ReportCard)

@@ -30,7 +30,7 @@ blp = Blueprint(
 
 @blp.route("/publications")
 class Publications(MethodView):
-    """What has been released."""
+    """The released results."""
 
     @blp.requires(Permission.RESULTS_READ, own=related("F"))
     @blp.returns_page(PublicationSchema, if_empty=service.check_publication_filter)
@@ -92,7 +92,7 @@ class CardsOfPublication(MethodView):
 
 @blp.route("/publications/<uuid:id>/reopening")
 class ReopeningOfPublication(MethodView):
-    """That a publication is under review, or withdrawn."""
+    """The reopening of a publication, or its withdrawal."""
 
     @blp.requires(Permission.RESULTS_WRITE)
     @blp.arguments(PublicationReopeningSchema)

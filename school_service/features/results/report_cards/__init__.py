@@ -1,1 +1,1 @@
-"""Report cards and transcripts on paper, and their verification by whoever holds the paper."""
+"""Report cards and transcripts on paper, and their verification by the holder of the paper."""

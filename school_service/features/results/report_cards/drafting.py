@@ -1,4 +1,4 @@
-"""Drafts of report cards: what is printed of results as they are now, made of what was entered."""
+"""Drafts of report cards: printed results as they are now, made of the entries."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from school_service.features.scores.models import DEFAULTS
 
 
 def of_batch(batch_id: UUID, term: str, student_ids: Collection[UUID] | None = None) -> Made:
-    """Make what is printed for a batch, by name, as `reads.printed_of_batch` selects it; None without a card."""
+    """Make the contents of a batch's printed cards, by name, as `reads.printed_of_batch` does; None without a card."""
     students = None if student_ids is None else {*map(str, student_ids)}
     return Made(reads.drafted_of_batch(batch_id, term), partial(_drafted, students))
 
 
 def of_student(student_id: UUID, term: str, user_id: UUID | None = None, session: str | None = None) -> Made:
-    """Make what is printed for a student; `user_id` is whose token asks: the student's own account gets none."""
+    """Make the contents of a student's printed card; `user_id` owns the token: the student's own account gets none."""
     read = reads.drafted_of_student(student_id, term, user_id, session)
     return Made(read, partial(_drafted, {str(student_id)}))
 

@@ -1,4 +1,4 @@
-"""Issuing transcripts: what is printed is stored with a code, by which whoever holds the paper verifies it."""
+"""Issuing transcripts: the printed contents are stored with a code, for verification by the holder of the paper."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from school_service.features.results.transcripts.reads import printed_transcript
 from school_service.features.school.models import Picture
 
 _APART = ("card_ids", "generated_at")
-"""Members of a transcript that are columns of their own."""
+"""Members of a transcript with columns of their own."""
 
 
 @statement
 def issue(id: UUID, code: UUID, student_id: UUID, user_id: UUID, moment: datetime) -> Any:
-    """Store what a transcript says, and answer what is printed: one row, or none where there is no transcript.
+    """Store the contents of a transcript, and answer the contents to print: one row, or none without a transcript.
 
-    `transcript` and `pictures` are texts of JSON, `code` is that of the paper; `admission_number` and so on name the
-    file. Where the same was issued on the same day already, it is that paper, with its code and its time. `user_id` is
-    whose token asks: the student's own account gets nothing where nothing is published.
+    `transcript` and `pictures` are texts of JSON, `code` is the paper's; `admission_number` and so on name the file. If
+    the same was issued on the same day already, it is this paper again, with its code and its time. `user_id` is the
+    owner of the token: the student's own account gets nothing if nothing is published.
     """
     found = printed_transcript(student_id, user_id, moment).subquery("found")
     members = {name: column for name, column in found.c.items() if name not in _APART}

@@ -1,4 +1,4 @@
-"""What is printed of published results, and what a card's code tells of it."""
+"""The contents of printed published results, and of a card's verification by its code."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ from school_service.features.scores.models import ResultSettings
 def printed_of_batch(
     batch_id: UUID, term: str, student_ids: list[UUID] | None = None, reach: Reach | None = None
 ) -> Query:
-    """Select what is printed for a batch: one row; `cards` is null where nothing is published.
+    """Select the contents of a batch's printed cards: one row; `cards` is null if nothing is published.
 
     Texts of JSON: `cards`, an array of `{"card", "code", "rules"}` in the order of the class list; `pictures`, an
-    object of base64 by hash; `about`, what a file is named after: class, session and term, and of one student the
-    name. `students` are the ids of whose cards they are. With `student_ids` theirs alone.
+    object of base64 by hash; `about`, the parts of a file's name: class, session and term, and of one student the name.
+    `students` are the ids of the cards' students. With `student_ids` theirs alone.
     """
     is_shown = and_(ReportCard.in_force, Publication.batch_id == batch_id, is_term(term))
     found = published_cards().where(is_shown, batch_in_reach(reach, Publication.batch_id))
@@ -79,10 +79,10 @@ def printed_of_student(
     version: int | None = None,
     reach: Reach | None = None,
 ) -> Query:
-    """Select what is printed for a student: one row, whose `cards` has one card, or is null where none is published.
+    """Select the contents of a student's printed card: one row; `cards` has one card, or is null if none is published.
 
-    The card is the one in force, or that of a `version` of their batch's results. `user_id` is whose token asks: the
-    student's own account gets no version.
+    The card is the one in force, or that of a `version` of their batch's results. `user_id` is the owner of the token:
+    the student's own account gets no version.
     """
     found = card_of_student(student_id, term, session, version)
     is_shown = found.c.in_force if version is None else ~is_own(student_id, user_id, reach)
@@ -92,7 +92,7 @@ def printed_of_student(
 
 @read_model
 def drafted_of_batch(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
-    """Select what drafts of a batch's cards are made of (`drafting`): one row."""
+    """Select the contents of drafts of a batch's cards (`drafting`): one row."""
     of = class_term(scope_of_batch(batch_id, term), reach=reach, in_reach=is_of_batch_in_reach)
     return _drafted(of, batch_in_reach(reach, batch_id))
 
@@ -105,9 +105,9 @@ def drafted_of_student(
     session: str | None = None,
     reach: Reach | None = None,
 ) -> Query:
-    """Select what the draft of a student's card is made of: one row.
+    """Select the contents of the draft of a student's card: one row.
 
-    `user_id` is whose token asks: nothing is computed for the student's own account.
+    `user_id` is the owner of the token: nothing is computed for the student's own account.
     """
     of = class_term(scope_of_student(student_id, term, session), reach=reach, in_reach=is_result_in_reach)
     is_reached = result_in_reach(reach, student_id, one(of.scope, "batch_id"))
@@ -188,7 +188,7 @@ def _has_later(student_id: Any, session_id: Any, term: Any, rows: FromClause) ->
 
 
 def pictures(*conditions: ColumnElement[bool]) -> Label[str]:
-    """The column `pictures`: those that fit one of the conditions, an object of base64 by hash, as text."""
+    """The column `pictures`: those meeting one of the conditions, an object of base64 by hash, as text."""
     base64 = func.translate(func.encode(Picture.image, "base64"), "\n", "")
     found = cast(func.json_object_agg(Picture.sha256, base64, type_=JSON), Text)
     return select(found).where(or_(*conditions)).correlate_except(Picture).scalar_subquery().label("pictures")
@@ -196,9 +196,9 @@ def pictures(*conditions: ColumnElement[bool]) -> Label[str]:
 
 @read_model
 def verifiable(first: UUID, last: UUID, digest: str) -> Query:
-    """Read model of the paper that `verified` tells of: its id alone, with a small part of the work.
+    """Read model of the paper of `verified`: its id alone, with a small part of the work.
 
-    Whoever tries codes costs no more than that.
+    The trial of a wrong code costs no more than this.
     """
     card = select(ReportCard.id).where(_is_verifiable(ReportCard.code, ReportCard.card, first, last, digest))
     of = IssuedTranscript
@@ -208,10 +208,10 @@ def verifiable(first: UUID, last: UUID, digest: str) -> Query:
 
 @read_model
 def verified(first: UUID, last: UUID, digest: str) -> Query:
-    """Select what a paper with a code says, and what is in force now: `card` or `transcript`, JSON, else null.
+    """Select a paper with a code, and the cards in force now: `card` or `transcript`, JSON, else null.
 
-    The code is from `first` to `last`, and `digest` is its SHA-256 in hexadecimal digits. There is none where the
-    school does not let its papers be verified. `verifying` tells what follows.
+    The code is from `first` to `last`, and `digest` is its SHA-256 in hexadecimal digits. There is none if the school
+    does not let its papers be verified. `verifying` draws the conclusions.
     """
     card = _verified_card(_is_verifiable(ReportCard.code, ReportCard.card, first, last, digest))
     transcript = _verified_transcript(
@@ -253,16 +253,16 @@ def _verified_card(is_verifiable: ColumnElement[bool]) -> Any:
 
 
 def _verified_transcript(is_verifiable: ColumnElement[bool]) -> Any:
-    """The transcript with the code, and the cards that it rests on beside those in force: a JSON object, or null."""
+    """The transcript with the code, and the cards under it beside those in force: a JSON object, or null."""
     of = IssuedTranscript
     found = json_object(transcript=of.transcript, issued_at=of.issued_at, cards=_cards_of_transcript())
     return select(found).select_from(of).where(is_verifiable).scalar_subquery()
 
 
 def _cards_of_transcript() -> Any:
-    """List the cards that a transcript rests on, each with the one in force of the same term, if there is one.
+    """List the cards of a transcript, each with the one in force of the same term, if there is one.
 
-    `is_latest` tells which is of the latest term of its session: the session's result on a transcript is its.
+    `is_latest` marks the card of the latest term of its session: the session's result on a transcript is its.
     """
     paper, now, publication, term = (
         aliased(ReportCard), aliased(ReportCard), aliased(Publication), aliased(Term),

@@ -1,4 +1,4 @@
-"""What is asked for on paper, and what a verified card tells."""
+"""Requests for papers, and the verification of a card."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class _DraftSchema(Schema):
 
 
 class ReportCardFilterSchema(StudentTermSchema, _DraftSchema):
-    """Which card of a student to print."""
+    """The card of a student to print."""
 
 
 class ReportCardsFilterSchema(_DraftSchema):
-    """Which cards of a batch to print, and as what."""
+    """The cards of a batch to print, and their file format."""
 
     batch_id = described(Id, "A batch; a cohort's id is its first batch.", data_key="batch")
     term = term_text("the batch's")
@@ -42,7 +42,7 @@ class ReportCardsFilterSchema(_DraftSchema):
 
 
 class VerifiedStudentSchema(RecordSchema):
-    """Whose card it is."""
+    """The student of a card."""
 
     name = described(fields.String, "First, middle and last name.")
     admission_number = described(fields.String, "The admission number.")
@@ -82,9 +82,9 @@ class VerifiedSessionSchema(RecordSchema):
 
 
 class VerifiedPaperSchema(RecordSchema):
-    """What a report card or a transcript says, for whoever holds it. Of a withdrawn one: that it was withdrawn.
+    """The contents of a report card or a transcript, for its holder. Of a withdrawn one: its withdrawal.
 
-    A transcript has `sessions`, and null for what is of a single term.
+    A transcript has `sessions`, and null for members of a single term.
     """
 
     SOMETIMES: ClassVar[frozenset[str]] = frozenset({"sessions"})

@@ -1,4 +1,4 @@
-"""Printing report cards: what is printed is read in one statement, and printed after the transaction's end."""
+"""Printing report cards: their contents are read in one statement, and printed after the transaction's end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NOBODY = UUID(int=0)  # asks where a client does, which is nobody's account
 _DRAFT = " draft"  # in the name of a file that is one
 
 File = tuple[str, Callable[[], bytes]]
-"""A file: its name, and the function that prints it, for which no connection is needed."""
+"""A file: its name, and the function to print it, without a connection."""
 
 
 def print_card(
@@ -49,12 +49,12 @@ def print_card(
     version: int | None = None,
     session: str | None = None,
 ) -> File:
-    """Print a student's published card of a term, as a PDF that says its structure; or a `draft` of one.
+    """Print a student's published card of a term, as a tagged PDF; or a `draft` of one.
 
-    `term` is the id of a term or its name in the session, by default the student's latest that has it; `version` is
-    that of the batch's results, without it the one in force. `public_url`: where the service is found, for what
-    verifies the card. `user_id` is whose token asks: students get no drafts and no versions of their own, Forbidden.
-    Raises NotFound, also where no card is published, and Invalid for an unknown term.
+    `term` is the id of a term or its name in the session, by default the student's latest with such a term; `version`
+    is of the batch's results, without it the one in force. `public_url` is the address of the service, for the
+    verification of the card. `user_id` is the owner of the token: students get no drafts and no versions of their own,
+    Forbidden. Raises NotFound, also if no card is published, and Invalid for an unknown term.
     """
     if draft:
         read: BoundQuery | Made = drafting.of_student(student_id, term, user_id, session)
@@ -90,7 +90,7 @@ def print_cards(
     """Print the published cards of a batch, or drafts of them, or those of some of its students, by name.
 
     As one PDF, or as a zip with one for each. `term` is the id of a term or its name in the batch's session. Raises
-    Invalid for an unknown batch or term, a student without a card in it and more than MAX_CARDS, and NotFound where
+    Invalid for an unknown batch or term, a student without a card in it and more than MAX_CARDS, and NotFound if
     nothing is published.
     """
     read: Callable[..., BoundQuery | Made] = drafting.of_batch if draft else reads.printed_of_batch
@@ -116,10 +116,10 @@ def print_cards(
 
 
 def print_transcript(*, student_id: UUID, user_id: UUID | None, public_url: str | None) -> File:
-    """Print a student's transcript, as a PDF that says its structure, and store what it says with its code.
+    """Print a student's transcript, as a tagged PDF, and store its contents with its code.
 
-    Printed again on the same day it is the same paper, unless something else is to be said. `user_id` is whose token
-    asks, as for the transcript that is shown. `public_url`: where the service is found, for what verifies it. Raises
+    Printed again on the same day it is the same paper, unless its contents have changed. `user_id` is the owner of the
+    token, as for the transcript in JSON. `public_url` is the address of the service, for the verification. Raises
     NotFound.
     """
     asking = NOBODY if user_id is None or _reads_as_form_teacher(student_id) else user_id
@@ -143,7 +143,7 @@ def print_transcript(*, student_id: UUID, user_id: UUID | None, public_url: str 
 def _reads_as_form_teacher(student_id: UUID) -> bool:
     """Tell whether the caller's permission is OWN and they look after the student's batch.
 
-    Raises NotFound for a student who is not in reach.
+    Raises NotFound for a student out of reach.
     """
     if not caller_has_own():
         return False
@@ -153,7 +153,7 @@ def _reads_as_form_teacher(student_id: UUID) -> bool:
 
 
 def _fetch(read: BoundQuery | Made) -> dict[str, Any] | None:
-    """Fetch what is printed; None where there is no card."""
+    """Fetch the contents to print; None without a card."""
     found = fetch_made(read) if isinstance(read, Made) else fetch_row(read)
     return found if found is not None and found["cards"] is not None else None
 
@@ -161,7 +161,7 @@ def _fetch(read: BoundQuery | Made) -> dict[str, Any] | None:
 def _printing(
     found: dict[str, Any], *, title: str | None, archive: bool, draft: bool, public_url: str | None
 ) -> Callable[[], bytes]:
-    """Make the function that prints. What PostgreSQL wrote goes to the printer as it is."""
+    """Make the function to print a paper. PostgreSQL's text goes to the printer as it is."""
     task = {
         "paper": "report-cards",
         "pictures": orjson.Fragment(found["pictures"] or "{}"),
@@ -177,11 +177,11 @@ def _printing(
 
 
 def _verify_at(public_url: str | None) -> str | None:
-    """The address before the code of a paper of the school; None where papers can't be verified."""
+    """The address before the code of a paper of the school; None if papers can't be verified."""
     return f"{public_url}/verify/{request_context().school_id}" if public_url else None
 
 
 def _term(about: dict[str, Any]) -> str:
-    """Name a term with its session, which its own name may have already."""
+    """Name a term with its session, unless its own name has the session already."""
     term, session = about["term_name"], about["session"]
     return str(term) if session in term else f"{term} {session}"

@@ -1,8 +1,8 @@
-"""The verification of a report card or a transcript, by the code that is printed on it, for whoever holds the paper.
+"""The verification of a report card or a transcript, by the code printed on it, for the holder of the paper.
 
-It tells nothing without the code. Whether it is the school or the code that there is not, or the school that does not
-answer or does not want its cards verified, makes no difference, to the time that it takes neither. The code is in no
-log: not in the service's (`web.request_log`), nor in PostgreSQL's, which has a statement that failed or was slow.
+It tells nothing without the code. An unknown school, an unknown code, a school without an answer and a school without
+verification are answered alike, and in the same time. The code is in no log: not in the service's (`web.request_log`),
+nor in PostgreSQL's, with its failed and slow statements.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ blp.add_app_template_filter(long_date)
 
 @blp.route("/verify/<school>/<path:code>")
 class Verification(MethodView):
-    """What a report card says."""
+    """The verification of a report card."""
 
     @blp.public
     @blp.answers(404, 429)
@@ -77,7 +77,7 @@ class Verification(MethodView):
 
 
 def _verified(row: bytes | None) -> bytes | None:
-    """Tell what the paper says whose row was read: with its time zone for a page alone."""
+    """Give the contents of a paper of its row: with its time zone for a page alone."""
     found = {} if row is None else read_json(row)
     if found.get("card") is not None:
         answer = verified_card(found["card"])
@@ -91,12 +91,12 @@ def _verified(row: bytes | None) -> bytes | None:
 
 
 def _id(text: str) -> UUID:
-    """Read an id; one that is malformed is nobody's."""
+    """Read an id; a malformed one is nobody's."""
     return UUID(text) if CANONICAL_UUID.fullmatch(text) else _NOBODY
 
 
 def _traces(code: UUID) -> dict[str, Any]:
-    """Describe a code to PostgreSQL, whose log may have the statement: its first 32 bits, and the SHA-256 of all.
+    """Describe a code to PostgreSQL, for its log may have the statement: its first 32 bits, and the SHA-256 of all.
 
     Nobody finds the other 90 random bits by them.
     """
@@ -107,7 +107,7 @@ def _traces(code: UUID) -> dict[str, Any]:
 
 @blp.after_request  # type: ignore[untyped-decorator]
 def keep_private(response: Response) -> Response:
-    """Keep the address, which has the code, out of search engines and from other sites."""
+    """Keep the address, with the code, out of search engines and from other sites."""
     response.headers["X-Robots-Tag"] = "noindex"
     response.headers["Referrer-Policy"] = "no-referrer"
     return response

@@ -1,4 +1,4 @@
-"""What a code says of its paper: a pure function of the paper, and of what is in force now."""
+"""The answer to a paper's code: a pure function of the paper, and of the cards in force now."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _MEMBERS = (
 
 
 def verified_card(found: Document) -> dict[str, Any]:
-    """Tell what a card says, compared with the one in force of the same student and term.
+    """Give the contents of a card, compared with the one in force of the same student and term.
 
-    It is CURRENT while that says the same of the student, with a `note` where the figures of the class are others.
+    It is CURRENT while both say the same of the student, with a `note` if the figures of the class are others.
     """
     document, now = found["card"], found["now"]
     stored = StoredCard(document)
@@ -70,10 +70,10 @@ def verified_card(found: Document) -> dict[str, Any]:
 
 
 def verified_transcript(found: Document) -> dict[str, Any]:
-    """Tell what a transcript says: each card that it rests on is compared with the one in force of the same term.
+    """Give the contents of a transcript: each of its cards is compared with the one in force of the same term.
 
-    It is CURRENT while these say the same of what stands on a transcript, REPLACED where one does not, WITHDRAWN where
-    there is none.
+    It is CURRENT while the cards in force have the same figures of a transcript, REPLACED if one has others, WITHDRAWN
+    if one is missing.
     """
     said, cards = found["transcript"], found["cards"] or ()
     replacing = [one["published_at"] for one in cards if _differs(one, said)]
@@ -97,7 +97,7 @@ def verified_transcript(found: Document) -> dict[str, Any]:
 
 
 def _differs(cards: Document, transcript: Document) -> bool:
-    """Tell whether the card in force says something else of what stands on the transcript."""
+    """Tell whether the card in force has other figures than the transcript."""
     paper, now = cards["paper"], cards["now"]
     if now is None:
         return False

@@ -1,1 +1,1 @@
-"""Submissions: teachers hand in the results of a subject in a term, which holds them until they are reopened."""
+"""Submissions: teachers hand in the results of a subject in a term; so they are held until they are reopened."""

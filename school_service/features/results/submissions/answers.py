@@ -1,4 +1,4 @@
-"""How far the subjects of a class are, and what is blank of one: pure functions of what was entered."""
+"""The progress of the subjects of a class, and the blanks of one: pure functions of the entries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Row = Mapping[str, Any]
 
 
 class Arm(NamedTuple):
-    """A batch of the cohort; `is_taught`: by the caller, for whoever submits what they teach."""
+    """A batch of the cohort; `is_taught`: by the caller, if they may submit their own subjects alone."""
 
     id: str
     name: str
@@ -26,7 +26,7 @@ class Arm(NamedTuple):
 
 
 class Submitted(NamedTuple):
-    """That a subject of a batch is submitted: when, in microseconds and as it is written, and by whom."""
+    """The submission of a subject of a batch: its moment, in microseconds and as it is written, and the submitter."""
 
     microseconds: int
     at: str
@@ -35,10 +35,10 @@ class Submitted(NamedTuple):
 
 
 class Handing:
-    """How far the subjects of a class are in a term: who of which arm takes them, and what is blank.
+    """The progress of the subjects of a class in a term: their takers in each arm, and the blanks.
 
-    Of what is not submitted in an arm, while another subject is, takers and blanks are of who belongs once it is handed
-    in.
+    While an arm has a subject submitted, the takers and blanks of its other subjects are of the members once these are
+    handed in.
     """
 
     def __init__(self, row: Row, loaded: Loaded) -> None:
@@ -49,7 +49,7 @@ class Handing:
         self._people = {one.id: one for one in loaded.everyone}
 
     def subjects(self) -> Iterator[tuple[Subject, TaughtSubject]]:
-        """Give the cohort's subjects, by name, each with what was entered of it."""
+        """Give the cohort's subjects, by name, each with its entries."""
         return zip(self.loaded.subjects, self.loaded.entered.subjects, strict=True)
 
     def is_begun(self, arm: Arm) -> bool:
@@ -61,11 +61,11 @@ class Handing:
         return self._submitted.get((subject, arm.id))
 
     def takers(self, taught: TaughtSubject, arm: Arm) -> list[Person]:
-        """Give who of an arm takes a subject."""
+        """Give the takers of a subject in an arm."""
         return [one for one in map(self._people.__getitem__, taught.takers) if one.batch == arm.id]
 
     def blanks(self, taught: TaughtSubject, arm: Arm) -> list[tuple[Paper, Person]]:
-        """Find what is blank of a subject in an arm."""
+        """Find the blanks of a subject in an arm."""
         found = ((paper, self._people[student]) for paper, student in blanks(self.loaded.entered, taught))
         return [(paper, person) for paper, person in found if person.batch == arm.id]
 
@@ -120,7 +120,7 @@ def _by(found: Submitted | None) -> dict[str, Any]:
 def of_class(batch: UUID, term: str, *, cohort: bool = False) -> Made:
     """Answer SubmissionSchema of a batch, or of all batches of a cohort, by the subject's name, then by the batch's.
 
-    Those in which something counts, and what is submitted in any case.
+    The subjects with an assessment that counts, and the submitted ones in any case.
     """
     read = reads.of_class(batch, term, cohort or None)
     return Made(read, partial(_of_class, None if cohort else str(batch)))
@@ -143,7 +143,7 @@ def _of_class(batch: str | None, row: Row, reach: Reach | None) -> list[dict[str
 
 
 def of_subject(cohort_subject_id: UUID, term: str, batch: UUID | None = None) -> Made:
-    """Answer SubmissionSchema of a subject that was judged: of a batch, or of all together."""
+    """Answer SubmissionSchema of a subject, judged before: of a batch, or of all together."""
     read = reads.of_subject(cohort_subject_id, term)
     return Made(read, partial(_of_subject, None if batch is None else str(batch)))
 
@@ -163,11 +163,11 @@ def _of_subject(batch: str | None, row: Row, _reach: Reach | None) -> dict[str, 
 
 
 def submitting(cohort_subject_id: UUID, term: str) -> Made:
-    """Find what decides whether results may be submitted: None where there is nothing that the caller may submit.
+    """Find the facts for a submission of results: None if the caller may submit nothing.
 
-    `batches`: the cohort's, by name, each with how many of its students take the subject (`takers`), whether anybody
-    does for whom results have to be handed in (`is_taken`), and whether it is `submitted` and `taught` by the caller;
-    `blanks`: pairs of a paper, by abbreviation, and a person, by admission number; `counting`: how many papers count.
+    `batches`: the cohort's, by name, each with the number of its students who take the subject (`takers`), whether any
+    of them needs results handed in (`is_taken`), and whether it is `submitted` and `taught` by the caller; `blanks`:
+    pairs of a paper, by abbreviation, and a person, by admission number; `counting`: how many papers count.
     """
     return Made(reads.submitting(cohort_subject_id, term), _submitting)
 

@@ -25,15 +25,15 @@ from school_service.features.school.sessions.service import is_term
 from school_service.features.scores.models import BOTH, NOT_DELETED, OF_COHORT, Assessment, Submission
 
 ENTITY = "submission"
-"""What the audit log calls it; the id there is the cohort subject's."""
+"""The name in the audit log; the id there is the cohort subject's."""
 
 
 @read_model
 def of_class(batch_id: UUID, term: str, cohort: bool | None = None, reach: Reach | None = None) -> Query:
-    """Select what submissions of a batch are made of or, for a `cohort`'s id, of all of its batches.
+    """Select the contents of the submissions of a batch or, for a `cohort`'s id, of all of its batches.
 
     `term` is the id of a term or its name in the batch's session. With a reach, `reached` are the pairs of a subject
-    and a batch that are taught, or of a cohort looked after.
+    and a batch taught, or of a cohort looked after.
     """
     scope = scope_of_batch(batch_id, term)
     of = (
@@ -60,7 +60,7 @@ def of_class(batch_id: UUID, term: str, cohort: bool | None = None, reach: Reach
 
 @judged_before
 def of_subject(cohort_subject_id: UUID, term: str) -> Query:
-    """Select what the submissions of a cohort subject are made of that was judged; `teachers` are those of all arms."""
+    """Select the contents of the submissions of a cohort subject, judged before; `teachers` are those of all arms."""
     of = _class_term(scope_of_subject(cohort_subject_id, term), cohort_subject_id)
     return _handing(of, teachers=teachers_of(cast(cohort_subject_id, Uuid)))
 
@@ -78,7 +78,7 @@ def _class_term(scope: Query, cohort_subject_id: Any = None, *, batch_id: Any = 
 
 
 def _handing(of: ClassTerm, condition: Any = None, taught: tuple[Any, ...] = (), **more: Any) -> Query:
-    """Select what `answers.Handing` reads: the class, its batches by name, each as `taught` says, and submissions."""
+    """Select columns for `answers.Handing`: the class, its batches by name, each as `taught` says, and submissions."""
     arm = func.json_build_array(Batch.id, Batch.name, *taught)
     arms = select(func.json_agg(aggregate_order_by(arm, Batch.name, Batch.id))).where(
         Batch.cohort_id == one(of.scope, "cohort_id")
@@ -131,10 +131,10 @@ def lock_assessments(cohort_subject_id: UUID, term: str) -> Query:
 
 @read_model
 def submitting(cohort_subject_id: UUID, term: str, reach: Reach | None = None) -> Query:
-    """Select what decides whether results may be submitted, to be read once all is locked.
+    """Select the facts for a submission of results, to be read once all is locked.
 
-    With a reach, each of the `arms` says whether the subject is taught there by the caller; nothing is `entered` where
-    it is taught nowhere by them.
+    With a reach, each of the `arms` says whether the subject is taught there by the caller; `entered` is null if it is
+    taught nowhere by them.
     """
     of = _class_term(scope_of_subject(cohort_subject_id, term), cohort_subject_id)
     if reach is None:
@@ -145,11 +145,11 @@ def submitting(cohort_subject_id: UUID, term: str, reach: Reach | None = None) -
 
 @read_model
 def reopening(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) -> Query:
-    """Select what decides whether results may be reopened, to be read once all is locked; no row without them.
+    """Select the facts for a reopening of results, to be read once all is locked; no row without them.
 
-    As JSON: `batches`, those of the cohort, each with whether it is `submitted`; `published`, the names of those whose
-    published results of the term rest on what is to be reopened: with positions in the cohort those of every batch,
-    else their own. `once` tells whether it was submitted before, by the audit log.
+    As JSON: `batches`, those of the cohort, each with whether it is `submitted`; `published`, the names of those with
+    published results of the term that rest on the results to reopen: with positions in the cohort on those of every
+    batch, else on their own. `once` tells whether it was submitted before, by the audit log.
     """
     scope = scope_of_subject(cohort_subject_id, term).cte("scope")
     term_id, name = one(scope, "term_id"), Classroom.name + " " + Batch.name

@@ -15,7 +15,7 @@ from school_service.web.schemas import MineSchema, RecordSchema, Schema, describ
 
 
 class SubmissionSchema(RecordSchema):
-    """The results of an arm in a cohort subject and a term: how far they are, and who handed them in."""
+    """The results of an arm in a cohort subject and a term: their progress, and their submitter."""
 
     cohort_subject = fields.UUID()
     base = described(fields.UUID, "The subject that is taught.")
@@ -44,7 +44,7 @@ class SubmissionSchema(RecordSchema):
 
 
 class SubmissionFilterSchema(MineSchema):
-    """Whose submissions to list: those of a batch, or of all batches of a cohort."""
+    """The submissions to list: those of a batch, or of all batches of a cohort."""
 
     batch = described(Id, "A batch: one for each subject. A cohort's id is its first batch.", required=False)
     cohort = described(Id, "In place of a batch, a cohort: one for each subject and batch.", required=False)
@@ -67,7 +67,7 @@ def _batch() -> Id:
 
 
 class NewSubmissionSchema(Schema):
-    """Which results to hand in."""
+    """The results to hand in."""
 
     term = term_text("the cohort's")
     batch = _batch()
@@ -81,7 +81,7 @@ class NewSubmissionSchema(Schema):
 
 
 class ReopeningSchema(Schema):
-    """Which results to reopen, and why."""
+    """The results to reopen, and the reason."""
 
     term = term_text("the cohort's")
     batch = _batch()

@@ -1,9 +1,9 @@
 """Submissions: hand in the results of arms in a subject and a term, and reopen them.
 
-Both lock, in this order, so that none wait in a circle, the term FOR KEY SHARE, and FOR NO KEY UPDATE the cohort (who
-enrolls students locks it FOR SHARE), the cohort subject and its assessments of the term. Scores and absences are
-written under a lock of their assessment, assessments are added under one of the cohort subject: what is submitted is
-what was judged, of who belongs.
+Both lock, in this order, so that none wait in a circle, the term FOR KEY SHARE, and FOR NO KEY UPDATE the cohort
+(enrollments lock it FOR SHARE), the cohort subject and its assessments of the term. Scores and absences are written
+under a lock of their assessment, assessments are added under one of the cohort subject: the results submitted are the
+results judged, of the same members.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_NAMED = 200  # admission numbers in an error
 
 
 def check_submissions(*, term: str, batch: UUID | None = None, cohort: UUID | None = None) -> None:
-    """Tell whether there is what a list of submissions names. Raises Invalid."""
+    """Tell whether the objects of a list of submissions exist. Raises Invalid."""
     if batch is not None:
         check_broadsheet(batch=batch, term=term)
     if cohort is not None:
@@ -45,13 +45,13 @@ def check_submissions(*, term: str, batch: UUID | None = None, cohort: UUID | No
 
 
 def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, blanks: str = REFUSE) -> Made:
-    """Hand in the results of a cohort subject in a term; those that are handed in already stay as they are.
+    """Hand in the results of a cohort subject in a term; those handed in already stay as they are.
 
     `term` is the id of a term or its name in the cohort's session. `batch`: those of this arm alone; without it, those
-    of every arm in which somebody takes the subject. `blanks`: ABSENT or EXCUSED make each blank such an absence, in
-    the same transaction. Returns the read model of the submission, which is stored in the round trip that reads it.
-    Raises NotFound, Invalid for an unknown term and for a batch that is unknown or of another cohort, and Conflict
-    where nothing counts, and naming the blanks that are refused.
+    of every arm with takers of the subject. `blanks`: ABSENT or EXCUSED make each blank such an absence, in the same
+    transaction. Returns the read model of the submission; it is stored in the read model's round trip. Raises NotFound,
+    Invalid for an unknown term and for a batch unknown or of another cohort, and Conflict if nothing counts, and naming
+    the blanks refused.
     """
     found = _found(
         fetch_made(
@@ -100,10 +100,10 @@ def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, bla
 def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | None = None) -> Made:
     """Reopen the results of a cohort subject in a term, so that they can be corrected; of a `batch`, or of all.
 
-    What was reopened already stays as it is. `term` and `batch` as in `submit`. Returns the read model of the
-    submission, which is deleted in the round trip that reads it. Raises NotFound, Invalid for an unknown term and for a
-    batch that is unknown or of another cohort, and Conflict for what was never submitted, and naming the batches whose
-    published results of the term rest on it.
+    Results reopened before stay as they are. `term` and `batch` as in `submit`. Returns the read model of the
+    submission; it is deleted in the read model's round trip. Raises NotFound, Invalid for an unknown term and for a
+    batch unknown or of another cohort, and Conflict for results never submitted, and naming the batches with published
+    results of the term that rest on it.
     """
     judged = execute(*_locks(cohort_subject_id, term), reads.reopening(cohort_subject_id, term, batch))
     found = _found(judged, cohort_subject_id, term)
@@ -135,9 +135,9 @@ def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | Non
 
 
 def _submitting(batches: Sequence[dict[str, Any]], batch: UUID | None) -> Sequence[dict[str, Any]]:
-    """Give the batches whose results become submitted: the one that is meant, or those in which the subject is taken.
+    """Give the batches to submit: the given one, or those with takers of the subject.
 
-    Where nobody takes it and nothing is submitted yet, they are all. Raises Invalid.
+    If nobody takes it and nothing is submitted yet, they are all. Raises Invalid.
     """
     left = [one for one in _meant(batches, batch) if not one["submitted"]]
     if batch is not None:
@@ -147,7 +147,7 @@ def _submitting(batches: Sequence[dict[str, Any]], batch: UUID | None) -> Sequen
 
 
 def _meant(batches: Sequence[dict[str, Any]], batch: UUID | None) -> Sequence[dict[str, Any]]:
-    """Give the one of a cohort's batches that is meant, or all. Raises Invalid."""
+    """Give the one batch of a cohort by its id, or all. Raises Invalid."""
     if batch is None:
         return batches
     meant = [one for one in batches if one["id"] == str(batch)]
@@ -158,9 +158,9 @@ def _meant(batches: Sequence[dict[str, Any]], batch: UUID | None) -> Sequence[di
 
 
 def _require_taught(batches: Sequence[dict[str, Any]], batch: UUID | None) -> None:
-    """Refuse to submit what the caller does not teach, where that is what they reach.
+    """Refuse the submission of other subjects to a caller with their own subjects in reach alone.
 
-    Raises Invalid for a batch that they do not teach, and Forbidden where they teach some of the batches alone.
+    Raises Invalid for a batch not taught by them, and Forbidden if they teach some of the batches alone.
     """
     untaught = {one["id"] for one in batches if not one["taught"]}
     if batch is None:
@@ -170,7 +170,7 @@ def _require_taught(batches: Sequence[dict[str, Any]], batch: UUID | None) -> No
 
 
 def _audited(some: Sequence[dict[str, Any]], batches: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What the audit log says of batches: nothing where they are all of the cohort."""
+    """The batches as the audit log has them: nothing if they are all of the cohort."""
     return {} if len(some) == len(batches) else {"batches": [one["id"] for one in some]}
 
 
@@ -179,7 +179,7 @@ def _ids(batches: Sequence[dict[str, Any]]) -> list[UUID]:
 
 
 def _locks(cohort_subject_id: UUID, term: str) -> tuple[BoundQuery, ...]:
-    """Lock all that a submission concerns."""
+    """Lock all rows of a submission."""
     return (
         reads.lock_term(cohort_subject_id, term),
         reads.lock_subject(cohort_subject_id),
@@ -188,7 +188,7 @@ def _locks(cohort_subject_id: UUID, term: str) -> tuple[BoundQuery, ...]:
 
 
 def _found(judged: dict[str, Any] | None, cohort_subject_id: UUID, term: str) -> dict[str, Any]:
-    """Give what decides; raises NotFound, Invalid where it was not found."""
+    """Give the facts found; raises NotFound, Invalid if there are none."""
     if judged is None:
         check_subject_results(id=cohort_subject_id, term=term)
         raise RuntimeError("The cohort subject and the term are there, and what decides was not found.")
@@ -196,7 +196,7 @@ def _found(judged: dict[str, Any] | None, cohort_subject_id: UUID, term: str) ->
 
 
 def _refused(blank: Sequence[tuple[Paper, Person]]) -> Conflict:
-    """Make the error that names the blanks, at most MAX_NAMED, by their papers."""
+    """Make the error with the names of the blanks, at most MAX_NAMED, by their papers."""
     named: dict[str, dict[str, Any]] = {}
     for paper, person in blank[:MAX_NAMED]:
         about = {"assessment": paper.id, "abbreviation": paper.abbreviation, "students": []}
@@ -225,7 +225,7 @@ def _rows(
 
 @statement
 def _hold(cohort_subject_id: UUID, term_id: UUID, batch_ids: list[UUID]) -> Any:
-    """Let the assessments of a subject and term, which are locked, say whose results are submitted."""
+    """Write the submitted batches to the assessments of a subject and term; these are locked."""
     return (
         update(Assessment)
         .where(Assessment.cohort_subject_id == cohort_subject_id, Assessment.term_id == term_id, NOT_DELETED)

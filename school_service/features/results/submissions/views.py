@@ -25,7 +25,7 @@ blp = Blueprint(
 
 @blp.route("/submissions")
 class Submissions(MethodView):
-    """What is handed in of a class."""
+    """The submissions of a class."""
 
     @blp.requires(Permission.RESULTS_READ, own=related("TF"))
     @blp.arguments(SubmissionFilterSchema, location="query")
@@ -39,7 +39,7 @@ class Submissions(MethodView):
 
 @blp.route("/cohort-subjects/<uuid:id>/submission")
 class SubmissionOfSubject(MethodView):
-    """That the results of a cohort subject in a term are handed in."""
+    """The submission of the results of a cohort subject in a term."""
 
     @blp.requires(Permission.GRADEBOOKS_WRITE, own=related("T"))
     @blp.arguments(NewSubmissionSchema)
@@ -55,7 +55,7 @@ class SubmissionOfSubject(MethodView):
 
 @blp.route("/cohort-subjects/<uuid:id>/reopening")
 class ReopeningOfSubject(MethodView):
-    """That the results of a cohort subject in a term are open again."""
+    """The reopening of the results of a cohort subject in a term."""
 
     @blp.requires(Permission.RESULTS_WRITE)
     @blp.arguments(ReopeningSchema)

@@ -1,1 +1,1 @@
-"""Transcripts: everything that was published of a student, session by session."""
+"""Transcripts: everything published of a student, session by session."""

@@ -52,10 +52,11 @@ _NO_IDS: Any = literal_column("'{}'::uuid[]")
 
 @read_model
 def transcript(student_id: UUID, user_id: UUID | None = None, reach: Reach | None = None) -> Query:
-    """Read model of TranscriptSchema: what is published of a student, of the frozen cards alone.
+    """Read model of TranscriptSchema: the published results of a student, of the frozen cards alone.
 
-    Who they are and the letterhead are those of the newest card, of the present where there is none. `user_id` is whose
-    token asks: the student's own account is shown positions as each card says, and nothing where nothing is published.
+    The student's particulars and the letterhead are those of the newest card, of the present without one. `user_id` is
+    the owner of the token: the student's own account is shown positions as each card says, and nothing if nothing is
+    published.
     """
     own: Any = literal(False) if user_id is None else is_own(student_id, user_id, reach)
     found = _transcript(student_id, own, on_paper=False)
@@ -63,12 +64,11 @@ def transcript(student_id: UUID, user_id: UUID | None = None, reach: Reach | Non
 
 
 def printed_transcript(student_id: Any, user_id: Any, moment: Any) -> Query:
-    """Select what a transcript says on paper at a moment, in one row: what the answer says, and what only paper has.
+    """Select a transcript on paper at a moment, in one row: the contents of the answer, and those for paper alone.
 
-    `school` has the pictures, too, by their hash; sessions the name of the class as it is printed, and of the class to
-    which the student goes. `own` tells whether the student's own account asks, `bands` is the key to grades of the
-    newest card, and `card_ids` are the cards that it rests on.
-    No row where `transcript` has none.
+    `school` has the pictures, too, by their hash; sessions the name of the class as it is printed, and of the student's
+    next class. `own` tells whether the student's own account asks, `bands` is the key to grades of the newest card, and
+    `card_ids` are its report cards. No row if `transcript` has none.
     """
     return _transcript(student_id, is_own(student_id, user_id), on_paper=True, moment=moment)
 
@@ -125,7 +125,7 @@ def _of_graduate(column: Any) -> Any:
 
 
 def _of_paper(cards: Any, newest: Any, own: Any, moment: Any) -> list[Any]:
-    """What stands on paper alone: settings of now, the key to grades, when the student came and left, and the day."""
+    """The contents for paper alone: settings of now, the key to grades, when the student came and left, and the day."""
 
     def day(of: Any) -> Any:
         return cast(func.timezone(time_zone(), of), Date)
@@ -186,12 +186,12 @@ def _sessions(cards: Any, own: Any, *, on_paper: bool) -> Any:
 
 
 def outcome_of(student_id: Any, session_id: Any, rows: Any) -> Any:
-    """What became of a student of `rows` at a session's end, of the live promotion; null for who was left out."""
+    """The outcome of a student of `rows` at a session's end, of the live promotion; null for a student left out."""
     return _of_decision(PromotionDecision.outcome, student_id, session_id, rows)
 
 
 def class_of_outcome(student_id: Any, session_id: Any, rows: Any) -> Any:
-    """The classroom to which a student of `rows` goes at a session's end; null for who goes to none."""
+    """The next classroom of a student of `rows` at a session's end; null without one."""
     classroom = (
         select(Classroom.name)
         .join(Cohort, Cohort.classroom_id == Classroom.id)

@@ -13,7 +13,7 @@ from school_service.web.schemas import RecordSchema
 
 
 class TranscriptStudentSchema(ResultStudentSchema):
-    """Whose transcript it is."""
+    """The student of a transcript."""
 
     dob = fields.Date(allow_none=True)
 
@@ -47,7 +47,7 @@ class TranscriptTermSchema(_FiguresSchema):
 
 
 class TranscriptSubjectSchema(RecordSchema):
-    """A subject in a session: its percents, and null where the student has none."""
+    """A subject in a session: its percents, and null in a term without one."""
 
     name = fields.String()
     code = fields.String()
@@ -59,7 +59,7 @@ class TranscriptSubjectSchema(RecordSchema):
 
 
 class TranscriptSessionSchema(_FiguresSchema):
-    """A session: its result is that of the student's latest published term."""
+    """A session: its result is the one in the student's latest published term."""
 
     session = fields.Nested(ResultSessionSchema)
     classroom = fields.String()
@@ -72,7 +72,7 @@ class TranscriptSessionSchema(_FiguresSchema):
 
 
 class TranscriptSchema(RecordSchema):
-    """Everything that was published of a student."""
+    """Everything published of a student."""
 
     student = fields.Nested(TranscriptStudentSchema)
     school = fields.Nested(TranscriptSchoolSchema)

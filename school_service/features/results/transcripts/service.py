@@ -12,7 +12,7 @@ from school_service.features.people.models import Student
 def check_transcript(*, id: UUID) -> None:
     """Say why there is no transcript of a student; raises NotFound.
 
-    The school's staff get one of everybody. Students get one of what is published of them.
+    The school's staff get one of everybody. Students get one of their published results.
     """
     get(Student, id)
     raise NotFound("Nothing is published.")

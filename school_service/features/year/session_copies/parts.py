@@ -1,4 +1,4 @@
-"""The parts of a session that can be copied, and what becomes of a record."""
+"""The parts of a session for a copy, and the outcomes of a record."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from school_service.core.columns import Enumeration
 TERMS, COHORTS, SUBJECTS, ASSESSMENTS, FORM_TEACHERS = COPIED_PARTS = Enumeration(
     "CopiedPart", "TERMS", "COHORTS", "SUBJECTS", "ASSESSMENTS", "FORM_TEACHERS"
 )
-"""What of a session is copied into the next one, each resting on those before it."""
+"""The parts of a session copied into the next one, each resting on those before it."""
 MADE, PRESENT, LEFT_OUT = COPY_OUTCOMES = Enumeration("CopyOutcome", "MADE", "PRESENT", "LEFT_OUT")

@@ -1,4 +1,4 @@
-"""What a copy of a session is made of, and the statements that make it."""
+"""The records for a copy of a session, and the statements to make it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lock_session(session_id: UUID) -> Query:
 
 @read_model
 def lock_cohorts(session_id: UUID) -> Query:
-    """Lock the cohorts of a session FOR NO KEY UPDATE, in order of id, as whoever adds a subject to one does."""
+    """Lock the cohorts of a session FOR NO KEY UPDATE, in order of id, as the addition of a subject does."""
     found = select(Cohort.id).where(Cohort.session_id == session_id).order_by(Cohort.id)
     return found.with_for_update(key_share=True)
 
@@ -56,10 +56,10 @@ def lock_teachers(source: str) -> Query:
 
 @read_model
 def both(session_id: UUID, source: str) -> Query:
-    """Select what there is in a session and in the one that is copied from, by its id or name, as JSON in texts.
+    """Select the records of a session and of the source of a copy, by its id or name, as JSON in texts.
 
     No row without the first; `source` is null without the second. Each column is an array of the records of both, in
-    the order in which they are shown.
+    the order of the answer.
     """
     source_id = session_by_id_or_name(source).scalar_subquery()
     other = select(_SESSION).where(AcademicSession.id == source_id).scalar_subquery()
@@ -134,7 +134,7 @@ def _assessments() -> Any:
 
 
 def _teachers() -> Any:
-    """Select the form teachers of arms, those too who are employees no more."""
+    """Select the form teachers of arms, former employees too."""
     teacher = func.json_build_object(
         *_columns(FormTeacher, "batch_id", "employee_id"),
         "name",
@@ -167,7 +167,7 @@ ASSESSMENT_FIELDS = (
     "include_in_final",
     "publish_scores",
 )
-"""What a copied assessment has of the other as it is, beside its total points; the due date is shifted."""
+"""The members of an assessment to copy as they are, beside its total points; the due date is shifted."""
 
 
 def _columns(model: type[Any], *names: str) -> list[Any]:
@@ -183,7 +183,7 @@ def _array(row: Any, *order: Any) -> Any:
 
 
 def _insertion(model: type[Any], *names: str) -> ReadModel[[str]]:
-    """Make the statement that inserts rows of a model, which it takes as the text of a JSON array of objects."""
+    """Make the statement to insert rows of a model, given as the text of a JSON array of objects."""
 
     @statement
     def insertion(rows: str) -> Any:
@@ -214,4 +214,4 @@ INSERTIONS = {
     ),
     FormTeacher: _insertion(FormTeacher, "batch_id", "employee_id", "created_at"),
 }
-"""The statement that inserts rows of each model, in the order of their references."""
+"""The statement to insert rows of each model, in the order of their references."""

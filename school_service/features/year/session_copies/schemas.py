@@ -19,7 +19,7 @@ class CopyOptionsSchema(Schema):
 
 
 class NewCopySchema(Schema):
-    """What to copy from which session."""
+    """The source of a copy, and the parts to copy."""
 
     session = Text(metadata={"description": "The session that is copied from: its id or its name."})
     parts = ListOf(
@@ -35,7 +35,7 @@ class NewCopySchema(Schema):
 
 
 class CopiedRecordSchema(RecordSchema):
-    """A record of the session that is copied from, and what becomes of it."""
+    """A record of the source of a copy, and its outcome."""
 
     part = fields.String(validate=validate.OneOf(COPIED_PARTS))
     record = fields.String(
@@ -62,7 +62,7 @@ class CopiedRecordSchema(RecordSchema):
 
 
 class SessionCopySchema(RecordSchema):
-    """What a copy of a session made, or would make: how many records of each outcome, and each by itself."""
+    """The result of a copy of a session, or of a dry run: how many records of each outcome, and each by itself."""
 
     session = fields.UUID()
     copied_from = fields.UUID()

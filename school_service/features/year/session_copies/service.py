@@ -1,7 +1,7 @@
 """Set up an academic session as another one was: terms, cohorts, subjects, assessments and form teachers, by choice.
 
-What there is already stays as it is, so a copy that is made again makes nothing again. Copies into a session follow one
-another: each locks the session FOR NO KEY UPDATE, and then its cohorts, as whoever adds a subject to one does.
+Present records stay as they are, so a copy repeated makes nothing again. Copies into a session follow one another: each
+locks the session FOR NO KEY UPDATE, and then its cohorts, as the addition of a subject to a cohort does.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ NEEDED = {
     ASSESSMENTS: Permission.ASSESSMENTS_WRITE,
     FORM_TEACHERS: Permission.TEACHERS_WRITE,
 }
-"""What a part needs, as making its records one by one does."""
+"""The permission for a part, the same as for making its records one by one."""
 
 Record = Mapping[str, Any]
 
@@ -62,10 +62,10 @@ Record = Mapping[str, Any]
 def copy_session(
     *, session_id: UUID, session: str, parts: Collection[str], principal: Principal, dry_run: bool = False
 ) -> dict[str, Any]:
-    """Make in a session what another one has, all or none; answers each record and what becomes of it.
+    """Make the records of another session in a session, all or none; answers each record and its outcome.
 
     `session` is the other one's id or name. Dates are shifted by the days between the first days of both, and kept
-    within the session. With `dry_run` nothing is stored. Raises Forbidden naming the permissions that the parts need,
+    within the session. With `dry_run` nothing is stored. Raises Forbidden naming the permissions for the parts,
     NotFound, and Invalid for an unknown session and for the same one.
     """
     principal.require([NEEDED[part] for part in parts], "Copying these parts")
@@ -102,9 +102,9 @@ def copy_session(
 
 @dataclass
 class _Copy:
-    """What both sessions have, each list with the records of both; and what is made of it, in memory.
+    """The records of both sessions, each list with those of both; and the new records, in memory.
 
-    `new` are the rows to insert, by model; `rows` what becomes of each record of the source.
+    `new` are the rows to insert, by model; `rows` the outcome of each record of the source.
     """
 
     target: Record
@@ -142,7 +142,7 @@ class _Copy:
 
     @property
     def makers(self) -> dict[str, Callable[[], None]]:
-        """What makes each part, in the order in which one rests on another."""
+        """The method for each part, in the order of their dependence."""
         return {
             TERMS: self._copy_terms,
             COHORTS: self._copy_cohorts,
@@ -170,7 +170,7 @@ class _Copy:
         return date.fromordinal(min(max(number, first.toordinal()), last.toordinal()))
 
     def store(self) -> None:
-        """Insert what is new, in one round trip, and one more for the numbers of arms where there are any."""
+        """Insert the new rows, in one round trip, and one more for the numbers of arms if there are any."""
         if not self.new:
             return
         batches = self.new.get(Batch, [])
@@ -370,7 +370,7 @@ class _Copy:
         return f"{self._classes[subject['cohort_id']]} {subject['name']}"
 
     def _make(self, model: type[Any], *, id: str | None = None, **values: Any) -> str:
-        """Add a row with an id, and return that."""
+        """Add a row with an id, and return the id."""
         made = id or str(uuid4())
         self._add(model, id=made, **values)
         return made
@@ -403,7 +403,7 @@ class _Copy:
         )
 
     def _audit(self) -> None:
-        """Write to the audit log what is made, each as it is on record when it is made by itself."""
+        """Write the new records to the audit log, each as if it were made by itself."""
         moment = now()
         for number, row in enumerate(self.new.get(Assessment, [])):
             row["created_at"] = moment + timedelta(microseconds=number)

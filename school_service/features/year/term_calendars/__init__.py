@@ -1,1 +1,1 @@
-"""Term calendars: when a term begins and ends, how often school opened, and what parents are told."""
+"""Term calendars: when a term begins and ends, how often school opened, and the notice to parents."""

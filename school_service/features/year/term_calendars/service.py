@@ -1,7 +1,7 @@
-"""Term calendars: when a term begins and ends, how often school opened, what parents are told.
+"""Term calendars: when a term begins and ends, how often school opened, the notice to parents.
 
-Whoever writes a calendar locks the term FOR NO KEY UPDATE; whoever enters how often students were present locks it FOR
-SHARE. So nobody was present more often than school opened.
+Writing a calendar locks the term FOR NO KEY UPDATE; entering how often students were present locks it FOR SHARE. So
+nobody was present more often than school opened.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CALENDAR = (
     TermCalendar.next_term_begins,
     TermCalendar.notice,
 )
-"""What a calendar says, null where it was never set."""
+"""The columns of a calendar, null until they are set."""
 
 
 ENTITY = "term-calendar"
@@ -47,7 +47,7 @@ def term_calendar(term_id: UUID) -> Query:
 
 @read_model
 def stored(term_id: UUID) -> Query:
-    """Select what decides about a term's calendar, and the one that it has; no row without the term."""
+    """Select the bounds for a term's calendar, and the present one; no row without the term."""
     present = (
         select(func.max(TermComment.times_present)).where(TermComment.term_id == term_id).scalar_subquery()
     )
@@ -67,9 +67,9 @@ def stored(term_id: UUID) -> Query:
 
 @read_model
 def lock_term(term_id: UUID) -> Query:
-    """Lock a term FOR NO KEY UPDATE: its calendar, and who was present how often, are compared with each other.
+    """Lock a term FOR NO KEY UPDATE: its calendar, and the times students were present, are compared with each other.
 
-    Before, its session FOR SHARE: whoever changes the dates of the session waits, or is waited for.
+    Before, its session FOR SHARE: a change of the session's dates waits, or is waited for.
     """
     session_id = select(Term.session_id).where(Term.id == term_id).scalar_subquery()
     session = select(AcademicSession.id).where(AcademicSession.id == session_id).with_for_update(read=True)
@@ -77,16 +77,16 @@ def lock_term(term_id: UUID) -> Query:
 
 
 def check_term(*, id: UUID) -> None:
-    """Tell whether there is the term whose calendar is asked for; raises NotFound."""
+    """Tell whether the term of a calendar exists; raises NotFound."""
     get(Term, id)
 
 
 def set_calendar(*, term_id: UUID, **calendar: Any) -> BoundQuery:
     """Set the calendar of a term, all of its members.
 
-    Returns its read model, which is stored in the round trip that reads it. Raises NotFound, Invalid where the term
-    ends before it starts or lies outside of its session, and Conflict where a student was present more often than
-    school opened.
+    Returns its read model; the calendar is stored in the read model's round trip. Raises NotFound, Invalid if the term
+    ends before it starts or lies outside of its session, and Conflict if a student was present more often than school
+    opened.
     """
     read = term_calendar(term_id)
     current = execute(lock_term(term_id), stored(term_id))

@@ -29,7 +29,7 @@ class CalendarTermSchema(RecordSchema):
 
 
 class TermCalendarSchema(RecordSchema):
-    """When a term begins and ends, and what is told at its end; null where that was never set."""
+    """When a term begins and ends, and the notice at its end; null until they are set."""
 
     term = fields.Nested(CalendarTermSchema)
     start_date = fields.Date(allow_none=True)
@@ -40,7 +40,7 @@ class TermCalendarSchema(RecordSchema):
 
 
 class NewTermCalendarSchema(Schema):
-    """A calendar, in place of the one that is there: what is left out is null."""
+    """A calendar, in place of the present one: an omitted member is null."""
 
     start_date = IsoDate(load_default=None, allow_none=True, metadata={"description": "Within the session."})
     end_date = IsoDate(

@@ -1,1 +1,1 @@
-"""What was entered of a class in a term, and who belongs to it: one SELECT, and the values that it loads."""
+"""The entries of a class in a term, and its members: one SELECT, and the loaded values."""

@@ -1,4 +1,4 @@
-"""Which assessments count in their term, of classes: for what asks whether there is anything to publish."""
+"""The assessments of classes that count in their term: to ask whether there is anything to publish."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from school_service.features.scores.models import BY_CATEGORY, Assessment, Resul
 
 
 def counted_by(classes: FromClause) -> CTE:
-    """How categories count in classes, for `counts`: a row of each row of `classes`, which has `id` and `level`."""
+    """How categories count in classes, for `counts`: a row of each row of `classes`, with `id` and `level`."""
     weight = _weights_of_level(classes).lateral("weight")
     return (
         select(
@@ -29,7 +29,7 @@ def counted_by(classes: FromClause) -> CTE:
 
 
 def counts(rules: CTE) -> tuple[Any, ...]:
-    """Tell whether an assessment that is not deleted counts in its term: all of these have to be so."""
+    """Tell whether an assessment, not deleted, counts in its term: all of these conditions have to be met."""
     weight = case(*((Assessment.category == category, rules.c[category]) for category in OF_A_TERM))
     return (
         Assessment.include_in_final,
@@ -39,7 +39,7 @@ def counts(rules: CTE) -> tuple[Any, ...]:
 
 
 def _weights_of_level(classes: FromClause) -> Query:
-    """Select the weights of categories, in a column of each: the level's own or, where it has none, those of all."""
+    """Select the weights of categories, in a column of each: the level's own or, without any, those of all levels."""
 
     def listed(name: str) -> FromClause:
         rows = func.jsonb_to_recordset(ResultSettings.weights).table_valued(

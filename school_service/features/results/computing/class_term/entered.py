@@ -1,7 +1,7 @@
-"""The one SELECT that loads all that results of a class in a term are computed of.
+"""The one SELECT of all entries for the results of a class in a term.
 
-`entered` makes the document that `loaded.Loaded` reads, a JSON object: people, subjects and papers are numbered in the
-order that PostgreSQL gives them, and scores, absences and who takes what name them by their numbers. Scores are whole
+`entered` makes the document for `loaded.Loaded`, a JSON object: people, subjects and papers are numbered in
+PostgreSQL's order, and scores, absences and the takers of subjects name them by their numbers. Scores are whole
 hundredths.
 """
 
@@ -55,7 +55,7 @@ from school_service.features.scores.models import (
 
 Column = ColumnElement[Any]
 Roster = Callable[[Any, Any], FromClause]
-"""Tells who belongs to the batches of a cohort in a term, as `roster.members` does."""
+"""Selects the members of the batches of a cohort in a term, as `roster.members` does."""
 InReach = Callable[[Reach, FromClause], Column]
 """Tells whether a row of a roster is in reach."""
 
@@ -70,20 +70,20 @@ STUDENT = func.json_build_object(
 """A student, as results name them."""
 
 SORT_KEYS = ("by_name", "by_admission_number", "by_id")
-"""The columns of the people of a class by which they are ordered."""
+"""The columns for the order of the people of a class."""
 
 _NONE: Column = literal_column("'[]'::json", JSON())
 
 
 class ClassTerm(NamedTuple):
-    """A class in a term: its scope, the people on its roster, and the document of what was entered."""
+    """A class in a term: its scope, the people on its roster, and the document of the entries."""
 
     scope: CTE
     people: CTE
     document: Column
 
     def columns(self, condition: Any = None) -> tuple[Any, ...]:
-        """Give the columns that `Loaded.of` reads: `scope` and `entered`, null where the condition is not met."""
+        """Give the columns for `Loaded.of`: `scope` and `entered`, null unless the condition is met."""
         scope = select(func.row_to_json(literal_column("scope"), type_=JSON)).select_from(self.scope)
         entered = self.document if condition is None else case((condition, self.document))
         return scope.scalar_subquery().label("scope"), entered.label("entered")
@@ -98,10 +98,10 @@ def class_term(
     in_reach: InReach | None = None,
     session: bool = True,
 ) -> ClassTerm:
-    """Select what was entered in a scope; of one cohort subject alone where that is given.
+    """Select the entries of a scope; if a cohort subject is given, of this one alone.
 
-    `in_reach` tells which rows of the roster are in `reach`, the caller's; without either none are but of who reaches
-    the whole school. `session`: what the results of the session rest on, too.
+    `in_reach` tells whether a row of the roster is in `reach`, the caller's; without either no row is in reach, unless
+    the caller reaches the whole school. `session`: with the basis of the session's results, too.
     """
     of = scope.cte("scope")
     cohort_id, term_id = one(of, "cohort_id"), one(of, "term_id")
@@ -177,7 +177,7 @@ def _subjects(cohort_id: Any, cohort_subject_id: Any) -> CTE:
 
 
 def _taking(roster: CTE, cohort_id: Any, term_id: Any) -> CTE:
-    """Who on the roster takes which subject of the cohort: now, or on their card where they have left it."""
+    """The subjects taken by the people on the roster: now, or on their card if they have left the cohort."""
     now = (
         select(SubjectEnrollment.student_id, SubjectEnrollment.cohort_subject_id)
         .join(CohortSubject, CohortSubject.id == SubjectEnrollment.cohort_subject_id)
@@ -188,7 +188,7 @@ def _taking(roster: CTE, cohort_id: Any, term_id: Any) -> CTE:
 
 
 def _papers(subjects: CTE, term_id: Any) -> CTE:
-    """The assessments that may count in the term: whether a category does, the rules say."""
+    """The assessments of the term, each of which may count: whether a category does, the rules say."""
     order = (Assessment.category, Assessment.due_date, Assessment.id)
     return (
         select(
@@ -225,7 +225,7 @@ def _pairs(taking: CTE, people: CTE, subjects: CTE) -> Any:
 
 
 def _marks(table: Any, papers: CTE, people: CTE, mark: Any) -> Any:
-    """List what people have of the papers: by paper, person and mark."""
+    """List the marks of people in the papers: by paper, person and mark."""
     found = (
         select(papers.c.number.label("paper"), people.c.number.label("person"), mark.label("mark"))
         .select_from(table)
@@ -237,7 +237,7 @@ def _marks(table: Any, papers: CTE, people: CTE, mark: Any) -> Any:
 
 
 def _published(scope: CTE, people: CTE) -> CTE:
-    """The percents of the session's earlier terms, from the cards in force of those on the roster.
+    """The percents of the session's earlier terms, from the cards in force of the people on the roster.
 
     They may be of another arm, or of another cohort.
     """
@@ -270,7 +270,7 @@ def _published(scope: CTE, people: CTE) -> CTE:
 
 
 def _brought_in(scope: CTE, people: CTE, subjects: CTE, taking: CTE) -> Any:
-    """List what students bring in from elsewhere for terms until this one: each score with the points."""
+    """List the scores brought in from other schools for terms until this one: each with the points."""
     until = or_(
         *(
             and_(Assessment.category == category, one(scope, "term") >= term)
@@ -311,7 +311,7 @@ def _bases(subjects: CTE, published: CTE) -> Any:
 def submissions(scope: CTE) -> Any:
     """A column: the submissions of the cohort in the term.
 
-    Each is an array of the subject, the batch, the moment in microseconds and as it is written, who submitted, and
+    Each is an array of the subject, the batch, the moment in microseconds and as it is written, the submitter, and
     their name.
     """
     of = Submission
@@ -330,7 +330,7 @@ def submissions(scope: CTE) -> Any:
 
 
 def microseconds(moment: Any) -> Any:
-    """A moment as a whole number, which Python compares."""
+    """A moment as a whole number, for comparisons in Python."""
     return cast(func.extract("epoch", moment) * 1_000_000, BigInteger)
 
 

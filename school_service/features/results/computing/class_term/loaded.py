@@ -1,4 +1,4 @@
-"""What `entered` has loaded, as values: nobody on the roster is shown until the caller's reach is said."""
+"""The loaded document of `entered` as values: nobody on the roster is shown until the caller's reach is given."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ Document = Mapping[str, Any]
 class Person(NamedTuple):
     """Somebody on the roster: as results name them, their batch, the one they are enrolled in, their date of birth.
 
-    `place` is theirs by admission number. Who does not belong yet does so once results of their batch are handed in.
+    `place` is theirs by admission number. A student without `belongs` belongs once results of their batch are handed
+    in.
     """
 
     student: Mapping[str, Any]
@@ -48,7 +49,7 @@ class Person(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """A subject of the cohort: its id there, that of the base subject, and what it is called."""
+    """A subject of the cohort: its id there, the base subject's id, and its names."""
 
     id: str
     base: str
@@ -59,10 +60,10 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True)
 class Loaded:
-    """The document that `entered.class_term` makes, of a class in a term.
+    """The document of `entered.class_term`, of a class in a term.
 
-    `scope` says of which; `people` are those of the roster who may be shown, by name: nobody until `shown_to` says to
-    whom. What is computed is computed of everyone.
+    `scope` names class and term; `people` are the part of the roster that may be shown, by name: nobody until
+    `shown_to`. Figures are computed of everyone.
     """
 
     scope: Mapping[str, Any]
@@ -71,11 +72,11 @@ class Loaded:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Loaded | None:
-        """Read the columns that `ClassTerm.columns` selects; None where there is no class, or none is asked for."""
+        """Read the columns of `ClassTerm.columns`; None if there is no class, or none is asked for."""
         return None if row["scope"] is None or row["entered"] is None else cls(row["scope"], row["entered"])
 
     def head(self, batch: str, batch_name: str) -> dict[str, Any]:
-        """Say of which batch, class and term a result is."""
+        """Name the batch, class and term of a result."""
         scope = self.scope
         return {
             "batch": batch,
@@ -92,7 +93,7 @@ class Loaded:
         return {"id": self.scope["term_id"], "term": self.scope["term"]}
 
     def shown_to(self, reach: Reach | None) -> Loaded:
-        """Show the people who are in reach of the caller: None is the whole school, and everyone."""
+        """Show the people in reach of the caller: None is the whole school, and everyone."""
         people = self.everyone if reach is None else [one for one in self.everyone if one.in_reach]
         return replace(self, people=people)
 
@@ -112,7 +113,7 @@ class Loaded:
         return [Subject(*one) for one in self.document["subjects"]]
 
     def teachers(self, subject: str, batch: str) -> Sequence[str]:
-        """Name who teaches a subject of the cohort to a batch today."""
+        """Name the teachers of a subject of the cohort in a batch today."""
         found: Sequence[str] = (self.document["teachers"] or {}).get(subject + batch, ())
         return found
 
@@ -134,7 +135,7 @@ class Loaded:
 
     @cached_property
     def papers(self) -> Mapping[str, Sequence[tuple[Paper, Document]]]:
-        """The papers that count by subject, in their order, each with what cards say of it to who has nothing of it."""
+        """The papers that count by subject, in their order, each with its entry on a card without a mark."""
         return {
             subject.id: [(paper, _paper(paper)) for paper in subject.papers]
             for subject in self.entered.subjects
@@ -158,7 +159,7 @@ class Loaded:
 
     @cached_property
     def entered(self) -> Entered:
-        """All that results are computed of."""
+        """All entries for the computation of results."""
         ids = [one.id for one in self.everyone]
         takers = {subject: [ids[person] for person in people] for subject, people in self.document["taking"]}
         papers = self._papers(ids)
@@ -178,7 +179,7 @@ class Loaded:
         )
 
     def _papers(self, ids: Sequence[str]) -> Mapping[int, Sequence[Paper]]:
-        """The papers that count, by the number of their subject, with what everyone has of them."""
+        """The papers that count, by the number of their subject, with everyone's marks."""
         loaded = [(subject, Paper(id, *of)) for id, subject, *of in self.document["papers"]]
         for kind in ("absences", "scores"):
             for number, people, marks in self.document[kind]:
@@ -216,6 +217,6 @@ def _paper(paper: Paper) -> Document:
 
 
 def _weights_of(level: str, weights: Sequence[Mapping[str, Any]]) -> Mapping[str, int]:
-    """Give the weights of categories in hundredths: the level's own or, where it has none, those of all."""
+    """Give the weights of categories in hundredths: the level's own or, without any, those of all levels."""
     of_level = level if any(one["level"] == level for one in weights) else None
     return {one["category"]: int(one["weight"] * 100) for one in weights if one["level"] == of_level}

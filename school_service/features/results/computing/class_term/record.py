@@ -1,6 +1,6 @@
-"""What cards say beside figures: of the school, the term and the class, and what was written of each student.
+"""The contents of cards beside figures: of the school, the term and the class, and the remarks on each student.
 
-`record` makes a document for `class_term`, in which people have the numbers that they have there.
+`record` makes a document for `class_term`, with its numbers of people.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CALENDAR = ("start_date", "end_date", "times_opened", "next_term_begins", "noti
 
 
 def record(of: ClassTerm) -> Column:
-    """A column: what the cards of a class in a term say beside figures."""
+    """A column: the contents of the cards of a class in a term beside figures."""
     term_id = one(of.scope, "term_id")
     calendar = json_object(**{name: getattr(TermCalendar, name) for name in _CALENDAR})
     of_term = _nothing().outerjoin(TermCalendar, TermCalendar.term_id == term_id)
@@ -52,7 +52,7 @@ def record(of: ClassTerm) -> Column:
 
 
 def letterhead() -> Any:
-    """The school's letterhead, the registry's details where it has none; `logo` and `signature` are known by hashes."""
+    """The school's letterhead, else the registry's details; `logo` and `signature` are known by hashes."""
     logo, signature = aliased(Picture), aliased(Picture)
     members = {
         **{name: func.coalesce(getattr(Letterhead, name), _detail(name)) for name in _REGISTERED},
@@ -71,17 +71,17 @@ def letterhead() -> Any:
 
 
 def _nothing() -> FromClause:
-    """One row, for what may be there or not."""
+    """One row, for an outer join with a table that may be empty."""
     return select(literal_column("1").label("one")).subquery("nothing")
 
 
 def _detail(name: str) -> Any:
-    """What the registry says of the school."""
+    """A detail of the school in the registry."""
     return cast(school_value(f"school_{name}", attrgetter(name)), Text)
 
 
 def _arms(scope: CTE) -> Any:
-    """The batches of the cohort, by name: each with what the class is called on paper, and its latest form teacher."""
+    """The batches of the cohort, by name: each with the class's name on paper, and its latest form teacher."""
     form_teacher = (
         select(TITLED_NAME)
         .select_from(FormTeacher)
@@ -117,7 +117,7 @@ def _comments(people: CTE, term_id: Any) -> Any:
 
 
 def _traits(people: CTE, term_id: Any) -> Any:
-    """What was seen of the students, in the order of the metric sheets."""
+    """The students' scores of traits, in the order of the metric sheets."""
     found = (
         select(people.c.number, MetricDefinition.metric_type, MetricDefinition.name, MetricScore.score)
         .select_from(Metric)
@@ -134,7 +134,7 @@ def _traits(people: CTE, term_id: Any) -> Any:
 
 
 def _attendance(people: CTE, term_id: Any) -> Any:
-    """How often registers had the students in them, and how often these were there; nothing where they do not count."""
+    """How often registers had the students in them, and how often these were there; nothing unless registers count."""
     students = select(people.c.student_id)
     sums = roll_up_of(students, counts_registers(), Register.term_id == term_id)
     found = (

@@ -1,9 +1,9 @@
-"""Who belongs to a batch in a term: the one rule of everything that names the members of a batch.
+"""The members of a batch in a term: the one rule for all lists of the members of a batch.
 
-A student belongs to the batch whose card of that term is in force, whatever has become of them since; else to the one
-that they are enrolled in and not withdrawn, if they have a part in the term and were not left out of its results. They
-have none if they came after the results of the arm were handed in or published first, and have neither a score nor an
-absence in the term.
+A student with a card of the term in force belongs to the card's batch, even after a move or a withdrawal. Any other
+student belongs to the batch of their enrollment unless they have withdrawn, if they have a part in the term and were
+not left out of its results. They have none if they came after the results of the arm were handed in or published first,
+and have neither a score nor an absence in the term.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ Column = ColumnElement[Any]
 def members(
     cohort_id: Any, term_id: Any, *, left_out: Any = None, taken_in: Any = None, batch_ids: Any = None
 ) -> FromClause:
-    """Who belongs to the batches of a cohort in a term: `student_id`, `batch_id` and `enrolled_in`.
+    """The members of the batches of a cohort in a term: `student_id`, `batch_id` and `enrolled_in`.
 
-    `enrolled_in` is the batch of the cohort that they are enrolled in now, null for who has left it or withdrawn.
-    `left_out` are the ids of students who belong to none from now on, `taken_in` of those who were left out of the
-    batches `batch_ids` and do again.
+    `enrolled_in` is the batch of their enrollment in the cohort now, null for a student who has left it or withdrawn.
+    `left_out` are the ids of students without a batch from now on, `taken_in` of students left out of the batches
+    `batch_ids` before, and members again.
     """
     with_card = _with_card(cohort_id, term_id)
     enrolled = _enrolled(cohort_id).where(belongs_without_card(term_id))
@@ -64,10 +64,10 @@ def members(
 
 
 def members_at_submission(cohort_id: Any, term_id: Any) -> FromClause:
-    """Who belongs to the batches of a cohort in a term if a subject is handed in now: columns as of `members`.
+    """The members of the batches of a cohort in a term if a subject is handed in now: columns as of `members`.
 
-    So who has come since another subject was handed in belongs, as the batch is closed anew. `belongs` tells who does
-    as long as nothing is.
+    So a student who has come since another subject was handed in belongs, as the batch is closed anew. `belongs` tells
+    whether they belong while nothing is handed in.
     """
     with_card = _with_card(cohort_id, term_id).add_columns(literal(True).label("belongs"))
     enrolled = (
@@ -139,7 +139,7 @@ def _enrolled_in(student_id: Any, cohort_id: Any) -> Column:
 
 
 def belongs_without_card(term_id: Any) -> Column:
-    """Tell whether whom a row of Enrollment is of, which has to be CURRENT, belongs to its batch without a card.
+    """Tell whether the student of a row of Enrollment belongs to its batch without a card; the row has to be CURRENT.
 
     They have no card of the term in force, were not left out, and have a part in the term.
     """
@@ -154,7 +154,7 @@ def _is_without_card(term_id: Any) -> Column:
 
 
 def has_card(student_id: Any, term_id: Any) -> Column:
-    """Tell whether a student has a card of a term in force, of whichever batch."""
+    """Tell whether a student has a card of a term in force, of any batch."""
     card = aliased(ReportCard)
     return (
         select(card.id)
@@ -165,7 +165,7 @@ def has_card(student_id: Any, term_id: Any) -> Column:
 
 
 def has_part(term_id: Any) -> Column:
-    """Tell whether whom a row of Enrollment is of has a part in a term of its session."""
+    """Tell whether the student of a row of Enrollment has a part in a term of its session."""
     return _has_part(term_id, _closed_at(term_id))
 
 
@@ -188,9 +188,9 @@ def _has_part(term_id: Any, closed_at: Column) -> Column:
 def _closed_at(term_id: Any) -> Column:
     """When the results of a batch and term were closed to newcomers: a scalar subquery of a row of Enrollment.
 
-    The last submission of a subject, or the first publication, where that was earlier: what is handed in again for a
-    correction lets nobody in. An arm that nobody was in before the first publication of its cohort was made later, and
-    has that one, unless it is handed in by itself.
+    The last submission of a subject, or the first publication if it was earlier: a subject handed in again for a
+    correction lets nobody in. An arm without students before the first publication of its cohort was made later, and is
+    closed by this publication, unless it is handed in by itself.
     """
     handed_in = (
         select(func.max(Submission.submitted_at))
@@ -232,9 +232,9 @@ def is_left_out(student_id: Any, batch_id: Any, term_id: Any) -> Column:
 
 
 def subjects_of_gone(roster: FromClause, cohort_id: Any, term_id: Any) -> Query:
-    """Select which subjects of a cohort those took who belong to it in a term and have left it: those on their card.
+    """Select the subjects of members of a cohort in a term who have left it: the subjects on their card.
 
-    `student_id` and `cohort_subject_id`. Of those who are enrolled, SubjectEnrollment says what they take.
+    `student_id` and `cohort_subject_id`. SubjectEnrollment has the subjects of the students enrolled.
     """
     newest = (
         select(ReportCard.card)

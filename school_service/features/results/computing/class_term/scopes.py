@@ -1,4 +1,4 @@
-"""Which class in which term is meant: SELECTs of one row, or of none.
+"""The class and the term of a request: SELECTs of one row, or of none.
 
 Each has `batch_id`, `batch_name`, `cohort_id`, `classroom`, `level`, `session_id`, `session_name`, `term_id`, `term`
 and `term_name`.
@@ -45,9 +45,9 @@ def scope_of_subject(cohort_subject_id: Any, term: Any) -> Query:
 
 
 def scope_of_student(student_id: Any, term: Any, session: Any = None) -> Query:
-    """Select a term of a student, by id or by name in a session, and the batch that the student belongs to in it.
+    """Select a term of a student, by id or by name in a session, and the student's batch in it.
 
-    It is the one of their card in force, else the one that they are in.
+    It is the batch of their card in force, else of their enrollment.
     """
     enrolled = (
         select(Enrollment.batch_id)
@@ -62,7 +62,7 @@ def scope_of_student(student_id: Any, term: Any, session: Any = None) -> Query:
 
 
 def batch_of_card(student_id: Any, term_id: Any) -> Column:
-    """The batch of a student's card of a term in force, of which there is one at most; else null."""
+    """The batch of a student's card of a term in force, one at most; else null."""
     card, publication = aliased(ReportCard), aliased(Publication)
     return (
         select(publication.batch_id)
@@ -74,10 +74,10 @@ def batch_of_card(student_id: Any, term_id: Any) -> Column:
 
 
 def term_of_student(student_id: Any, term: Any, session: Any = None) -> Column:
-    """The id of the term that a text means for a student, as text: an id, or a name in a session of theirs.
+    """The id of a student's term named by a text, as text: by an id, or by a name in a session of theirs.
 
-    That is the `session`, by id or name, or else the latest that has a term of this name, of those in which the student
-    is enrolled or has a report card.
+    It is the `session`, by id or name, or else the latest with a term of this name, of the sessions with an enrollment
+    or a report card of the student.
     """
     of_session = aliased(Term)
     found = select(cast(of_session.id, Text))
@@ -124,7 +124,7 @@ def _scope() -> Query:
 
 
 def one(row: FromClause, name: str) -> Any:
-    """A value of a CTE of one row: PostgreSQL looks it up once, before it plans for what depends on it."""
+    """A value of a CTE of one row: PostgreSQL looks it up once, before the parts of the query that depend on it."""
     return select(row.c[name]).scalar_subquery()
 
 
