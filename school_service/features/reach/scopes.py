@@ -177,7 +177,7 @@ def _kin(reach: Reach) -> Any:
 
 
 def _ids_of_students(reach: Reach, relations: str) -> Any:
-    """The ids of the students reached by some relations, made once for all of a statement; None if none gains."""
+    """The ids of the students reached by some relations, made once for all of a statement; None without any."""
     letters = "".join(filter(reach.by, relations))
     if not letters:
         return None
