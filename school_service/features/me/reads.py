@@ -62,8 +62,8 @@ _RELATIONS = "TFSG"
 def me(own_token: bool, ceiling: list[str] | None = None, reach: Reach | None = None) -> Query:
     """Read model of MeSchema, for a user; with a `ceiling` of the token, the permissions are the ones within it.
 
-    A user with a password to change reads this demand, their account and the school, and nothing else. With an outside
-    provider's token, not given for the password, nobody has to change it.
+    A user due to change their password is shown this demand, their account and the school, and nothing else. With an
+    outside provider's token, not given for the password, nobody has to change it.
     """
     reach = reach or Reach(_RELATIONS)
     must_change = _STATE.c.must_change_password & own_token

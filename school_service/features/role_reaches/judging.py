@@ -97,7 +97,7 @@ def loses_nothing(user: Mapping[str, Any]) -> bool:
 
 
 def judge(found: Mapping[str, str], named: Sequence[Mapping[str, Any]], *, add_seeded: bool) -> Switch:
-    """Make the switch of a row of `reads.switching`. Raises Invalid, and Conflict for a role unable to be so."""
+    """Make the switch of a row of `reads.switching`. Raises Invalid, and Conflict for an unsuitable reach."""
     facts = {part: orjson.loads(rows) for part, rows in found.items()}
     roles = {role["id"]: role for role in facts["roles"]}
     targets = _targets(named, roles)
