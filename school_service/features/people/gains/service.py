@@ -104,7 +104,7 @@ class Gain:
 
 
 def _told(found: Mapping[str, Any], means: Means) -> dict[str, Any] | None:
-    """Tell the credentials others made for gaining accounts: to a caller not to read users, their numbers alone."""
+    """Tell the credentials others made for gaining accounts: without permission to read users, their numbers alone."""
     if not found["gained"]:
         return None
     numbers = orjson.loads(found["numbers"])

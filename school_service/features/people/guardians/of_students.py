@@ -250,7 +250,7 @@ def _goes(person: Person) -> bool:
 
 
 def _gone(people: Sequence[Person]) -> list[str]:
-    """List the persons of these going with this child, and enter their end in the audit log."""
+    """Give the ids of the persons going with this child, and enter their end in the audit log."""
     gone = [person for person in people if _goes(person)]
     audit_changes(ENTITY, [Change(UUID(person.id), {}, None) for person in gone])
     return [person.id for person in gone]

@@ -117,7 +117,7 @@ class StopSchema(Schema):
 
 
 class AccountOfGuardianSchema(Schema):
-    """The account of a guardian: one that is there, or a new one by its username."""
+    """The account of a guardian: an existing one, or a new one by its username."""
 
     user = Id(required=False, metadata={"description": "A user who is there, such as a teacher."})
     username = Text(required=False, metadata={"description": "Of a new user."})

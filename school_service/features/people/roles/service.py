@@ -148,11 +148,11 @@ def require_permissions(principal: Principal, names: Iterable[str], reach: str, 
 
 
 def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: Principal) -> BoundQuery:
-    """Set a role's permissions to exactly these; returns its read model, with the credentials others made for gainers.
+    """Set a role's permissions to exactly these; returns its read model.
 
-    Additions to a role need every permission it has then; removals, every permission it had; with reach SCHOOL, if the
-    role has it. Raises NotFound, Invalid for an unknown permission, Forbidden, and Conflict if nobody would be left
-    with every permission.
+    Beside it are the credentials others made for gaining accounts. Additions to a role need every permission it has
+    then; removals, every permission it had; with reach SCHOOL, if the role has it. Raises NotFound, Invalid for an
+    unknown permission, Forbidden, and Conflict if nobody would be left with every permission.
     """
     role = get(Role, role_id, for_update=True)
     new = _find_permissions(permission_ids)

@@ -495,7 +495,7 @@ def _settable(user_id: UUID, principal: Principal) -> User:
 
 
 def require_to_take_over(user_id: UUID, principal: Principal, purpose: str) -> User:
-    """Lock a user for a sign-in as them, let by the principal, and return them: oneself, or by having all they have.
+    """Lock a user for letting somebody sign in as them, and return them: oneself, or by having all they have.
 
     Raises NotFound, and Forbidden, with a message beginning with `purpose`.
     """
