@@ -1,1 +1,1 @@
-"""Who the caller is: their account, roles and permissions, and to whom they are related."""
+"""The caller: their account, roles and permissions, and their relations to people, classes and subjects."""

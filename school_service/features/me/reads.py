@@ -1,4 +1,4 @@
-"""The read models of who the caller is: one for a user, of their state and its relations, and one for a client."""
+"""The read models of the caller: one for a user, of their state and its relations, and one for a client."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ _RELATIONS = "TFSG"
 
 @read_model
 def me(own_token: bool, ceiling: list[str] | None = None, reach: Reach | None = None) -> Query:
-    """Read model of MeSchema, for a user; the permissions are those that the `ceiling` of the token leaves, if any.
+    """Read model of MeSchema, for a user; with a `ceiling` of the token, the permissions are the ones within it.
 
-    Who must change their password first is told that, their account and the school, and nothing else: with an outside
-    provider's token, which was not given for the password, nobody must.
+    A user due to change their password is shown this demand, their account and the school, and nothing else. With an
+    outside provider's token, not given for the password, nobody has to change it.
     """
     reach = reach or Reach(_RELATIONS)
     must_change = _STATE.c.must_change_password & own_token
@@ -141,7 +141,7 @@ def _permissions(ceiling: list[str] | None) -> Query:
 
 
 def _classes(reach: Reach) -> Query:
-    """Select the batches that the caller looks after."""
+    """Select the batches looked after by the caller."""
     return (
         select(
             Batch.id.label("batch"),
@@ -158,7 +158,7 @@ def _classes(reach: Reach) -> Query:
 
 
 def _subjects(reach: Reach) -> Query:
-    """Select the assignments of the caller that hold today."""
+    """Select the assignments of the caller in force today."""
     return subject_teachers.query().where(
         SubjectTeacher.employee_id == _of_caller("employee"),
         scopes.is_taught(reach, SubjectTeacher.cohort_subject_id),
@@ -167,7 +167,7 @@ def _subjects(reach: Reach) -> Query:
 
 
 def _children(reach: Reach) -> Query:
-    """Select the students of whom the caller is a guardian, each with the batch that they are in now."""
+    """Select the students with the caller as a guardian, each with their batch now."""
     link = StudentGuardian
     now_in = (
         select(Enrollment.batch_id)
@@ -223,7 +223,7 @@ def _of_caller(name: str) -> Any:
 
 
 def _of_principal(name: str, value: Callable[[Principal], Any], kind: Any = None) -> Any:
-    """A value of the request's principal, which is read when the statement is sent."""
+    """A value of the request's principal, read when the statement is sent."""
     return bindparam(name, callable_=lambda: value(context_globals().principal), type_=kind or Text())
 
 

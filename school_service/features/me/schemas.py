@@ -1,4 +1,4 @@
-"""Who the caller is, as it is answered."""
+"""The caller, as answered."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class MyRoleSchema(RecordSchema):
 
 
 class MyPermissionSchema(RecordSchema):
-    """A permission of the caller, and to whose records."""
+    """A permission of the caller, and its reach."""
 
     permission = fields.String(metadata={"description": "Such as write:gradebooks."})
     reach = fields.String(validate=validate.OneOf(REACHES), metadata={"description": _REACH})
 
 
 class MyClassSchema(RecordSchema):
-    """A batch that the caller looks after."""
+    """A batch looked after by the caller."""
 
     batch = fields.UUID()
     batch_name = fields.String(metadata={"description": "The arm's name."})
@@ -40,7 +40,7 @@ class MyClassSchema(RecordSchema):
 
 
 class MyChildSchema(RecordSchema):
-    """A student of whom the caller is a guardian."""
+    """A student with the caller as a guardian."""
 
     student = fields.UUID(metadata={"description": "The id of the student."})
     admission_number = fields.String()
@@ -61,7 +61,7 @@ class MyEmployeeSchema(RecordSchema):
 
 
 class MeSchema(RecordSchema):
-    """Who the caller is, what they may do, and to whom they are related.
+    """The caller, with their permissions and relations.
 
     While the password must be changed, only `user`, `school` and `must_change_password` say something.
     """

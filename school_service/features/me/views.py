@@ -1,4 +1,4 @@
-"""Who the caller is, over HTTP."""
+"""The caller, over HTTP."""
 
 from __future__ import annotations
 

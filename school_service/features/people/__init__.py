@@ -1,7 +1,7 @@
-"""People: who has an account, and what the school has on record of them.
+"""People: the holders of accounts, and the school's records of people.
 
 - `roles`: roles and the permissions they bundle
-- `users`: user accounts, who can sign in to a school, and the roles that they have there
+- `users`: user accounts, for signing in to a school, and their roles there
 - `contacts`: how the owner of a user account can be reached
 - `students`: their records, each with a user account
 - `employees`: the staff, each with a user account, a bank account, a next of kin and a contact; form teachers

@@ -1,7 +1,7 @@
-"""What somebody needs in order to see or to change a person, whatever the operation that they do it by.
+"""The permissions needed to see or to change a person, the same for each operation.
 
-An operation that shows or changes several areas of a person asks here for all of them: so none of them is a way to what
-another would refuse.
+An operation on several areas of a person asks here for all of them: so none of them is a way around the refusal of
+another.
 """
 
 from __future__ import annotations
@@ -58,19 +58,19 @@ READ_WITH: dict[str, Collection[Permission]] = {
     "form_teachers": {Permission.TEACHERS_READ},
     "subject_teachers": {Permission.TEACHERS_READ},
 }
-"""The permissions with which the records of people are read, by table; `docs/privacy.md` has the same."""
+"""The permissions for reading the records of people, by table; `docs/privacy.md` has the same."""
 
 
 def needed_to_read(*tables: str) -> tuple[Permission, ...]:
-    """Name the permissions that whoever is shown records of people from all of these tables needs, in their order."""
+    """Name the permissions needed to be shown records of people from all of these tables, in their order."""
     return tuple(sorted({permission for table in tables for permission in READ_WITH[table]}))
 
 
 def require_to_change(principal: Principal, user_id: UUID, purpose: str) -> HeldPermissions:
-    """Check that the principal may change what an account is or may do: it is their own, or they have all it has.
+    """Check the principal's right to change an account or its powers: it is their own, or they have all it has.
 
-    So nobody takes over, locks out or renames who may do more. Returns what the account has. Raises Forbidden, whose
-    message begins with `purpose`.
+    So nobody takes over, locks out or renames a user with more permissions. Returns the permissions of the account.
+    Raises Forbidden, with a message beginning with `purpose`.
     """
     held = held_permissions(user_id)
     if principal.user_id != user_id:
@@ -82,7 +82,7 @@ def require_to_change(principal: Principal, user_id: UUID, purpose: str) -> Held
 class HeldPermissions:
     """The permissions of all roles of a user, as `access:section`: for the whole school, and for their own records.
 
-    `all_of_them`: those for the whole school are all that there are.
+    `all_of_them`: the ones for the whole school are all there are.
     """
 
     for_school: frozenset[str]
@@ -90,13 +90,13 @@ class HeldPermissions:
     all_of_them: bool
 
     def require_of(self, principal: Principal, purpose: str) -> None:
-        """Check that a principal has all of them, with at least their reach. Raises Forbidden."""
+        """Require a principal to have all of them, with at least their reach. Raises Forbidden."""
         require_permissions(principal, self.for_school, SCHOOL, purpose)
         require_permissions(principal, self.for_own, OWN, purpose)
 
 
 def held_permissions(user_id: UUID) -> HeldPermissions:
-    """Find the permissions that a user has, deleted or not, without those of a role that is given to all of a kind."""
+    """Find the permissions of a user, deleted or not, without the ones of a role given to all of a kind."""
 
     def held(reach: str) -> Any:
         return (

@@ -59,7 +59,7 @@ EVERYBODY = "everybody with an account"
 
 
 class StoredPermission(db.Model):
-    """An access to a section: each of the service's permissions, and those that the school has added."""
+    """An access to a section: each of the service's permissions, and the ones added by the school."""
 
     __tablename__ = "permissions"
     __table_args__ = (UniqueConstraint("section", "access"),)
@@ -79,8 +79,8 @@ STUDENTS, GUARDIANS = GIVEN_TO = Enumeration("RoleGivenTo", "STUDENTS", "GUARDIA
 class Role(db.Model):
     """A named bundle of permissions, given to users.
 
-    Its `reach` says to whose records: the whole school's, or those alone that their relations lead to. The role that is
-    `given_to` students or guardians is had by each of their accounts from its making.
+    Its `reach` is the whole school's records, or only the records reached by the relations of the user. Each account of
+    students or guardians has the role `given_to` its kind from its making.
     """
 
     __tablename__ = "roles"
@@ -99,7 +99,7 @@ class Role(db.Model):
 
 
 class RolePermission(db.Model):
-    """That a role has a permission."""
+    """A permission of a role."""
 
     __tablename__ = "role_permissions"
 
@@ -110,7 +110,7 @@ class RolePermission(db.Model):
 
 
 CREATED = 0
-"""The session number of an account that nobody has signed in to, and that has been given no permission."""
+"""The session number of an account without any sign-in so far, and without any permission given to it."""
 
 
 def _key_of_username(context: Any) -> str:
@@ -128,7 +128,7 @@ def _givers_name() -> str:
 
 
 def _sorted_by(*names: str, info: dict[str, Any]) -> Mapped[str]:
-    """Make the column that holds the key of names by which accounts are sorted; PostgreSQL computes it."""
+    """Make the column of a key of names, for sorting accounts; PostgreSQL computes it."""
     key = sort_key(*(column(name, String) for name in names))
     computed = Computed(key, persisted=True)
     return mapped_column(Text(collation="C"), computed, index=True, deferred=True, info=info)
@@ -139,10 +139,10 @@ class User(db.Model):
 
     An erased account is deleted too: it has neither a name nor a password any more, and can not be restored.
     `username_key` makes usernames unique without regard to case; it is made whenever the username is set.
-    `name_sort_key` and `username_sort_key` are what people and accounts are listed by.
-    `password_given_at` is the moment at which somebody else made the account or set its password; null since its user
-    set one. `password_given_by` is the id of the user or client who did, null for the operator; where the name is null,
-    too, nobody knows: the password is older than these columns.
+    `name_sort_key` and `username_sort_key` order people and accounts in lists. `password_given_at` is the moment of
+    making the account, or of setting its password, by somebody else; null since its user set one. `password_given_by`
+    is the id of the user or client as its giver, null for the operator; if the name is null, too, nobody knows: the
+    password is older than these columns.
     """
 
     __tablename__ = "users"
@@ -238,7 +238,7 @@ class User(db.Model):
     username_sort_key: Mapped[str] = _sorted_by("username", info=fact("username", BY_SERVICE, own="M"))
 
     def given_by(self, giver: Actor | None) -> None:
-        """Say who gave the password, now; None is the user, who set one."""
+        """Note the giver of the password, now; None is the user, with one of their own."""
         self.password_given_at = None if giver is None else now()
         self.password_given_by = None if giver is None else giver.actor
         self.password_given_by_name = None if giver is None else giver.actor_name
@@ -251,21 +251,21 @@ class User(db.Model):
 
 _user = User.__table__.c
 SEARCHED_OF_USER = _user.username + " " + _user.first_name + " " + _user.last_name
-"""What is searched of a user."""
+"""The searched texts of a user."""
 search_index("ix_users_search", SEARCHED_OF_USER)
 
 
 def must_change_password() -> ColumnElement[bool]:
     """Tell of a row of users whether its password has to be changed.
 
-    It has to where somebody else gave it after the school began to demand that.
+    It has to if somebody else gave it after the school began to demand a change.
     """
     since = select(SchoolSettings.must_change_password_since).scalar_subquery()
     return func.coalesce(User.password_given_at >= since, literal(False))
 
 
 class UserRole(db.Model):
-    """That a user has a role, and since when."""
+    """A role of a user, and the time of its giving."""
 
     __tablename__ = "user_roles"
     __table_args__ = stored(EVERYBODY, "roles", "what they may do", "read:users, read:roles", BY_SERVICE, "M")
@@ -306,7 +306,7 @@ ACTIVE, GRADUATED, WITHDRAWN = STUDENT_STATUSES = Enumeration(
 
 
 class Student(db.Model):
-    """A student; first name, last name and gender are those of the user account that every student has.
+    """A student; first name, last name and gender are in the user account of each student.
 
     The four columns of a guardian are empty since guardians have a table, and go with the next release.
     """
@@ -396,7 +396,7 @@ class Student(db.Model):
 
 _student = Student.__table__.c
 SEARCHED_OF_STUDENT = _student.admission_number + " " + func.coalesce(_student.middle_name, "")
-"""What is searched of a student's own row; the other names are the user account's."""
+"""The searched texts of a student's own row; the other names are the user account's."""
 search_index("ix_students_search", SEARCHED_OF_STUDENT)
 
 
@@ -406,7 +406,7 @@ def student_name(admission_number: str, student_id: object) -> str:
 
 
 class Guardian(db.Model):
-    """Who looks after students: a parent, an aunt. `user_id` is the account by which they read of their children.
+    """A person looking after students: a parent, an aunt. `user_id` is their account for reading of their children.
 
     An erased guardian has a pseudonym, and neither an account nor children.
     """
@@ -447,7 +447,7 @@ SEARCHED_OF_GUARDIAN = (
     + " "
     + func.coalesce(_guardian.email_address, "")
 )
-"""What is searched of a guardian."""
+"""The searched texts of a guardian."""
 search_index("ix_guardians_search", SEARCHED_OF_GUARDIAN)
 # The same person is found by the folded name first (guardians/reads.py).
 Index("ix_guardians_folded_name", folded(_guardian.full_name))
@@ -457,7 +457,7 @@ STOP_REASON_LENGTH = 500
 
 
 class StudentGuardian(db.Model):
-    """That somebody is a guardian of a student. One of a student's may be the primary, whom the student's record shows.
+    """A guardianship of a student. One guardian of a student may be the primary, shown in the student's record.
 
     A stop, by a member of staff and for a reason, ends the guardian's access to this student; the row stays.
     """
@@ -537,11 +537,11 @@ class StudentGuardian(db.Model):
 
 
 class Employee(db.Model):
-    """A member of staff; first name, last name and gender are those of the user account that each has.
+    """A member of staff; first name, last name and gender are in the user account of each.
 
-    State, local government area and nationality are of the reference data in the registry, which no foreign
-    key reaches. A deleted employee stays stored, with the time of the deletion. Dates and origin are empty where the
-    employee's data were erased, and nowhere else.
+    State, local government area and nationality are of the reference data in the registry, out of reach of foreign
+    keys. A deleted employee stays stored, with the time of the deletion. Dates and origin are empty after an erasure of
+    the employee's data, and never otherwise.
     """
 
     __tablename__ = "employees"
@@ -612,7 +612,7 @@ NOT_DELETED = Employee.deleted_at.is_(None)
 
 
 class BankAccount(db.Model):
-    """The account that an employee is paid into.
+    """The account for an employee's pay.
 
     `employee_ref` and `employee_no` are stored as the client's own system gave them, and link nothing.
     """
@@ -632,7 +632,7 @@ class BankAccount(db.Model):
 
 
 class NextOfKin(db.Model):
-    """Whom to tell when something happens to an employee.
+    """The person to tell if something happens to an employee.
 
     `employee_ref` is stored as the client's own system gave it, and links nothing.
     """
@@ -662,7 +662,7 @@ class NextOfKin(db.Model):
 
 
 class FormTeacher(db.Model):
-    """That an employee looks after a batch, and since when."""
+    """An employee looking after a batch, and the time of the assignment."""
 
     __tablename__ = "form_teachers"
     __table_args__ = stored(
@@ -688,12 +688,13 @@ HASH_LENGTH = 64  # hex digits of SHA-256
 class UserSession(db.Model):
     """One sign-in of a user by a client, with its refresh token.
 
-    It is born with its code and, until that is exchanged, ends with it. `session_number` and `client_session_number`
-    are those of the user and of the client at the sign-in: when one of them has risen since, the session has ended.
-    `scope` is what was granted, `permissions` what its tokens may do at most (None: what the roles allow; none: nothing
-    but signing in). `handle` names the session in its refresh tokens, and is told nowhere else. `token_hash` is of the
-    refresh token in force, `previous_hash` of the one before, from which and `salt` it was made at `rotated_at`.
-    `idle_until`, no later than `expires_at`, is the end of a session that is not used.
+    It is born with its code and, until the code is exchanged, ends with it. `session_number` and
+    `client_session_number` are those of the user and of the client at the sign-in: when one of them has risen since,
+    the session has ended. `scope` is the granted scope, `permissions` are the most its tokens may use (None: all
+    permissions of the roles; none: nothing but signing in). `handle` names the session in its refresh tokens, and is
+    told nowhere else. `token_hash` is of the refresh token in force, `previous_hash` of the one before; from the latter
+    and `salt` the token in force was made at `rotated_at`. `idle_until`, no later than `expires_at`, is the end of a
+    session without use.
     """
 
     __tablename__ = "user_sessions"
@@ -741,7 +742,7 @@ class UserSession(db.Model):
 BY_ADMINISTRATOR, BY_INVITATION, BY_EMAIL, BY_PASSWORD = WAYS = Enumeration(
     "IdentityWay", "ADMINISTRATOR", "INVITATION", "EMAIL", "PASSWORD"
 )
-"""The ways in which an identity is linked to an account."""
+"""The ways of linking an identity to an account."""
 
 
 class UserIdentity(db.Model):
@@ -779,7 +780,7 @@ class UserIdentity(db.Model):
 
 
 class Invitation(db.Model):
-    """The open invitation of an account: a code by which whoever has it sets the password or links an identity."""
+    """The open invitation of an account: by its code the bearer sets the password or links an identity."""
 
     __tablename__ = "invitations"
     __table_args__ = stored(
@@ -802,11 +803,11 @@ class Invitation(db.Model):
 
 
 PHOTO_DIGITS = "^[0-9a-f]{12}$"
-"""What `users.photo` has of a photo that is kept here: the first digits of its hash."""
+"""The form of `users.photo` for a photo kept here: the first digits of its hash."""
 
 
 class UserPhoto(db.Model):
-    """The photo of a user: a JPEG, made anew of what was uploaded."""
+    """The photo of a user: a JPEG, made anew from the upload."""
 
     __tablename__ = "user_photos"
     __table_args__ = stored(

@@ -1,4 +1,4 @@
-"""Usernames: which are the same, and those made of people's names."""
+"""Usernames: their comparison, and their making from people's names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_KEY_LENGTH = 240
 _DIGEST_LENGTH = 64
 
 FALLBACK_STEM = "user"
-"""The stem of a username for a name of which nothing can be written in plain letters."""
+"""The stem of a username for a name without anything to write in plain letters."""
 # Shorter than a name may be, so that a number can follow.
 MAX_STEM_LENGTH = NAME_LENGTH - 10
 
@@ -43,9 +43,9 @@ _PLAIN = str.maketrans(
 
 
 def username_key(username: str) -> str:
-    """Write a username as it is compared: two that differ in case or form alone have the same key (NFKC_Casefold).
+    """Write a username for comparison: two names differing in case or form alone have the same key (NFKC_Casefold).
 
-    One that would be longer than MAX_KEY_LENGTH ends in a SHA-256 of all of it: an index takes no longer ones.
+    A key longer than MAX_KEY_LENGTH is cut, and ends in a SHA-256 of all of it: an index takes no longer ones.
     """
     key = casefolded(username)
     if len(key) <= MAX_KEY_LENGTH:
@@ -66,7 +66,7 @@ def stem_of(first_name: str, last_name: str) -> str:
 
 
 def first_free(stem: str, taken: Container[str]) -> str:
-    """Find the first of `adaeze.okafor`, `adaeze.okafor2`, `adaeze.okafor3`, … whose key is not taken.
+    """Find the first of `adaeze.okafor`, `adaeze.okafor2`, `adaeze.okafor3`, … with a key not taken.
 
     In plain letters a name is its own key.
     """

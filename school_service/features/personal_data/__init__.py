@@ -1,1 +1,1 @@
-"""What is stored of a person: all of it in one document, and its erasure."""
+"""The stored data of a person: all of it in one document, and its erasure."""

@@ -1,4 +1,4 @@
-"""Erasing what the audit log says of people who were erased: the operator's work, as requests can only add to it."""
+"""Erasing values of erased people in the audit log: the operator's work, as requests can only add to it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPARED = (
     *("guardian", "primary", "receives_reports", "stopped"),
     *("client", "session", "ended", "photo"),
 )
-"""Members of `old` and `new` whose values stay: what was done to an account, and ids and names of what is no person."""
+"""Members of `old` and `new` with values to keep: acts on an account, and ids and names of things, not of people."""
 
 # Finds the people who were erased: the account and its name, and the ids of all records about them. The ids of deleted
 # records are in the entry that says that the person was erased.
@@ -65,10 +65,10 @@ RETURNING a.id
 
 
 def erase_audit(tenancy: Tenancy, school_id: UUID) -> int:
-    """Empty the values in a school's audit log that tell of people who were erased; returns how many entries changed.
+    """Empty the values of erased people in a school's audit log; returns the number of changed entries.
 
-    What was done, when and by whom stays; an erased person who acted appears under the pseudonym. A second call changes
-    nothing. Where something changed, an entry says so. Raises UnknownSchool, SchoolDeleting, SchoolUpgrading.
+    The act, its time and its actor stay; an erased actor appears under the pseudonym. A second call changes nothing. If
+    something changed, an entry says so. Raises UnknownSchool, SchoolDeleting, SchoolUpgrading.
     """
     with connected_to_school(tenancy, school_id, as_owner=True) as (connection, school):
         changed = set(connection.execute(_VALUES, {"spared": list(SPARED)}).scalars())

@@ -1,4 +1,4 @@
-"""Read models of all that is stored of a person: one statement, however much there is."""
+"""Read models of all stored data of a person: one statement, however much there is."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def student_data(student_id: UUID) -> Query:
 
 @read_model
 def employee_data(employee_id: UUID) -> Query:
-    """Read model of EmployeeDataSchema, for one, also where they are deleted."""
+    """Read model of EmployeeDataSchema, for one, deleted or not."""
     user_id = select(Employee.user_id).where(Employee.id == employee_id).scalar_subquery()
     records = [
         select(Employee.id).where(Employee.id == employee_id),
@@ -184,7 +184,7 @@ def _of_account(model: Any, user_id: Any) -> Rows:
 
 
 def _account_entries(user_id: Any) -> Any:
-    """Find what the log says of invitations and identities of an account, also of those that are gone."""
+    """Find the log's entries on invitations and identities of an account, also on deleted ones."""
     whose = func.coalesce(AuditEntry.new["user"].astext, AuditEntry.old["user"].astext)
     return and_(
         or_(AuditEntry.entity == INVITATION, AuditEntry.entity == IDENTITY_ENTITY),
@@ -197,7 +197,7 @@ def _records_of_account(user_id: Any) -> list[Any]:
 
 
 def _audit(user_id: Any, records: list[Any], *entries: Any) -> Rows:
-    """Select what the log says of records by their ids, and further entries by conditions of their own."""
+    """Select the log's entries on records by their ids, and further entries by conditions of their own."""
     by_the_person = AuditEntry.actor == cast(user_id, Text)
     columns: list[ColumnElement[Any]] = [
         case((by_the_person, column)).label(column.name) if column.name in OF_THE_ACTOR else column
@@ -225,7 +225,7 @@ def _children(guardian_id: UUID) -> Rows:
 
 
 def _link_entries(guardian_id: UUID) -> Any:
-    """Find what the log says of whose guardian somebody is: by the ids of the children."""
+    """Find the log's entries on the guardianships of somebody: by the ids of the children."""
     children = select(StudentGuardian.student_id).where(StudentGuardian.guardian_id == guardian_id)
     whose = func.coalesce(AuditEntry.new["guardian"].astext, AuditEntry.old["guardian"].astext)
     return and_(
@@ -283,7 +283,7 @@ def _subject_enrollments(student_id: UUID) -> Rows:
 
 
 def _of_assessments(model: type[GradebookEntry | Absence], *columns: Any) -> Rows:
-    """Write records with the assessment, the subject, the session and the term that they are of."""
+    """Write records with their assessment, subject, session and term."""
     return (
         select(
             *told_columns(model),
@@ -320,7 +320,7 @@ def _absences(student_id: UUID) -> Rows:
 
 
 def _absence_entries(student_id: UUID) -> Any:
-    """Find what the log says of a student's absences, also of those that are gone: by the ids of the assessments."""
+    """Find the log's entries on a student's absences, also on deleted ones: by the ids of the assessments."""
     cohorts = select(Enrollment.cohort_id).where(Enrollment.student_id == student_id)
     assessments = select(Assessment.id).where(Assessment.cohort_id.in_(cohorts))
     whose = func.coalesce(AuditEntry.new["student"].astext, AuditEntry.old["student"].astext)
@@ -332,7 +332,7 @@ def _absence_entries(student_id: UUID) -> Any:
 
 
 def _marks(student_id: UUID) -> Rows:
-    """Write all marks, of each register, submitted or not, with the class and the time that it is of."""
+    """Write all marks, of each register, submitted or not, with its class and its time."""
     return (
         select(
             *told_columns(Mark),
@@ -374,7 +374,7 @@ def _term_comments(student_id: UUID) -> Rows:
 
 
 def _report_cards(student_id: UUID) -> Rows:
-    """Write all cards, those of earlier versions and those that were withdrawn too."""
+    """Write all cards, also of earlier versions and withdrawn ones."""
     return (
         select(
             *told_columns(ReportCard),
@@ -400,7 +400,7 @@ def _issued_transcripts(student_id: UUID) -> Rows:
 
 
 def _left_out(student_id: UUID) -> Rows:
-    """Write which results leave the student out."""
+    """Write the results leaving the student out."""
     return (
         select(*told_columns(LeftOut), AcademicSession.name.label("session"), Term.display_name.label("term"))
         .join(Term, Term.id == LeftOut.term_id)
@@ -411,7 +411,7 @@ def _left_out(student_id: UUID) -> Rows:
 
 
 def _promotion_decisions(student_id: UUID) -> Rows:
-    """Write all decisions, those of promotions that were undone too."""
+    """Write all decisions, also of undone promotions."""
     return (
         select(*told_columns(PromotionDecision), AcademicSession.name.label("session"))
         .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
@@ -502,7 +502,7 @@ def _subject_teachers(employee_id: UUID) -> Rows:
 
 
 def _one(rows: Rows, name: str) -> Any:
-    """Make the column of the only row, as a JSON object; null where there is none."""
+    """Make the column of the only row, as a JSON object; null without one."""
     found: ScalarSelect[Any] = (
         select(func.row_to_json(literal_column(f"of_{name}")))
         .select_from(rows.subquery(f"of_{name}"))

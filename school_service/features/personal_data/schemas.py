@@ -1,7 +1,7 @@
-"""What is stored of a person, as it is answered: a record for each row, with the columns of its table.
+"""The stored data of a person, as answered: a record for each row, with the columns of its table.
 
-The columns are read off the models, so that what is added to a table is in the document. Beside them are the names of
-what the ids in them refer to, for people to read.
+The columns are read off the models: a column added to a table is in the document. Beside the ids in them are the names
+of the records they refer to, for people to read.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _FIELDS: list[tuple[type[TypeEngine[Any]], type[Field]]] = [
 
 
 def _field(kind: TypeEngine[Any], *, nullable: bool) -> Field:
-    """Make the field of a column; a type that is not listed above stops the start."""
+    """Make the field of a column; a type not listed above stops the start."""
     made = next(field for of, field in _FIELDS if isinstance(kind, of))
     return made(allow_none=nullable)
 
@@ -76,7 +76,7 @@ def _field(kind: TypeEngine[Any], *, nullable: bool) -> Field:
 def _rows_of(
     model: type[Any], *, nullable: frozenset[str] = frozenset(), called: str | None = None, **names: Field
 ) -> type[ma.Schema]:
-    """Make the schema of a table's rows: a field for each column, and for each name that is told with them.
+    """Make the schema of a table's rows: a field for each column, and for each name told with them.
 
     It is `called` after the model, unless another name is given.
     """
@@ -93,7 +93,7 @@ _TABLES: dict[type[ma.Schema], str] = {}
 
 
 def tables_of(schema: type[ma.Schema]) -> list[str]:
-    """Name the tables whose rows a document of this schema tells, by itself and by what is nested in it."""
+    """Name the tables with rows in a document of this schema, by itself and by the schemas nested in it."""
     found = [_TABLES[schema]] if schema in _TABLES else []
     for field in schema().fields.values():
         inner = field.inner if isinstance(field, fields.List) else field
@@ -173,7 +173,7 @@ StoredAuditEntrySchema = _rows_of(AuditEntry, nullable=OF_THE_ACTOR)
 
 
 class AccountDataSchema(RecordSchema):
-    """What is stored of whoever has an account; the account without its password."""
+    """The stored data of the holder of an account; the account without its password."""
 
     user = fields.Nested(StoredUserSchema)
     roles = fields.List(fields.Nested(StoredUserRoleSchema))
@@ -203,7 +203,7 @@ class AccountDataSchema(RecordSchema):
 
 
 class StudentDataSchema(AccountDataSchema):
-    """All that is stored of a student."""
+    """All stored data of a student."""
 
     student = fields.Nested(StoredStudentSchema)
     guardians = fields.List(
@@ -226,7 +226,7 @@ class StudentDataSchema(AccountDataSchema):
 
 
 class EmployeeDataSchema(AccountDataSchema):
-    """All that is stored of an employee, also of one who is deleted."""
+    """All stored data of an employee, also of a deleted one."""
 
     employee = fields.Nested(StoredEmployeeSchema)
     bank_account = fields.Nested(StoredBankAccountSchema, allow_none=True)
@@ -239,7 +239,7 @@ class EmployeeDataSchema(AccountDataSchema):
 
 
 class GuardianDataSchema(AccountDataSchema):
-    """All that is stored of a guardian; the account is null where there is none."""
+    """All stored data of a guardian; the account is null without one."""
 
     user = fields.Nested(StoredUserSchema, allow_none=True)
     guardian = fields.Nested(StoredGuardianSchema)

@@ -1,4 +1,4 @@
-"""Erasing what is stored of a person who has left: their records stay, under a name that says nothing of them."""
+"""Erasing the stored data of a person after they left: their records stay, under a name saying nothing of them."""
 
 from __future__ import annotations
 
@@ -63,34 +63,34 @@ from tenants.clock import now
 STUDENT = "student"
 
 FIRST_NAME = "Erased"
-"""The first name of everybody who was erased; the last name is random, and so are username and admission number."""
+"""The first name of all erased people; the last name is random, and so are username and admission number."""
 
 
 def record_copy(*, of: str, record_id: UUID) -> None:
-    """Write to the audit log that a copy of all that is stored of a person was handed out."""
+    """Enter in the audit log the handing out of a copy of all stored data of a person."""
     audit_change(EXPORT, record_id, new={"data": of})
 
 
 def check_student(*, id: UUID) -> None:
-    """Check that the student exists; raises NotFound."""
+    """Check the existence of the student; raises NotFound."""
     get(Student, id)
 
 
 def check_employee(*, id: UUID) -> None:
-    """Check that the employee exists, deleted or not; raises NotFound."""
+    """Check the existence of the employee, deleted or not; raises NotFound."""
     get(Employee, id)
 
 
 def check_guardian(*, id: UUID) -> None:
-    """Check that the guardian exists; raises NotFound."""
+    """Check the existence of the guardian; raises NotFound."""
     get(Guardian, id)
 
 
 def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
     """Erase a student's data; enrollments, results and graduation stay under a pseudonym. Twice is as once.
 
-    Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict where the student
-    is enrolled, or nobody would be left who has every permission.
+    Raises NotFound, Forbidden if the principal lacks a permission of the user, and Conflict while the student is
+    enrolled, or if nobody would be left with every permission.
     """
     student, user = _lock(Student, student_id)
     if user.erased_at is None:
@@ -110,10 +110,10 @@ def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
 
 
 def erase_employee(*, employee_id: UUID, principal: Principal) -> UUID:
-    """Erase the data of an employee who is deleted; department, category and position stay. Twice is as once.
+    """Erase the data of a deleted employee; department, category and position stay. Twice is as once.
 
-    Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict where the employee
-    is not deleted, or nobody would be left who has every permission.
+    Raises NotFound, Forbidden if the principal lacks a permission of the user, and Conflict unless the employee is
+    deleted, or if nobody would be left with every permission.
     """
     employee, user = _lock(Employee, employee_id)
     if user.erased_at is None:
@@ -139,9 +139,9 @@ def erase_employee(*, employee_id: UUID, principal: Principal) -> UUID:
 def erase_guardian(*, guardian_id: UUID, principal: Principal) -> UUID:
     """Erase a guardian's data: a pseudonym stays, without children and account. Twice is as once.
 
-    The account goes with them, unless it is an employee's or a student's. Raises NotFound, Forbidden where the
-    principal lacks a permission that the user has, and Conflict where a child is enrolled, or nobody would be left who
-    has every permission.
+    The account goes with them, unless it is an employee's or a student's. Raises NotFound, Forbidden if the principal
+    lacks a permission of the user, and Conflict while a child is enrolled, or if nobody would be left with every
+    permission.
     """
     person = lock_guardian(
         guardian_id, before=_lock_registers(guardian_id), then=lock_account_of(guardian_id)
@@ -169,7 +169,7 @@ def erase_guardian(*, guardian_id: UUID, principal: Principal) -> UUID:
 
 
 def _erase_account_of_guardian(user_id: UUID, pseudonym: str, principal: Principal) -> list[UUID]:
-    """Erase an account, unless it is an employee's or a student's; returns the ids of the contacts that are gone."""
+    """Erase an account, unless it is an employee's or a student's; returns the ids of the deleted contacts."""
     user = get(User, user_id, for_update=True)
     others = (select(model.id).where(model.user_id == user_id) for model in (Employee, Student))
     if any(db.session.scalar(other) is not None for other in others):
@@ -182,13 +182,13 @@ def _erase_account_of_guardian(user_id: UUID, pseudonym: str, principal: Princip
 
 
 def _empty(record: Any) -> None:
-    """Empty what says so of a record that is erased."""
+    """Empty the columns of an erased record marked for it."""
     for name, value in emptied(type(record)).items():
         setattr(record, name, value)
 
 
 def _erase_words(student: Student, user: User) -> None:
-    """Erase what was said of a student in words, and who they were on their cards and transcripts; figures stay."""
+    """Erase the words written about a student, and their identity on their cards and transcripts; figures stay."""
     of_student = {"synchronize_session": False}
     for model in (Absence, TermComment, PromotionDecision):
         statement = update(model).where(model.student_id == student.id).values(emptied(model))
@@ -225,9 +225,9 @@ def _erase_words(student: Student, user: User) -> None:
 
 
 def _erase_signatory(user: User) -> None:
-    """Replace the name of somebody on what they submitted, published, reopened or promoted, by the pseudonym.
+    """Replace the name of a signatory by the pseudonym: on submissions, publications, reopenings and promotions.
 
-    The rows are locked in order of id before: of two who are erased at once each may have signed what the other did.
+    The rows are locked in order of id before: of two people erased at once each may have signed the same rows.
     """
     name, actor = f"{user.first_name} {user.last_name}", str(user.id)
     for model, acts in (
@@ -257,17 +257,17 @@ def _subjects_of_publication() -> Any:
 
 
 def _has_submitter(actor: str) -> Any:
-    """Tell whether a publication says that somebody submitted a subject."""
+    """Tell whether a publication names somebody as the submitter of a subject."""
     each = _subjects_of_publication()
     by_them = each.c.value["submitted_by"].astext == actor
     return select(each.c.key).where(by_them).correlate(Publication).exists()
 
 
 def _erase_submitter(name: str, actor: str) -> None:
-    """Replace the name of whoever submitted subjects by the pseudonym, where publications, which are locked, have it.
+    """Replace the name of a submitter of subjects by the pseudonym, in publications locked before.
 
-    The new rules are read and then written, since an UPDATE takes its values from Python. They pass as the text that
-    PostgreSQL makes of them, so that all else in them stays to the letter.
+    The new rules are read and then written, since an UPDATE takes its values from Python. They pass as PostgreSQL's
+    text of them: all else in them stays to the letter.
     """
     each = _subjects_of_publication()
     by_them = each.c.value["submitted_by"].astext == actor
@@ -287,15 +287,15 @@ def _erase_submitter(name: str, actor: str) -> None:
 
 @read_model
 def _lock_registers(guardian_id: UUID) -> Query:
-    """Lock the registers that erasing a guardian's account concerns."""
+    """Lock the registers concerned by erasing a guardian's account."""
     return locking_registers(select(Guardian.user_id).where(Guardian.id == guardian_id).scalar_subquery())
 
 
 def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
     """Lock a student or an employee, and their account, FOR NO KEY UPDATE; raises NotFound.
 
-    Before, the registers that erasing them concerns, and between both the guardians: a student's, and who has the
-    account.
+    Before, the registers concerned by the erasure, and between both the guardians: a student's, and the guardian with
+    the account.
     """
     is_one = model.id == record_id
     account = select(model.user_id).where(is_one).scalar_subquery()
@@ -322,7 +322,7 @@ def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
 
 
 def _erase_account(user: User, pseudonym: str, principal: Principal, *together: Executable) -> None:
-    """Erase an account; `together` are statements that go out in one round trip with what it does."""
+    """Erase an account; the statements `together` go out in one round trip with its own."""
     held = require_to_change(principal, user.id, "Erasing this person")
     was_deleted, moment = user.deleted_at is not None, now()
     user.username = f"erased-{pseudonym}"
@@ -355,7 +355,7 @@ def _erase_account(user: User, pseudonym: str, principal: Principal, *together: 
 
 
 def _deleting_of_user(model: type[Any]) -> Any:
-    """Make the statement that deletes a user's rows of a model, by the user's id."""
+    """Make the statement deleting a user's rows of a model, by the user's id."""
 
     @statement
     def deleting(user_id: UUID) -> Any:
@@ -365,7 +365,7 @@ def _deleting_of_user(model: type[Any]) -> Any:
 
 
 def _renaming_maker(model: type[Any]) -> Any:
-    """Make the statement that replaces the name of whoever made rows of a model, by their id, by another."""
+    """Make the statement replacing the name of the maker of rows of a model, by their id, by another."""
 
     @statement
     def renaming(actor: str, name: str) -> Any:
@@ -376,7 +376,7 @@ def _renaming_maker(model: type[Any]) -> Any:
 
 @statement
 def _rename_giver(actor: str, name: str) -> Any:
-    """Replace the name of whoever gave passwords, by their id, by another."""
+    """Replace the name of the giver of passwords, by their id, by another."""
     given = update(User).where(User.password_given_by == actor)
     return given.values(password_given_by_name=name)
 
@@ -389,7 +389,7 @@ _rename_linker, _rename_inviter = map(_renaming_maker, (UserIdentity, Invitation
 
 @statement
 def _unlink_guardian(account: UUID) -> Any:
-    """Take the account from the guardian whose it is, who stays a guardian without one; answers their id."""
+    """Take the account from its guardian; the guardian stays, without one. Answers their id."""
     unlinking = update(Guardian).where(Guardian.user_id == account).values(user_id=None)
     return unlinking.returning(Guardian.id)
 
@@ -409,7 +409,7 @@ def _delete_part(model: type[Any], employee_id: UUID) -> UUID | None:
 
 
 def _audit_erasure(entity: str, record: Any, **records: Any) -> None:
-    """Enter in the audit log that a person was erased: only the ids by which the operator finds entries."""
+    """Enter the erasure of a person in the audit log: only the ids, for the operator to find entries by."""
     db.session.flush()
     audit_change(
         entity, record.id, old={"erased": False}, new={"erased": True, "user": record.user_id, **records}

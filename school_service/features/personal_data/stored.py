@@ -1,8 +1,8 @@
-"""Which columns of a table belong to what is stored of a person: all but those that say they are not told.
+"""The columns of a table within the stored data of a person: all but the ones marked as not told.
 
-The hash of a password or token and the code of a paper say nothing of a person, and help whoever gets hold of the
-document. The columns of a guardian in students hold nothing any more. Who corrected a mark is somebody else. Who
-stopped a guardian, and why, may harm others: a child, and whoever asked for it.
+The hash of a password or token and the code of a paper say nothing of a person, and help anybody getting hold of the
+document. The columns of a guardian in students hold nothing any more. The corrector of a mark is somebody else. The
+author of a guardian's stop, and its reason, may harm others: a child, and the person asking for the stop.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from sqlalchemy import Column, LargeBinary, func
 from school_service.core.facts import fact_of
 
 OF_THE_ACTOR = frozenset({"actor", "actor_name", "address"})
-"""Columns of the audit log that tell of whoever made a change: told where that is the person, and null elsewhere."""
+"""Columns of the audit log on the author of a change: told if the person is the author, and null otherwise."""
 
 
 def told_columns(model: type[Any]) -> list[Column[Any]]:
-    """List the columns of a model's table that the document tells, in their order; bytes as base64."""
+    """List the columns of a model's table told in the document, in their order; bytes as base64."""
     facts = ((column, fact_of(column)) for column in model.__table__.columns)
     told = [column for column, found in facts if found is not None and found.told]
     return [_in_base64(column) if isinstance(column.type, LargeBinary) else column for column in told]

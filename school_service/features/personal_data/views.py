@@ -1,4 +1,4 @@
-"""What is stored of a person, over HTTP: told to them (GDPR, article 15; NDPA, section 34), and erased."""
+"""The stored data of a person, over HTTP: told to them (GDPR, article 15; NDPA, section 34), and erased."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ blp = Blueprint(
 
 @blp.route("/students/<uuid:id>/data")
 class DataOfStudent(MethodView):
-    """All that is stored of a student."""
+    """All stored data of a student."""
 
     @blp.requires(*needed_to_read(*tables_of(StudentDataSchema)), run=Run.AUDITED)
     @blp.returns(StudentDataSchema, tagged=False, if_empty=service.check_student)
@@ -53,7 +53,7 @@ class DataOfStudent(MethodView):
 
 @blp.route("/guardians/<uuid:id>/data")
 class DataOfGuardian(MethodView):
-    """All that is stored of a guardian."""
+    """All stored data of a guardian."""
 
     @blp.requires(*needed_to_read(*tables_of(GuardianDataSchema)), run=Run.AUDITED)
     @blp.returns(GuardianDataSchema, tagged=False, if_empty=service.check_guardian)
@@ -80,7 +80,7 @@ class DataOfGuardian(MethodView):
 
 @blp.route("/employees/<uuid:id>/data")
 class DataOfEmployee(MethodView):
-    """All that is stored of an employee."""
+    """All stored data of an employee."""
 
     @blp.requires(*needed_to_read(*tables_of(EmployeeDataSchema)), run=Run.AUDITED)
     @blp.returns(EmployeeDataSchema, tagged=False, if_empty=service.check_employee)

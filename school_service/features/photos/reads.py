@@ -16,7 +16,7 @@ from school_service.features.reach import scopes
 
 @read_model
 def photo(user_id: UUID, reach: Reach | None = None) -> Query:
-    """Select the photo of a user who is not deleted; no row without one."""
+    """Select the photo of a user; no row without one, and none for a deleted user."""
     found = (
         select(UserPhoto.image.label("content"))
         .join(User, User.id == UserPhoto.user_id)
@@ -27,5 +27,5 @@ def photo(user_id: UUID, reach: Reach | None = None) -> Query:
 
 @statement
 def delete_photo(user_id: UUID) -> Any:
-    """Delete the photo of a user, where there is one."""
+    """Delete the photo of a user, if there is one."""
     return delete(UserPhoto).where(UserPhoto.user_id == user_id)

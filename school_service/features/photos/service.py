@@ -1,4 +1,4 @@
-"""Photos of users: what is uploaded is made anew before it is kept."""
+"""Photos of users: each upload is made anew before it is kept."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _DIGITS = 12  # of the hash, in the column of the user and in the address
 
 
 def put_photo(*, user_id: UUID, content: bytes, principal: Principal) -> BoundQuery:
-    """Set the photo of a user: a JPEG or PNG within LIMITS, which is made anew by a printer, without a connection.
+    """Set the photo of a user: a JPEG or PNG within LIMITS, made anew by a printer, without a connection.
 
-    Returns the read model of the user, which is stored in the round trip that reads it; the same photo again changes
-    nothing. Raises NotFound, Forbidden where the user may do more, Invalid for another file, and Busy where no printer
-    is free in time, or it hangs.
+    Returns the read model of the user, stored in the same round trip; the same photo again changes nothing. Raises
+    NotFound, Forbidden if the user may do more, Invalid for another file, and Busy if no printer is free in time, or it
+    hangs.
     """
     _account(user_id, principal)
     read_format(content, LIMITS)

@@ -27,7 +27,7 @@ JPEG = "image/jpeg"
 
 
 class PhotoVersionSchema(Schema):
-    """Which photo the address was made for."""
+    """The version of the photo in its address."""
 
     v = sought_text(
         required=False,

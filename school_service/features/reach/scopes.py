@@ -1,9 +1,9 @@
-"""The conditions under which records are in reach of a caller whose permission is OWN; no other module writes one.
+"""The conditions of reach: records within a caller's permission of reach OWN; no other module writes one.
 
-Each is made for the relations that count for an operation (`Reach.relations`) over the one row of the table `caller`,
-the relations that `caller_state` of the school's schema found. Where a student is *now* is the open enrollment. A
-subject teacher (T) reaches who takes the subject and is now in an arm that they teach, a form teacher (F) who is now
-in the batch, a student (S) themselves, a guardian (G) their children.
+Each is made for the relations of an operation (`Reach.relations`) over the one row of the table `caller`: the relations
+found by `caller_state` of the school's schema. The place of a student *now* is the open enrollment. A subject teacher
+(T) reaches students taking the subject and now in an arm taught by the teacher, a form teacher (F) students now in the
+batch, a student (S) themselves, a guardian (G) their children.
 
 Tables are taken from the metadata by their names, since this module is below all models.
 """
@@ -61,7 +61,7 @@ _EVERYBODYS = (
 
 
 def _table(name: str) -> FromClause:
-    """A table under a name of its own, so that it is never taken for one of the statement around."""
+    """A table under a name of its own, never taken for one of the statement around."""
     return Model.metadata.tables[name].alias()
 
 
@@ -71,9 +71,9 @@ def _value(reach: Reach, name: str) -> Any:
 
 
 def _is_one_of(value: Any, array: Any) -> Condition:
-    """Whether a value is in an array that the statement makes once.
+    """Whether a value is in an array made once by the statement.
 
-    An array in place of a subselect: PostgreSQL plans it apart, and begins with it where the value has an index.
+    An array in place of a subselect: PostgreSQL plans it apart, and begins with it if the value has an index.
     """
     found: Condition = value == any_(cast(array, ARRAY(Uuid)))
     return found
@@ -85,7 +85,7 @@ def _is_in(reach: Reach, expression: Any, name: str) -> Condition:
 
 
 def _array_of(query: Select[Any]) -> Any:
-    """Make an array of what a query of one column selects."""
+    """Make an array of the rows of a query of one column."""
     return func.array(query.correlate(None).scalar_subquery(), type_=ARRAY(Uuid))
 
 
@@ -113,7 +113,7 @@ def _is_taught_in(reach: Reach, subject_id: Any, arm: Any) -> Condition:
 
 
 def _now_in_arms(reach: Reach) -> FromClause:
-    """The students who are now in an arm that the caller teaches in (T) or looks after (F), each with it."""
+    """The students now in an arm taught (T) or looked after (F) by the caller, each with the arm."""
     enrollments, caller = _table("enrollments"), reach.caller.c
     staff = "".join(filter(reach.by, "TF"))
     arms = {"T": caller.taught_arms, "F": caller.form_batches}
@@ -128,7 +128,7 @@ def _now_in_arms(reach: Reach) -> FromClause:
 
 
 def _taught_takers(reach: Reach) -> Select[Any]:
-    """Select each subject that the caller teaches with each student who takes it and is now in an arm of theirs."""
+    """Select each pair of a subject taught by the caller and a student taking it, now in an arm of the caller's."""
     takers, now_in = _table("subject_enrollments"), _now_in_arms(reach)
 
     def make() -> Select[Any]:
@@ -146,7 +146,7 @@ def _taught_takers(reach: Reach) -> Select[Any]:
 
 
 def _of_staff(reach: Reach, relations: str) -> Select[Any]:
-    """Select the students who are now in a batch of the caller's (F), or in an arm where they take a subject (T)."""
+    """Select the students now in a batch of the caller's (F), or in an arm and taught there by the caller (T)."""
     takers, now_in = _table("subject_enrollments"), _now_in_arms(reach).alias()
     conditions = []
     if "F" in relations:
@@ -177,7 +177,7 @@ def _kin(reach: Reach) -> Any:
 
 
 def _ids_of_students(reach: Reach, relations: str) -> Any:
-    """The ids of the students to whom some relations lead, made once for all of a statement; None without any."""
+    """The ids of the students reached by some relations, made once for all of a statement; None without any."""
     letters = "".join(filter(reach.by, relations))
     if not letters:
         return None
@@ -211,7 +211,7 @@ def is_kin(reach: Reach, student_id: Any) -> Condition:
 
 
 def is_form_student(reach: Reach, student_id: Any) -> Condition:
-    """Whether a student, by their id, is now in a batch that the caller looks after."""
+    """Whether a student, by their id, is now in a batch looked after by the caller."""
     return is_student_by(reach, student_id, "F")
 
 
@@ -221,9 +221,9 @@ def is_reached_as_staff(reach: Reach, student_id: Any) -> Condition:
 
 
 def scores_in_reach(reach: Reach, cohort_subject_id: Any, student_id: Any) -> Condition:
-    """Whether what a student has in a cohort subject, such as a score, is in reach.
+    """Whether a student's record in a cohort subject, such as a score, is in reach.
 
-    T: of who takes the subject and is now in an arm in which it is taught by the caller; F: of who is in the batch.
+    T: of a student taking the subject, now in an arm with the caller as its teacher; F: of a student in the batch.
     """
     if not reach.by("T"):
         return is_form_student(reach, student_id)
@@ -263,7 +263,7 @@ def is_taught_arm(reach: Reach, cohort_subject_id: Any, batch_id: Any) -> Condit
 
 
 def arms_in_reach(reach: Reach, batch_id: Any) -> Condition:
-    """Whether a batch, by its id, is in reach: taught in, looked after, or that of an open enrollment (S, G)."""
+    """Whether a batch, by its id, is in reach: taught in, looked after, or of an open enrollment (S, G)."""
     caller, enrollments = reach.caller.c, _table("enrollments")
     parts = []
     if reach.by("T"):
@@ -282,12 +282,12 @@ def arms_in_reach(reach: Reach, batch_id: Any) -> Condition:
 
 
 def results_in_reach(reach: Reach, cohort_subject_id: Any, batch_id: Any) -> Condition:
-    """Whether what somebody has in a cohort subject is in reach, by the batch that they belong to in its term."""
+    """Whether a student's results in a cohort subject are in reach, by the student's batch in its term."""
     return _any_of(is_taught_arm(reach, cohort_subject_id, batch_id), is_form_batch(reach, batch_id))
 
 
 def cohorts_in_reach(reach: Reach, cohort_id: Any) -> Condition:
-    """Whether a cohort, by its id, has an arm that is in reach."""
+    """Whether a cohort, by its id, has an arm in reach."""
     batches = _table("batches")
     return _is_one_of(
         cohort_id, _array_of(select(batches.c.cohort_id).where(arms_in_reach(reach, batches.c.id)))
@@ -330,9 +330,9 @@ def is_taught_to_all(reach: Reach, cohort_subject_id: Any, cohort_id: Any) -> Co
 
 
 def guardianships_in_reach(reach: Reach, student_id: Any, guardian_id: Any, stopped_at: Any) -> Condition:
-    """Whether it is in reach that somebody is a guardian of a student; not where the guardian is stopped.
+    """Whether a guardianship of a student is in reach; never while the guardian is stopped.
 
-    F: of who is in the batch; G: oneself.
+    F: of a student in the batch; G: one's own.
     """
     conditions = []
     if reach.by("F"):
@@ -346,7 +346,7 @@ def guardianships_in_reach(reach: Reach, student_id: Any, guardian_id: Any, stop
 
 
 def guardians_in_reach(reach: Reach, guardian_id: Any, user_id: Any) -> Condition:
-    """Whether a guardian is in reach. F: of who is in the batch, and not stopped; G: oneself."""
+    """Whether a guardian is in reach. F: of a student in the batch, and not stopped; G: oneself."""
     conditions = []
     if reach.by("F"):
         links = _table("student_guardians")
@@ -357,7 +357,7 @@ def guardians_in_reach(reach: Reach, guardian_id: Any, user_id: Any) -> Conditio
 
 
 def today() -> ColumnElement[date]:
-    """The school's day, by its time zone, at the moment at which the statement is sent."""
+    """The school's day, by its time zone, when the statement is sent."""
     # The clock is asked by its name each time: a test may set another.
     moment = bindparam("the_moment", callable_=lambda: now(), type_=DateTime(timezone=True))
     settings = _table("school_settings")
@@ -372,7 +372,7 @@ def holds_today(row: Any) -> Condition:
 
 
 def accounts_in_reach(reach: Reach, user_id: Any) -> Condition:
-    """Whether an account, by its id, is the caller's own (M), or that of a student in a batch of theirs (F)."""
+    """Whether an account, by its id, is the caller's own (M), or of a student in a batch of theirs (F)."""
     conditions = []
     if reach.by("M"):
         conditions.append(user_id == _value(reach, "account"))
@@ -386,7 +386,7 @@ def accounts_in_reach(reach: Reach, user_id: Any) -> Condition:
 def photos_in_reach(reach: Reach, user_id: Any) -> Condition:
     """Whether the photo of an account, by its id, is in reach.
 
-    It is the caller's own (M), that of a student in reach, or of a form teacher of an arm in reach.
+    It is the caller's own (M), or of a student in reach, or of a form teacher of an arm in reach.
     """
     students, employees, form_teachers = map(_table, ("students", "employees", "form_teachers"))
     of_students = select(students.c.user_id).where(students_in_reach(reach, students.c.id))

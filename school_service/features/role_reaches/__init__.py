@@ -1,1 +1,1 @@
-"""Switching roles between the whole school's records and their bearers' own, with a look at what that changes."""
+"""Switching roles between the whole school's records and their bearers' own, with a look at the changes."""

@@ -1,4 +1,4 @@
-"""Whether roles may be switched, and what that changes: figures of one row, without a database."""
+"""Whether roles may be switched, and the changes by it: figures of one row, without a database."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MOST = 1000  # of a list of what a switch changes
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A switch of a school's roles: what there is, as `reads.switching` has it, and what is to be.
+    """A switch of a school's roles: the present state, as `reads.switching` has it, and the one to be.
 
-    `roles` are all roles there are, and `targets` the reach of those that are named, both by id. `added` are seeded
-    roles that are new, and `given` the permissions of the role for each kind of account that is to have its own.
+    `roles` are all roles there are, and `targets` the reach of the named ones, both by id. `added` are new seeded
+    roles, and `given` the permissions of the role of each kind of account due to have its own.
     """
 
     found: Mapping[str, Any]
@@ -32,25 +32,25 @@ class Switch:
 
     @property
     def changing(self) -> dict[str, str]:
-        """The reach of each role that has another now, by id."""
+        """The new reach of each role with another one now, by id."""
         return {role: reach for role, reach in self.targets.items() if self.roles[role]["reach"] != reach}
 
     @property
     def needed(self) -> set[str]:
-        """The permissions that a switch like this demands for the whole school."""
+        """The permissions demanded for the whole school by a switch like this."""
         named = (self.roles[role]["permissions"] for role in self.targets)
         made = (map(str, role.permissions) for role in self.added)
         return {permission for each in (*named, *made, *self.given.values()) for permission in each}
 
     def require_administrator(self) -> None:
-        """Check that the switch leaves somebody with every permission. Raises Conflict."""
+        """Refuse a switch if it leaves nobody with every permission. Raises Conflict."""
         if self._administrated({}) and not self._administrated(self.targets):
             raise Conflict(
                 "Switching these roles would leave nobody who has every permission for the whole school."
             )
 
     def users(self, served: Collection[str]) -> list[dict[str, Any]]:
-        """Tell whose answers change, and how: who loses something first, each by username."""
+        """List the users with changed answers, and the changes: users with a loss first, each by username."""
         effect = cache(self._effect)
         users = []
         for user in self.found["users"]:
@@ -63,7 +63,7 @@ class Switch:
         return sorted(users, key=loses_nothing)
 
     def differing(self) -> Iterator[dict[str, Any]]:
-        """Tell of each role of the name of a seeded one which permissions it has more, and less."""
+        """List the roles with the name of a seeded one and other permissions: the ones added, and the ones lacking."""
         for role in self.roles.values():
             seeded, held = ROLES_OF_NEW_SCHOOL.get(role["name"]), set(role["permissions"])
             if seeded is not None and held != seeded:
@@ -71,7 +71,7 @@ class Switch:
                 yield {"role": role["id"], "name": role["name"], "more": more, "less": less}
 
     def _effect(self, roles: Iterable[str], kinds: Iterable[str]) -> tuple[list[str], list[str]]:
-        """Tell what becomes OWN for a user of these roles, and what is new or reaches the whole school then."""
+        """Give the permissions becoming OWN for a user of these roles, and the ones new or of the whole school then."""
         held = {permission for role in roles for permission in self.roles[role]["permissions"]}
         before, after = self._for_school(roles, {}), self._for_school(roles, self.targets)
         given = {permission for kind in kinds for permission in self.given.get(kind, ())}
@@ -80,7 +80,7 @@ class Switch:
         return [each for each in in_order if each in narrowed], [each for each in in_order if each in widened]
 
     def _for_school(self, roles: Iterable[str], targets: Mapping[str, str]) -> set[str]:
-        """Give the permissions that these roles have for the whole school, some of them with another reach."""
+        """Give the permissions of these roles for the whole school, some of the roles with another reach."""
         wide = (role for role in roles if targets.get(role, self.roles[role]["reach"]) == SCHOOL)
         return {permission for role in wide for permission in self.roles[role]["permissions"]}
 
@@ -92,12 +92,12 @@ class Switch:
 
 
 def loses_nothing(user: Mapping[str, Any]) -> bool:
-    """Tell of a user whose answers change whether all that changes is a gain."""
+    """Tell whether all changes of a user's answers are gains."""
     return not (user["narrowed"] or user["refused"])
 
 
 def judge(found: Mapping[str, str], named: Sequence[Mapping[str, Any]], *, add_seeded: bool) -> Switch:
-    """Make the switch of a row of `reads.switching`. Raises Invalid, and Conflict for a role that can't be so."""
+    """Make the switch of a row of `reads.switching`. Raises Invalid, and Conflict for an unsuitable reach."""
     facts = {part: orjson.loads(rows) for part, rows in found.items()}
     roles = {role["id"]: role for role in facts["roles"]}
     targets = _targets(named, roles)
@@ -111,7 +111,7 @@ def judge(found: Mapping[str, str], named: Sequence[Mapping[str, Any]], *, add_s
 
 
 def _targets(named: Sequence[Mapping[str, Any]], roles: Mapping[str, Any]) -> dict[str, str]:
-    """Give the reach that each role is to have, by id. Raises Invalid, and Conflict for one that can not have it."""
+    """Give the intended reach of each role, by id. Raises Invalid, and Conflict for a role unable to have it."""
     targets: dict[str, str] = {}
     wrong: dict[str, str] = {}
     for place, each in enumerate(named):

@@ -38,10 +38,10 @@ def switch_roles(
     commit: bool,
     served: Collection[str],
 ) -> dict[str, Any]:
-    """Give roles, by their names, other reaches, and tell what that changes; without `commit` only tell it.
+    """Give roles, by their names, other reaches, and tell the changes; without `commit` only tell them.
 
-    `served` are the permissions that serve OWN at all. Raises UnknownSchool, SchoolDeleting, SchoolUpgrading, and
-    NotSwitched for an unknown role and what `switch` refuses.
+    `served` are the permissions serving OWN at all. Raises UnknownSchool, SchoolDeleting, SchoolUpgrading, and
+    NotSwitched for an unknown role and each refusal of `switch`.
     """
     with connected_to_school(tenancy, school_id) as (connection, _):
         named = select(Role.name, Role.id).where(Role.name.in_(reaches))

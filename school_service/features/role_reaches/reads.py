@@ -1,4 +1,4 @@
-"""What a switch of roles is judged by, in one row."""
+"""The facts for judging a switch of roles, in one row."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def locked(role_ids: list[UUID]) -> Query:
 
 @read_model
 def switching(role_ids: list[UUID], kinds: list[str]) -> Query:
-    """Select what decides whether roles may be switched, and whom it concerns; each column is an array, as JSON.
+    """Select the facts for judging a switch of roles, with the users concerned; each column is an array, as JSON.
 
-    `permissions` are all permissions by `name`, in order, and `roles` all roles, by name. `bearing` has the `roles`
-    that a user has, by their ids, the same ones once. `users` are those who have one of the roles, or whose account is
-    of one of these kinds and lacks the role that is given to it, by username. `subjects` and `batches` are those of the
-    current session that nobody teaches, or looks after.
+    `permissions` are all permissions by `name`, in order, and `roles` all roles, by name. `bearing` has the `roles` of
+    one user together, by their ids, the same ones once. `users` are the users with one of the roles, or with an account
+    of one of these kinds and without the role given to it, by username. `subjects` and `batches` of the current session
+    are the ones without a teacher, or a form teacher.
     """
     name = StoredPermission.access + ":" + StoredPermission.section
     roles = select(Role.id, Role.name, Role.reach, Role.given_to, names_of_permissions().label("permissions"))
@@ -62,7 +62,7 @@ def switching(role_ids: list[UUID], kinds: list[str]) -> Query:
 
 
 def accounts_lacking_theirs() -> Query:
-    """Select the accounts of students and of guardians that lack the role given to their kind: `user_id`, `kind`."""
+    """Select the accounts of students and of guardians without the role given to their kind: `user_id`, `kind`."""
     students = select(Student.user_id, literal(STUDENTS, Text).label("kind"))
     guardians = select(Guardian.user_id, literal(GUARDIANS, Text)).where(Guardian.user_id.is_not(None))
     accounts = students.union_all(guardians).subquery("accounts")
@@ -75,7 +75,7 @@ def accounts_lacking_theirs() -> Query:
 
 
 def _as_array(rows: Query, part: str) -> Any:
-    """Write rows as a JSON array of objects, in their order; the name of the part is that of the column."""
+    """Write rows as a JSON array of objects, in their order; the name of the part is the name of the column."""
     written = func.coalesce(
         func.json_agg(func.row_to_json(literal_column(part))), literal_column("'[]'::json")
     )
@@ -83,14 +83,14 @@ def _as_array(rows: Query, part: str) -> Any:
 
 
 def _bearing() -> Query:
-    """Select which roles a user who is not deleted has together."""
+    """Select the roles of one user together, without deleted users."""
     roles = func.array_agg(aggregate_order_by(UserRole.role_id, UserRole.role_id)).label("roles")
     bearers = select(roles).join(User, User.id == UserRole.user_id).where(User.deleted_at.is_(None))
     return select(bearers.group_by(UserRole.user_id).subquery("bearers").c.roles).distinct()
 
 
 def _users(role_ids: Any, kinds: Any) -> Query:
-    """Select users with their roles, the kinds whose role they lack, and how many records they reach as their own."""
+    """Select users with their roles, the kinds of the roles they lack, and the numbers of records of their own."""
     accounts = accounts_lacking_theirs().subquery("lacking_accounts")
     lacking = (
         select(accounts.c.user_id, func.array_agg(accounts.c.kind).label("kinds"))
@@ -117,7 +117,7 @@ def _users(role_ids: Any, kinds: Any) -> Query:
 
 
 def _taught() -> Query:
-    """Count the cohort subjects that each user teaches today."""
+    """Count the cohort subjects taught today by each user."""
     subjects = func.count(SubjectTeacher.cohort_subject_id.distinct()).label("number")
     teaching = select(Employee.user_id, subjects).join(
         SubjectTeacher, SubjectTeacher.employee_id == Employee.id
@@ -127,7 +127,7 @@ def _taught() -> Query:
 
 
 def _looked_after() -> Query:
-    """Count the batches of which each user is a form teacher."""
+    """Count the batches with each user as a form teacher."""
     batches = func.count(FormTeacher.batch_id.distinct()).label("number")
     looking = select(Employee.user_id, batches).join(FormTeacher, FormTeacher.employee_id == Employee.id)
     looking = looking.join(Batch, Batch.id == FormTeacher.batch_id).join(Cohort, Cohort.id == Batch.cohort_id)
@@ -135,21 +135,21 @@ def _looked_after() -> Query:
 
 
 def _in_sessions_that_count(employees: Query) -> Query:
-    """Narrow to cohorts of the current session, and of those that have not ended too long ago."""
+    """Narrow to cohorts of the current session, and of sessions ended not too long ago."""
     recent = AcademicSession.end_date >= scopes.today() - DAYS_OF_ENDED_SESSIONS
     counting = employees.join(AcademicSession, AcademicSession.id == Cohort.session_id)
     return counting.where(NOT_DELETED, or_(AcademicSession.current, recent)).group_by(Employee.user_id)
 
 
 def _children() -> Query:
-    """Count the students of whom each user is a guardian, and not stopped."""
+    """Count the students with each user as a guardian, and not stopped."""
     children = select(Guardian.user_id, func.count().label("number"))
     children = children.join(StudentGuardian, StudentGuardian.guardian_id == Guardian.id)
     return children.where(StudentGuardian.stopped_at.is_(None)).group_by(Guardian.user_id)
 
 
 def _subjects() -> Query:
-    """Select the subjects and arms of the current session that nobody teaches."""
+    """Select the subjects and arms of the current session without a teacher."""
     taught = (
         exists()
         .where(
@@ -179,7 +179,7 @@ def _subjects() -> Query:
 
 
 def _batches() -> Query:
-    """Select the batches of the current session that nobody looks after."""
+    """Select the batches of the current session without a form teacher."""
     looked_after = (
         exists()
         .where(FormTeacher.batch_id == Batch.id, Employee.id == FormTeacher.employee_id, NOT_DELETED)

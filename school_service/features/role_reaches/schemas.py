@@ -17,14 +17,14 @@ _ALL = f"How many there are: the list has {MOST:,} at most."
 
 
 class NewRoleReachSchema(Schema):
-    """A role, and the reach that it is to have."""
+    """A role, and its intended reach."""
 
     role = Id(metadata={"description": "The id of the role."})
     reach = Choice(REACHES, metadata={"description": "SCHOOL: the whole school's records; OWN: one's own."})
 
 
 class RoleReachesSchema(Schema):
-    """Which roles to switch."""
+    """The roles to switch."""
 
     roles = ListOf(
         Nested(NewRoleReachSchema),
@@ -53,7 +53,7 @@ class RoleReachOptionsSchema(Schema):
 
 
 class SwitchedRoleSchema(RecordSchema):
-    """A role that is switched."""
+    """A switched role."""
 
     id = fields.UUID()
     name = fields.String()
@@ -70,7 +70,7 @@ def _permissions(description: str) -> fields.List[Any]:
 
 
 class AffectedUserSchema(RecordSchema):
-    """A user whose answers change."""
+    """A user with changed answers."""
 
     user = fields.UUID(metadata={"description": "The id of the user."})
     username = fields.String()
@@ -84,7 +84,7 @@ class AffectedUserSchema(RecordSchema):
 
 
 class UncoveredSubjectSchema(RecordSchema):
-    """A subject that nobody teaches to an arm."""
+    """A subject without a teacher in an arm."""
 
     cohort_subject = fields.UUID(metadata={"description": "The id of the cohort subject."})
     classroom = fields.String(metadata={"description": "The classroom's name."})
@@ -93,7 +93,7 @@ class UncoveredSubjectSchema(RecordSchema):
 
 
 class UncoveredBatchSchema(RecordSchema):
-    """A batch that nobody looks after."""
+    """A batch without a form teacher."""
 
     batch = fields.UUID()
     classroom = fields.String(metadata={"description": "The classroom's name."})
@@ -101,7 +101,7 @@ class UncoveredBatchSchema(RecordSchema):
 
 
 class UncoveredSchema(RecordSchema):
-    """What nobody would reach as their own in the current session."""
+    """Subjects and batches of the current session within nobody's own reach."""
 
     subjects = fields.List(
         fields.Nested(UncoveredSubjectSchema),
@@ -115,9 +115,9 @@ class UncoveredSchema(RecordSchema):
 
 
 class DifferingRoleSchema(RecordSchema):
-    """A role whose permissions are others than those of the role of the same name of a new school.
+    """A role with other permissions than the role of the same name of a new school.
 
-    So are those of a school that was there before there were such permissions. They stay as they are.
+    So have the roles of a school older than such permissions. They stay as they are.
     """
 
     role = fields.UUID(metadata={"description": "The id of the role."})
@@ -127,7 +127,7 @@ class DifferingRoleSchema(RecordSchema):
 
 
 class SwitchedRolesSchema(PlantedSchema):
-    """What switching roles changes, or would."""
+    """The changes by a switch of roles, made or foreseen."""
 
     roles = fields.List(
         fields.Nested(SwitchedRoleSchema), metadata={"description": "The roles that were named."}

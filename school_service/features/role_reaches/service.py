@@ -1,4 +1,4 @@
-"""Switching roles between the whole school's records and their bearers' own, with a look at what that changes."""
+"""Switching roles between the whole school's records and their bearers' own, with a look at the changes."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ def switch(
     principal: Principal | None,
     means: Means = OF_THE_REQUEST,
 ) -> dict[str, Any]:
-    """Give roles another reach, each `{role, reach}`, and tell what that changes, or would with `dry_run`.
+    """Give roles another reach, each `{role, reach}`, and tell the changes, or with `dry_run` the changes to expect.
 
-    `add_seeded` makes the seeded roles that the school has none of the name of, and gives those that are given to
-    students and to guardians to their accounts. `served` are the permissions that serve OWN at all. `principal` None is
-    the operator. A caller without permission to read subjects of cohorts, or cohorts, is told how many nobody looks
-    after, and not which. Where roles come to reach the whole school, what others have made of accounts that gain is
-    told, and ends, by `means` as all is written.
+    `add_seeded` makes the seeded roles with a name unused in the school, and gives the roles of students and of
+    guardians to their accounts. `served` are the permissions serving OWN at all. `principal` None is the operator. A
+    caller without permission to read subjects of cohorts, or cohorts, is told the number of the ones without a teacher,
+    and not their names. If roles come to reach the whole school, the credentials made by others for gaining accounts
+    are told, and end, by `means` as all is written.
 
-    Raises Invalid for an unknown role and one that is named twice, Forbidden where the principal lacks a permission of
-    the roles for the whole school, and Conflict for a role that can not have the reach, and where nobody would be left
-    with every permission for the whole school.
+    Raises Invalid for an unknown role and one named twice, Forbidden if the principal lacks a permission of the roles
+    for the whole school, and Conflict for a role unable to have the reach, and if nobody would be left with every
+    permission for the whole school.
     """
     ids = [each["role"] for each in roles]
     # The roles first, as whoever changes the permissions of one does.
@@ -66,7 +66,7 @@ def switch(
 
 
 def _shown(switching: Switch, served: Collection[str], principal: Principal | None) -> dict[str, Any]:
-    """Tell what a switch changes, as the caller may read it."""
+    """Tell the changes by a switch, as the caller may read them."""
     users = switching.users(served)
     losing = sum(not loses_nothing(user) for user in users)
     uncovered: dict[str, Any] = {}
@@ -97,7 +97,7 @@ def _shown(switching: Switch, served: Collection[str], principal: Principal | No
 
 
 def _carry_out(switching: Switch, means: Means, *, dry_run: bool) -> dict[str, Any] | None:
-    """Write a switch, but in a dry run; returns what others have made of accounts that gain, None where none does."""
+    """Write a switch, but in a dry run; returns credentials others made for gaining accounts, None if none gains."""
     changing = switching.changing
     widened, narrowed = (
         [UUID(role) for role, reach in changing.items() if reach == target] for target in (SCHOOL, OWN)
@@ -114,7 +114,7 @@ def _carry_out(switching: Switch, means: Means, *, dry_run: bool) -> dict[str, A
 
 
 def _writes(switching: Switch, means: Means) -> list[Executable]:
-    """Audit a switch, and give the statements that write it: none where all is so already."""
+    """Audit a switch, and give the statements writing it: none if all is so already."""
     changing, writes = switching.changing, list[Executable]()
     if changing:
         writes.append(_switch([*changing], [*changing.values()]))
@@ -153,7 +153,7 @@ def _fill(role_id: UUID, permissions: list[str]) -> Any:
 
 @statement
 def give_to_all_of_a_kind(moment: datetime) -> Any:
-    """Give the roles that are given to students and to guardians to the account of each who lacks theirs."""
+    """Give the roles of students and of guardians to each of their accounts without its role."""
     accounts = reads.accounts_lacking_theirs().subquery("accounts_lacking")
     rows: Any = (accounts.c.user_id, Role.id, moment)
     lacking = select(*rows).join(Role, Role.given_to == accounts.c.kind)

@@ -21,7 +21,7 @@ blp = Blueprint("role-reaches", __name__, description="To whose records roles re
 
 @blp.route("/role-reaches")
 class RoleReaches(MethodView):
-    """To whose records roles reach."""
+    """The reach of roles."""
 
     @blp.requires(Permission.ROLES_WRITE)
     @blp.arguments(RoleReachOptionsSchema, location="query")

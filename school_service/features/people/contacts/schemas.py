@@ -34,11 +34,11 @@ class NewContactSchema(ContactDetailsSchema):
 
 
 class ContactChangesSchema(ContactDetailsSchema):
-    """What to change of a contact: any of its members but the owner."""
+    """Changes of a contact: any of its members but the owner."""
 
 
 class ContactFilterSchema(Schema):
-    """Which contact to show."""
+    """The contact to show."""
 
     user_id = Id(metadata={"description": "The owner."})
     email_address = sought_text(

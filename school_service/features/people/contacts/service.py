@@ -45,7 +45,7 @@ def contacts(reach: Reach | None = None) -> Query:
 
 @judged_before
 def contact(contact_id: UUID) -> Query:
-    """Read model of ContactSchema, for one that was written."""
+    """Read model of ContactSchema, for a written one."""
     return contacts.query().where(Contact.id == contact_id)
 
 
@@ -71,7 +71,7 @@ def newest_contact(
 
 
 def create_contact(*, owner: UUID, email_address: str, phone_number: str, physical_address: str) -> NewRow:
-    """Add a contact of a user, who may have one for each e-mail address; a second is a conflict.
+    """Add a contact of a user, one for each e-mail address; a second is a conflict.
 
     Raises Invalid for an unknown or deleted owner.
     """
@@ -84,7 +84,7 @@ def create_contact(*, owner: UUID, email_address: str, phone_number: str, physic
 
 
 def new_contact(*, owner: UUID, email_address: str, phone_number: str, physical_address: str) -> NewRow:
-    """Make a contact to insert, of an owner who can't be deleted meanwhile, and its entry in the audit log."""
+    """Make a contact to insert, of an owner safe from deletion meanwhile, and its entry in the audit log."""
     contact = new_row(
         Contact,
         owner_id=owner,
@@ -98,7 +98,7 @@ def new_contact(*, owner: UUID, email_address: str, phone_number: str, physical_
 
 
 def change_contact(*, contact_id: UUID, **changes: Any) -> UUID:
-    """Change any of a contact's members but its owner; an e-mail address that the owner has already is a conflict.
+    """Change any of a contact's members but its owner; an e-mail address already among the owner's is a conflict.
 
     Raises NotFound, for the contact of a deleted owner too.
     """
@@ -118,7 +118,7 @@ def change_contact(*, contact_id: UUID, **changes: Any) -> UUID:
 
 
 def delete_contact(*, contact_id: UUID) -> UUID:
-    """Delete a contact; that of an employee stays with the employee, and is a conflict.
+    """Delete a contact; an employee's stays with the employee, and is a conflict.
 
     Raises NotFound, for the contact of a deleted owner too.
     """
@@ -130,7 +130,7 @@ def delete_contact(*, contact_id: UUID) -> UUID:
 
 
 def check_contact_filter(*, user_id: UUID, **_others: str | None) -> None:
-    """Check that the user exists whose contact a filter asks for. Raises Invalid."""
+    """Check the existence of the user in a filter of contacts. Raises Invalid."""
     _check_owner(user_id, "user_id")
 
 

@@ -145,7 +145,7 @@ def next_of_kin_lock(employee_id: UUID) -> Query:
 def form_teachers(batch_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of FormTeacherSchema, those of a batch, the latest first.
 
-    Without those whose user account is deleted: they are shown again when it is restored.
+    Without those with a deleted user account: they are shown again when it is restored.
     """
     found = (
         select(
@@ -177,7 +177,7 @@ def form_teacher(batch_id: UUID, employee_id: UUID) -> Query:
 
 @read_model
 def for_employee(department: UUID, category: UUID, position: UUID, stem: str) -> Query:
-    """Select which of department, category and position exist, and the keys of usernames that begin with the stem.
+    """Select whether department, category and position exist, and the keys of usernames beginning with the stem.
 
     The stem has plain letters only.
     """

@@ -41,7 +41,7 @@ class EmployeeSchema(RecordSchema):
 
 
 class BankAccountSchema(RecordSchema):
-    """The account that an employee is paid into."""
+    """The account for an employee's pay."""
 
     id = fields.UUID()
     bank_name = fields.String()
@@ -53,7 +53,7 @@ class BankAccountSchema(RecordSchema):
 
 
 class NextOfKinSchema(RecordSchema):
-    """Whom to tell when something happens to an employee."""
+    """The person to tell if something happens to an employee."""
 
     id = fields.UUID()
     full_name = fields.String()
@@ -82,7 +82,7 @@ class NewBankAccountSchema(Schema):
 
 
 class BankAccountChangesSchema(NewBankAccountSchema):
-    """What to change of an employee's bank account: any of its members."""
+    """Changes of an employee's bank account: any of its members."""
 
 
 class NewNextOfKinSchema(Schema):
@@ -96,11 +96,11 @@ class NewNextOfKinSchema(Schema):
 
 
 class NextOfKinChangesSchema(NewNextOfKinSchema):
-    """What to change of an employee's next of kin: any of its members."""
+    """Changes of an employee's next of kin: any of its members."""
 
 
 class ParticularsSchema(Schema):
-    """What is written of an employee."""
+    """The particulars of an employee."""
 
     first_name = Text()
     middle_name = Text(least=0, metadata={"description": "May be empty."})
@@ -122,7 +122,7 @@ class ParticularsSchema(Schema):
 
 
 class EmployeeChangesSchema(ParticularsSchema):
-    """What to change of an employee: any of these.
+    """Changes of an employee: any of these.
 
     Bank account, next of kin and contact are changed at addresses of their own.
     """
@@ -137,7 +137,7 @@ class NewEmployeeSchema(ParticularsSchema):
 
 
 class FormTeacherSchema(RecordSchema):
-    """Who looks after a batch."""
+    """An employee looking after a batch."""
 
     batch_id = fields.UUID()
     first_name = fields.String()

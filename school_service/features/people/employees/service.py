@@ -1,4 +1,4 @@
-"""Employees, each with a user account, which has first name, last name and gender; and form teachers."""
+"""Employees, each with a user account for first name, last name and gender; and form teachers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tenants.clock import now
 
 ENTITY = "employee"
 FORM_TEACHER = "form-teacher"
-"""What the audit log calls it that an employee is a form teacher; the id is the batch's."""
+"""The audit log's name of an employee's work as form teacher; the id is the batch's."""
 BANK_ACCOUNT = "bank-account"
 NEXT_OF_KIN = "next-of-kin"
 
@@ -69,9 +69,8 @@ def create_employee(
 ) -> NewRow:
     """Add an employee with a user account, named after them, a bank account, a next of kin and a contact.
 
-    The account has no roles and no password. `particulars` are the members that are stored as they are given.
-    Raises Invalid for an unknown id, a local government area that is not in the state, and who was born after
-    joining.
+    The account has no roles and no password. `particulars` are the members stored as they are given. Raises Invalid for
+    an unknown id, a local government area outside the state, and a birth after joining.
     """
     _check_dates(dob, join_date)
     # This comes first, while the transaction has locked nothing: the registry is queried, and nobody waits meanwhile.
@@ -113,8 +112,8 @@ def create_employee(
 def change_employee(*, employee_id: UUID, principal: Principal, **changes: Any) -> UUID:
     """Change any of an employee's members; first name, last name and gender are those of the user account.
 
-    Who changes these needs every permission that the user has; the username stays. Raises NotFound, Forbidden, and
-    Invalid for an unknown id, a local government area that is not in the state, and a birth after joining.
+    A change of these needs every permission of the user; the username stays. Raises NotFound, Forbidden, and Invalid
+    for an unknown id, a local government area outside the state, and a birth after joining.
     """
     employee = _get_employee(employee_id)
     if not changes.keys().isdisjoint(_ORIGIN):
@@ -147,7 +146,7 @@ def change_next_of_kin(*, employee_id: UUID, **changes: Any) -> UUID:
 
 
 def find_employee(employee_id: UUID, *, for_update: bool = False, for_share: bool = False) -> Employee | None:
-    """Find an employee who is not deleted, or None.
+    """Find an employee, or None for an unknown or deleted one.
 
     `for_update` locks the row FOR NO KEY UPDATE, `for_share` FOR SHARE.
     """
@@ -158,8 +157,8 @@ def find_employee(employee_id: UUID, *, for_update: bool = False, for_share: boo
 def delete_employee(*, employee_id: UUID, principal: Principal) -> UUID:
     """Delete an employee softly, and the user account with them; they teach no batch any more.
 
-    Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict where nobody
-    would be left who has every permission.
+    Raises NotFound, Forbidden if the principal lacks a permission of the user, and Conflict if nobody would be left
+    with every permission.
     """
     employee = _get_employee(employee_id)
     user = get(User, employee.user_id, for_update=True)
@@ -172,9 +171,9 @@ def delete_employee(*, employee_id: UUID, principal: Principal) -> UUID:
 
 
 def add_form_teacher(*, batch_id: UUID, teacher_id: UUID) -> None:
-    """Make an employee a form teacher of a batch; for one who is that already, nothing changes.
+    """Make an employee a form teacher of a batch; for a form teacher of it already, nothing changes.
 
-    Raises NotFound for an unknown batch, Invalid for an unknown employee and one whose account is deleted.
+    Raises NotFound for an unknown batch, Invalid for an unknown employee and one with a deleted account.
     """
     # Locked FOR SHARE, so that none is deleted meanwhile: a deleted employee teaches nobody.
     batch = get(Batch, batch_id, for_share=True)
@@ -190,7 +189,7 @@ def add_form_teacher(*, batch_id: UUID, teacher_id: UUID) -> None:
 
 
 def remove_form_teacher(*, batch_id: UUID, teacher_id: UUID) -> UUID:
-    """Remove a form teacher from a batch; raises NotFound where the employee is none of it."""
+    """Remove a form teacher from a batch; raises NotFound if the employee is none of it."""
     if not _end_teaching(FormTeacher.batch_id == batch_id, FormTeacher.employee_id == teacher_id):
         raise NotFound("The employee is no form teacher of this batch.")
     return teacher_id
@@ -212,7 +211,7 @@ def _get_employee(employee_id: UUID) -> Employee:
 
 
 def _lock_part(model: type[Any], employee_id: UUID) -> Any:
-    """Lock the one record of this model that an employee has, unless they are deleted; raises NotFound."""
+    """Lock the one record of this model for an employee, unless they are deleted; raises NotFound."""
     part = db.session.scalars(
         select(model)
         .join(Employee, Employee.id == model.employee_id)
@@ -248,7 +247,7 @@ def _check_dates(dob: date | None, join_date: date | None) -> None:
 
 
 def _audited(employee: Employee, user: User) -> dict[str, str]:
-    """Name the values that the audit log has of an employee."""
+    """Name the values of an employee for the audit log."""
     return {
         "first_name": user.first_name,
         "middle_name": employee.middle_name,

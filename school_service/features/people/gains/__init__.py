@@ -1,1 +1,1 @@
-"""What was planted in an account, and ends when the account gains: invitations, links and passwords made by others."""
+"""Credentials planted in an account, ended when the account gains: invitations, links and passwords by others."""

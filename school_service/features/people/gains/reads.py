@@ -1,4 +1,4 @@
-"""Which accounts gain, what others have made of them, and who of these may do all that the account then may."""
+"""Gaining accounts, the credentials others made for them, and the makers with all of the account's permissions."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ from school_service.features.people.models import (
 from tenants.clock import now
 
 PASSWORD, INVITATION, LINK = KINDS = Enumeration("CredentialKind", "PASSWORD", "INVITATION", "LINK")
-"""The ways into an account that somebody else can make. A link of the way PASSWORD was made by the password."""
+"""The kinds of ways into an account made by others. A link of the way PASSWORD was made by the password."""
 
 MOST_SHOWN = 200
 
@@ -74,7 +74,7 @@ def lock_accounts(user_ids: list[UUID]) -> Any:
 
 @statement
 def lock_bearers(role_ids: list[UUID]) -> Any:
-    """Lock the accounts that have one of these roles FOR NO KEY UPDATE, in the order of their ids."""
+    """Lock the accounts with one of these roles FOR NO KEY UPDATE, in the order of their ids."""
     return _locking(User.id.in_(select(UserRole.user_id).where(UserRole.role_id == one_of(role_ids))))
 
 
@@ -84,13 +84,13 @@ def _locking(condition: Any) -> Any:
 
 @statement
 def end_creation_tokens_of_bearers(role_ids: list[UUID]) -> Any:
-    """End the tokens that were returned when bearers of the roles, who are locked, were created."""
+    """End the tokens returned at the creation of bearers of the roles, locked before."""
     return _ending(User.id.in_(select(UserRole.user_id).where(UserRole.role_id == one_of(role_ids))))
 
 
 @statement
 def end_creation_tokens(user_ids: list[UUID]) -> Any:
-    """End the tokens that were returned when accounts, which are locked, were created."""
+    """End the tokens returned at the creation of accounts, locked before."""
     return _ending(User.id == one_of(user_ids))
 
 
@@ -101,13 +101,13 @@ def _ending(condition: Any) -> Any:
 
 @judged_before
 def planted(user_ids: list[UUID], grants: str) -> Query:
-    """Select what others have made of accounts that gain; see `_planted`."""
+    """Select the credentials others made for gaining accounts; see `_planted`."""
     return _planted(select(User.id.label("user_id")).where(User.id == one_of(user_ids)), grants)
 
 
 @judged_before
 def planted_in_restored(user_id: UUID, grants: str) -> Query:
-    """Select what others have made of an account that was brought back, where it may do something; see `_planted`."""
+    """Select the credentials others made for an account brought back, if it may do something; see `_planted`."""
     may_something = or_(
         exists()
         .where(UserRole.user_id == User.id, UserRole.role_id == Role.id, Role.given_to.is_(None))
@@ -126,11 +126,11 @@ def planted_in_bearers(
     widened: list[UUID] | None = None,
     narrowed: list[UUID] | None = None,
 ) -> Query:
-    """Select what others have made of the accounts that gain by roles; see `_planted`.
+    """Select the credentials others made for the accounts gaining by roles; see `_planted`.
 
-    It is what the roles hold, or `permission_ids` of that alone, which their bearers, or one of them, had not before:
-    neither by another role nor, where the roles reach the whole school, with that reach. Roles that are `widened` count
-    as such, and those that are `narrowed` did so before, whether that is written yet or not.
+    The gain is the permissions of the roles, or `permission_ids` of them alone, new to their bearers, or to one of
+    them: neither held by another role nor, if the roles reach the whole school, held with this reach. Roles `widened`
+    count as such, and roles `narrowed` did so before, whether the change is written yet or not.
     """
     reach = _Reaches(widened, narrowed)
     other_role, other_bearer, other_permission = aliased(Role), aliased(UserRole), aliased(RolePermission)
@@ -162,13 +162,13 @@ def planted_in_bearers(
 
 @dataclass(frozen=True, slots=True)
 class _Reaches:
-    """Which roles reach the whole school, and did, where some are widened and others narrowed, both by their ids."""
+    """The roles reaching the whole school, now and before, with some widened and others narrowed, both by their ids."""
 
     widened: Any = None
     narrowed: Any = None
 
     def is_school(self, role: Any) -> Any:
-        """Tell of a row of roles whether it reaches the whole school once that is written."""
+        """Tell of a row of roles whether it reaches the whole school once the change is written."""
         return or_(_is_among(role, self.widened), and_(role.reach == SCHOOL, ~_is_among(role, self.narrowed)))
 
     def was_school(self, role: Any) -> Any:
@@ -181,14 +181,14 @@ def _is_among(role: Any, role_ids: Any) -> Any:
 
 
 def _planted(gained: Select[Any], grants: Any, reach: _Reaches | None = None) -> Query:
-    """Select what others have made of accounts that gain, with what these may do now; in one row.
+    """Select the credentials others made for gaining accounts, with their makers' permissions now; in one row.
 
-    What ends is whatever somebody made who may not do all that the account may: by roles alone, with reach SCHOOL, and
-    alive; of a student's or a guardian's account read:results is needed, too. The operator may do all; a password whose
-    giver nobody knows stays. `grants` are those of clients, an array in JSON of `{client, permission}`, null being all.
+    A credential ends if its maker may not do all the account may: by roles alone, with reach SCHOOL, and alive; for a
+    student's or a guardian's account read:results is needed, too. The operator may do all; a password with an unknown
+    giver stays. `grants` are those of clients, an array in JSON of `{client, permission}`, null being all.
 
-    `gained` tells whether an account gains at all. `numbers` counts by kind, `shown` are MOST_SHOWN, those that remain
-    first, `ends` all that ends, and `clients` the makers who are no users, in JSON each.
+    `gained` tells whether an account gains at all. `numbers` counts by kind, `shown` are MOST_SHOWN, the remaining ones
+    first, `ends` all the ending ones, and `clients` the makers other than users, in JSON each.
     """
     alive = select(User.id).where(User.id.in_(gained), User.deleted_at.is_(None))
     accounts = select(alive.subquery("alive").c.id.label("user_id")).cte("gained")
@@ -229,9 +229,9 @@ def _planted(gained: Select[Any], grants: Any, reach: _Reaches | None = None) ->
 
 
 def _made(accounts: CTE) -> CTE:
-    """Give what others have made of the accounts: one's own is left out.
+    """Give the credentials others made for the accounts: one's own are left out.
 
-    A password by its giver, who is null where that is the operator, or nobody knows.
+    A password by its giver, null for the operator and for an unknown giver.
     """
     theirs = select(accounts.c.user_id).scalar_subquery()
     known = User.password_given_by_name.is_not(None)
@@ -279,7 +279,7 @@ def _making(kind: str, id_: Any, user: Any, by: Any, name: Any, at: Any, issuer:
 
 
 def _needed(accounts: CTE) -> CTE:
-    """Give what somebody needs for each account: what its roles hold, and of a student's or guardian's read:results."""
+    """Give the permissions needed for each account: its roles', and for a student's or guardian's read:results."""
     held = (
         select(accounts.c.user_id, RolePermission.permission_id)
         .join(UserRole, UserRole.user_id == accounts.c.user_id)
@@ -300,7 +300,7 @@ def _needed(accounts: CTE) -> CTE:
 
 
 def _abilities(made: CTE, grants: Any, reach: _Reaches) -> CTE:
-    """Give what the makers may do for the whole school: users who are alive by their roles, clients by their grants."""
+    """Give the makers' permissions for the whole school: living users' by their roles, clients' by their grants."""
     by_roles = (
         select(made.c.made_by, RolePermission.permission_id)
         .join(User, User.id == _as_user(made.c.made_by))
@@ -321,7 +321,7 @@ def _abilities(made: CTE, grants: Any, reach: _Reaches) -> CTE:
 
 
 def _lacks(made: CTE, needed: CTE, abilities: CTE) -> Any:
-    """Tell of a row of `made` whether its maker may not do all that the account may."""
+    """Tell of a row of `made` whether its maker lacks a permission needed for the account."""
     lacking = (
         select(made.c.kind, made.c.id)
         .distinct()
@@ -337,7 +337,7 @@ def _lacks(made: CTE, needed: CTE, abilities: CTE) -> Any:
 
 
 def _as_user(actor: Any) -> Any:
-    """Read an actor as a user's id; null where it is a client's."""
+    """Read an actor as a user's id; null for a client's."""
     return cast(case((actor.regexp_match(_UUID), actor)), Uuid)
 
 
@@ -369,7 +369,7 @@ def end_passwords(user_ids: list[UUID]) -> Any:
 
 @statement
 def end_links_by_password(user_ids: list[UUID]) -> Any:
-    """Take the links away that were made by the passwords of accounts."""
+    """Take away the links made by the passwords of accounts."""
     return delete(UserIdentity).where(UserIdentity.user_id == one_of(user_ids), UserIdentity.way == PASSWORD)
 
 
@@ -387,6 +387,6 @@ def end_links(ids: list[UUID]) -> Any:
 
 @statement
 def end_sessions(user_ids: list[UUID]) -> Any:
-    """End the sessions of accounts: every token that they were issued is refused from now on."""
+    """End the sessions of accounts: every token issued to them is refused from now on."""
     ending = update(User).where(User.id == one_of(user_ids))
     return ending.values(session_number=User.session_number + 1)

@@ -1,4 +1,4 @@
-"""What others have made of accounts that gain, as the interface shows it."""
+"""Credentials others made for gaining accounts, as the interface shows them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Moment(fields.AwareDateTime):
 
 
 class CredentialSchema(RecordSchema):
-    """A way into an account that somebody else has made."""
+    """A way into an account, made by somebody else."""
 
     username = fields.String(metadata={"description": "Of the account that gained."})
     kind = fields.String(
@@ -45,7 +45,7 @@ class CredentialNumbersSchema(RecordSchema):
 
 
 class PlantedSchema(RecordSchema):
-    """What somebody else has made of accounts that have gained by the request."""
+    """The credentials somebody else made for accounts gaining by the request."""
 
     SOMETIMES: ClassVar[frozenset[str]] = frozenset(
         {"credentials", "credentials_total", "credentials_of_kind"}

@@ -1,8 +1,8 @@
-"""What others have made of an account ends when it gains, unless they may do all that it then may.
+"""Credentials others made for an account end when it gains, unless their makers may do all it then may.
 
-An account gains where its set of permissions, each with its reach, grows, or that of the children whose results it
-reads. Whoever writes what an account gains by sends that through a `Gain`, which locks the account, looks at what was
-made of it and ends what has to end, all in the same transaction.
+An account gains if its set of permissions, each with its reach, grows, or the set of children with results for it to
+read. Each write behind a gain goes through a `Gain`: it locks the account, looks at the credentials others made for it
+and ends the ones due to end, all in the same transaction.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from school_service.features.people.models import BY_ADMINISTRATOR
 from tenants.registry.clients import granted_in
 
 USER_ENTITY, INVITATION_ENTITY, IDENTITY_ENTITY = "user", "invitation", "identity"
-"""What the audit log calls an account, an invitation and a link."""
+"""The audit log's names of an account, an invitation and a link."""
 
 Send = Callable[..., dict[str, Any] | None]
 Grants = Callable[[Collection[str]], Mapping[str, Collection[str] | None]]
@@ -35,11 +35,11 @@ NOTHING: dict[str, Any] = {
     "credentials_total": 0,
     "credentials_of_kind": dict.fromkeys(KINDS, 0),
 }
-"""What is told of accounts of which nobody else has made anything."""
+"""The answer for accounts without credentials made by others."""
 
 
 def grants_of_clients(client_ids: Collection[str]) -> Mapping[str, Collection[str] | None]:
-    """Read what clients may do in the school of the request, None being all."""
+    """Read the permissions of clients in the school of the request, None being all."""
     with registry_connection() as connection:
         return granted_in(connection, client_ids, request_context().school_id)
 
@@ -53,7 +53,8 @@ def _caller_may_read_users() -> bool:
 class Means:
     """How a gain is written, looked at and audited: by default in the transaction of the request.
 
-    `end` sends what ends what has to end. `may_read_users` tells whether the caller is told more than numbers.
+    `end` sends the statements of ending credentials. `may_read_users` tells whether the caller is told more than
+    numbers.
     """
 
     send: Send = execute
@@ -68,17 +69,16 @@ OF_THE_REQUEST = Means()
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """What makes accounts gain: how they are locked, and how is looked at what others have made of them."""
+    """A gain of accounts: the locks of the accounts, and the query for the credentials others made for them."""
 
     locks: tuple[Executable, ...]
     look: Callable[[str], Executable]
 
     def write(self, *writes: Executable, means: Means = OF_THE_REQUEST) -> dict[str, Any] | None:
-        """Send what makes the accounts gain, and end what has to end with it; one message, and no more.
+        """Send the writes behind the gain, and end the credentials due to end with it; one message, and no more.
 
-        A client that has made something costs two more. Returns `credentials`, `credentials_total` and
-        `credentials_of_kind`, of what somebody else has made of the accounts, as the caller may read it; None where no
-        account gains.
+        A client among the makers costs two more. Returns `credentials`, `credentials_total` and `credentials_of_kind`,
+        of the credentials others made for the accounts, as the caller may read them; None if no account gains.
         """
         found = self._look(means, *writes, *self.locks)
         if found["gained"]:
@@ -86,7 +86,7 @@ class Gain:
         return _told(found, means)
 
     def foresee(self, *, means: Means = OF_THE_REQUEST) -> dict[str, Any] | None:
-        """Tell what `write` would tell, and write nothing."""
+        """Tell the same as `write`, and write nothing."""
         return _told(self._look(means), means)
 
     def _look(self, means: Means, *before: Executable) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class Gain:
 
 
 def _told(found: Mapping[str, Any], means: Means) -> dict[str, Any] | None:
-    """Tell what somebody else has made of accounts that gain: who may not read users, how much of it alone."""
+    """Tell the credentials others made for gaining accounts: without permission to read users, their numbers alone."""
     if not found["gained"]:
         return None
     numbers = orjson.loads(found["numbers"])
@@ -116,21 +116,21 @@ def _told(found: Mapping[str, Any], means: Means) -> dict[str, Any] | None:
 
 
 def gain_of_accounts(*user_ids: UUID) -> Gain:
-    """Make the gain of accounts that are given to a guardian, or whose guardians get a child."""
+    """Make the gain of accounts given to a guardian, or of guardians getting a child."""
     accounts = list(user_ids)
     return Gain(_locks_of(accounts), lambda grants: reads.planted(accounts, grants))
 
 
 def gain_of_restored(user_id: UUID) -> Gain:
-    """Make the gain of an account that is brought back: it may again do all that it could."""
+    """Make the gain of an account brought back: it may again do all it could."""
     return Gain(_locks_of([user_id]), lambda grants: reads.planted_in_restored(user_id, grants))
 
 
 def gain_of_bearers(*role_ids: UUID, permission_ids: Collection[UUID] | None = None) -> Gain:
-    """Make the gain of all who have roles, by what the roles hold, or by some of that alone.
+    """Make the gain of all bearers of roles, by all permissions of the roles, or by some of them alone.
 
-    The caller has locked the roles: nobody gets one meanwhile. The tokens end, too, that were returned when these
-    accounts were created: their creators must not act as them.
+    The caller has locked the roles: nobody gets one meanwhile. The tokens returned at the creation of these accounts
+    end, too: their creators must not act as them.
     """
     roles = list(role_ids)
     permissions = None if permission_ids is None else list(permission_ids)
@@ -141,9 +141,9 @@ def gain_of_bearers(*role_ids: UUID, permission_ids: Collection[UUID] | None = N
 
 
 def gain_of_widened(widened: Collection[UUID], narrowed: Collection[UUID]) -> Gain:
-    """Make the gain of all who have roles that come to reach the whole school, while others cease to.
+    """Make the gain of all bearers of roles coming to reach the whole school, while others cease to.
 
-    The caller has locked them; it is the same before and after that is written.
+    The caller has locked them; the gain is the same before and after the change is written.
     """
     roles = list(widened)
     return Gain(
@@ -153,7 +153,7 @@ def gain_of_widened(widened: Collection[UUID], narrowed: Collection[UUID]) -> Ga
 
 
 def gain_of_role(role_id: UUID, user_id: UUID) -> Gain:
-    """Make the gain of an account that gets a role, which the caller has locked, as `gain_of_bearers` does."""
+    """Make the gain of an account getting a role, locked by the caller, as `gain_of_bearers` does."""
     return Gain(
         _locks_of([user_id]), lambda grants: reads.planted_in_bearers([role_id], grants, user_id=user_id)
     )
@@ -164,7 +164,7 @@ def _locks_of(accounts: list[UUID]) -> tuple[Executable, ...]:
 
 
 def _end(ends: Iterable[Mapping[str, Any]], means: Means) -> None:
-    """End invitations, links and passwords, with the sessions of their accounts, and audit that."""
+    """End invitations, links and passwords, with the sessions of their accounts, and audit their end."""
     ids: dict[str, list[UUID]] = {kind: [] for kind in KINDS}
     entries: dict[str, list[Change]] = {kind: [] for kind in KINDS}
     accounts = set()
@@ -194,6 +194,6 @@ def _link(issuer: str, account: UUID) -> dict[str, Any]:
 
 
 def _of_account(account: UUID, has_lost_password: bool) -> Change:
-    """Make the entry of what ended of an account itself: the log says so, never what it was."""
+    """Make the entry of the endings of an account itself: the log names them, never their values."""
     password = {"password": "ended"} if has_lost_password else {}
     return Change(account, {}, {**password, "sessions": "ended"})

@@ -1,1 +1,1 @@
-"""Guardians: who looks after students, by which account they read, and who may no longer."""
+"""Guardians: people looking after students, their accounts for reading of them, and stops of this access."""

@@ -1,4 +1,4 @@
-"""The accounts of guardians, by which they read of their children."""
+"""The accounts of guardians, for reading of their children."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _lock_account = row_lock(User)
 def give_account(
     *, guardian_id: UUID, user: UUID | None = None, username: str | None = None, password: str | None = None
 ) -> BoundQuery:
-    """Give a guardian an account: a user who is there, with their roles, or a new one with the role of guardians.
+    """Give a guardian an account: an existing user, with their roles, or a new one with the role of guardians.
 
     A new one has the guardian's names, divided at the last space; the same account again changes nothing. Returns the
-    read model of the guardian, with what others have made of the account. Raises NotFound, Invalid for user and
-    username both or neither, an unknown or deleted user, and a password that the policy refuses, Forbidden where the
-    caller may not read results, or the account is their own, Conflict where the guardian has another account, the user
-    or the username is another's, or the guardian's data were erased, and Busy.
+    read model of the guardian, with the credentials others made for the account. Raises NotFound, Invalid for user and
+    username both or neither, an unknown or deleted user, and a password refused by the policy, Forbidden if the caller
+    may not read results, or the account is their own, Conflict if the guardian has another account, the user or the
+    username is another's, or the guardian's data were erased, and Busy.
     """
     require_results("Giving a guardian an account")
     if user is not None and is_caller(user):
@@ -80,7 +80,7 @@ def give_account(
 def _new_account(
     person: Person, username: str, password_hash: str | None, role: Mapping[str, Any] | None
 ) -> list[NewRow]:
-    """Make the account of a guardian, with the role that guardians get, where the school has one."""
+    """Make the account of a guardian, with the role of guardians, if the school has one."""
     first_name, last_name = divided(person.row["full_name"])
     user = new_user(
         username=username,
@@ -98,9 +98,9 @@ def _new_account(
 def take_account(*, guardian_id: UUID, principal: Principal) -> BoundQuery:
     """Take a guardian's account away: the role of guardians goes with it, and its sessions end. The user stays.
 
-    Returns the read model of the guardian, which is stored with it. Raises NotFound, also where there is no account,
-    and Forbidden where the principal lacks a permission that the user has, and for one's own account while there is a
-    stop: it would be given back without.
+    Returns the read model of the guardian, stored with it. Raises NotFound, also for a guardian without an account, and
+    Forbidden if the principal lacks a permission of the user, and for one's own account while there is a stop: it would
+    be given back without.
     """
     person = lock_guardian(guardian_id, then=reads.lock_account_of(guardian_id))
     user_id = person.account
@@ -118,9 +118,9 @@ def take_account(*, guardian_id: UUID, principal: Principal) -> BoundQuery:
 
 
 def end_guardian(user_id: UUID) -> list[Executable]:
-    """Take the role of guardians from an account, which is none of a guardian any more.
+    """Take the role of guardians from an account, no longer a guardian's.
 
-    Returns the statement that ends its sessions.
+    Returns the statement ending its sessions.
     """
     taking = delete(UserRole).where(
         UserRole.user_id == user_id, UserRole.role_id == Role.id, Role.given_to == GUARDIANS
@@ -142,9 +142,9 @@ def divided(full_name: str) -> tuple[str, str]:
 
 @read_model
 def _seen_with_account(guardian_id: UUID, user_id: UUID | None = None) -> Query:
-    """Select what decides of a guardian, and of the account that is to be theirs.
+    """Select the facts of a guardian, and of the account intended for them.
 
-    `role` is what a new account gets, null where the school has none; `is_user` tells whether there is such a user.
+    `role` is the role of a new account, null if the school has none; `is_user` tells whether there is such a user.
     """
     role = select(func.json_build_object("id", Role.id, "name", Role.name)).where(Role.given_to == GUARDIANS)
     is_user = exists().where(User.id == user_id, User.deleted_at.is_(None))

@@ -1,4 +1,4 @@
-"""Whose records are those of the caller's own account or child, and read as families read them."""
+"""Records of the caller's own account or child, read as families read them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from school_service.features.reach import scopes
 
 
 def is_own(student_id: Any, user_id: Any, section: str, reach: Reach | None = None) -> ColumnElement[bool]:
-    """Tell whether a student's account is this user's, or that of a guardian who may not read a section as staff.
+    """Tell whether a user is this student, or a guardian of theirs without permission to read a section as staff.
 
-    A guardian who is stopped for the student is none of theirs. With a `reach`, that of the user, whoever teaches the
-    student, or looks after their batch, reads as staff.
+    A guardian with a stop for the student is none of theirs. With a `reach`, the user's own, a teacher of the student,
+    or a form teacher of their batch, reads as staff.
     """
     if reach is not None:
         return and_(scopes.is_kin(reach, student_id), ~scopes.is_reached_as_staff(reach, student_id))

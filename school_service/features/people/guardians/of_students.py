@@ -1,7 +1,7 @@
-"""The guardian whom a student's record shows: the primary, who is written with the student.
+"""The guardian in a student's record: the primary, written with the student.
 
-Who is named may be a person who is there: brothers and sisters share one. Whoever looks for one waits for all others
-who do so, by the lock of the table: else two would make the same person at once.
+The named guardian may be an existing person: brothers and sisters share one. A search for one waits for all other
+searches, by the lock of the table: else two would make the same person at once.
 """
 
 from __future__ import annotations
@@ -53,25 +53,25 @@ _lock_finding = table_lock(Guardian)
 
 @dataclass(slots=True)
 class Finding:
-    """Who the persons are who are named: found among those that are there, or made. Each is asked for by its place."""
+    """The named persons: found among the existing ones, or made. Each is asked for by its place."""
 
     given: Sequence[Given]
     people: People
     keys: Mapping[int, Mapping[str, Any]]
     students: int
-    """The last number that was given to a student."""
+    """The last number given to a student."""
     links: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
     def of(cls, given: Sequence[Given], *before: Executable, lock: bool = True) -> Finding:
-        """Find who may be meant, in one round trip after what comes `before`; with `lock` they stay as they are."""
+        """Find the persons possibly meant, in one round trip after `before`; with `lock` they stay as they are."""
         named = _named(given)
         locks = (_lock_finding(), reads.lock(given=named)) if lock else ()
         seen = execute(*before, *locks, reads.seen(given=named)) or {}
         return cls(given, People(seen["people"]), _by_place(seen["given"]), seen["students"])
 
     def person(self, place: int) -> Person:
-        """Give the person who is named in this place."""
+        """Give the person named in this place."""
         return self.people.find_or_make(self.given[place], self.keys[place])
 
     @property
@@ -81,7 +81,7 @@ class Finding:
 
     @property
     def found(self) -> int:
-        """How many persons who were there became guardians of a new student."""
+        """How many existing persons became guardians of a new student."""
         linked = {link["guardian_id"] for link in self.links}
         return sum(not person.is_new for one, person in self.people.all.items() if one in linked)
 
@@ -97,7 +97,7 @@ class Finding:
         return person
 
     def refuse(self) -> None:
-        """Refuse what gives an account a child without the right to it, or a guardian too many of them.
+        """Refuse a child for an account without the caller's right to give it one, and a child too many for a guardian.
 
         Raises Forbidden, Conflict.
         """
@@ -110,13 +110,13 @@ class Finding:
 
     @property
     def accounts(self) -> list[UUID]:
-        """The accounts that get a child."""
+        """The accounts getting a child."""
         linked = {link["guardian_id"] for link in self.links}
         theirs = (person.account for one, person in self.people.all.items() if one in linked)
         return [account for account in theirs if account is not None]
 
     def store(self) -> list[Executable]:
-        """Give the statements that store the persons and whose guardians they are, and enter both in the audit log."""
+        """Give the statements storing the persons and their guardianships, and enter both in the audit log."""
         everybody = self.people.all.values()
         audit_people(everybody)
         audit_changes(LINK, [added(link) for link in self.links])
@@ -128,14 +128,14 @@ class Finding:
 
 
 def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | None:
-    """Write the guardian whom the record of a student shows, who is locked already; None takes the guardian away.
+    """Write the guardian in the record of a student, locked already; None takes the guardian away.
 
-    Returns what others have made of an account that gets a child, None where none does.
+    Returns the credentials others made for an account getting a child, None without such an account.
 
-    The primary's own name, without regard to case and accents, changes that person. Another name finds, or makes,
-    another person. The former primary stays a guardian where they have an account or another child, and else goes.
-    Raises Forbidden where an account gets a child and the caller may not read results, and Conflict where the student's
-    data were erased, where who is named is stopped here, and where there are as many guardians or children as may be.
+    The primary's own name, without regard to case and accents, changes the same person. Another name finds, or makes,
+    another person. The former primary stays a guardian if they have an account or another child, and else goes. Raises
+    Forbidden if an account gets a child and the caller may not read results, and Conflict if the student's data were
+    erased, if the named person is stopped here, and if there are as many guardians or children as may be.
     """
     named = _named([given]) if given else None
     seen = execute(
@@ -200,7 +200,7 @@ def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | Non
 
 
 def remove_guardians(student_id: UUID) -> None:
-    """Take all guardians from a student who is locked; who has no account and no other child then goes."""
+    """Take all guardians from a locked student; a guardian without an account and without another child then goes."""
     found = execute(reads.lock(student_id=student_id), _removing(student_id)) or {}
     audit_changes(LINK, [removed(link) for link in found["links"]])
     audit_changes(ENTITY, [Change(UUID(one), {}, None) for one in found["gone"]])
@@ -208,7 +208,7 @@ def remove_guardians(student_id: UUID) -> None:
 
 @statement
 def _removing(student_id: UUID) -> Any:
-    """Take all guardians from a student; answers the links and the ids of the guardians who are gone."""
+    """Take all guardians from a student; answers the links and the ids of the deleted guardians."""
     theirs = StudentGuardian.student_id == student_id
     keys = StudentGuardian.student_id, StudentGuardian.guardian_id
     links = delete(StudentGuardian).where(theirs).returning(*keys).cte("links")
@@ -245,12 +245,12 @@ def _refuse_another(person: Person, *, guardians: int) -> None:
 
 
 def _goes(person: Person) -> bool:
-    """Tell whether somebody goes with this child: who has neither an account nor another one."""
+    """Tell whether a person goes with this child: without an account, and without another child."""
     return not person.has_account and person.children <= 1
 
 
 def _gone(people: Sequence[Person]) -> list[str]:
-    """Tell which of these go with this child, and enter that in the audit log."""
+    """Give the ids of the persons going with this child, and enter their end in the audit log."""
     gone = [person for person in people if _goes(person)]
     audit_changes(ENTITY, [Change(UUID(person.id), {}, None) for person in gone])
     return [person.id for person in gone]

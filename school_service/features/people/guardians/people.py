@@ -1,4 +1,4 @@
-"""Persons who are guardians, as they are seen once they are locked, and which of them somebody is who is named."""
+"""Guardians as persons, as seen once they are locked, and the match of a named person among them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MOST_GUARDIANS = 20  # of a student
 MOST_CHILDREN = 20  # of a guardian
 
 NAMED = ("full_name", "phone_number", "email_address")
-"""The texts by which a guardian is named in the record of a student, and found."""
+"""The texts for naming a guardian in the record of a student, and for finding them."""
 
 Row = Mapping[str, Any]
 
 
 @dataclass(slots=True)
 class Person:
-    """A guardian: the row, by what they are found, and how many children and stops they have."""
+    """A guardian: the row, the keys for finding them, and the numbers of their children and stops."""
 
     row: dict[str, Any]
     name: str
@@ -43,12 +43,12 @@ class Person:
 
     @property
     def account(self) -> UUID | None:
-        """The id of the account by which they read of their children."""
+        """The id of their account for reading of their children."""
         return None if self.row["user_id"] is None else UUID(str(self.row["user_id"]))
 
     @property
     def has_account(self) -> bool:
-        """Tell whether they have an account by which they read of their children."""
+        """Tell whether they have an account for reading of their children."""
         return self.row["user_id"] is not None
 
     def change(self, texts: Row) -> None:
@@ -58,17 +58,17 @@ class Person:
         self.changed |= differing.keys()
 
     def fill(self, texts: Row) -> None:
-        """Give the person the texts that they lack: what is known of them stays."""
+        """Give the person the texts they lack: known ones stay."""
         self.change({name: texts.get(name) for name in NAMED if self.row[name] is None and texts.get(name)})
 
     def refuse_erased(self) -> None:
-        """Refuse to change a person whose data were erased; raises Conflict."""
+        """Refuse to change a person with erased data; raises Conflict."""
         if self.row["erased_at"] is not None:
             raise Conflict("The guardian's data were erased: nothing of them can be changed.")
 
 
 def new_person(texts: Row, *, name: str, digits: str | None = None, email: str | None = None) -> Person:
-    """Make a person of texts; `name`, `digits` and `email` are what they are found by from now on."""
+    """Make a person of texts; `name`, `digits` and `email` are the keys for finding them from now on."""
     row = {
         "id": str(uuid4()),
         "user_id": None,
@@ -83,7 +83,7 @@ def new_person(texts: Row, *, name: str, digits: str | None = None, email: str |
 
 
 class People:
-    """The guardians that may be meant. Who is named is one of them, or somebody new, and the same the next time."""
+    """The guardians possibly meant. A named person is one of them, or somebody new, and the same the next time."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.all = {person.id: person for person in (Person(**row) for row in rows)}
@@ -93,12 +93,12 @@ class People:
                 self._note(person, person.digits, person.email)
 
     def find(self, key: Row) -> Person | None:
-        """Find who has the same name, and the same digits of the phone or the same e-mail: the oldest of them."""
+        """Find the person of the same name, and the same digits of the phone or the same e-mail: the oldest of them."""
         found = (self._found.get(each) for each in self._keys(key["name"], key["digits"], key["email"]))
         return next((person for person in found if person is not None), None)
 
     def find_or_make(self, texts: Row, key: Row) -> Person:
-        """Find who is named, and give them the texts that they lack; else make another person."""
+        """Find the named person, and give them the texts they lack; else make another person."""
         person = self.find(key)
         if person is None:
             named = {name: texts.get(name) for name in NAMED}
@@ -120,7 +120,7 @@ class People:
 
 
 def new_link(student_id: UUID | str, guardian_id: UUID | str, **values: Any) -> dict[str, Any]:
-    """Make the row that says that somebody is a guardian of a student, with what is given of it."""
+    """Make the row of a guardianship of a student, with the values given of it."""
     return {
         "student_id": str(student_id),
         "guardian_id": str(guardian_id),
@@ -142,20 +142,20 @@ def is_stopped(link: Row) -> bool:
 
 
 def author() -> tuple[str, str]:
-    """Name who acts: the actor, and their name."""
+    """Name the author of the request's acts: the actor, and their name."""
     principal = request_context().principal
     return (principal.actor, principal.actor_name) if principal else (OPERATOR, OPERATOR)
 
 
 def require_results(purpose: str) -> None:
-    """Refuse who may not read all results what lets an account read those of a child; raises Forbidden."""
+    """Require the right to read all results, for letting an account read those of a child; raises Forbidden."""
     principal = request_context().principal
     if isinstance(principal, Principal):
         principal.require([Permission.RESULTS_READ], purpose)
 
 
 def is_caller(user_id: object) -> bool:
-    """Tell whether an account is that of who acts."""
+    """Tell whether an account is the caller's."""
     principal = request_context().principal
     return isinstance(principal, Principal) and str(principal.user_id) == str(user_id)
 
@@ -164,15 +164,15 @@ ERASED_STUDENT = "The student's data were erased: nothing of them can be changed
 
 
 def refuse_stopped() -> None:
-    """Refuse what would go around a stop; raises Conflict."""
+    """Refuse a way around a stop; raises Conflict."""
     raise Conflict("This guardian's access to the student is stopped: lift the stop first.")
 
 
 def refuse_too_many_guardians() -> None:
-    """Refuse another guardian of a student who has as many as may be; raises Conflict."""
+    """Refuse another guardian of a student with as many as may be; raises Conflict."""
     raise Conflict(f"The student has {MOST_GUARDIANS} guardians already.")
 
 
 def refuse_too_many_children() -> None:
-    """Refuse another child of a guardian who has as many as may be; raises Conflict."""
+    """Refuse another child of a guardian with as many as may be; raises Conflict."""
     raise Conflict(f"The guardian has {MOST_CHILDREN} children already.")

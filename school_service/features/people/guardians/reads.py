@@ -1,4 +1,4 @@
-"""Read models of guardians, and what decides whether they may be changed."""
+"""Read models of guardians, and of the facts for deciding on changes to them."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from school_service.features.people.models import (
 from school_service.features.reach import scopes
 
 BY_NAME = (folded(Guardian.full_name), Guardian.full_name, Guardian.id)
-"""The order in which guardians are listed."""
+"""The order of guardians in lists."""
 
 _NONE: Any = literal_column("'[]'::json")
 _STOPPED = StudentGuardian.stopped_at.is_not(None)
 
 
 def _listed(aggregated: Any) -> Any:
-    """Write an array, empty where there are no rows."""
+    """Write an array, empty without rows."""
     return func.coalesce(aggregated, _NONE)
 
 
@@ -125,8 +125,8 @@ def guardian(guardian_id: UUID, reach: Reach | None = None) -> Query:
 def guardians_of_student(student_id: UUID, told: str | None = None, reach: Reach | None = None) -> Query:
     """Read model of StudentGuardianSchema, of a student: the primary first, then by name.
 
-    `told` is of LinkedGuardianSchema besides, of those who have gained: an object in JSON, by the account's id, and
-    what is told of all others by an empty name.
+    `told` is of LinkedGuardianSchema besides: an object in JSON, with the members for guardians with a gain by the
+    account's id, and for all others by an empty name.
     """
     found = (
         select(
@@ -154,7 +154,7 @@ def guardians_of_student(student_id: UUID, told: str | None = None, reach: Reach
 
 
 def primary_guardian() -> Any:
-    """Write the primary guardian of a row of students, as their record shows it; null where there is none."""
+    """Write the primary guardian of a row of students, as their record shows it; null without one."""
     return (
         select(
             _object(
@@ -180,12 +180,12 @@ def _guardians_of(student_id: Any) -> Select[Any]:
 
 
 def _digits(text: Any) -> Any:
-    """The digits of a phone number; null where it has none."""
+    """The digits of a phone number; null without any."""
     return func.nullif(func.regexp_replace(text, "[^0-9]", "", "g"), "")
 
 
 def _keys(full_name: Any, phone_number: Any, email_address: Any) -> dict[str, Any]:
-    """What two records of the same person have in common: the name, and digits or the e-mail address."""
+    """The common values of two records of the same person: the name, and digits or the e-mail address."""
     return {"name": folded(full_name), "digits": _digits(phone_number), "email": folded(email_address)}
 
 
@@ -200,7 +200,7 @@ def rows_of(document: Any, alias: str, **types: Any) -> TableValuedAlias:
 
 
 def _given(document: Any) -> Any:
-    """Make a CTE of persons who are named: their place in the input, and by what each is found."""
+    """Make a CTE of the named persons: their place in the input, and the keys for finding each."""
     texts = {name: Text() for name in ("full_name", "phone_number", "email_address")}
     given = rows_of(document, "named", place=Integer(), **texts)
     keys = _keys(given.c.full_name, given.c.phone_number, given.c.email_address)
@@ -208,7 +208,7 @@ def _given(document: Any) -> Any:
 
 
 def _meant(student_id: Any, guardian_id: Any, given: Any) -> Select[Any] | CompoundSelect[Any]:
-    """Select the ids of a student's guardians, of this one, and of those who may be the persons given."""
+    """Select the ids of a student's guardians, of this one, and of possible matches of the persons given."""
     meant: list[Any] = []
     if student_id is not None:
         meant.append(_guardians_of(student_id))
@@ -226,7 +226,7 @@ def _meant(student_id: Any, guardian_id: Any, given: Any) -> Select[Any] | Compo
 
 @read_model
 def lock(student_id: UUID | None = None, guardian_id: UUID | None = None, given: str | None = None) -> Query:
-    """Lock guardians FOR NO KEY UPDATE, by id: a student's, this one, and who may be the persons given (JSON)."""
+    """Lock guardians FOR NO KEY UPDATE, by id: a student's, this one, and possible matches of persons given (JSON)."""
     meant = _meant(student_id, guardian_id, None if given is None else _given(given))
     return (
         select(Guardian.id)
@@ -238,11 +238,11 @@ def lock(student_id: UUID | None = None, guardian_id: UUID | None = None, given:
 
 @read_model
 def seen(student_id: UUID | None = None, guardian_id: UUID | None = None, given: str | None = None) -> Query:
-    """Select what decides of a student's guardians, of one, and of who may be the persons given: one row.
+    """Select the facts of a student's guardians, of one, and of possible matches of the persons given: one row.
 
-    `students` is the last number that was given to a student, `student` whether there is such a student, `erased`
-    whether their data were, `links` their guardians, `people` the persons, the oldest first, and `given` by what each
-    of the persons given is found.
+    `students` is the last number given to a student, `erased` whether the student's data were erased, null without such
+    a student, `links` their guardians, `people` the persons, the oldest first, and `given` the keys for finding each of
+    the persons given.
     """
     named = None if given is None else _given(given)
     links: Any = null()
@@ -290,10 +290,10 @@ def seen(student_id: UUID | None = None, guardian_id: UUID | None = None, given:
 
 @read_model
 def students_seen(student_ids: list[UUID], full_name: str) -> Query:
-    """Select what decides whether students get another guardian: by id, as one JSON object.
+    """Select the facts for giving students another guardian: by id, as one JSON object.
 
-    Of each whether their data were erased, how many guardians they have, who of these is the primary, and whether one
-    of this name is stopped.
+    Of each whether their data were erased, the number of their guardians, the primary among these, and whether one of
+    this name is stopped.
     """
 
     def of_links(what: Any, *conditions: Any) -> Any:
@@ -333,7 +333,7 @@ def lock_students(student_ids: list[UUID]) -> Query:
 
 @read_model
 def lock_primaries(student_ids: list[UUID]) -> Query:
-    """Lock the primary guardians of students FOR NO KEY UPDATE, by id: they are that no more, and none is deleted."""
+    """Lock the primary guardians of students FOR NO KEY UPDATE, by id: they cease to be primary; none is deleted."""
     primaries = select(StudentGuardian.guardian_id).where(
         StudentGuardian.student_id == any_(cast(student_ids, ARRAY(Uuid))), StudentGuardian.is_primary
     )
@@ -347,6 +347,6 @@ def lock_primaries(student_ids: list[UUID]) -> Query:
 
 @read_model
 def lock_account_of(guardian_id: UUID) -> Query:
-    """Lock the account of a guardian, who is locked, FOR NO KEY UPDATE."""
+    """Lock the account of a guardian, locked before, FOR NO KEY UPDATE."""
     account = select(Guardian.user_id).where(Guardian.id == guardian_id).scalar_subquery()
     return select(User.id).where(User.id == account).with_for_update(key_share=True)

@@ -25,7 +25,7 @@ _STOPPED = "Since when the guardian's access to this student is stopped."
 
 
 class ChildSchema(RecordSchema):
-    """A student whom a guardian looks after."""
+    """A student looked after by a guardian."""
 
     student = fields.UUID()
     admission_number = fields.String()
@@ -38,7 +38,7 @@ class ChildSchema(RecordSchema):
 
 
 class GuardianSchema(RecordSchema):
-    """Who looks after students."""
+    """A person looking after students."""
 
     id = fields.UUID()
     full_name = fields.String()
@@ -71,15 +71,15 @@ class StudentGuardianSchema(RecordSchema):
 
 
 class GuardianWithAccountSchema(PlantedSchema, GuardianSchema):
-    """A guardian who has been given an account."""
+    """A guardian with an account given to them."""
 
 
 class LinkedGuardianSchema(PlantedSchema, StudentGuardianSchema):
-    """A guardian of a student, who may read of the student now."""
+    """A guardian of a student, able to read of the student now."""
 
 
 class GuardianChangesSchema(Schema):
-    """What to change of a guardian: any of these."""
+    """Changes of a guardian: any of these."""
 
     full_name = Text()
     phone_number = Text(required=False, allow_none=True)
@@ -88,7 +88,7 @@ class GuardianChangesSchema(Schema):
 
 
 class LinkSchema(Schema):
-    """How somebody is a guardian of a student; what is left out stays as it is."""
+    """The guardianship of a student; values left out stay as they are."""
 
     relationship = Text(allow_none=True)
     primary = StrictBoolean(
@@ -99,13 +99,13 @@ class LinkSchema(Schema):
 
 
 class NewChildSchema(LinkSchema):
-    """A student whom a new guardian looks after."""
+    """A student to be looked after by a new guardian."""
 
     student = Id()
 
 
 class GuardianToAddSchema(GuardianChangesSchema):
-    """A guardian to add, with the students whom they look after."""
+    """A guardian to add, with the students they look after."""
 
     students = ListOf(Nested(NewChildSchema), required=False, validate=validate.Length(max=MAX_IDS))
 
@@ -117,7 +117,7 @@ class StopSchema(Schema):
 
 
 class AccountOfGuardianSchema(Schema):
-    """The account of a guardian: one that is there, or a new one by its username."""
+    """The account of a guardian: an existing one, or a new one by its username."""
 
     user = Id(required=False, metadata={"description": "A user who is there, such as a teacher."})
     username = Text(required=False, metadata={"description": "Of a new user."})
@@ -128,7 +128,7 @@ class AccountOfGuardianSchema(Schema):
 
 
 class GuardianFilterSchema(Schema):
-    """Which guardians to list."""
+    """The guardians to list."""
 
     search = sought_text(
         least=0,

@@ -1,7 +1,7 @@
-"""Guardians, whose guardians they are, and stops: what cuts a guardian off from a child at once.
+"""Guardians, guardianships, and stops: a stop cuts a guardian off from a child at once.
 
-Whoever changes who a student's guardians are locks the student, then guardians by id, then the accounts of these; who
-changes a guardian, or takes one away, locks the guardian.
+A change of a student's guardians locks the student, then guardians by id, then the accounts of these; a change of a
+guardian, or the removal of one, locks the guardian.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ from tenants.connections.engines import json_text
 
 ENTITY = "guardian"
 LINK = "student-guardian"
-"""What the audit log calls it that somebody is a guardian of a student; the id is the student's."""
+"""The audit log's name of a guardianship of a student; the id is the student's."""
 
 _FOUND_BY = frozenset({"full_name", "phone_number", "email_address"})
-"""The texts by which a student's record or an import finds a guardian who is there."""
+"""The texts for finding an existing guardian by a student's record or an import."""
 
 _lock_student, _lock_guardian = row_lock(Student), row_lock(Guardian)
 
 
 def check_guardian_filter(*, student: UUID | None = None, **_others: str | None) -> None:
-    """Check that the student exists whose guardians a filter asks for. Raises Invalid."""
+    """Check the existence of the student in a filter of guardians. Raises Invalid."""
     if student is not None:
         get_referenced(Student, student, "student")
 
 
 def check_student(*, id: UUID, **_others: Any) -> None:
-    """Check that the student exists; raises NotFound."""
+    """Check the existence of the student; raises NotFound."""
     get(Student, id)
 
 
@@ -67,10 +67,10 @@ def check_student(*, id: UUID, **_others: Any) -> None:
 
 
 def create_guardian(*, students: Sequence[Mapping[str, Any]] = (), **texts: str | None) -> BoundQuery:
-    """Add a guardian of students, of none perhaps; returns the read model of the guardian, who is stored with it.
+    """Add a guardian of students, of none perhaps; returns the read model of the guardian, stored with it.
 
-    Raises Invalid naming a student who is unknown or named twice, and Conflict for too many students, and where one of
-    them was erased, has a stopped guardian of this name, or as many guardians as may be.
+    Raises Invalid naming a student unknown or named twice, and Conflict for too many students, and if one of them was
+    erased, has a stopped guardian of this name, or as many guardians as may be.
     """
     person = new_person(texts, name="")
     ids = [each["student"] for each in students]
@@ -93,9 +93,9 @@ def create_guardian(*, students: Sequence[Mapping[str, Any]] = (), **texts: str 
 def change_guardian(*, guardian_id: UUID, **texts: str | None) -> BoundQuery:
     """Change any of a guardian's texts; the names of the account stay.
 
-    Returns the read model of the guardian, which is changed with it. Raises NotFound, Conflict where the guardian's
-    data were erased, and Forbidden where a guardian with an account would be found as somebody else, and so get
-    children, and the caller may not read results.
+    Returns the read model of the guardian, changed with it. Raises NotFound, Conflict if the guardian's data were
+    erased, and Forbidden if a guardian with an account would be found as somebody else, and so get children, and the
+    caller may not read results.
     """
     person = lock_guardian(guardian_id)
     person.refuse_erased()
@@ -108,9 +108,9 @@ def change_guardian(*, guardian_id: UUID, **texts: str | None) -> BoundQuery:
 
 
 def delete_guardian(*, guardian_id: UUID) -> UUID:
-    """Delete a guardian, and that they are one of their children.
+    """Delete a guardian, and their guardianships.
 
-    Raises NotFound, and Conflict where the guardian has an account, or is stopped for a child.
+    Raises NotFound, and Conflict if the guardian has an account, or is stopped for a child.
     """
     person = lock_guardian(guardian_id)
     if person.has_account:
@@ -134,12 +134,12 @@ def put_link(
     primary: bool | None = None,
     receives_reports: bool | None = None,
 ) -> BoundQuery:
-    """Make somebody a guardian of a student, or change how they are; what is None stays, and so does a stop.
+    """Make somebody a guardian of a student, or change the guardianship; values of None stay, and so does a stop.
 
-    Returns the read model of the student's guardians, which are stored with it; where an account gets a child, with
-    what others have made of that. Raises NotFound, Forbidden where an account gets a child and the caller may not read
-    results, and Conflict where a guardian who is stopped would be the primary, another of the same name is stopped, one
-    of them was erased, or there are as many as may be.
+    Returns the read model of the student's guardians, stored with it; if an account gets a child, with the credentials
+    others made for the account. Raises NotFound, Forbidden if an account gets a child and the caller may not read
+    results, and Conflict if a stopped guardian would be the primary, another of the same name is stopped, one of them
+    was erased, or there are as many as may be.
     """
     family = _lock_family(student_id, guardian_id)
     person, link = family.people[str(guardian_id)], family.links.get(str(guardian_id))
@@ -174,9 +174,9 @@ def put_link(
 
 
 def take_link(*, student_id: UUID, guardian_id: UUID) -> BoundQuery:
-    """Take away that somebody is a guardian of a student; the person stays.
+    """Take away a guardianship of a student; the person stays.
 
-    Returns the read model of the student's guardians. Raises NotFound, and Conflict where the guardian is stopped.
+    Returns the read model of the student's guardians. Raises NotFound, and Conflict if the guardian is stopped.
     """
     link = _lock_family(student_id, guardian_id).link(guardian_id)
     if is_stopped(link):
@@ -188,8 +188,8 @@ def take_link(*, student_id: UUID, guardian_id: UUID) -> BoundQuery:
 def stop(*, student_id: UUID, guardian_id: UUID, reason: str) -> BoundQuery:
     """Cut a guardian off from a student, for a reason: they read nothing more, and are not the primary.
 
-    Of a stop that is there the reason changes alone. Returns the read model of the student's guardians, which are
-    stored with it. Raises NotFound.
+    Of an existing stop the reason changes alone. Returns the read model of the student's guardians, stored with it.
+    Raises NotFound.
     """
     link = _lock_family(student_id, guardian_id).link(guardian_id)
     old = dict(link)
@@ -205,9 +205,9 @@ def stop(*, student_id: UUID, guardian_id: UUID, reason: str) -> BoundQuery:
 def lift_stop(*, student_id: UUID, guardian_id: UUID) -> BoundQuery:
     """Lift a stop: the guardian reads of the student again, and is not the primary.
 
-    Returns the read model of the student's guardians, with what others have made of the account. Raises NotFound where
-    there is no stop, and Forbidden where an account gets the child back that is the caller's own, or the caller may not
-    read results.
+    Returns the read model of the student's guardians, with the credentials others made for the account. Raises NotFound
+    without a stop, and Forbidden if the child goes back to the caller's own account, or to any account while the caller
+    may not read results.
     """
     family = _lock_family(student_id, guardian_id)
     link = family.link(guardian_id)
@@ -225,7 +225,7 @@ def lift_stop(*, student_id: UUID, guardian_id: UUID) -> BoundQuery:
 
 
 def _answer(writes: Sequence[Executable], student_id: UUID, account: UUID | None = None) -> BoundQuery:
-    """Store what is written, by which an account gains a child, if one is named; returns the student's guardians."""
+    """Store writes, with the gain of a child by an account, if one is named; returns the student's guardians."""
     if account is None:
         return in_one_round_trip(*writes, read=reads.guardians_of_student(student_id))
     told = gain_of_accounts(account).write(*writes)
@@ -275,7 +275,7 @@ def _lock_family(student_id: UUID, guardian_id: UUID) -> _Family:
 def lock_guardian(
     guardian_id: UUID, *, before: Executable | None = None, then: Executable | None = None
 ) -> Person:
-    """Lock a guardian FOR NO KEY UPDATE, what is to be locked `before`, and `then`. Raises NotFound."""
+    """Lock a guardian FOR NO KEY UPDATE, with the locks `before`, and `then`. Raises NotFound."""
     return lock_and_see(guardian_id, reads.seen(guardian_id=guardian_id), before=before, then=then)[0]
 
 
@@ -286,7 +286,7 @@ def lock_and_see(
     before: Executable | None = None,
     then: Executable | None = None,
 ) -> tuple[Person, dict[str, Any]]:
-    """Lock a guardian, and read more of them than `reads.seen` has; returns the person and all that was read.
+    """Lock a guardian, and read more of them than `reads.seen` has; returns the person and the whole row read.
 
     Raises NotFound.
     """
@@ -298,14 +298,14 @@ def lock_and_see(
 
 
 def _lock_children(student_ids: list[UUID], full_name: str) -> dict[str, Any]:
-    """Lock students who are to get a guardian of this name; says of each what decides it, by id."""
+    """Lock students about to get a guardian of this name; returns the facts for deciding on each, by id."""
     locks = reads.lock_students(student_ids), reads.lock_primaries(student_ids)
     found = execute(*locks, reads.students_seen(student_ids, full_name))
     return (found or {})["students"] or {}
 
 
 def _refuse_children(student_ids: Sequence[UUID], known: Mapping[str, Any]) -> None:
-    """Refuse students who can't be children of a new guardian. Raises Invalid, Conflict."""
+    """Refuse students unable to be children of a new guardian. Raises Invalid, Conflict."""
     for number, student_id in enumerate(student_ids):
         field = f"students.{number}.student"
         if str(student_id) not in known:
@@ -324,7 +324,7 @@ def _refuse_children(student_ids: Sequence[UUID], known: Mapping[str, Any]) -> N
 
 
 def remove_links(*conditions: Any) -> list[UUID]:
-    """Take away who is whose guardian, of the rows that fit; returns the ids of the guardians."""
+    """Take away guardianships, of the rows fitting the conditions; returns the ids of the guardians."""
     removing = delete(StudentGuardian).where(*conditions)
     columns = StudentGuardian.student_id, StudentGuardian.guardian_id
     rows = db.session.execute(
@@ -335,7 +335,7 @@ def remove_links(*conditions: Any) -> list[UUID]:
 
 
 def demoting(links: Iterable[Mapping[str, Any]]) -> list[Executable]:
-    """Give the statements by which these are no longer the primary guardians of their students."""
+    """Give the statements ending the primacy of these guardians of students."""
     return [_demote(link["student_id"]) for link in links]
 
 
@@ -349,7 +349,7 @@ def _demote(student_id: UUID) -> Any:
 
 
 _SHOWN = {"is_primary": "primary", "receives_reports": "receives_reports"}
-"""What the audit log has of a link, and what it is called there."""
+"""The columns of a link in the audit log, and their names there."""
 
 
 def _columns(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -358,13 +358,13 @@ def _columns(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def added(link: Mapping[str, Any]) -> Change:
-    """Make the entry that somebody is a guardian of a student from now on."""
+    """Make the entry of a guardianship of a student beginning now."""
     shown = {called: link[name] for name, called in _SHOWN.items()}
     return Change(UUID(str(link["student_id"])), None, {"guardian": link["guardian_id"], **shown})
 
 
 def removed(link: Mapping[str, Any]) -> Change:
-    """Make the entry that somebody is no guardian of a student any more."""
+    """Make the entry of a guardianship of a student ending now."""
     return Change(UUID(str(link["student_id"])), {"guardian": link["guardian_id"]}, None)
 
 
@@ -375,7 +375,7 @@ def _demoted(link: Mapping[str, Any]) -> Change:
 
 
 def changed(old: Mapping[str, Any], link: Mapping[str, Any]) -> list[Change]:
-    """Make the entry of how a link changed, if it did: of texts that they changed, never what they are."""
+    """Make the entry of a link's change, if any: of changed texts the names, never the values."""
     named = {"guardian": link["guardian_id"]}
     before, after = dict(named), dict(named)
     for name, called in _SHOWN.items():
@@ -392,7 +392,7 @@ def changed(old: Mapping[str, Any], link: Mapping[str, Any]) -> list[Change]:
 
 
 def audit_people(people: Iterable[Person]) -> None:
-    """Enter in the audit log who was made, and whose texts changed: never what they are."""
+    """Enter in the audit log new persons, and persons with changed texts: never the texts."""
     entries = [
         Change(UUID(person.id), None, {})
         if person.is_new

@@ -1,4 +1,4 @@
-"""Statements that store guardians and whose guardians they are, each of any number of rows."""
+"""Statements storing guardians and guardianships, each of any number of rows."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def storing(
     removed_links: Iterable[Row] = (),
     removed: Iterable[UUID | str] = (),
 ) -> list[Executable]:
-    """Give the statements that store these rows of guardians, and of who is whose guardian, without those of nothing.
+    """Give the statements storing these rows of guardians and of guardianships, without those of nothing.
 
-    Of `links`, which replace those that are there, nobody becomes the primary before another ceases to be.
+    Of `links`, replacing existing ones, nobody becomes the primary before another ceases to be.
     """
     links = list(links)
     others = [link for link in links if not link["is_primary"]]

@@ -117,7 +117,7 @@ class GuardiansOfStudent(MethodView):
 
 @blp.route("/students/<uuid:id>/guardians/<uuid:guardian_id>")
 class GuardianOfStudent(MethodView):
-    """That somebody is a guardian of a student."""
+    """A guardianship of a student."""
 
     @blp.requires(Permission.STUDENTS_WRITE)
     @blp.arguments(LinkSchema)

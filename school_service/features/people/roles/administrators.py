@@ -45,15 +45,15 @@ def has_administrator() -> bool:
 
 @statement
 def lock_administrators() -> Any:
-    """Wait for whoever else is about to take permissions from administrators, until the transaction ends."""
+    """Wait for others about to take permissions from administrators, until the transaction ends."""
     lock = func.hashtextextended(func.concat("administrators of ", func.current_schema()), 0)
     return select(func.pg_advisory_xact_lock(lock))
 
 
 def require_administrator(what: str) -> None:
-    """Check that somebody still has every permission, after a change that took some from one who had them all.
+    """Check for a user with every permission, after a change taking some from a user with all of them.
 
-    `what` names the change for the message. Raises Conflict where nobody has them.
+    `what` names the change for the message. Raises Conflict if nobody has them.
     """
     db.session.flush()
     # Two requests may take permissions from the last two administrators at once: the second waits for the first.

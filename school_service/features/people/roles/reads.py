@@ -18,7 +18,7 @@ from school_service.features.people.models import (
 )
 
 ENTITY = "role"
-"""What the audit log calls a role."""
+"""The audit log's name of a role."""
 
 
 @read_model
@@ -36,7 +36,7 @@ def permission(permission_id: UUID) -> Query:
 
 
 def permissions_as_json(query: Query) -> Any:
-    """Write the permissions that a query finds as a JSON array, in the order of the query."""
+    """Write the permissions found by a query as a JSON array, in the order of the query."""
     found = query.subquery("permission")
     return (
         select(
@@ -64,13 +64,13 @@ def names_of_permissions() -> Any:
 
 @read_model
 def lock_administrator() -> Query:
-    """Lock the role Administrator FOR NO KEY UPDATE, where there is one; answers its id."""
+    """Lock the role Administrator FOR NO KEY UPDATE, if there is one; answers its id."""
     return select(Role.id).where(Role.name == ADMINISTRATOR).order_by(Role.id).with_for_update(key_share=True)
 
 
 @read_model
 def role_for_user(role_id: UUID, user_id: UUID) -> Query:
-    """Select of a role what decides whether a user may be given it: the names of its permissions, `has_it` already."""
+    """Select the facts for giving a user a role: the names of its permissions, and whether they have it, `has_it`."""
     has_it = exists().where(UserRole.user_id == user_id, UserRole.role_id == Role.id).correlate(Role)
     return select(names_of_permissions().label("permissions"), has_it.label("has_it")).where(
         Role.id == role_id

@@ -26,7 +26,7 @@ class PermissionSchema(RecordSchema):
 
 
 class GrownPermissionSchema(PlantedSchema, PermissionSchema):
-    """A permission that the school has added, which administrators have at once."""
+    """A permission added by the school, held by administrators at once."""
 
 
 class NewPermissionSchema(Schema):
@@ -55,7 +55,7 @@ class RoleSchema(RecordSchema):
 
 
 class GrownRoleSchema(PlantedSchema, RoleSchema):
-    """A role with its permissions, which may be more."""
+    """A role with its permissions, perhaps more now."""
 
 
 class NewRoleSchema(Schema):
@@ -67,15 +67,15 @@ class NewRoleSchema(Schema):
 
 
 class RoleChangesSchema(NewRoleSchema):
-    """What to change of a role: any of these."""
+    """Changes of a role: any of these."""
 
     class Meta:
-        """What a role reaches is not changed with its name."""
+        """The reach of a role is not changed with its name."""
 
         exclude = ("reach",)
 
 
 class RolePermissionsSchema(Schema):
-    """The permissions that a role shall have: these and no others."""
+    """The intended permissions of a role: these and no others."""
 
     permission_ids = ListOf(Text(), validate=validate.Length(max=1000), data_key="permissionIds")

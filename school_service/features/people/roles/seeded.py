@@ -1,4 +1,4 @@
-"""The roles that a school is given: those of a new school, and those that one that is there can add."""
+"""The roles given to a school: those of a new school, and those for an existing one to add."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _to(access: str, *sections: str) -> set[Permission]:
 
 @dataclass(frozen=True, slots=True)
 class SeededRole:
-    """A role that a school can add: to whose records it reaches, and whose accounts have it from their making."""
+    """A role for a school to add: its reach, and the kind of accounts with the role from their making."""
 
     name: str
     permissions: frozenset[Permission]
@@ -86,6 +86,6 @@ SEEDED_ROLES = (
     SeededRole("Guardian", frozenset(_to("read", *_OF_CLASSES)), OWN, GUARDIANS),
     SeededRole("Student", frozenset(_to("read", *_OF_CLASSES)), OWN, STUDENTS),
 )
-"""The roles of a new school; a school that was there can add those that it has none of the name of."""
+"""The roles of a new school; an existing school can add the ones with a name unused in it."""
 ROLES_OF_NEW_SCHOOL = {role.name: role.permissions for role in SEEDED_ROLES}
 """The permissions of each, by its name."""

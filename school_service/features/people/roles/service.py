@@ -1,4 +1,4 @@
-"""Roles and permissions: nobody gives away, or takes away, what they lack."""
+"""Roles and permissions: nobody gives away, or takes away, permissions they lack."""
 
 from __future__ import annotations
 
@@ -54,9 +54,10 @@ _TAKEN = {"name": ["already taken"]}
 
 
 def create_permission(*, section: str, access: str) -> BoundQuery:
-    """Add a permission of the school's own, which the role Administrator has at once.
+    """Add a permission of the school's own, held by the role Administrator at once.
 
-    Returns its read model, with what others have made of administrators, who gain. One that exists is a conflict.
+    Returns its read model, with the credentials others made for administrators, as these gain. An existing one is a
+    conflict.
     """
     permission = new_row(StoredPermission, section=section, access=access)
     audit_change("permission", permission.id, new={"section": section, "access": access})
@@ -89,8 +90,8 @@ def create_role(*, name: str, avatar: int, reach: str = SCHOOL) -> NewRow:
 def change_role(*, role_id: UUID, name: str | None = None, avatar: int | None = None) -> UUID:
     """Change name or avatar of a role; a name already taken is a conflict.
 
-    So are another name of the role Administrator, which permissions are given to by its name, and the name of a seeded
-    role, in whatever case, for a role that never had it. Raises NotFound.
+    So are another name of the role Administrator, given permissions by its name, and the name of a seeded role, without
+    regard to case, for a role without this name in the past. Raises NotFound.
     """
     role = get(Role, role_id, for_update=True)
     if name is not None and name != role.name:
@@ -119,9 +120,9 @@ def _by_member(columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def delete_role(*, role_id: UUID, principal: Principal) -> UUID:
-    """Delete a role; one that a user has, deleted or not, and Administrator are a conflict.
+    """Delete a role; a role of a user, deleted or not, and Administrator are a conflict.
 
-    Raises NotFound, and Forbidden where the principal lacks a permission of the role with its reach.
+    Raises NotFound, and Forbidden if the principal lacks a permission of the role with its reach.
     """
     found = DELETION.lock(role_id)
     name, reach = found.values["name"], found.values["reach"]
@@ -133,13 +134,13 @@ def delete_role(*, role_id: UUID, principal: Principal) -> UUID:
 
 
 def check_reach(name: str, reach: str) -> None:
-    """Check that the role Administrator reaches the whole school. Raises Conflict."""
+    """Refuse the role Administrator any reach but the whole school. Raises Conflict."""
     if name == ADMINISTRATOR and reach != SCHOOL:
         raise Conflict(f"The role {ADMINISTRATOR} reaches the whole school.")
 
 
 def require_permissions(principal: Principal, names: Iterable[str], reach: str, purpose: str) -> None:
-    """Check that a principal has permissions with at least this reach. Raises Forbidden."""
+    """Require permissions of a principal with at least this reach. Raises Forbidden."""
     if reach == SCHOOL:
         principal.require(names, purpose)
     else:
@@ -147,12 +148,11 @@ def require_permissions(principal: Principal, names: Iterable[str], reach: str, 
 
 
 def set_permissions(*, role_id: UUID, permission_ids: Sequence[str], principal: Principal) -> BoundQuery:
-    """Set a role's permissions to exactly these; returns its read model, with what others have made of who gains.
+    """Set a role's permissions to exactly these; returns its read model.
 
-    Whoever adds to a role must have every permission that it has then; whoever takes from it, every one that it had;
-    with reach SCHOOL, where that is the role's.
-    Raises NotFound, Invalid for an unknown permission, Forbidden, and Conflict where nobody would be left who has
-    every permission.
+    Beside it are the credentials others made for gaining accounts. Additions to a role need every permission it has
+    then; removals, every permission it had; with reach SCHOOL, if the role has it. Raises NotFound, Invalid for an
+    unknown permission, Forbidden, and Conflict if nobody would be left with every permission.
     """
     role = get(Role, role_id, for_update=True)
     new = _find_permissions(permission_ids)
@@ -193,7 +193,7 @@ def _fill(role_id: UUID, permission_ids: list[UUID]) -> Any:
 
 @statement
 def give_to_new(user_ids: list[UUID], given_to: str, moment: datetime) -> Any:
-    """Give accounts that are new the role that is given to all of their kind, where there is one, for `execute`."""
+    """Give new accounts the role given to all of their kind, if there is one, for `execute`."""
     accounts = unnest_rows(user_id=(Uuid, user_ids))
     rows: Any = (accounts.c.user_id, Role.id, moment)
     giving = select(*rows).join(Role, Role.given_to == given_to)

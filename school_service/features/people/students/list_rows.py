@@ -34,8 +34,8 @@ def match_records(
 ) -> list[tuple[ClassMember, Row]]:
     """Find the student of each record among those of the class, by id; each is to be named once by its `key`.
 
-    `not_in_class` says of a student of the school that they are not in the class; `validate` yields the errors of the
-    other values of a record. Raises InvalidRows naming every record that is wrong, in the list `list_name`.
+    `not_in_class` is the problem of a student of the school outside the class; `validate` yields the errors of the
+    other values of a record. Raises InvalidRows naming every wrong record, in the list `list_name`.
     """
     errors = list(_errors(records, students, not_in_class, validate, key))
     people = {row.number: shown(students[student]) for student, row in records if student in students}

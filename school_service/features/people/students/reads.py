@@ -25,7 +25,7 @@ from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Enrollment
 
 BY_NAME = (User.name_sort_key, Student.admission_number.collate("C"), Student.id)
-"""The order in which students are listed: by last name, then first name, whatever the locale of the server."""
+"""The order of students in lists: by last name, then first name, the same in each locale of the server."""
 
 
 def _is_by(reach: Reach, relations: str) -> ColumnElement[bool]:
@@ -55,7 +55,7 @@ def students(
 ) -> Query:
     """Read model of StudentSchema, by name; each word of `search` is part of a name or the admission number.
 
-    `batch` and `cohort` are where the students are now.
+    `batch` and `cohort` are the present places of the students.
     """
     place = _latest(Enrollment.batch_id, Enrollment.cohort_id)
     found = (
@@ -138,7 +138,7 @@ def _is_in(condition: ColumnElement[bool]) -> ColumnElement[bool]:
 
 
 def _may_be_found(search: Any) -> ColumnElement[bool]:
-    """Select by an index the students in whose row, or account, the longest word of the search may be."""
+    """Select by an index the students with the longest word of the search, perhaps, in their row or account."""
     accounts = select(User.id).where(may_match(search, SEARCHED_OF_USER, longest=True))
     own = select(Student.user_id).where(may_match(search, SEARCHED_OF_STUDENT, longest=True))
     return Student.user_id.in_(union(accounts, own))

@@ -22,7 +22,7 @@ EARLIEST_DOB = date(1900, 1, 1)
 
 
 class PrimaryGuardianSchema(RecordSchema):
-    """Who looks after a student, first of all."""
+    """The person looking after a student first of all."""
 
     full_name = fields.String()
     relationship = fields.String(allow_none=True)
@@ -50,18 +50,18 @@ class StudentSchema(RecordSchema):
 
 
 class WrittenStudentSchema(PlantedSchema, StudentSchema):
-    """A student, whose guardian may read of another child now."""
+    """A student, with a guardian able to read of another child now."""
 
 
 class WholeRecord(Nested):
-    """A nested record that must be given as a whole, even where the record around it may be given in part."""
+    """A nested record to be given as a whole, even if the record around it may be given in part."""
 
     def _deserialize(self, *arguments: Any, **options: Any) -> Any:
         return super()._deserialize(*arguments, **{**options, "partial": False})
 
 
 class NewGuardianSchema(Schema):
-    """Who looks after a student; a name at least."""
+    """A person looking after a student; a name at least."""
 
     full_name = Text()
     relationship = Text(required=False, allow_none=True)
@@ -92,7 +92,7 @@ class Gender(Text):
 
 
 class PersonSchema(Schema):
-    """What is written of a student."""
+    """The details of a student."""
 
     first_name = Text()
     middle_name = Text(least=0, required=False, allow_none=True)
@@ -124,13 +124,13 @@ class NewStudentSchema(PersonSchema):
 
 
 class StudentChangesSchema(PersonSchema):
-    """What to change of a student: any of these. A guardian is replaced as a whole, null takes it away."""
+    """Changes of a student: any of these. A guardian is replaced as a whole, null takes it away."""
 
     status = Choice((ACTIVE, WITHDRAWN), required=False)
 
 
 class StudentFilterSchema(MineSchema):
-    """Which students to list."""
+    """The students to list."""
 
     search = sought_text(
         least=0,
@@ -152,7 +152,7 @@ class StudentFilterSchema(MineSchema):
 
 
 class _ImportedStudentSchema(NewStudentSchema):
-    """A student from a sheet, who may have a second guardian."""
+    """A student from a sheet, with a second guardian perhaps."""
 
     guardian_2 = WholeRecord(NewGuardianSchema, required=False)
 
@@ -160,7 +160,7 @@ class _ImportedStudentSchema(NewStudentSchema):
 def validate_student(record: dict[str, Any]) -> dict[str, Any]:
     """Validate a record as `POST /students` validates its body, and its `guardian_2`, a second guardian, as the first.
 
-    Raises Invalid, which names the fields.
+    Raises Invalid, naming the fields.
     """
     try:
         validated: dict[str, Any] = _new_student.load(record)

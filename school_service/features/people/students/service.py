@@ -1,4 +1,4 @@
-"""Students: each has a user account, which has first name, last name and gender."""
+"""Students, each with a user account for first name, last name and gender."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ from tenants.clock import now
 
 ENTITY, CONTACT = "student", "contact"
 AUDITED = frozenset({"admission_number", "status", *AUDITED_OF_USER})
-"""What the audit log says of a student and their account. Of other members, that they changed."""
+"""The members of a student and their account in the audit log. Of other members it has the names of changed ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedStudent:
-    """The id of a new student, and what others have made of the guardian's account, where there is one."""
+    """The id of a new student, and the credentials others made for the guardian's account, if there is one."""
 
     id: UUID
     told: dict[str, Any] | None
@@ -68,12 +68,11 @@ def create_student(
     username: str | None = None,
     password: str | None = None,
 ) -> CreatedStudent:
-    """Add a student and a user account, whose name is the admission number unless one is given.
+    """Add a student and a user account, named by the admission number unless a username is given.
 
-    The guardian may be a person who is there, who looks after a brother or sister. A taken admission number or username
-    is a conflict, and so is a guardian with as many children as may be. Raises Invalid for a password that the policy
-    refuses, Forbidden where there is a password, or the guardian has an account, and the caller may not read results,
-    Busy.
+    The guardian may be an existing person, such as a brother's or sister's. A taken admission number or username is a
+    conflict, and so is a guardian with as many children as may be. Raises Invalid for a password refused by the policy,
+    Forbidden if there is a password, or the guardian has an account, and the caller may not read results, Busy.
     """
     if password is not None:
         require_results("Giving a student a password")
@@ -118,11 +117,11 @@ def create_student(
 def change_student(*, student_id: UUID, principal: Principal, **changes: Any) -> dict[str, Any] | None:
     """Change any of a student's members but username and password; first name, last name and gender are the account's.
 
-    Who changes these needs every permission that the user has; the username stays as it is. The primary guardian is
-    replaced as a whole, None takes them away; where an account gets a child, what others have made of that is returned.
-    A taken admission number is a conflict. Raises NotFound, Forbidden, also where an account would get a child, and
-    Conflict where the status of a graduate is to change, where the student's data were erased, and for a guardian who
-    is stopped here or has as many children as may be.
+    A change of these needs every permission of the user; the username stays as it is. The primary guardian is replaced
+    as a whole, None takes them away; if an account gets a child, the credentials others made for it are returned. A
+    taken admission number is a conflict. Raises NotFound, Forbidden, also if an account would get a child, and Conflict
+    if the status of a graduate is to change, if the student's data were erased, and for a guardian stopped here or with
+    as many children as may be.
     """
     student = get(Student, student_id, for_update=True)
     if "status" in changes and student.status == GRADUATED:
@@ -145,7 +144,7 @@ def change_student(*, student_id: UUID, principal: Principal, **changes: Any) ->
 
 
 def _change(record: Student | User, changes: Mapping[str, Any], entity: str) -> None:
-    """Change members of a record; the audit log has the values of AUDITED, and of others that they changed."""
+    """Change members of a record; the audit log has the values of AUDITED, and of others the names of changed ones."""
     old = {name: getattr(record, name) for name in changes}
     changed = {name: value for name, value in changes.items() if value != old[name]}
     for name, value in changed.items():
@@ -162,12 +161,11 @@ def _change(record: Student | User, changes: Mapping[str, Any], entity: str) -> 
 
 
 def delete_student(*, student_id: UUID, principal: Principal) -> UUID:
-    """Delete a student who has no history, with the account and its contacts.
+    """Delete a student without a history, with the account and its contacts.
 
-    Guardians go who have no account and no other child.
-    Admission number and username are free again; the student's number is not given anew. Raises NotFound, Forbidden
-    where the principal lacks a permission that the account has, and Conflict for a student with a history, such as an
-    enrollment, and where nobody would be left who has every permission.
+    Guardians without an account and without another child go, too. Admission number and username are free again; the
+    student's number is not given anew. Raises NotFound, Forbidden if the principal lacks a permission of the account,
+    and Conflict for a student with a history, such as an enrollment, and if nobody would be left with every permission.
     """
     # The guardians between the student and the account, as all do who lock them.
     found = DELETION.lock(student_id, DELETION.row_lock(student_id), lock_guardians(student_id))
@@ -190,7 +188,7 @@ def delete_student(*, student_id: UUID, principal: Principal) -> UUID:
 def check_student_filter(
     *, batch: UUID | None = None, cohort: UUID | None = None, **_others: str | None
 ) -> None:
-    """Check that the batch and the cohort exist which a filter of students names. Raises Invalid."""
+    """Check the existence of the batch and the cohort in a filter of students. Raises Invalid."""
     if batch is not None:
         get_referenced(Batch, batch, "batch")
     if cohort is not None:

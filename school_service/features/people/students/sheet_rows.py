@@ -1,7 +1,7 @@
 """Sheets with a row for each student of a class: the rows are matched to students by admission number.
 
-The names in a row are compared with the student's: a row whose name is another's was sorted, or pasted, apart from
-its score.
+The names in a row are compared with the student's: a row with another's name was sorted, or pasted, apart from its
+score.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ STUDENT_COLUMNS = (
     Column(FIRST_NAME, locked=True, width=20, heading="First name", also=_ALSO[FIRST_NAME]),
     Column(LAST_NAME, locked=True, width=20, heading="Last name", also=_ALSO[LAST_NAME]),
 )
-"""The columns that identify the student of a row."""
+"""The columns identifying the student of a row."""
 
 
 class Person(Protocol):
@@ -67,9 +67,9 @@ def match_students(
 ) -> list[tuple[ClassMember, Row]]:
     """Find the student of each row among these, by admission number.
 
-    `not_in_class` says of a student of the school that they are not among them; `validate` yields the errors of the
-    other values of a row. A row with the name of another of these students is bad; with `own_names`, as in a sheet
-    that was downloaded, one with any name that is not the student's. Raises InvalidRows naming every bad row.
+    `not_in_class` is the problem of a student of the school not among them; `validate` yields the errors of the other
+    values of a row. A row with the name of another of these students is bad; with `own_names`, as in a downloaded
+    sheet, a row with any name but the student's. Raises InvalidRows naming every bad row.
     """
     numbers = [composed(str(row.values.get(ADMISSION_NUMBER, ""))) for row in content.rows]
     misread = list(charset_errors(content.rows, names=_NAMES))
@@ -99,14 +99,14 @@ def shown(student: Person) -> str:
 
 
 def change_of(row: Row, student: Person, column: str, old: object, new: object) -> dict[str, object]:
-    """Say what an upload would change: the value of a column, None where there is none yet."""
+    """Give the change of an upload: the value of a column, None if there is none yet."""
     return {"row": row.number, **_identity(student), "column": column, "old": old, "new": new}
 
 
 def not_in_sheet(
     students: Iterable[ClassMember], matched: Iterable[tuple[ClassMember, Row]]
 ) -> list[dict[str, object]]:
-    """List the students of a class who have no row in a sheet, in the order of the class."""
+    """List the students of a class without a row in a sheet, in the order of the class."""
     present = {student.admission_number for student, _ in matched}
     return [_identity(student) for student in students if student.admission_number not in present]
 
@@ -150,9 +150,9 @@ def _errors(
 
 
 def _known_to_school(numbers: set[str]) -> dict[str, str]:
-    """Find which of the admission numbers are those of students of the school, by the number in small letters.
+    """Find the admission numbers of students of the school among these, by the number in small letters.
 
-    One that differs in case alone is found too, to be named; the exact one comes first.
+    A number differing in case alone is found too, to be named; the exact one comes first.
     """
     if not numbers:
         return {}

@@ -1,6 +1,6 @@
 """Uploads of sheets with a row for each student of a class: score sheets, metric sheets, comment sheets.
 
-What was changed since such a sheet was downloaded is not replaced without telling who uploads it.
+Values changed since the download of such a sheet are not replaced without telling the uploader.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from school_service.sheets.sheet_reader import Row, SheetContent
 from school_service.sheets.uploads import SheetUpload
 
 ScoreOf = Callable[[Any, str], Any]
-"""The value of a column in what a record's values were before or after a change; None where it had none."""
+"""The value of a column among a record's values before or after a change; None if it had none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A value that a sheet would replace, and that is not what was stored when the sheet was downloaded.
+    """A value to be replaced by a sheet, and other than the value stored at the sheet's download.
 
-    `record_id`: of the record that has the value, or had it, as PostgreSQL writes it. `stored` is None where there is
-    none any more. `kind` is what such a value is called. `key` is by what the log has it, where that is not the column.
+    `record_id`: of the record with the value, now or before, as PostgreSQL writes it. `stored` is None if there is none
+    any more. `kind` is the word for such a value. `key` is its name in the log, if other than the column.
     """
 
     row: int
@@ -44,8 +44,8 @@ class Replaced:
 class ClassSheetUpload(SheetUpload[list[tuple[ClassMember, Row]]], Generic[ClassMember]):
     """The upload of a sheet with a row for each student of a class.
 
-    With `dry_run` nothing is stored, and the answer names who is not in the sheet. `force` replaces values that were
-    changed since the download. `download` is None for a sheet that was not downloaded.
+    With `dry_run` nothing is stored, and the answer names the students missing in the sheet. `force` replaces values
+    changed since the download. `download` is None for a sheet not downloaded.
     """
 
     file_name: str
@@ -64,8 +64,8 @@ class ClassSheetUpload(SheetUpload[list[tuple[ClassMember, Row]]], Generic[Class
     ) -> list[tuple[ClassMember, Row]]:
         """Find the student of each row among those of the class, by admission number.
 
-        `not_in_class` says of a student of the school that they are not in the class; `validate` yields the errors of
-        the other values of a row. Raises InvalidRows naming every bad row.
+        `not_in_class` is the problem of a student of the school outside the class; `validate` yields the errors of the
+        other values of a row. Raises InvalidRows naming every bad row.
         """
         by_number = {student.admission_number: student for student in students}
         matched = match_students(
@@ -89,12 +89,12 @@ class ClassSheetUpload(SheetUpload[list[tuple[ClassMember, Row]]], Generic[Class
         newest: int,
         member: str | None = "score",
     ) -> Collection[int]:
-        """Refuse to replace values that were changed since the download, in words that name who changed them.
+        """Refuse to replace values changed since the download, in words naming the author of the change.
 
-        What the bearer of the same token changed by this very download is their own earlier upload and is let through.
-        `newest`: how many changes of a record are looked through for the last of a value; `member` is that of the log's
-        values which `score_of` gets, or None for all of them. With `force` nothing is refused: returns the rows whose
-        values replace others all the same. Raises RowsChanged.
+        A change by the bearer of the same token, by this very download, is their own earlier upload and is let through.
+        `newest`: how many changes of a record are looked through for the last of a value; `member` is the member of the
+        log's values for `score_of`, or None for all of them. With `force` nothing is refused: returns the rows
+        replacing other values all the same. Raises RowsChanged.
         """
         values = [*replaced]
         if self.download is None or not values:
@@ -125,7 +125,7 @@ def refuse_unexpected(
     newest: int,
     member: str | None = "score",
 ) -> None:
-    """Refuse to replace values that are not what a list in the body, `list_name`, expected, naming who changed them.
+    """Refuse to replace values other than expected by a list in the body, `list_name`, naming the author of each.
 
     The rows are numbered from 0; the rest is as in `refuse_changed`. Raises RowsChanged.
     """
@@ -150,7 +150,7 @@ def refuse_unexpected(
 def _with_last_change(
     values: Sequence[Replaced], *, entity: str, score_of: ScoreOf, newest: int, member: str | None
 ) -> list[tuple[Replaced, PastChange | None]]:
-    """Find the newest change of each value; None where nobody knows it."""
+    """Find the newest change of each value; None if nobody knows it."""
     history: dict[str, list[PastChange]] = {}
     record_ids = {each.record_id for each in values if each.record_id}
     for change in newest_changes(entity, record_ids, newest=newest, member=member):
@@ -170,7 +170,7 @@ _REMEDY = "download the sheet again, or send this one with force=true"
 
 
 def _last_change(changes: Sequence[PastChange], column: str, score_of: ScoreOf) -> PastChange | None:
-    """Find the newest change of a value among those of its record, which are the newest first."""
+    """Find the newest change of a value among the changes of its record, given the newest first."""
     return next(
         (change for change in changes if score_of(change.old, column) != score_of(change.new, column)), None
     )

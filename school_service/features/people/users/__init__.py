@@ -1,1 +1,1 @@
-"""User accounts: who can sign in to a school, and the roles they have there."""
+"""User accounts, for signing in to a school, and their roles there."""

@@ -45,14 +45,14 @@ _SHOWN_OF_SCHOOL = ("id", "name", "address", "phone_number", "email_address", "m
 
 
 def school_as_json(school: Any) -> str:
-    """Write what users are shown of their school."""
+    """Write the details of a school shown to its users."""
     return orjson.dumps({name: getattr(school, name) for name in _SHOWN_OF_SCHOOL}).decode()
 
 
 def photo_address() -> Any:
-    """The address of the photo of a user, of whom the column has the first digits of the picture's hash.
+    """The address of the photo of a user; the user's column has the first digits of the picture's hash.
 
-    An address that somebody wrote into the column is answered as it is.
+    An address written into the column by somebody is answered as it is.
     """
     is_kept = User.photo.regexp_match(PHOTO_DIGITS)
     kept = func.concat(service_address(), "/users/", User.id, "/photo?v=", User.photo)
@@ -63,7 +63,7 @@ def photo_address() -> Any:
 def users(search: str | None = None, reach: Reach | None = None) -> Query:
     """Read model of UserSchema, by username, without the deleted.
 
-    All, or those of whom each word of `search` is part of the username or a name.
+    All, or those with each word of `search` as a part of the username or a name.
     """
     roles = (
         select(
@@ -134,7 +134,7 @@ def user(user_id: UUID, reach: Reach | None = None) -> Query:
 def auth_user(user_id: UUID, access_token: str) -> Query:
     """Read model of AuthUserSchema: a user, a token of theirs, their permissions, whether the password must change.
 
-    The token is the object that is answered, as JSON.
+    The token is the answered object, as JSON.
     """
     shown = user.query(user_id).subquery("shown")
     granted = permissions.query().where(

@@ -16,7 +16,7 @@ from tenants.tenancy import MAX_PASSWORD_LENGTH
 
 
 class UserRoleSchema(RecordSchema):
-    """That a user has a role."""
+    """A role of a user."""
 
     role_id = fields.UUID(data_key="roleId")
     user_id = fields.UUID(data_key="userId")
@@ -36,7 +36,7 @@ class SchoolSchema(RecordSchema):
 
 
 class UserStudentSchema(RecordSchema):
-    """The student that a user is."""
+    """The student record of a user."""
 
     id = fields.UUID()
     admission_number = fields.String()
@@ -58,7 +58,7 @@ class UserSchema(RecordSchema):
 
 
 class GainingUserSchema(PlantedSchema, UserSchema):
-    """A user account, which may do more now."""
+    """A user account, with more permissions now."""
 
 
 class AccessTokenSchema(RecordSchema):
@@ -70,7 +70,7 @@ class AccessTokenSchema(RecordSchema):
 
 
 class AuthUserSchema(RecordSchema):
-    """A user with a token of theirs and what they may do."""
+    """A user with a token of theirs and their permissions."""
 
     user = fields.Nested(UserSchema)
     access_token = fields.Nested(AccessTokenSchema)
@@ -88,7 +88,7 @@ def password_text(**options: Any) -> Text:
 
 
 class PersonalDetailsSchema(Schema):
-    """What is written of a user."""
+    """The details of a user."""
 
     username = Text()
     first_name = Text()
@@ -103,11 +103,11 @@ class NewUserSchema(PersonalDetailsSchema):
 
 
 class UserChangesSchema(PersonalDetailsSchema):
-    """What to change of a user: any of these. A password is set with PUT /users/{id}/password."""
+    """Changes of a user: any of these. A password is set with PUT /users/{id}/password."""
 
 
 class _LengthOfName(validate.Length):
-    """The length of a name that is handed on as it was typed: that of the name as it is stored."""
+    """The length of a name handed on as typed: the length of the name as stored."""
 
     def __call__(self, value: Any) -> Any:
         """Measure the name with its letters composed."""
@@ -116,7 +116,7 @@ class _LengthOfName(validate.Length):
 
 
 class TypedUsername(Text):
-    """A username as it was typed: of two accounts that are older than the rule of usernames, each has its own."""
+    """A username as typed: of two accounts older than the rule of usernames, each has its own."""
 
     def __init__(self) -> None:
         super().__init__(any_characters=True, composed=False)
@@ -124,21 +124,21 @@ class TypedUsername(Text):
 
 
 class LoginSchema(Schema):
-    """Who signs in."""
+    """A sign-in by username and password."""
 
     username = TypedUsername()
     password = password_text()
 
 
 class PasswordSchema(Schema):
-    """A new password; whoever sets their own gives the current one too."""
+    """A new password; with one's own, the current one too."""
 
     password = password_text()
     current_password = password_text(required=False)
 
 
 class UserSearchSchema(Schema):
-    """Which users to list."""
+    """The users to list."""
 
     search = sought_text(
         least=0,

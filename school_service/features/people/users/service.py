@@ -56,9 +56,9 @@ from tenants.clock import now
 
 ENTITY = USER_ENTITY
 KNOWN_FOR = timedelta(days=90)
-"""For how long an address is known from which a user has signed in."""
+"""How long the address of a user's sign-in is known."""
 AUDITED = ("username", "first_name", "last_name", "gender")
-"""What the audit log says of an account."""
+"""The members of an account in the audit log."""
 
 WRONG_PASSWORD = "The username or the password is wrong."  # noqa: S105
 
@@ -68,8 +68,8 @@ def create_user(
 ) -> NewRow:
     """Add an account without roles; without a password nobody can sign in to it.
 
-    To be called first in a transaction, since that ends while the password is hashed, and another begins. A username
-    that is taken, in whatever case, is a conflict. Raises Invalid for a password that the policy refuses, Busy.
+    To be called first in a transaction: it ends while the password is hashed, and another begins. A taken username,
+    without regard to case, is a conflict. Raises Invalid for a password refused by the policy, Busy.
     """
     user = new_user(
         username=username,
@@ -83,9 +83,9 @@ def create_user(
 
 
 def hash_first(password: str | None, *, username: str) -> str | None:
-    """Hash a new password, where there is one, before anything is locked or written: no connection waits meanwhile.
+    """Hash a new password, if there is one, before anything is locked or written: no connection waits meanwhile.
 
-    Raises Invalid where the policy refuses it, Busy.
+    Raises Invalid if the policy refuses it, Busy.
     """
     if password is None:
         return None
@@ -110,9 +110,9 @@ def new_user(
 
 
 def create_named_user(*, first_name: str, last_name: str, gender: str, taken: Collection[str]) -> UUID:
-    """Add an account without roles or password, named after its user: `adaeze.okafor`, with a number where taken.
+    """Add an account without roles or password, named after its user: `adaeze.okafor`, with a number if it is taken.
 
-    `taken` are the keys of the usernames that begin in the same way. Returns the account's id.
+    `taken` are the keys of the usernames with the same beginning. Returns the account's id.
     """
     stem, user_id = stem_of(first_name, last_name), uuid4()
     while True:
@@ -129,7 +129,7 @@ def create_named_user(*, first_name: str, last_name: str, gender: str, taken: Co
 def _name_user(
     user_id: UUID, username: str, first_name: str, last_name: str, gender: str, moment: datetime
 ) -> Any:
-    """Insert an account unless its name is taken; returns the id where it was inserted. The name is its own key."""
+    """Insert an account unless its name is taken; returns the id if it was inserted. The name is its own key."""
     named = insert(User).values(
         id=user_id,
         username=username,
@@ -148,9 +148,10 @@ def _name_user(
 
 
 def change_user(*, user_id: UUID, principal: Principal, **changes: Any) -> UUID:
-    """Change username, names and gender of an account: one's own, or by having every permission that the user has.
+    """Change username, names and gender of an account: one's own, or by having every permission of the user.
 
-    So nobody takes over, or locks out, who may do more. A taken username is a conflict. Raises NotFound, Forbidden.
+    So nobody takes over, or locks out, a user with more permissions. A taken username is a conflict. Raises NotFound,
+    Forbidden.
     """
     user = _get_user(user_id)
     require_to_change(principal, user.id, "Changing this user")
@@ -159,9 +160,9 @@ def change_user(*, user_id: UUID, principal: Principal, **changes: Any) -> UUID:
 
 
 def change_account(user: User, changes: Mapping[str, Any]) -> None:
-    """Change the given members of an account, which the caller has locked and may change.
+    """Change the given members of an account; the caller has locked it, and may change it.
 
-    Where no value differs, nothing is written.
+    If no value differs, nothing is written.
     """
     old, new = change(user, changes)
     if new:
@@ -170,7 +171,7 @@ def change_account(user: User, changes: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A user whose password was right, and whether it has to be changed; tokens are of the session number."""
+    """A user with the right password, and whether it has to be changed; tokens are of the session number."""
 
     id: UUID
     username: str
@@ -181,12 +182,12 @@ class SignedIn:
 def sign_in(
     *, username: str, password: str, throttle: LoginThrottle, username_hash: str, audited: bool = True
 ) -> SignedIn:
-    """Find the user with this name, in whatever case, and this password.
+    """Find the user with this name, without regard to case, and this password.
 
-    Does the same work whether or not there is such a user, and holds no connection meanwhile; both ways to be refused
-    are in the audit log, with the hash of the username, which may be a password that was typed into the wrong field.
-    That it was right is on record there too, unless it is not `audited`: then the caller calls `audit_sign_in`. Raises
-    WrongPassword, Busy, and TooManyAttempts; what that refuses without looking at the password is not on record there.
+    Does the same work whether or not there is such a user, and holds no connection meanwhile; both refusals are in the
+    audit log, with the hash of the username, perhaps a password typed into the wrong field. A right password is on
+    record there too, unless it is not `audited`: then the caller calls `audit_sign_in`. Raises WrongPassword, Busy, and
+    TooManyAttempts; a refusal by the latter, without a look at the password, is not on record there.
     """
     account = username_key(username)
     throttle.check(account)
@@ -218,7 +219,7 @@ def sign_in(
 
 @read_model
 def _credentials(username: str, key: str, since: datetime | None = None) -> Query:
-    """Select id and hash of the user of a name, and with `since` the addresses from which they have signed in."""
+    """Select id and hash of the user of a name, and with `since` the addresses of their sign-ins."""
     addresses = null() if since is None else addresses_of(SIGN_IN, User.id, since=since)
     found = _of_name(username, key).where(User.deleted_at.is_(None))
     return found.with_only_columns(User.id, User.password_hash, addresses.label("addresses"))
@@ -226,22 +227,22 @@ def _credentials(username: str, key: str, since: datetime | None = None) -> Quer
 
 @read_model
 def _unchanged(user_id: UUID, password_hash: str) -> Query:
-    """Select what a sign-in needs of an account, unless it was deleted or has another password (hash) by now."""
+    """Select the values of an account for a sign-in, unless it was deleted or has another password (hash) by now."""
     return select(
         User.id, User.username, User.session_number, must_change_password().label("must_change_password")
     ).where(User.id == user_id, User.password_hash == password_hash, User.deleted_at.is_(None))
 
 
 def audit_sign_in(user: SignedIn | User, **by: Any) -> None:
-    """Write to the audit log that a user has signed in; `by` a client, and which session that opened."""
+    """Enter the sign-in of a user in the audit log; `by` a client, and the session opened by it."""
     audit_change(SIGN_IN, user.id, new={"username": user.username, **by})
 
 
 def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
     """Delete an account softly: its tokens stop working for good, its name stays taken.
 
-    Raises NotFound, Forbidden where the principal lacks a permission that the user has, and Conflict where nobody
-    would be left who has every permission.
+    Raises NotFound, Forbidden if the principal lacks a permission of the user, and Conflict if nobody would be left
+    with every permission.
     """
     user = _get_user(user_id)
     held = require_to_change(principal, user.id, "Deleting this user")
@@ -255,10 +256,10 @@ def delete_user(*, user_id: UUID, principal: Principal) -> UUID:
 
 
 def restore_user(*, user_id: UUID, principal: Principal) -> dict[str, Any] | None:
-    """Bring a deleted account back, without its tokens; one that is not deleted stays as it is.
+    """Bring a deleted account back, without its tokens; an account not deleted stays as it is.
 
-    Returns what others have made of it, where it may do something again. Raises NotFound, Forbidden where the principal
-    lacks a permission that the user has, and Conflict for an account whose data were erased.
+    Returns the credentials others made for it, if it may do something again. Raises NotFound, Forbidden if the
+    principal lacks a permission of the user, and Conflict for an account with erased data.
     """
     user = get(User, user_id, for_update=True)
     if user.erased_at is not None:
@@ -274,9 +275,9 @@ def restore_user(*, user_id: UUID, principal: Principal) -> dict[str, Any] | Non
 
 
 def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> dict[str, Any] | None:
-    """Give a user a role, of which the principal must have every permission; a role that they have changes nothing.
+    """Give a user a role; the principal must have every permission of it. A role they have already changes nothing.
 
-    Returns what others have made of the account, where it gains. Raises NotFound, Invalid for an unknown role, and
+    Returns the credentials others made for the account, if it gains. Raises NotFound, Invalid for an unknown role, and
     Forbidden.
     """
     # Locked, so that no permission is added to the role between this check and the insert; and before the user, as
@@ -297,8 +298,8 @@ def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> dict[str, A
 def take_role(*, user_id: UUID, role_id: UUID, principal: Principal) -> UUID:
     """Take a role from a user.
 
-    Raises NotFound where they do not have it, Forbidden where the principal lacks a permission that the user has, and
-    Conflict where nobody would be left who has every permission.
+    Raises NotFound if they do not have it, Forbidden if the principal lacks a permission of the user, and Conflict if
+    nobody would be left with every permission.
     """
     user = _get_user(user_id)
     held = require_to_change(principal, user.id, "Taking a role from this user")
@@ -323,11 +324,11 @@ def set_password(
     principal: Principal,
     throttle: LoginThrottle,
 ) -> UUID:
-    """Set a password: one's own with the current one, another's by having all that they have, for the whole school.
+    """Set a password: one's own with the current one, another's by having all they have, for the whole school.
 
-    Where the school demands it, one that another sets has to be changed by its user. Links that were made by a password
-    which somebody else gave or now replaces end. Raises NotFound, Invalid for a password that the policy refuses and
-    for a wrong or missing current password, Forbidden, TooManyAttempts, Busy.
+    If the school demands it, a password set by another has to be changed by its user. Links made by a password given by
+    somebody else, or replaced by them now, end. Raises NotFound, Invalid for a password refused by the policy and for a
+    wrong or missing current password, Forbidden, TooManyAttempts, Busy.
     """
     user = _settable(user_id, principal)
     is_own = principal.user_id == user_id
@@ -365,10 +366,10 @@ def set_password(
 
 
 def replace_given_password(*, user_id: UUID, session_number: int, password: str) -> User:
-    """Set the password of a user who has just signed in with one that has to be changed; ends all of their sessions.
+    """Set the password of a user just signed in with one to be changed; ends all of their sessions.
 
-    `session_number` is the user's when they did. Raises WrongPassword where the account was changed since, Invalid for
-    the password that they have and for one that the policy refuses, Busy.
+    `session_number` is the user's at this sign-in. Raises WrongPassword if the account was changed since, Invalid for
+    the current password and for one refused by the policy, Busy.
     """
     username, stored = _given_password(user_id, session_number)
     hashed = outside_transaction(partial(_hash_other, stored, password, username=username))
@@ -398,7 +399,7 @@ def _given_password(user_id: UUID, session_number: int) -> tuple[str, str | None
 
 
 def _hash_other(stored: str | None, password: str, *, username: str) -> str:
-    """Hash a new password, which must be another than the stored one; raises Invalid, Busy."""
+    """Hash a new password, other than the stored one; raises Invalid, Busy."""
     hashed = hash_new_password(password, username=username)
     if check_password(stored, password):
         raise Invalid.field("password", "must be another than the current one")
@@ -406,9 +407,9 @@ def _hash_other(stored: str | None, password: str, *, username: str) -> str:
 
 
 def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
-    """End a user's sessions: every token that they were issued is refused from now on.
+    """End a user's sessions: every token issued to them is refused from now on.
 
-    One's own, or those of a user whose every permission the principal has. Raises NotFound, Forbidden.
+    One's own, or another user's by having every permission of theirs. Raises NotFound, Forbidden.
     """
     user = _get_user(user_id)
     require_to_change(principal, user.id, "Ending this user's sessions")
@@ -419,34 +420,34 @@ def end_sessions(*, user_id: UUID, principal: Principal) -> UUID:
 
 
 def _end_invitation(user_id: UUID) -> None:
-    """Delete the open invitation of an account, which the caller has locked, with COMMIT."""
+    """Delete the open invitation of an account, locked by the caller, with COMMIT."""
     ending = f"DELETE FROM {stored_in(Invitation.__tablename__)} WHERE user_id = %(not_invited)s"  # noqa: S608
     request_context().with_commit.append((ending, {"not_invited": str(user_id)}))
 
 
 def end_links_by_password(user_id: UUID) -> None:
-    """End the links that were made by the password of an account, which the caller has locked.
+    """End the links made by the password of an account, locked by the caller.
 
-    Whoever knew that password may have made them, and is not to stay where its user gets another.
+    Anybody with this password may have made them, and is not to stay when its user gets another.
     """
     audit_ended_links(user_id, db.session.scalar(select(links_by_password_ended(user_id))))
 
 
 def links_by_password_ended(user_id: UUID) -> Any:
-    """Write the value, for a statement, that ends those links and tells `audit_ended_links` which there were."""
+    """Write the value, for a statement, ending those links and listing them for `audit_ended_links`."""
     ending = delete(UserIdentity).where(UserIdentity.user_id == user_id, UserIdentity.way == BY_PASSWORD)
     ended = ending.returning(UserIdentity.id, UserIdentity.issuer).cte("ended")
     return select(func.json_agg(func.json_build_array(ended.c.id, ended.c.issuer))).scalar_subquery()
 
 
 def audit_ended_links(user_id: UUID, ended: Sequence[tuple[str, str]] | None) -> None:
-    """Write to the audit log which links of an account have ended with its password, if any have."""
+    """Enter in the audit log the links of an account ended with its password, if any."""
     for link_id, issuer in ended or ():
         audit_change(IDENTITY_ENTITY, UUID(link_id), old=audited_link(issuer, BY_PASSWORD, user_id))
 
 
 def audited_link(issuer: str, way: str, user_id: UUID) -> dict[str, str]:
-    """Say what the audit log has of the link of an account: never the subject."""
+    """Give the values of the link of an account for the audit log: never the subject."""
     return {"issuer": issuer, "way": way, "user": str(user_id)}
 
 
@@ -455,10 +456,9 @@ def _audited(user: User) -> dict[str, str]:
 
 
 def _begin_sessions(user_id: UUID, stored: str) -> int:
-    """Make the account its user's at the first sign-in: the token that its creator was given ends.
+    """Make the account its user's at the first sign-in: the token given to its creator ends.
 
-    Returns the session number. Raises WrongPassword where the password, which has just proved right, was changed
-    meanwhile.
+    Returns the session number. Raises WrongPassword if the password, just proved right, was changed meanwhile.
     """
     begun = execute(_count_first_sign_in(user_id, stored))
     if begun is None:
@@ -469,14 +469,14 @@ def _begin_sessions(user_id: UUID, stored: str) -> int:
 
 @statement
 def _count_first_sign_in(user_id: UUID, password_hash: str) -> Any:
-    """Raise the session number of an account that has never been signed in to, if it has this password (hash)."""
+    """Raise the session number of an account without any sign-in before, if it has this password (hash)."""
     counted = update(User).where(User.id == user_id, User.password_hash == password_hash)
     raised = func.greatest(User.session_number, literal(CREATED + 1))
     return counted.values(session_number=raised).returning(User.session_number)
 
 
 def _check_and_renew(stored: str | None, password: str) -> tuple[bool, str | None]:
-    """Tell whether the password is right; the second value is a new hash where the old one was made at another cost."""
+    """Tell whether the password is right; the second value is a new hash if the old one was made at another cost."""
     if not check_password(stored, password):
         return False, None
     return True, hash_password(password) if stored is not None and needs_rehash(stored) else None
@@ -490,14 +490,14 @@ def _store_renewed(user_id: UUID, password_hash: str, renewed: str) -> Any:
 
 
 def _settable(user_id: UUID, principal: Principal) -> User:
-    """Lock a user whose password the principal may set; raises NotFound, Forbidden."""
+    """Lock a user for the principal to set their password; raises NotFound, Forbidden."""
     return require_to_take_over(user_id, principal, "Setting this user's password")
 
 
 def require_to_take_over(user_id: UUID, principal: Principal, purpose: str) -> User:
-    """Lock a user as whom the principal may let somebody sign in, and return them: oneself, or by having all they have.
+    """Lock a user for letting somebody sign in as them, and return them: oneself, or by having all they have.
 
-    Raises NotFound, and Forbidden, whose message begins with `purpose`.
+    Raises NotFound, and Forbidden, with a message beginning with `purpose`.
     """
     user = _get_user(user_id)
     held = require_to_change(principal, user.id, purpose)
@@ -515,7 +515,7 @@ def require_to_take_over(user_id: UUID, principal: Principal, purpose: str) -> U
 def _confirm_and_hash(
     stored: str | None, current_password: str | None, password: str, *, username: str, must_differ: bool
 ) -> str | None:
-    """Hash a new password; returns None where the current one must be confirmed and is wrong. Raises Invalid, Busy."""
+    """Hash a new password; returns None if the current one must be confirmed and is wrong. Raises Invalid, Busy."""
     if current_password is not None:
         if not check_password(stored, current_password):
             return None
@@ -525,9 +525,9 @@ def _confirm_and_hash(
 
 
 def named(username: str) -> Select[User]:
-    """Select the user of exactly this name, deleted or not, else the one whose name differs in case alone.
+    """Select the user of exactly this name, deleted or not, else the one with a name differing in case alone.
 
-    Only accounts that are older than the rule can be two (docs/rules/people.md, "Usernames").
+    Only accounts older than the rule can be two (docs/rules/people.md, "Usernames").
     """
     return _of_name(username, username_key(username))
 
@@ -540,7 +540,7 @@ def _of_name(username: str, key: str) -> Select[User]:
 
 
 def _find_user(username: str) -> User | None:
-    """Find the user of this name who is not deleted."""
+    """Find the user of this name, not deleted."""
     return db.session.scalars(named(username).where(User.deleted_at.is_(None))).one_or_none()
 
 
