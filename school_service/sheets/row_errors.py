@@ -1,7 +1,7 @@
 """How the errors in the rows of a sheet are reported: by row as in Excel, column, code and message.
 
-A message names the cell, the value, the person of the row, and the remedy: `D7: "12,5" is no number for Ngọzi Eze
-(QAC/2022/014): write 12.5`.
+A message names the cell, the value, the person of the row, and the remedy:
+`D7: "12,5" is no number for Ngọzi Eze (QAC/2022/014): write 12.5`.
 """
 
 from __future__ import annotations
