@@ -169,7 +169,7 @@ class Channel(HTTPChannel):
         return is_preflight and bool(self._options.cors_origins)
 
     def refuse(self) -> None:
-        """Let the answer to the first request be OVERLOADED."""
+        """Let the answer to the first request be a refusal: the service is overloaded."""
         self.requests[0].error = OVERLOADED
 
     def service(self) -> None:

@@ -76,7 +76,7 @@ class Request(Protocol):
         """Tell whether the answer takes no time worth speaking of."""
 
     def refuse(self) -> None:
-        """Let the answer be OVERLOADED."""
+        """Let the answer be a refusal: the service is overloaded."""
 
 
 class Workers:
