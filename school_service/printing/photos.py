@@ -1,6 +1,6 @@
 """Photos of people, made anew from uploaded pictures: small, upright, and without anything beside the picture.
 
-A telephone writes the place into a picture, and this may be the home of a child.
+A telephone writes the place of the shot into a picture: the home of a child.
 """
 
 from __future__ import annotations

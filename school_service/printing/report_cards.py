@@ -56,9 +56,9 @@ def compose_card(
 ) -> dict[str, Any]:
     """Compose the content of a card: texts alone, by their places in the template.
 
-    `rules` are those of its making; `address` is that of its verification; `drafted_at` is when a draft of it was made;
-    `outcome` is the student's outcome at the session's end, and `outcome_class` the class they go to: these are no part
-    of the card.
+    `rules` are those of its making; `address` is the address of its verification; `drafted_at` is when a draft of it
+    was made; `outcome` is the student's outcome at the session's end, and `outcome_class` the class they go to: these
+    are no part of the card.
     """
     zone = card["time_zone"]
     notes = [
@@ -296,7 +296,7 @@ def _signatures(card: Document) -> dict[str, Any] | None:
 
 
 def _has_many_lines(card: Document) -> bool:
-    """Tell whether a page may have no room for comments and notice, for their own line breaks."""
+    """Tell whether a page may have no room for comments and notice, because of their own line breaks."""
     texts = [*card["comments"].values(), card["calendar"]["notice"]]
     return sum((text or "").count("\n") for text in texts) > _MOST_LINES
 

@@ -25,8 +25,8 @@ def compose_slips(
 ) -> dict[str, Any]:
     """Compose slips, in their order: texts alone, by their places in the template.
 
-    Each slip has `name`, `class` (or null), `username`, `code`, `url` (or null) and `expires_at`. `address` is that of
-    the page for typing the code, None if there is no such page; days and times are those of the time zone.
+    Each slip has `name`, `class` (or null), `username`, `code`, `url` (or null) and `expires_at`. `address` is the
+    address of the page for typing the code, None if there is no such page; days and times are those of the time zone.
     """
     return {
         "title": title,

@@ -36,7 +36,7 @@ Document = Mapping[str, Any]
 def compose_transcript(transcript: Document, *, address: str | None) -> dict[str, Any]:
     """Compose the content of a transcript: texts alone, by their places in the template.
 
-    `address` is that of its verification.
+    `address` is the address of its verification.
     """
     student, letterhead = transcript["student"], transcript["school"]
     name = full_name(student, transcript["name_order"])

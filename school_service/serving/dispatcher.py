@@ -186,7 +186,7 @@ class Workers:
 class Dispatcher:
     """Divides `threads` over the requests: at most `share` for those of one key, while at most `waiting` more wait.
 
-    Any beyond are refused at once. Quick requests have QUICK_THREADS besides. `groups` bounds the threads at work for
+    Further ones are refused at once. Quick requests have QUICK_THREADS besides. `groups` bounds the threads at work for
     the schools of one database server.
     """
 

@@ -1,7 +1,7 @@
 """The metrics of all workers as those of one service, for the one port asked by Prometheus.
 
-Counts are added up over the workers, ended ones among them: no count ever goes back. Present figures are added up over
-the present workers. The database is asked by one worker alone.
+Counts are added up over the workers, ended ones among them: no count ever goes back. Gauges are added up over the
+present workers. The database is asked by one worker alone.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class BusiestSchools:
 class Schools(NamedTuple):
     """The state of the registry: schools by revision, failed migrations, and the longest times without a backup.
 
-    The moments (seconds since 1970) are those of a school's newest backup; if it has none, of its own making.
+    The moments (seconds since 1970) are those of a school's newest backup; if it has none, of the school's creation.
     """
 
     revisions: dict[str, int]

@@ -2,7 +2,7 @@
 
 The time of waitress' regular expressions grows with the square of the length of their input, and more: one request of
 64 KiB stopped the process for minutes. Here the head of a request is looked at first, in time growing with its length
-alone, and waitress gets only input for quick reading by its expressions.
+alone, and only input its expressions read at once goes on to waitress.
 """
 
 from __future__ import annotations
