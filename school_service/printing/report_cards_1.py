@@ -26,8 +26,8 @@ def compose_card(
 ) -> dict[str, Any]:
     """Compose the content of a card: texts alone, by their places in the template.
 
-    `rules` are those of its making; `address` is the address of its verification; `drafted_at` is when a draft of it was made;
-    `outcome` is the student's outcome at the session's end. The arguments of later layouts are left out.
+    `rules` are those of its making; `address` is the address of its verification; `drafted_at` is when a draft of it
+    was made; `outcome` is the student's outcome at the session's end. The arguments of later layouts are left out.
     """
     gender = card["student"]["gender"]
     return {
