@@ -1,4 +1,4 @@
-"""Registers of every class: half a term until the day on which the demo is made, of which two are missing."""
+"""Registers of every class: half a term until the day of the demo's making, but for two."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def make_registers(context: DemoContext) -> None:
 
 
 def _term_of_today() -> tuple[str, date]:
-    """Find the term that today is in, and the first day of half a term until today."""
+    """Find the term of today, and the first day of half a term until today."""
     term, start = max(
         ((term, start) for term, (start, _) in zip(TERMS, term_dates(), strict=True) if start <= TODAY),
         key=lambda found: found[1],
@@ -99,9 +99,9 @@ def _term_of_today() -> tuple[str, date]:
 
 
 def _school_days(first: date) -> tuple[list[date], list[dict[str, Any]]]:
-    """Find the days from one until today on which school is open, and what is said of those that are no usual ones.
+    """Find the school days from a first day until today, and the entries for days out of the ordinary.
 
-    One is a holiday; and on a weekend school is open today, so that there is a register to take.
+    One is a holiday; and on a weekend school is open today: there is a register to take.
     """
     days = [day for day in _days(first) if day.weekday() < _SATURDAY]
     exceptions: list[dict[str, Any]] = []
@@ -119,7 +119,7 @@ def _days(first: date) -> Iterator[date]:
 
 
 def _classes(context: DemoContext) -> dict[tuple[UUID, UUID], list[UUID]]:
-    """Find who is in each arm of the current session, in an order that is the same in every sample school."""
+    """Find the students of each arm of the current session, in the same order in every sample school."""
     found = db.session.execute(
         select(Enrollment.batch_id, Enrollment.cohort_id, Enrollment.student_id).where(
             Enrollment.session_id == context.sessions[THIS_SESSION], CURRENT
@@ -137,7 +137,7 @@ def _classes(context: DemoContext) -> dict[tuple[UUID, UUID], list[UUID]]:
 
 
 def _code(context: DemoContext) -> tuple[str, str, str]:
-    """Choose what is marked of a student."""
+    """Choose the mark of a student."""
     random = context.population.random
     number = random.random()
     if number < _AWAY:

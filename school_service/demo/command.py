@@ -46,17 +46,17 @@ from tenants.tenancy import Administrator, Tenancy
 ADMIN = "admin"
 LOCK = "demo.lock"
 DOCS, EXAMPLE = "docs", "example"
-"""The clients by which people sign in: that of the docs page, and the sample app's."""
+"""The clients for people's sign-in: that of the docs page, and the sample app's."""
 APP_ORIGINS = ("http://127.0.0.1:8080", "http://localhost:8080")
-"""Where the sample app of examples/single-page-app is served."""
+"""The origins of the sample app of examples/single-page-app."""
 BACK = "/docs/oauth2-redirect.html"
-"""The path that the sign-in page leads back to from the docs page."""
+"""The path from the sign-in page back to the docs page."""
 # The path of the printed curl line.
 TRY = "/students?pageNumber=0&pageSize=3"
 
 
 def run(path: Path, host: str, port: int) -> None:
-    """Serve the demo of a data folder until stopped; makes what is not there yet.
+    """Serve the demo of a data folder until stopped; makes missing parts first.
 
     Raises ConfigError, DataFolderError, ServingError.
     """
@@ -86,10 +86,9 @@ def _for_people(settings: Settings, base_url: str) -> Settings:
 
 
 def delete_demo(path: Path, *, ask: bool) -> None:
-    """Delete all that the demo made in a data folder, with every school in it; files of others stay.
+    """Delete all data of the demo in a data folder, with every school in it; files of others stay.
 
-    Asks on the terminal first where `ask` is set. Raises DataFolderError where the folder is none of a demo, or is in
-    use.
+    Asks on the terminal first if `ask` is set. Raises DataFolderError if the folder is none of a demo, or is in use.
     """
     path = path.expanduser().resolve()
     if not (path / demo_file.FILE).is_file():
@@ -116,13 +115,13 @@ def _only_demo_of(folder: Path) -> Iterator[None]:
 
 
 def _with_quiet_logs(environment: Mapping[str, str]) -> dict[str, str]:
-    """Log warnings alone unless LOG_LEVEL is set: a line for each request would bury what the demo prints."""
+    """Log warnings alone unless LOG_LEVEL is set: a line for each request would bury the demo's own output."""
     level = environment.get("LOG_LEVEL", "").strip() or "WARNING"
     return {**environment, "LOG_LEVEL": level}
 
 
 def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) -> DemoFile:
-    """Make what is missing, and what an earlier start could not finish; returns the content of demo.json."""
+    """Make the missing parts, also those left unfinished by an earlier start; returns the content of demo.json."""
     known = demo_file.read(folder)
     with click.progressbar(
         length=2 + len(SCHOOLS),
@@ -164,7 +163,7 @@ def _prepare(tenancy: Tenancy, settings: Settings, folder: Path, base_url: str) 
 
 
 def _upgrade(tenancy: Tenancy) -> None:
-    """Bring the schools that an earlier version made to the newest revision."""
+    """Bring the schools made by an earlier version to the newest revision."""
     for school, error in migrate_schools(tenancy).failed:
         raise DataFolderError(f"{school.name} can't be upgraded: {error}")
 
@@ -178,7 +177,7 @@ def _client(connection: Connection, secret: str | None) -> str:
 
 
 def _register_apps(connection: Connection, docs_uris: Collection[str]) -> None:
-    """Register the docs page and the sample app, by which people sign in to every school."""
+    """Register the docs page and the sample app, for people to sign in to every school."""
     app_uris = ("http://127.0.0.1/", *(f"{origin}/" for origin in APP_ORIGINS if "localhost" in origin))
     for client_id, name, uris, logout_uris in (
         (DOCS, "the docs page", tuple(sorted(docs_uris)), ()),
@@ -195,10 +194,9 @@ def _remove_client(connection: Connection, client_id: str = CLIENT_ID) -> None:
 
 
 def _school(tenancy: Tenancy, sample: SampleSchool, known: Login | None) -> DemoSchool:
-    """Create a sample school and fill it, unless that is done.
+    """Create a sample school and fill it, unless this is done.
 
-    Where the password of its administrator is not known (demo.json was lost, or never written), they get a
-    new one.
+    If the password of its administrator is not known (demo.json was lost, or never written), they get a new one.
     """
     login = known or Login(ADMIN, secrets.token_urlsafe(12))
     with tenancy.admin.connect() as connection:
@@ -233,9 +231,9 @@ def _administrator(login: Login) -> User:
 
 
 def _token(settings: Settings, demo: DemoFile) -> tuple[str, str]:
-    """Issue a token to try the service with; returns what it is for, and the token.
+    """Issue a token to try the service with; returns its purpose, and the token.
 
-    With an outside provider, which has no client for the demo, it is that of the first school's administrator.
+    With an outside provider, without a client for the demo, it is the token of the first school's administrator.
     """
     key = app_state().verifier.key
     if settings.auth_url is None:
@@ -248,9 +246,9 @@ def _token(settings: Settings, demo: DemoFile) -> tuple[str, str]:
 
 
 def _card(settings: Settings, demo: DemoFile) -> tuple[str, str] | None:
-    """Find a report card of the first school: the addresses of its PDF, and where it is verified.
+    """Find a report card of the first school: the addresses of its PDF, and of its verification.
 
-    None where none is published, as in a demo that was made by an older release.
+    None if none is published, as in a demo made by an older release.
     """
     school_id = UUID(demo.schools[0].id)
     newest = (
@@ -271,7 +269,7 @@ def _card(settings: Settings, demo: DemoFile) -> tuple[str, str] | None:
 def _show(
     settings: Settings, demo: DemoFile, path: Path, card: tuple[str, str] | None, purpose: str, token: str
 ) -> None:
-    """Print what a person needs to try the service."""
+    """Print the addresses, accounts and token for a person to try the service."""
     headers = (f"Authorization: Bearer {token}", f"X-SCHOOL-ID: {demo.schools[0].id}")
     options = " ".join(f"-H {shlex.quote(header)}" for header in headers)
     say = click.echo

@@ -1,4 +1,4 @@
-"""The context of the steps that fill a school."""
+"""The context of the steps for filling a school."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ CLIENT_ID = "demo"
 
 
 def first_day(year: int) -> date:
-    """The first day of the session that begins in a year: the second Monday of September."""
+    """The first day of the session beginning in a year: the second Monday of September."""
     september = date(year, 9, 8)
     return september.replace(day=8 + (7 - september.weekday()) % 7)
 
 
 def _year_of_session(day: date) -> int:
-    """The year in which the session began that a day is in."""
+    """The year of the beginning of the session around a day."""
     return day.year if day >= first_day(day.year) else day.year - 1
 
 
@@ -38,7 +38,7 @@ LAST_SESSION = f"{THIS_YEAR - 1}/{THIS_YEAR}"
 
 
 def everything_allowed() -> Principal:
-    """The principal of the demo itself, which may do everything."""
+    """The principal of the demo itself, with the right to everything."""
     token = VerifiedToken(None, CLIENT_ID, own=True, schools=None, granted=True, permissions=None)
     return Principal(token, frozenset(), all_permissions=True)
 

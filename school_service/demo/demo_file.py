@@ -1,4 +1,4 @@
-"""demo.json: all that is needed to use the demo, and the secrets that a second start finds again."""
+"""demo.json: all one needs to use the demo, and the secrets for a second start."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DemoFile:
 
 
 def read(folder: Path) -> DemoFile:
-    """Read what an earlier start wrote; an empty content where there is no such file, or it can't be read."""
+    """Read the file of an earlier start; an empty content if there is no such file, or it can't be read."""
     try:
         found: Any = json.loads((folder / FILE).read_text(encoding="utf-8"))
         schools = [

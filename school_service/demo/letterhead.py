@@ -1,4 +1,4 @@
-"""What stands on the school's paper: its principal, a badge drawn in its colour, and a signature, both drawn here."""
+"""The school's paper: its principal, a badge in its colour, and a signature, both drawn here."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RAYS = 12
 
 
 def draw_badge(red: int, green: int, blue: int, size: int = 240) -> bytes:
-    """Draw a badge in a colour: a disc with a ring, and a sun that rises over a book. `size`: its sides in pixels."""
+    """Draw a badge in a colour: a disc with a ring, and a sun rising over a book. `size`: its sides in pixels."""
     colour = (red, green, blue, 255)
 
     def pixel(x: int, y: int) -> Pixel:
@@ -46,7 +46,7 @@ def draw_badge(red: int, green: int, blue: int, size: int = 240) -> bytes:
 
 
 def draw_signature(width: int = 320, height: int = 100) -> bytes:
-    """Draw a signature in ink, on nothing: a line in waves that ends in a stroke. Its sides are in pixels."""
+    """Draw a signature in ink, on nothing: a line in waves with a stroke at its end. Its sides are in pixels."""
     line = []
     for step in range(600):
         along = step / 600
@@ -71,7 +71,7 @@ def _is_sun(across: float, up: float) -> bool:
 
 
 def _is_book(across: float, up: float) -> bool:
-    """Tell whether a point is on one of two pages, which meet in the middle."""
+    """Tell whether a point is on one of two pages, meeting in the middle."""
     top = -0.2 - 0.12 * abs(across) ** 0.5
     return 0.015 < abs(across) < 0.56 and top - 0.32 < up < top
 

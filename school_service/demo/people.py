@@ -14,7 +14,7 @@ FEMALE, MALE = GENDERS = ("FEMALE", "MALE")
 
 @dataclass(frozen=True)
 class Names:
-    """The names of one people: what daughters, sons and families are called."""
+    """The names of one people: of daughters, sons and families."""
 
     female: tuple[str, ...]
     male: tuple[str, ...]
@@ -212,7 +212,7 @@ class Population:
                 return made
 
     def parent(self, child: Person) -> Person:
-        """Make up the mother or the father of somebody, who has another first name."""
+        """Make up the mother or the father of somebody, with another first name."""
         while True:
             made = self._named(child.names, child.last_name, self.random.choice(GENDERS))
             if made.first_name != child.first_name:

@@ -74,7 +74,7 @@ def _make_class(
 
 
 def _students(context: DemoContext, classroom: str) -> list[tuple[UUID, UUID]]:
-    """Find who is in a class, each with their arm."""
+    """Find the students of a class, each with their arm."""
     found = db.session.execute(
         select(Enrollment.student_id, Enrollment.batch_id).where(
             Enrollment.cohort_id == context.cohorts[classroom], CURRENT
@@ -84,13 +84,13 @@ def _students(context: DemoContext, classroom: str) -> list[tuple[UUID, UUID]]:
 
 
 PUBLISHED = ("JSS 1", "SSS 2")
-"""The classrooms whose first term is published; all others are open."""
+"""The classrooms with a published first term; all others are open."""
 
 _FIRST, *_ = TERMS
 
 
 def make_results(context: DemoContext) -> None:
-    """Submit and publish the first term of two classes; correct a card of SSS 2 A, and publish that arm again.
+    """Submit and publish the first term of two classes; correct a card of SSS 2 A, and publish this arm again.
 
     Papers have the surname first, as class lists have it.
     """
@@ -104,7 +104,7 @@ def make_results(context: DemoContext) -> None:
 
 
 def _correct(context: DemoContext) -> None:
-    """Reopen the results of an arm for a comment that was written on the wrong card, and publish them again."""
+    """Reopen the results of an arm for a comment written on the wrong card, and publish them again."""
     batch = context.arms[PUBLISHED[-1]][0]
     publication_id = db.session.scalars(select(Publication.id).where(Publication.batch_id == batch)).one()
     _done(reopen(publication_id=publication_id, reason="A comment stood on the wrong card."))
@@ -131,7 +131,7 @@ def _correct(context: DemoContext) -> None:
 
 
 def _done(answer: BoundQuery | Made) -> None:
-    """Send the statements that a service returns together with its answer."""
+    """Send the statements returned by a service together with its answer."""
     if isinstance(answer, Made):
         fetch_made(answer)
     else:

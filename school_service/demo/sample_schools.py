@@ -1,4 +1,4 @@
-"""Which sample schools there are."""
+"""The sample schools."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from school_service.demo.people import EDO, EFIK, HAUSA, IGBO, TIV, YORUBA, Name
 
 @dataclass(frozen=True)
 class SampleSchool:
-    """A sample school; its id is made of its code, so that every start finds it again.
+    """A sample school; its id is made of its code: every start finds it again.
 
-    `state`: where it is. `language`: the Nigerian language it teaches, name and code. `peoples`: whose
-    children come to it, and their weights. `colour`: of its badge, as red, green and blue.
+    `state`: its state of Nigeria. `language`: the Nigerian language it teaches, name and code. `peoples`: the peoples
+    of its children, and their weights. `colour`: of its badge, as red, green and blue.
     """
 
     code: str
@@ -35,7 +35,7 @@ class SampleSchool:
 
     @property
     def details(self) -> dict[str, str]:
-        """What the registry shows of the school beside its name, and its short one."""
+        """The school's details in the registry beside its name, and its short name."""
         return {
             "short_name": self.short_name,
             "address": self.address,

@@ -1,4 +1,4 @@
-"""The assessments of the current session, and what the students scored in them."""
+"""The assessments of the current session, and the students' scores in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tenants.clock import now
 
 @dataclass(frozen=True)
 class AssessmentPlan:
-    """What is assessed once in every subject and term: its points, and the week of the term it is due in."""
+    """An assessment of every subject and term: its points, and the week of the term it is due in."""
 
     category: str
     name: str
@@ -89,7 +89,7 @@ def _assessments(
 
 
 def _takers(cohort_subject_id: UUID) -> list[tuple[UUID, UUID]]:
-    """Find who takes a subject, each with their arm; in an order that is the same in every sample school."""
+    """Find the students of a subject, each with their arm; in the same order in every sample school."""
     found = db.session.execute(
         select(Enrollment.student_id, Enrollment.batch_id)
         .join(SubjectEnrollment, SubjectEnrollment.student_id == Enrollment.student_id)

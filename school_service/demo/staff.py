@@ -1,4 +1,4 @@
-"""The staff of a sample school: employees with roles, to whose accounts nobody can sign in until a password is set."""
+"""The staff of a sample school: employees with roles; nobody can sign in to their accounts until a password is set."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from school_service.features.school.models import Department, EmployeeCategory, 
 
 @dataclass(frozen=True)
 class Post:
-    """What an employee is employed as; `role` is that of their account."""
+    """The post of an employee; `role` is the role of their account."""
 
     role: str
     position: str
@@ -85,7 +85,7 @@ def make_subject_teachers(context: DemoContext) -> None:
 
 
 class _Origins:
-    """Where the staff come from: the local government areas of the school's state."""
+    """The origins of the staff: the local government areas of the school's state."""
 
     def __init__(self, state: str) -> None:
         self._nigeria = next(country["id"] for country in list_nationalities() if country["code"] == "NG")

@@ -1,4 +1,4 @@
-"""The students of a sample school, each with a guardian, one of whom has an account; and last year's leavers."""
+"""The students of a sample school, each with a guardian, the account of one guardian; and last year's leavers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _YEARS_AT_SCHOOL = 6
 
 
 def make_graduates(context: DemoContext) -> None:
-    """Make the students who were in the last class a year ago, and let them graduate."""
+    """Make the students of the last class a year ago, and let them graduate."""
     cohort_id = create_cohort(classroom=context.classrooms[LAST_CLASS], session_id=LAST_SESSION).id
     count = context.population.random.randint(*IN_A_CLASS)
     admitted = THIS_YEAR - _YEARS_AT_SCHOOL

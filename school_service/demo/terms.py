@@ -1,6 +1,6 @@
 """The school's years and classes: sessions, classrooms, subjects, cohorts; and the calendar of the current session.
 
-Of its first term, all that a report card needs beside the scores.
+Of its first term, everything for a report card beside the scores.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def make_cohorts(context: DemoContext) -> None:
 
 
 def make_cohort_subjects(context: DemoContext) -> None:
-    """Teach every subject to every cohort; of the electives, which seniors have, half of them take each."""
+    """Teach every subject to every cohort; each elective of the seniors is taken by half of them."""
     for classroom, cohort_id in context.cohorts.items():
         for name, subject_id in context.subjects.items():
             elective = classroom.startswith("SSS") and name in ELECTIVES
@@ -118,13 +118,13 @@ _SAID = (
     (50, "{name} works steadily. Reading at home would help.", "A fair result: more is within reach."),
     (0, "{name} needs more practice, and should ask when something is not clear.", "Work harder next term."),
 )
-"""Of whoever has so many percent: what the form teacher says, and what the principal."""
+"""The comments on a student with so many percent: the form teacher's, and the principal's."""
 
 
 def term_dates() -> list[tuple[date, date]]:
     """The first and the last day of each term of the current session.
 
-    Where the demo is made between two of them, the one before lasts until then: so there is a register of the day.
+    If the demo is made between two of them, the one before lasts until then: so there is a register of the day.
     """
     begin = first_day(THIS_YEAR)
     usual = [
@@ -154,7 +154,7 @@ def make_calendars(context: DemoContext) -> None:
 
 
 def make_absences(context: DemoContext) -> None:
-    """Enter an absence for everybody who has no score in an assessment of the first term."""
+    """Enter an absence for everybody without a score in an assessment of the first term."""
     random, moment = context.population.random, now()
     absences: list[dict[str, Any]] = []
     for assessment_id, student_id in _blanks(context):
@@ -183,7 +183,7 @@ def make_absences(context: DemoContext) -> None:
 
 
 def make_comments(context: DemoContext) -> None:
-    """Write how often each student came in the first term, and what form teacher and principal say of it."""
+    """Write how often each student came in the first term, with the comments of form teacher and principal."""
     random, moment = context.population.random, now()
     term_id = context.terms[THIS_SESSION, _FIRST]
     _, _, opened = _TERMS[0]
@@ -233,7 +233,7 @@ def _of_first_term(context: DemoContext) -> Any:
 
 
 def _blanks(context: DemoContext) -> list[tuple[UUID, UUID]]:
-    """Find who has no score in an assessment of the first term, in order of the ids."""
+    """Find the students without a score in an assessment of the first term, in order of the ids."""
     score = and_(
         GradebookEntry.assessment_id == Assessment.id,
         GradebookEntry.student_id == SubjectEnrollment.student_id,
@@ -248,7 +248,7 @@ def _blanks(context: DemoContext) -> list[tuple[UUID, UUID]]:
 
 
 def _results(context: DemoContext) -> Any:
-    """Find who is in a class, with their first name and what they scored in the first term, in percent."""
+    """Find the students of all classes, with their first name and their result of the first term, in percent."""
     percent = 100 * func.sum(GradebookEntry.score) / func.sum(Assessment.total_points)
     return db.session.execute(
         select(

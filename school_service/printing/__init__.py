@@ -2,21 +2,21 @@
 
 `printers`       starts these processes, gives them tasks and takes their answers
 `portions`       cards of a class, as several tasks
-`worker`         what such a process runs
-`papers`         the papers that can be printed, by name
-`report_cards`   what stands where on a report card
-`transcripts`    what stands where on a transcript
-`slips`          what stands where on the slips of invitations
+`worker`         the program of such a process
+`papers`         the papers for printing, by name
+`report_cards`   the texts of a report card, by their places
+`transcripts`    the texts of a transcript, by their places
+`slips`          the texts of slips of invitations, by their places
 `wording`        how figures, dates and names are written on paper
 `picture_format` whether a picture is PNG or JPEG and how large, before anything decodes it
-`photos`         photos of people, made anew of what was uploaded
-`typesetting`    from a template and what stands in it to a PDF
+`photos`         photos of people, made anew of uploaded pictures
+`typesetting`    from a template and its content to a PDF
 `archives`       several files in one
 
-The process that serves imports `printers`, `portions`, `archives` and `picture_format` alone. All else runs in the
-processes that `printers` starts, from `worker` on, which imports nothing of what serves: neither flask, nor the
-database, nor a secret. Between the two go tasks and answers, each a head of a fixed size and what follows it. An answer
-bears the number of its task: one that bears another number is not taken.
+The serving process imports `printers`, `portions`, `archives` and `picture_format` alone. All else runs in the
+processes started by `printers`, from `worker` on. `worker` imports nothing of the serving part: neither flask, nor the
+database, nor a secret. Between the two go tasks and answers, each a head of a fixed size and a body. An answer bears
+the number of its task: one with another number is not taken.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ TASK = Struct("!QQ")
 ANSWER = Struct("!Q?QQ")
 """Head of an answer: number of the task, whether it was printed, bytes of memory the printer has now, how many follow.
 
-What follows is the file or, where typst or Pillow refused, the error message.
+The file follows or, if typst or Pillow refused, the error message.
 """
 
 
 class BrokenPicture(Exception):
-    """What was to be a picture can't be read; the message has no text of a person in it."""
+    """A supposed picture can't be read; the message has no text of a person in it."""

@@ -11,7 +11,7 @@ from itertools import chain, count
 def zip_of(files: Iterable[tuple[str, tuple[int, ...], bytes]]) -> bytes:
     """Write a zip of files: name, moment and content of each. The same files give the same bytes.
 
-    Names that another file has, whatever its case, get a number.
+    A name taken by another file, in small or capital letters, gets a number.
     """
     import zipfile  # it brings much that a PDF has no need of
 

@@ -1,4 +1,4 @@
-"""The table of subjects on a report card: its columns, and what stands in them. Figures are texts, as published."""
+"""The table of subjects on a report card: its columns, and their cells. Figures are texts, as published."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Column(NamedTuple):
 
 
 def columns_of(card: Document, rules: Document) -> list[Column]:
-    """The columns of a card, in the layout that it was published with; `rules` are those that it was made with.
+    """The columns of a card, in the layout of its publication; `rules` are those of its making.
 
-    The first layout has figures as they are, and above the marks of a category what it weighs. The second has all
-    percents with the places that the school has chosen, and beside each mark that is weighed what it comes to.
+    The first layout has figures as they are, and above the marks of a category its weight. The second has all percents
+    with the places chosen by the school, and beside each weighed mark its part of the weight.
     """
     is_first = card.get("layout", 1) == 1
     weights = _weights(card, rules)
@@ -88,7 +88,7 @@ def width_of(column: Column) -> float:
 
 
 def share_of(column: Column) -> int:
-    """How much of the room that figures leave a column of texts takes, beside the other: by its longest text."""
+    """The share of a column of texts in the room left by figures, beside the other: by its longest text."""
     lengths = (len(cell if isinstance(cell, str) else "".join(cell)) for cell in column.cells)
     least, most = _SHARES[column.heading]
     return min(max(least, *lengths, 0), most)
@@ -99,7 +99,7 @@ def _percent(subject: Document, places: int | None) -> str:
 
 
 def _of_class(figure: Any, places: int | None) -> str | None:
-    """Write how the class did: the average of a subject, which has two places, is rounded to those of percents."""
+    """Write how the class did: the average of a subject, with two places, is rounded to those of percents."""
     return text_of(figure) if figure is None or places is None else rounded(Decimal(figure), places)
 
 
@@ -111,7 +111,7 @@ Cell = Callable[[Document], str]
 
 
 def _weights(card: Document, rules: Document) -> dict[str, Any]:
-    """What each category counts, where categories are weighed: by the weights of the level, or by those of all."""
+    """The weight of each category, if categories are weighed: by the weights of the level, or by those of all."""
     if rules["weighting"] != "CATEGORIES":
         return {}
     levels = {weight["level"] for weight in rules["weights"]}
@@ -120,7 +120,7 @@ def _weights(card: Document, rules: Document) -> dict[str, Any]:
 
 
 def _categories(card: Document, weights: Mapping[str, Any]) -> list[tuple[tuple[str, str], Cell]]:
-    """A column for each category of which something is shown: its heading, with the points where all have the same."""
+    """A column for each category with a shown score: its heading, with the points if all have the same."""
     found = []
     for category, heading in CATEGORIES.items():
         of_subjects = [_of_category(subject, category) for subject in card["subjects"]]
@@ -138,7 +138,7 @@ def _categories(card: Document, weights: Mapping[str, Any]) -> list[tuple[tuple[
 def _weighted_categories(
     card: Document, weights: Mapping[str, Any]
 ) -> Iterable[tuple[tuple[str, str], Cell]]:
-    """The columns of categories, in each that is weighed the mark, an arrow, and what it comes to of its weight."""
+    """The columns of categories, in each weighed one the mark, an arrow, and its part of the weight."""
     names = {heading: category for category, heading in CATEGORIES.items()}
     for (heading, below), cell in _categories(card, {}):
         category = names[heading]
@@ -166,7 +166,7 @@ def _weighted_cell(category: str, cell: Cell, weight: Decimal, places: int) -> C
 
 
 def _counts(score: Document) -> bool:
-    """Tell whether an assessment is in the sums: scored, or ABSENT, which is 0 of its points."""
+    """Tell whether an assessment is in the sums: scored, or ABSENT, with 0 of its points."""
     return score["score"] is not None or score["absence"] == "ABSENT"
 
 
@@ -175,7 +175,7 @@ def _of_category(subject: Document, category: str) -> list[Document]:
 
 
 def _category_cell(category: str, *, with_points: bool) -> Cell:
-    """What a subject has in a category: the sum of its scores, ABS and EXC for what there is instead of one."""
+    """The cell of a subject in a category: the sum of its scores, ABS and EXC for absences instead of one."""
 
     def cell(subject: Document) -> str:
         scores = _of_category(subject, category)
@@ -192,7 +192,7 @@ def _category_cell(category: str, *, with_points: bool) -> Cell:
 
 
 def _total(subjects: Sequence[Document]) -> tuple[str, Cell] | None:
-    """The column of the sum of scores: its heading and cells; None where the percents say the same."""
+    """The column of the sum of scores: its heading and cells; None if the percents say the same."""
     graded = [subject for subject in subjects if subject["percent"] is not None]
     points = Counter(Decimal(subject["points"]) for subject in graded)
     if set(points) == {Decimal(100)} and all(
@@ -212,7 +212,7 @@ def _total(subjects: Sequence[Document]) -> tuple[str, Cell] | None:
 
 
 def _dropped(card: Document) -> list[Document]:
-    """Subjects of earlier terms of the session that the student does not have any more."""
+    """Subjects of earlier terms of the session, dropped by the student since."""
     if card["term"]["term"] == "FIRST":
         return []
     present = {subject["subject"]["base"] for subject in card["subjects"]}

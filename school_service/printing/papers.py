@@ -1,4 +1,4 @@
-"""The papers that can be printed, by name: each is made of its part of a task, and becomes a file."""
+"""The papers for printing, by name: each is made of its part of a task, and becomes a file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from school_service.printing.wording import class_name
 
 
 class Layout(NamedTuple):
-    """A layout of report cards: what composes the content of its template, and the template."""
+    """A layout of report cards: the composer of the content of its template, and the template."""
 
     compose: Callable[..., dict[str, Any]]
     template: str
@@ -54,9 +54,9 @@ def print_cards(
 ) -> bytes:
     """Print report cards in one PDF or, with `archive`, in a zip with a PDF of each.
 
-    `cards`: the frozen document as `card`, its `code` and the `rules` that it was made with; all of one layout.
-    `pictures`: base64 by the hash that cards name. `verify_at`: the address before the code; None: no card can be
-    verified. `drafted_at`: when the documents were made, where they are not published.
+    `cards`: the frozen document as `card`, its `code` and the `rules` of its making; all of one layout. `pictures`:
+    base64 by the hash in the cards. `verify_at`: the address before the code; None: no card can be verified.
+    `drafted_at`: when the documents were made, if they are not published.
     """
     images = {name: a2b_base64(picture) for name, picture in pictures.items()}
 
@@ -122,7 +122,7 @@ def _pictures_of(card: Mapping[str, Any]) -> Iterable[str]:
 def qr_code(text: str) -> str:
     """Draw a QR code (ISO/IEC 18004) as SVG, with half of its quiet zone: the paper around it is white.
 
-    Readers take every mask alike. To find out which of the eight looks best would take six times as long as all else.
+    Readers take every mask alike. To find the best-looking of the eight would take six times as long as all else.
     """
     # Imported where there is a code to be drawn.
     made: str = import_module("segno").make_qr(text, error="m", mask=2).svg_inline(border=_BORDER)
@@ -145,7 +145,7 @@ def print_transcript(
     verify_at: str | None,
     pictures: Mapping[str, str],
 ) -> bytes:
-    """Print a transcript as it was issued, whose `school` names its pictures. `pictures` as in `print_cards`.
+    """Print a transcript as it was issued; its `school` names its pictures. `pictures` as in `print_cards`.
 
     `verify_at` is the address before its `code`; None: it can't be verified.
     """
@@ -171,7 +171,7 @@ def print_slips(
     time_zone: str,
     made_at: str,
 ) -> bytes:
-    """Print slips of invitations, ten on a page; those that have a `url` have it as a QR code, too.
+    """Print slips of invitations, ten on a page; slips with a `url` have it as a QR code, too.
 
     The other arguments are those of `compose_slips`; `made_at` is when the invitations were made.
     """
@@ -183,7 +183,7 @@ def print_slips(
 
 
 def print_photo(*, picture: str, most_pixels: int) -> bytes:
-    """Make a photo of a picture; Pillow is imported where there is one to be made."""
+    """Make a photo of a picture; Pillow is imported only when there is one to be made."""
     made: bytes = import_module("school_service.printing.photos").make_photo(
         picture=picture, most_pixels=most_pixels
     )

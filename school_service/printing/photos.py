@@ -1,6 +1,6 @@
-"""Photos of people, made anew from what was uploaded: small, upright, and without anything beside the picture.
+"""Photos of people, made anew from uploaded pictures: small, upright, and without anything beside the picture.
 
-What a telephone writes into a picture says where it was taken, and that is where a child lives.
+A telephone writes the place of the shot into a picture: the home of a child.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _BROKEN_EXIF = (struct.error, KeyError, SyntaxError, TypeError, ValueError, OSEr
 
 
 def make_photo(*, picture: str, most_pixels: int) -> bytes:
-    """Make a photo, a JPEG that fits into FITS_INTO, of a JPEG or PNG in base64 with so many pixels at most.
+    """Make a photo, a JPEG no larger than FITS_INTO, of a JPEG or PNG in base64 with so many pixels at most.
 
     It is turned upright, on white, and has neither metadata nor a profile. Raises BrokenPicture.
     """
@@ -67,7 +67,7 @@ def _photo(image: Image.Image) -> bytes:
 
 
 def _orientation(image: Image.Image) -> int:
-    """Read how the picture has to be turned; what can't be read says nothing."""
+    """Read how the picture has to be turned; unreadable EXIF says nothing."""
     try:
         found = image.getexif().get(Base.Orientation)
     except _BROKEN_EXIF:

@@ -1,4 +1,4 @@
-"""What a picture is, read from its first bytes: whether PNG or JPEG, and how large.
+"""The format of a picture, read from its first bytes: whether PNG or JPEG, and how large.
 
 This is read before anything decodes the picture: one of 20,000 pixels a side has few bytes and would fill the memory.
 """
@@ -39,7 +39,7 @@ class PictureFormat:
 class PictureLimits:
     """How large a picture may be: pixels of each side, at least and at most, and of all of it.
 
-    `make_smaller` and `make_larger` are sentences on what to do about one that is too large or too small.
+    `make_smaller` and `make_larger` are sentences of advice about a picture too large or too small.
     """
 
     least: int
@@ -50,10 +50,10 @@ class PictureLimits:
 
 
 def read_format(content: bytes, limits: PictureLimits) -> PictureFormat:
-    """Read what a picture is.
+    """Read the format of a picture.
 
-    Raises Invalid for what is neither PNG nor JPEG, for one too small or too large, and for a PNG with few bytes beside
-    its pixels that would fill the memory when they are unpacked.
+    Raises Invalid for other formats than PNG and JPEG, for a picture too small or too large, and for a PNG with few
+    bytes beside its pixels, if they would fill the memory when unpacked.
     """
     if content.startswith(_PNG_BEGINNING):
         found = _png(content)
@@ -85,9 +85,9 @@ def _png(content: bytes) -> PictureFormat | None:
 
 
 def _unpacks_beyond_bound(content: bytes) -> bool:
-    """Tell whether what is compressed beside a PNG's pixels is larger than the bound, all of it together, unpacked.
+    """Tell whether the compressed texts beside a PNG's pixels are larger than the bound, all together, unpacked.
 
-    What is broken counts as far as it can be unpacked: for the rest it is the printer's.
+    A broken text counts as far as it can be unpacked: for the rest it is the printer's.
     """
     position, unpacked = 8, 0
     while position + 8 <= len(content):
@@ -103,7 +103,7 @@ def _unpacks_beyond_bound(content: bytes) -> bool:
 
 
 def _packed_text(kind: bytes, chunk: bytes) -> bytes:
-    """Find what is compressed in a chunk; nothing where it is not."""
+    """Find the compressed text in a chunk; nothing if it is not compressed."""
     # A name, the number of the method, what is compressed.
     _, _, rest = chunk.partition(b"\0")
     if kind != _INTERNATIONAL:
@@ -113,7 +113,7 @@ def _packed_text(kind: bytes, chunk: bytes) -> bytes:
 
 
 def _unpack(packed: bytes) -> Iterator[int]:
-    """Unpack what is compressed in parts, and yield the size of each, up to where it is broken."""
+    """Unpack a compressed text in parts, and yield the size of each, as far as it is sound."""
     unpacking = zlib.decompressobj()
     while packed and not unpacking.eof:
         try:

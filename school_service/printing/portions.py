@@ -1,4 +1,4 @@
-"""Many report cards are printed in portions, so that whoever else prints waits for one of these at most."""
+"""Many report cards are printed in portions: another caller waits for one of these at most."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _decode = JSONDecoder().raw_decode
 def print_cards(task: Mapping[str, Any], *, cards: str, count: int, school: Hashable) -> bytes:
     """Print report cards for a school and return the file, a PDF or a zip. Raises Busy and NotPrinted.
 
-    `task` is that of the paper `report-cards` without its `cards`, which are an array of JSON with `count` elements.
+    `task` is that of the paper `report-cards` without its `cards`: an array of JSON with `count` elements.
     """
     largest = OF_ARCHIVE if task["archive"] else OF_FILE
     if count <= largest:

@@ -1,10 +1,10 @@
-"""Printers: processes that turn what is to be printed into a file, so many at once, each for so long at most.
+"""Printers: processes for making files of tasks, so many at once, each for so long at most.
 
 Schools take turns for them, and a school never has them all: another's card waits for no class of it.
 
 A printer stays for the next task, since a new one takes longer to start than to print a card. It inherits no
-environment, no file and no secret of the process that serves, and ends with it. Typst remembers much of what it has
-set, and nothing can interrupt it: a process of its own gives its memory back when it ends, and can be killed.
+environment, no file and no secret of the serving process, and ends with it. Typst remembers much of its past work, and
+nothing can interrupt it: a process of its own gives its memory back when it ends, and can be killed.
 """
 
 from __future__ import annotations
@@ -81,7 +81,10 @@ def _command() -> tuple[str, ...]:
 
 
 class _Printer:
-    """A process that prints one task after the other. It is killed where nothing refers to it, and at our own end."""
+    """A process for printing one task after the other.
+
+    It is killed when nothing refers to it any more, and at our own end.
+    """
 
     def __init__(self, command: Sequence[str]) -> None:
         self.tasks = 0
@@ -111,7 +114,7 @@ class _Printer:
         _started.add(self)
 
     def print(self, task: bytes, deadline: float) -> tuple[bool, bytes]:
-        """Print until a moment of `time.monotonic`: whether it did, and the file or what it said.
+        """Print until a moment of `time.monotonic`: whether it did, and the file or its error message.
 
         Raises TimeoutError and _PrinterEnded. After an error it can only be killed.
         """
@@ -149,7 +152,7 @@ class _Printer:
         self._socket.settimeout(left)
 
     def _end_of_process(self) -> dict[str, Any]:
-        """Answer the exit code of the process, and the end of what it has written to standard error."""
+        """Answer the exit code of the process, and the end of its standard error."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_MOMENT)
         said = self._said.read() or b""
@@ -161,7 +164,7 @@ def _end_of(said: bytes) -> str:
 
 
 def _end(owner: int, process: subprocess.Popen[bytes], connection: socket.socket) -> None:
-    """End a printer of the process `owner`; in a process that was forked from it, only close the connection to it."""
+    """End a printer of the process `owner`; in a process forked from it, only close the connection to it."""
     connection.close()
     if os.getpid() == owner:
         process.kill()
@@ -173,7 +176,7 @@ def _end(owner: int, process: subprocess.Popen[bytes], connection: socket.socket
 
 
 class _IdlePrinters:
-    """Printers without a task, at most so many. One that has had none for `seconds` is ended."""
+    """Printers without a task, at most so many. One without a task for `seconds` is ended."""
 
     def __init__(self, seconds: float, most: int) -> None:
         self._seconds = seconds
@@ -183,12 +186,12 @@ class _IdlePrinters:
         self._timer: threading.Timer | None = None
 
     def take(self) -> _Printer | None:
-        """Take the printer that came last, or answer None: so the others grow old, and end, where few are needed."""
+        """Take the printer come last, or answer None: so the others grow old, and end, if few are needed."""
         with self._lock:
             return self._printers.pop()[1] if self._printers else None
 
     def put(self, printer: _Printer) -> None:
-        """Let a printer wait for a task; where as many as may do, the one that has waited longest is ended."""
+        """Let a printer wait for a task; if as many as may do, the longest waiting one is ended."""
         with self._lock:
             self._printers.append((time.monotonic(), printer))
             beyond = self._printers.pop(0)[1] if len(self._printers) > self._most else None
@@ -204,7 +207,7 @@ class _IdlePrinters:
         return taken
 
     def end_old(self) -> None:
-        """End the printers that have been without a task for too long."""
+        """End the printers without a task for too long."""
         with self._lock:
             self._timer = None
             before = time.monotonic() - self._seconds
@@ -229,12 +232,11 @@ def _end_old(of: ref[_IdlePrinters]) -> None:
 
 
 class Printers:
-    """At most `limit` printers, and of one school all but one; where there is one alone, schools have it by turns.
+    """At most `limit` printers, and of one school all but one; if there is one alone, schools have it by turns.
 
-    Where several workers serve, so many print in all of them together.
-    Whoever finds none free waits `patience` seconds, and then gets Busy.
-    A printer that has not answered after `timeout` seconds is killed, one that has no task for `idle` seconds is ended.
-    `command` starts one.
+    If several workers serve, so many print in all of them together. A caller finding none free waits `patience`
+    seconds, and then gets Busy. A printer without an answer after `timeout` seconds is killed, one without a task for
+    `idle` seconds is ended. `command` starts one.
     """
 
     def __init__(
@@ -275,7 +277,7 @@ class Printers:
     def print(self, task: Mapping[str, Any], school: Hashable = None) -> bytes:
         """Print for a school and return the file; raises Busy (no printer free in time, or too slow) and NotPrinted.
 
-        `task` is an object of JSON: `paper` names one of `school_service.printing.papers`, the rest is what that takes.
+        `task` is an object of JSON: `paper` names one of `school_service.printing.papers`, the rest are its arguments.
         Parts of it may be JSON already, as orjson.Fragment.
         """
         with self._turns.of(school):
@@ -293,7 +295,7 @@ class Printers:
                     self._outcomes[outcome] += 1
 
     def count_waiting(self) -> int:
-        """Count who waits for a printer."""
+        """Count the callers waiting for a printer."""
         return self._turns.count_waiting()
 
     def count_outcomes(self) -> dict[str, int]:
@@ -302,7 +304,7 @@ class Printers:
             return {outcome: self._outcomes[outcome] for outcome in OUTCOMES}
 
     def close(self) -> None:
-        """End the printers that have no task."""
+        """End the printers without a task."""
         for printer in self._idle.take_all():
             printer.kill()
 
@@ -345,7 +347,7 @@ _printers: WeakSet[Printers] = WeakSet()
 
 
 def _leave_to_parent() -> None:
-    """In a process that was forked, let go of all printers: they are its parent's."""
+    """In a forked process, let go of all printers: they are its parent's."""
     for printer in list(_started):
         printer.kill()
     for printers in list(_printers):
@@ -365,7 +367,7 @@ def print_paper(task: Mapping[str, Any], school: Hashable) -> bytes:
 
     Raises Busy and NotPrinted.
 
-    `task` is an object of JSON whose `paper` names one of `school_service.printing.papers`. Printing takes long: call
+    `task` is an object of JSON; its `paper` names one of `school_service.printing.papers`. Printing takes long: call
     this in `outside_transaction`, or after the transaction's end.
     """
     printers: Printers = current_app.extensions["printers"]

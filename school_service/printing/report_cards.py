@@ -1,9 +1,9 @@
-"""Report cards: what stands where on a card, made of its frozen document.
+"""Report cards: the texts of a card by their places, made of its frozen document.
 
 A card's document is that of `publications.cards`; its figures come as texts, as PostgreSQL wrote them, and are printed
-as they are. What is computed here is what the document has in other words: sums of several scores of a category, what
-they come to by their weight, an age. A card is printed by the layout that it was published with, for ever: what only
-the first layout has is in `report_cards_1`, and what both have is not to change what the first says.
+as they are. Computed here are figures of the document in other words: sums of several scores of a category, their parts
+by weight, an age. A card is printed by the layout of its publication, for ever: the parts of the first layout alone are
+in `report_cards_1`, and the common parts are not to change the texts of the first.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ def compose_card(
     outcome: str | None = None,
     outcome_class: str | None = None,
 ) -> dict[str, Any]:
-    """Say what stands where on a card: texts alone, by their places in the template.
+    """Compose the content of a card: texts alone, by their places in the template.
 
-    `rules` are those that it was made with; `address` is where it can be verified; `drafted_at` is when a draft of it
-    was made; `outcome` is what became of the student at the session's end, and `outcome_class` the class to which they
-    go: these are no part of the card.
+    `rules` are those of its making; `address` is the address of its verification; `drafted_at` is when a draft of it
+    was made; `outcome` is the student's outcome at the session's end, and `outcome_class` the class they go to: these
+    are no part of the card.
     """
     zone = card["time_zone"]
     notes = [
@@ -89,7 +89,7 @@ def compose_card(
 
 
 def _teachers(card: Document) -> list[Words | None]:
-    """Name who teaches each subject of the table, where the school shows that; cards of before say nothing of it."""
+    """Name the teachers of each subject of the table, if the school shows them; cards of before say nothing of it."""
     if not card.get("show_teachers"):
         return []
     return [words(", ".join(subject["subject"].get("teachers", ()))) for subject in card["subjects"]]
@@ -104,7 +104,7 @@ def parts_of(
     gender: str | None,
     time_zone: str | None,
 ) -> dict[str, Any]:
-    """Say what stands on a card in every layout."""
+    """Compose the parts of a card common to every layout."""
     student, letterhead = card["student"], card["letterhead"]
     # A school may have named its terms with the session.
     session = card["session"]["name"]
@@ -152,12 +152,12 @@ def parts_of(
 
 
 def compose_bands(bands: Sequence[Document]) -> list[Words | None]:
-    """Write the key to grades: each with the percent from which on it is given, and what it means."""
+    """Write the key to grades: each with its lowest percent, and its meaning."""
     return [words(f"{band['grade']} from {mark(band['lower_threshold'])} {band['remark']}") for band in bands]
 
 
 def compose_letterhead(letterhead: Document) -> dict[str, Any]:
-    """Say what stands at the head of a paper."""
+    """Compose the head of a paper."""
     contacts = [letterhead[name] for name in ("phone_number", "email_address", "website")]
     return {
         **{name: words(letterhead[name]) for name in ("name", "motto", "address")},
@@ -167,13 +167,13 @@ def compose_letterhead(letterhead: Document) -> dict[str, Any]:
 
 
 def pairs_of(*pairs: tuple[str, str | None]) -> list[tuple[str, Words]]:
-    """Pairs of a label and a value, without those that have none."""
+    """Pairs of a label and a value, without empty values."""
     shown = ((label, words(value)) for label, value in pairs)
     return [(label, value) for label, value in shown if value is not None]
 
 
 def gender_of(gender: str | None) -> str | None:
-    """Write a gender: Female, by whichever word for it; another text as it is, with a capital."""
+    """Write a gender: Female, by any word for it; another text as it is, with a capital."""
     return gender and sentence_case((listed_gender(gender) or gender).lower())
 
 
@@ -259,7 +259,7 @@ def _times(number: int | None) -> str | None:
 
 
 def comments_of(card: Document) -> list[dict[str, Any]]:
-    """The comments that there are, each with whose it is."""
+    """The comments, each with its author; empty ones are left out."""
     return [
         {"title": title, "text": words(text), "name": name}
         for (title, name), text in zip(
@@ -270,7 +270,7 @@ def comments_of(card: Document) -> list[dict[str, Any]]:
 
 
 def _signatories(card: Document) -> list[tuple[Words, Words | None]]:
-    """Who signs a card: form teacher and principal, by their offices and names."""
+    """The signatories of a card: form teacher and principal, by their offices and names."""
     letterhead = card["letterhead"]
     return [
         (FORM_TEACHER, words(card["form_teacher_name"])),
@@ -279,9 +279,9 @@ def _signatories(card: Document) -> list[tuple[Words, Words | None]]:
 
 
 def _signatures(card: Document) -> dict[str, Any] | None:
-    """Who signs, each with a picture or, without one, room for a hand; and whether there is room for the stamp.
+    """The signatories, each with a picture or, without one, room for a hand; and whether there is room for the stamp.
 
-    None where the school has nobody sign.
+    None if the school has nobody sign.
     """
     if card["signatures"] == "NONE":
         return None
@@ -296,13 +296,13 @@ def _signatures(card: Document) -> dict[str, Any] | None:
 
 
 def _has_many_lines(card: Document) -> bool:
-    """Tell whether a page may have no room for comments and notice, for the lines that they have of their own."""
+    """Tell whether a page may have no room for comments and notice, because of their own line breaks."""
     texts = [*card["comments"].values(), card["calendar"]["notice"]]
     return sum((text or "").count("\n") for text in texts) > _MOST_LINES
 
 
 def issued(card: Document, drafted_at: str | None, time_zone: str | None) -> str:
-    """Write when a card was published, in which version, or of which day a draft is."""
+    """Write when a card was published, and its version, or the day of a draft."""
     if drafted_at is not None:
         return f"Draft of {long_date(drafted_at, time_zone)}. These results are not published."
     version = card["version"]

@@ -1,4 +1,4 @@
-"""The first layout of report cards: what only it has. Cards that were published with it are printed by it for ever."""
+"""The first layout of report cards: its own parts. Cards published with it are printed by it for ever."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def compose_card(
     outcome: str | None = None,
     **_of_later_layouts: Any,
 ) -> dict[str, Any]:
-    """Say what stands where on a card: texts alone, by their places in the template.
+    """Compose the content of a card: texts alone, by their places in the template.
 
-    `rules` are those that it was made with; `address` is where it can be verified; `drafted_at` is when a draft of it
-    was made; `outcome` is what became of the student at the session's end. What later layouts say is left out.
+    `rules` are those of its making; `address` is the address of its verification; `drafted_at` is when a draft of it
+    was made; `outcome` is the student's outcome at the session's end. The arguments of later layouts are left out.
     """
     gender = card["student"]["gender"]
     return {
@@ -51,7 +51,7 @@ def compose_card(
 
 
 def _comments(card: Document) -> list[dict[str, Any]]:
-    """The comments, each with who signs for it; without either it is left out."""
+    """The comments, each with its signatory; without either it is left out."""
     letterhead, comments = card["letterhead"], card["comments"]
     found = [
         {

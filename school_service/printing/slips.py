@@ -1,4 +1,4 @@
-"""Slips of invitations: what stands where, ten on a page, one for each person to cut out."""
+"""Slips of invitations: their texts by place, ten on a page, one for each person to cut out."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _TYPE = "Type the code where you are asked for it when you sign in, and choose a
 def compose_slips(
     slips: Sequence[Mapping[str, Any]], *, school: str, title: str, address: str | None, time_zone: str
 ) -> dict[str, Any]:
-    """Say what stands on slips, in their order: texts alone, by their places in the template.
+    """Compose slips, in their order: texts alone, by their places in the template.
 
-    Each slip has `name`, `class` (or null), `username`, `code`, `url` (or null) and `expires_at`. `address` is where
-    the code can be typed, None where there is no such page; days and times are those of the time zone.
+    Each slip has `name`, `class` (or null), `username`, `code`, `url` (or null) and `expires_at`. `address` is the
+    address of the page for typing the code, None if there is no such page; days and times are those of the time zone.
     """
     return {
         "title": title,
@@ -50,6 +50,6 @@ def _slip(slip: Mapping[str, Any], time_zone: str) -> dict[str, Any]:
 
 
 def _sized(name: str, text: str, sizes: Sequence[tuple[int, float, int]]) -> dict[str, Any]:
-    """Set a text the smaller the longer it is, so that what stands below it has its place."""
+    """Set a text the smaller the longer it is: the texts below it keep their places."""
     size, longest = next((size, longest) for most, size, longest in sizes if len(text) <= most)
     return {name: words(text, longest=longest), f"{name}_size": size}

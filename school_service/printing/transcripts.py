@@ -1,4 +1,4 @@
-"""Transcripts: what stands where, made of the transcript as it was issued."""
+"""Transcripts: their texts by place, made of the transcript as it was issued."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ Document = Mapping[str, Any]
 
 
 def compose_transcript(transcript: Document, *, address: str | None) -> dict[str, Any]:
-    """Say what stands where on a transcript: texts alone, by their places in the template.
+    """Compose the content of a transcript: texts alone, by their places in the template.
 
-    `address` is where it can be verified.
+    `address` is the address of its verification.
     """
     student, letterhead = transcript["student"], transcript["school"]
     name = full_name(student, transcript["name_order"])
@@ -67,7 +67,7 @@ def compose_transcript(transcript: Document, *, address: str | None) -> dict[str
 
 
 def _session(session: Document) -> dict[str, Any]:
-    """A session: its heading, the terms that it has, its subjects, and below them averages and positions."""
+    """A session: its heading, its terms, its subjects, and below them averages and positions."""
     by_term = {term["term"]["term"]: term for term in session["terms"]}
     terms = [term for term in TERMS if term in by_term or _has(session["subjects"], term)]
     rows = [

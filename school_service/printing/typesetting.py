@@ -1,7 +1,7 @@
-"""Typesetting: a template of this package and what stands in it become a PDF.
+"""Typesetting: a template of this package and its content become a PDF.
 
-What stands in it is data: no text of it is ever read as typst's markup. Nothing is loaded from the network, and no font
-of the machine is used, so that the same input gives the same bytes everywhere.
+The content is data: no text of it is ever read as typst's markup. Nothing is loaded from the network, and no font of
+the machine is used: the same input gives the same bytes everywhere.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def typeset(
     timestamp: int,
     tagged: bool,
 ) -> bytes:
-    """Set `templates/<template>.typ`, which reads its content and where its pictures are from content.json, as a PDF.
+    """Set `templates/<template>.typ` as a PDF; it reads its content and the places of its pictures from content.json.
 
-    `timestamp`: when it was made, as the file says (seconds since 1970). `tagged`: with its structure, which screen
-    readers need. Raises TypstError.
+    `timestamp`: when it was made, as the file says (seconds since 1970). `tagged`: with its structure, for screen
+    readers. Raises TypstError.
     """
     with _files_of(pictures) as files:
         sources: Any = {
@@ -54,7 +54,7 @@ def typeset(
 
 
 def pages_of(pdf: bytes) -> int:
-    """Count the pages of a PDF that was typeset, as its metadata tell."""
+    """Count the pages of a typeset PDF, as its metadata tell."""
     found = re.search(rb"<xmpTPg:NPages>(\d++)</xmpTPg:NPages>", pdf)
     if found is None:
         raise ValueError("The PDF does not tell how many pages it has.")
@@ -65,7 +65,7 @@ def pages_of(pdf: bytes) -> int:
 def _files_of(pictures: Mapping[str, bytes]) -> Iterator[Mapping[str, str | list[int]]]:
     """Let typst read pictures: the address of each, of a file in memory; without such files each as its bytes.
 
-    Of what it is given it takes text alone, and to read bytes as an array of numbers takes it as long as half a card.
+    Typst takes text alone as input, and to read bytes as an array of numbers takes it as long as half a card.
     """
     if not _has_files_in_memory():
         yield {name: list(picture) for name, picture in pictures.items()}

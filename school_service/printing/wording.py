@@ -18,14 +18,14 @@ OUTCOMES = {
     "REPEATED": "Repeats the class",
     "GRADUATED": "Graduated",
 }
-"""What became of a student at the end of a session, as it is printed."""
+"""The outcomes of a student at the end of a session, as they are printed."""
 
 _OUTCOMES_IN = {
     "PROMOTED": "Promoted to",
     "PROMOTED_ON_TRIAL": "Promoted on trial to",
     "REPEATED": "Repeats",
 }
-"""The same, before the class to which the student goes."""
+"""The same, before the class the student goes to."""
 
 TERMS = {"FIRST": "1st", "SECOND": "2nd", "THIRD": "3rd"}
 """The terms in their order, as a column is headed."""
@@ -42,11 +42,11 @@ Words = str | list[str]
 
 
 def words(text: str | None, longest: int = LONGEST_WORD) -> Words | None:
-    """Prepare a text that somebody has typed for the templates: a list of parts where a word is too long for a line.
+    """Prepare a typed text for the templates: a list of parts if a word is too long for a line.
 
-    `longest` is how many characters of a word fit into a line of the place where the text stands. A line may break
-    between two parts; no letter is parted from its marks. A letter keeps its first MOST_MARKS marks, and further ones
-    are printed beside it, on dotted circles. Answers None for a text that is None or blank.
+    `longest` is how many characters of a word fit into a line of the text's place. A line may break between two parts;
+    no letter is parted from its marks. A letter keeps its first MOST_MARKS marks, and further ones are printed beside
+    it, on dotted circles. Answers None for None or a blank text.
     """
     if text is None or not text.strip():
         return None
@@ -90,7 +90,7 @@ def _divided(word: str) -> list[str]:
 
 
 def class_name(of: Mapping[str, Any]) -> str:
-    """Write the class of a result: SSS 2 A, or SSS 2 where it was published as that of a cohort with a single arm."""
+    """Write the class of a result: SSS 2 A, or SSS 2 if it was published as that of a cohort with a single arm."""
     return of.get("class_name") or f"{of['classroom']} {of['batch_name']}"
 
 
@@ -101,7 +101,7 @@ def mark(figure: Any) -> str:
 
 
 def decimals(figure: Any, places: int | None) -> str:
-    """Write a percent with so many decimal places, or more where it has more: none is rounded. None: as it is."""
+    """Write a percent with so many decimal places, or more if it has more: none is rounded. None: as it is."""
     if places is None:
         return str(figure)
     exact = Decimal(figure)
@@ -114,12 +114,12 @@ def rounded(figure: Decimal, places: int) -> str:
 
 
 def text_of(figure: Any) -> str | None:
-    """Write a figure as it is; None where there is none."""
+    """Write a figure as it is; None if there is none."""
     return None if figure is None else str(figure)
 
 
 def place(figures: Mapping[str, Any]) -> str | None:
-    """Write a position and how many were ranked: `2nd = of 40`; answers None where there is no position."""
+    """Write a position and how many were ranked: `2nd = of 40`; answers None without a position."""
     if figures["position"] is None:
         return None
     return f"{position_text(figures['position'], tied=figures['tied'])} of {figures['of']}"
@@ -136,7 +136,7 @@ def long_date(text: str | None, time_zone: str | None = None) -> str | None:
 
 
 def outcome_text(outcome: str | None, of_class: str | None) -> str | None:
-    """Write what became of a student at the end of a session, and in which class: Promoted to SSS 2."""
+    """Write the outcome of a student at the end of a session, with the class: Promoted to SSS 2."""
     if outcome is None or outcome not in OUTCOMES:
         return outcome
     return (
@@ -145,19 +145,19 @@ def outcome_text(outcome: str | None, of_class: str | None) -> str | None:
 
 
 def age(born: str, on: str, time_zone: str | None = None) -> int:
-    """Count the whole years between the day on which somebody was born and another day, or that of a time."""
+    """Count the whole years between somebody's day of birth and another day, or that of a time."""
     birth, moment = date.fromisoformat(born), datetime.fromisoformat(on)
     day = moment if time_zone is None or moment.tzinfo is None else moment.astimezone(ZoneInfo(time_zone))
     return day.year - birth.year - ((day.month, day.day) < (birth.month, birth.day))
 
 
 def in_line(parts: Iterable[str | None]) -> str | None:
-    """Write those of several texts that are not empty in one line; answers None where all are empty."""
+    """Write several texts in one line, without empty ones; answers None if all are empty."""
     return "  ·  ".join(part for part in parts if part) or None
 
 
 def running_head(parts: Iterable[str | None]) -> Words | None:
-    """Write several texts in one line, which is printed at the top of each further page and cut to MOST_OF_HEAD."""
+    """Write several texts in one line, for the top of each further page, cut to MOST_OF_HEAD."""
     text = in_line(part and " ".join(part.split()) for part in parts) or ""
     if len(text) > MOST_OF_HEAD:
         end = MOST_OF_HEAD - 1
@@ -168,5 +168,5 @@ def running_head(parts: Iterable[str | None]) -> Words | None:
 
 
 def sentence_case(text: str) -> str:
-    """Write a name that the school has chosen with a capital letter at its start: Self control."""
+    """Write a name chosen by the school with a capital letter at its start: Self control."""
     return text[:1].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""What a printer runs: it reads tasks from standard input until that ends, and answers each on standard output."""
+"""The program of a printer: it reads tasks from standard input until its end, and answers each on standard output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NICENESS = 5  # of a printer: beside what is busy it gets a third of a processor
 
 
 def main() -> None:
-    """Print each task that comes; returns when the process that serves has ended or closed the connection."""
+    """Print each coming task; returns when the serving process has ended or closed the connection."""
     # Short requests, and PostgreSQL, come before papers; where the system forbids it, as a sandbox may, they do not.
     with suppress(PermissionError):
         os.nice(NICENESS)
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def _next_task(tasks: IO[bytes]) -> tuple[int, bytes] | None:
-    """Wait for a task: its number, and its document as JSON. None where no more come."""
+    """Wait for a task: its number, and its document as JSON. None if no more come."""
     head = tasks.read(TASK.size)
     if len(head) < TASK.size:
         return None
@@ -47,7 +47,7 @@ def _next_task(tasks: IO[bytes]) -> tuple[int, bytes] | None:
 
 
 def _print(document: bytes) -> tuple[bool, bytes]:
-    """Print a document: answers whether that went well, and the file or the error message of typst or Pillow.
+    """Print a document: answers whether this went well, and the file or the error message of typst or Pillow.
 
     The message is about the template and the pictures, and has no text of a person in it.
     """
@@ -63,7 +63,7 @@ def _print(document: bytes) -> tuple[bool, bytes]:
 
 
 def _bound_processor_time() -> None:
-    """Let the system end this process where the task that begins takes too long."""
+    """Let the system end this process if the beginning task takes too long."""
     _, most = resource.getrlimit(resource.RLIMIT_CPU)
     until = int(time.process_time()) + 1 + MOST_CPU
     resource.setrlimit(
@@ -72,7 +72,7 @@ def _bound_processor_time() -> None:
 
 
 def _memory() -> int:
-    """Answer how many bytes of memory this process has; where there is no /proc, how many it has had at most."""
+    """Answer how many bytes of memory this process has; without /proc, how many it has had at most."""
     try:
         with open("/proc/self/statm", "rb") as sizes:
             return int(sizes.read().split()[1]) * resource.getpagesize()

@@ -1,1 +1,1 @@
-"""What a new school starts with."""
+"""The first content of a new school."""

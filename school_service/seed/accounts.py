@@ -1,6 +1,6 @@
-"""What the operator does to accounts of a school: end their sessions, make sure of an administrator.
+"""The operator's changes of accounts of a school: end their sessions, make sure of an administrator.
 
-And who can't give pupils and parents their passwords, for lack of read:results.
+And the roles and clients unable to give pupils and parents their passwords, for lack of read:results.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def end_sessions(tenancy: Tenancy, school_id: UUID, username: str | None = None)
 
 
 def reset_administrator(tenancy: Tenancy, school_id: UUID, administrator: Administrator) -> None:
-    """Make sure that a school has an administrator of this name and password, who has every permission.
+    """Make sure of a school's administrator of this name and password, with every permission.
 
-    The account is made where there is none, and brought back where it is deleted; its sessions end, and so do its links
-    to outside identities and its invitation. The role Administrator is made, or completed. Raises UnknownSchool,
+    The account is made if there is none, and brought back if it is deleted; its sessions end, and so do its links to
+    outside identities and its invitation. The role Administrator is made, or completed. Raises UnknownSchool,
     SchoolDeleting, SchoolUpgrading.
     """
     with _session(tenancy, school_id) as session:
@@ -95,10 +95,11 @@ def reset_administrator(tenancy: Tenancy, school_id: UUID, administrator: Admini
 
 
 def givers_without_results(tenancy: Tenancy) -> list[dict[str, Any]]:
-    """List the roles and clients that write users or students for whole schools, and do not read results.
+    """List the roles and clients with the right to write users or students for whole schools, but not to read results.
 
     By them alone nobody gives a student or guardian a password, slip or invitation. Each is a record with the school
-    (None of a client), `role` or `client`, and a `text`. A school whose roles have no reach yet is named in one, too.
+    (None of a client), `role` or `client`, and a `text`. A school with roles still without a reach is named in one,
+    too.
     """
     found: list[dict[str, Any]] = []
     with tenancy.admin.connect() as connection:
@@ -160,7 +161,7 @@ def _complete_role(session: Session) -> Role:
 
 @contextmanager
 def _session(tenancy: Tenancy, school_id: UUID) -> Iterator[Session]:
-    """Yield a session within a school, in a transaction that commits when the block has ended well."""
+    """Yield a session within a school, in a transaction; it commits when the block has ended well."""
     with connected_to_school(tenancy, school_id) as (connection, _), Session(connection) as session:
         yield session
         session.flush()

@@ -1,4 +1,4 @@
-"""What a new school finds set up: the default departments, categories, positions, grade bands and traits.
+"""The first settings of a new school: the default departments, categories, positions, grade bands and traits.
 
 Sources: the grade bands are those of the West African Examinations Council (WAEC); the traits those of
 docs/rules/observations.md, "Traits".
@@ -68,4 +68,4 @@ TRAITS = {
         "handling tools",
     ),
 }
-"""The traits of each metric type, in the order in which sheets show them."""
+"""The traits of each metric type, in the order of the sheets."""

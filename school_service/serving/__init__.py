@@ -1,27 +1,27 @@
-"""Serving over HTTP: what `school-service serve` does beyond waitress, which reads requests and calls the application.
+"""Serving over HTTP: `school-service serve` beyond waitress, the reader of requests and caller of the application.
 
 A connection's way through the modules:
 
     listening   takes the address
-    checks      looks at the database before anybody is let in, and warns of what is unwise
+    checks      looks at the database before anybody is let in, and warns of unwise settings
     server      lets connections in, keeps time, and stops without losing a request
-    admission   which connections there may be
+    admission   the bounds of connections
     loop        waits until something happens on one of them
-    parser      reads a request, and refuses what is unsound, too large or too slow
-    refusals    the answers that need no application
+    parser      reads a request, and refuses an unsound, too large or too slow one
+    refusals    the answers without need of the application
     channel     one connection: its deadlines, and how an answer leaves
-    dispatcher  which request a thread works on next
-    monitoring  metrics of requests, and scraping, which serves them on a port of their own
+    dispatcher  the next request for a thread
+    monitoring  metrics of requests, and scraping, their service on a port of their own
 
 and with several workers:
 
     supervisor      starts, replaces and stops them
-    parts           what each of them gets of threads and connections
-    worker          what a worker says to its supervisor
-    common_state    what the supervisor keeps for all of them: turns and counts of tries
+    parts           the share of each in threads and connections
+    worker          the words of a worker to its supervisor
+    common_state    the supervisor's records for all of them: turns and counts of tries
     merged_metrics  their metrics as those of one service
 
-docs/serving.md says what each of them guarantees, and what of waitress it rests on.
+docs/serving.md gives the guarantees of each, and its foundations in waitress.
 """
 
 from __future__ import annotations

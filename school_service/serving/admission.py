@@ -1,4 +1,4 @@
-"""Which connections there may be."""
+"""The bounds of connections: in all, and of one address."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OPEN_FILES = 4096  # that the process may have, where the system lets it; 500 up
 
 
 class Connection(Protocol):
-    """A connection that there is: the client's address, and the moment (`time.monotonic`) of its last answer."""
+    """A present connection: the client's address, and the moment (`time.monotonic`) of its last answer."""
 
     address: str
     idle_since: float
@@ -31,11 +31,11 @@ class Connection(Protocol):
 
 
 class Admission:
-    """At most CONNECTION_LIMIT connections, and `per_address` of one address that is no trusted proxy's.
+    """At most CONNECTION_LIMIT connections, and `per_address` of one address, unless it is a trusted proxy's.
 
     Addresses of IPv6 are counted by their networks: of a /64 as many as of an address, of a /48 four times as many.
 
-    At either limit the connection that has been idle for longest makes room; where none is idle, the new one is closed.
+    At either limit the longest idle connection makes room; if none is idle, the new one is closed.
     """
 
     def __init__(self, per_address: int, trusted_proxies: Networks) -> None:
@@ -43,7 +43,7 @@ class Admission:
         self._proxies = trusted_proxies
 
     def makes_room(self, connections: Iterable[Connection], address: str) -> bool:
-        """Tell whether there is room for a connection from an address, having made it where that is needed."""
+        """Tell whether there is room for a connection from an address, having made it if needed."""
         present = [connection for connection in connections if not connection.is_ending()]
         full = len(present) >= CONNECTION_LIMIT
         if not full and len(present) >= self._per_address and not is_trusted(address, self._proxies):

@@ -1,4 +1,4 @@
-"""One connection: its deadlines, how an answer leaves, and what is told of a request that is refused."""
+"""One connection: its deadlines, how an answer leaves, and the record of a refused request."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ HEALTH_PATHS = frozenset({"/health", "/health/live", "/health/ready"})
 
 @dataclass(frozen=True)
 class ChannelOptions:
-    """What all channels of a server have in common.
+    """The common options of all channels of a server.
 
-    `school_of` names the school of a request by its headers Authorization and X-SCHOOL-ID, where the token was verified
-    before; `verify` verifies that of a header Authorization, and returns the error that the application is to raise of
-    it, if there is one. `observe` has what is answered without the application. Once the server is `ending`, each
-    answer says that its connection ends.
+    `school_of` names the school of a request by its headers Authorization and X-SCHOOL-ID, if the token was verified
+    before; `verify` verifies the token of a header Authorization, and returns the error to be raised by the
+    application, if there is one. `observe` is told of answers without the application. Once the server is `ending`,
+    each answer says that its connection ends.
     """
 
     school_of: Callable[[str, str | None], str | None]
@@ -61,7 +61,7 @@ class ChannelOptions:
 
 
 class RefusalTask(ErrorTask):
-    """An answer that is given without the application, which pages of CORS_ORIGINS may read as any other."""
+    """An answer given without the application; pages of CORS_ORIGINS may read it as any other."""
 
     content_length: int
 
@@ -81,12 +81,12 @@ class RefusalTask(ErrorTask):
 
 
 class RequestTask(WSGITask):
-    """A request for the application, which is told for how long it has waited."""
+    """A request for the application; the application is told for how long it has waited."""
 
     wrote_header: bool
 
     def write(self, data: bytes) -> None:
-        """Send a part of the answer; header fields go out together with a body that is whole."""
+        """Send a part of the answer; header fields go out together with a whole body."""
         whole = self.complete and not self.wrote_header and self.content_length == len(data)
         if not whole or not 0 < len(data) <= MOST_JOINED or not self.has_body:
             super().write(data)
@@ -139,9 +139,9 @@ class Channel(HTTPChannel):
         super().__init__(server, connection, address, adjustments, map=map)
 
     def share_key(self) -> Hashable:
-        """Name the school of the first request, as far as its token is known; else where it comes from.
+        """Name the school of the first request, as far as its token is known; else its origin.
 
-        A client behind a trusted proxy comes from where that says.
+        For a client behind a trusted proxy, the proxy names the origin.
         """
         headers = self.requests[0].headers
         authorization = headers.get("AUTHORIZATION", "")
@@ -160,7 +160,7 @@ class Channel(HTTPChannel):
         )
 
     def is_quick(self) -> bool:
-        """Tell whether the first request asks for health, or what a page may send, or is refused."""
+        """Tell whether the first request asks for health, or for the rights of a page (a preflight), or is refused."""
         request = self.requests[0]
         if request.error is not None or request.path in HEALTH_PATHS:
             return True
@@ -169,7 +169,7 @@ class Channel(HTTPChannel):
         return is_preflight and bool(self._options.cors_origins)
 
     def refuse(self) -> None:
-        """Let the answer to the first request be that the service is overloaded."""
+        """Let the answer to the first request be a refusal: the service is overloaded."""
         self.requests[0].error = OVERLOADED
 
     def service(self) -> None:
@@ -191,13 +191,13 @@ class Channel(HTTPChannel):
         self.idle_since = time.monotonic()
 
     def _tell_loop(self) -> None:
-        """Wake the loop where it has something to send or to close, or does not listen to this connection."""
+        """Wake the loop if it has something to send or to close, or does not listen to this connection."""
         number: int | None = self._fileno
         if number is not None and (self.writable() or self._loop.is_set_aside(number)):
             self._loop.look_again(number)
 
     def log_refusal(self, request: Any, status: int, request_id: str | None) -> None:
-        """Write the line of a request that was answered without the application, in the log of all requests."""
+        """Write the line of a request answered without the application, in the log of all requests."""
         cause = QUEUE_FULL if request.error is OVERLOADED else None
         if self._options.observe is not None:
             tell(self._options.observe, Answered(status, waited=self.waited, cause=cause))
@@ -227,7 +227,7 @@ class Channel(HTTPChannel):
         )
 
     def write_soon(self, data: Any) -> int:
-        """Send what the connection takes at once, where nothing waits to be sent; the rest is sent by the loop."""
+        """Send as much as the connection takes at once, if nothing waits to be sent; the rest is sent by the loop."""
         sent = 0
         if isinstance(data, bytes) and not self.total_outbufs_len:
             with self.outbuf_lock:
@@ -268,13 +268,13 @@ class Channel(HTTPChannel):
         return bool(request.is_late(now))
 
     def end(self) -> None:
-        """Close it at once: the loop would wait for room to send in, and who reads nothing makes none."""
+        """Close it at once: the loop would wait for room to send in, and a client without reading makes none."""
         self.handle_close()
 
     def finish(self, idle_before: float) -> None:
-        """Close it where nothing has begun, even in part; else let the answers say that it ends with them.
+        """Close it if nothing has begun, even in part; else let the answers announce its end with them.
 
-        One that is idle only since a moment (`time.monotonic`) after `idle_before` is left alone.
+        A connection idle only since a moment (`time.monotonic`) after `idle_before` is left alone.
         """
         if not (self.requests or self.request or self.total_outbufs_len):
             if self.idle_since <= idle_before:
@@ -285,10 +285,10 @@ class Channel(HTTPChannel):
                 request.headers["CONNECTION"] = "close"
 
     def handle_write(self) -> None:
-        """Send what is to be sent; then end the connection where it is to end.
+        """Send the bytes to be sent; then end the connection if it is to end.
 
-        Where a body was refused, the client is still sending it: it would lose our answer if the connection were
-        closed. So only our side is closed, and what comes is thrown away for a while.
+        After a refused body the client is still sending it: it would lose our answer if the connection were closed. So
+        only our side is closed, and incoming bytes are thrown away for a while.
         """
         ends = self.close_when_flushed and not self.will_close
         if not ends:

@@ -1,4 +1,4 @@
-"""What is checked before requests are let in: the database, and settings that go with it."""
+"""The checks before requests are let in: of the database, and of settings about it."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ _log = logging.getLogger(__name__)
 def check_database(
     app: Flask, settings: Settings, threads: int, *, workers: int = 1, warn: bool = True
 ) -> None:
-    """See that the database is there and of this version, and `warn` of what is unwise.
+    """Check the database, its presence and version, and `warn` of unwise settings.
 
-    `threads` and the settings are those of a worker, of which there are `workers`. Raises ServingError where it can't
-    be served.
+    `threads` and the settings are those of one of `workers`. Raises ServingError if the database can't be served.
     """
     placement: Placement = app.extensions["placement"]
     try:
@@ -84,7 +83,7 @@ def check_database(
 
 
 def _tell_of_address(settings: Settings) -> None:
-    """Say whether people can sign in by a browser or an app, and warn where that is not by https."""
+    """Say whether people can sign in by a browser or an app, and warn if they do without https."""
     if settings.built_in_provider and settings.public_url is None:
         _log.info("PUBLIC_URL is not set: people can't sign in by a browser or an app here")
     elif settings.issuer is not None:
@@ -97,7 +96,7 @@ def _tell_of_address(settings: Settings) -> None:
 
 
 def _read_login(connection: Connection, placement: Placement) -> Row[Any]:
-    """Read what the login of DATABASE_URL may do, and what PostgreSQL has for it."""
+    """Read the rights of the login of DATABASE_URL, and PostgreSQL's connections and logins for it."""
     return connection.execute(
         text(
             "SELECT rolname, rolsuper OR rolbypassrls AS reads_everything,"
@@ -127,7 +126,7 @@ def _read_schools(connection: Connection) -> Row[Any]:
 
 
 def _warn_of_login(login: Row[Any]) -> None:
-    """Warn of a login that may do more than serve."""
+    """Warn of a login with more rights than needed to serve."""
     if login.reads_everything:
         _log.warning(
             "the login of DATABASE_URL is a superuser: the wall between schools does not hold for it; name "
@@ -144,7 +143,7 @@ def _warn_of_login(login: Row[Any]) -> None:
 def _warn_of_connections(
     login: Row[Any], placement: Placement, settings: Settings, threads: int, workers: int
 ) -> None:
-    """Warn of a POOL_SIZE that is too small for the threads, or too large for PostgreSQL."""
+    """Warn of a POOL_SIZE too small for the threads, or too large for PostgreSQL."""
     if settings.pool_size < threads:
         _log.warning(
             "POOL_SIZE is less than --threads: requests will wait for a database connection",

@@ -1,8 +1,8 @@
-"""What the supervisor keeps for its workers: the turns at what is scarce on the machine, and the counts of tries.
+"""The supervisor's records for its workers: the turns at scarce things of the machine, and the counts of tries.
 
-It answers what `school_service.core.machine` asks, in the one thread of the supervisor: nothing here waits. Its shares
-come with each request, so that a supervisor of an earlier release serves workers of a later one, whose figures may be
-others.
+It answers the requests of `school_service.core.machine`, in the one thread of the supervisor: nothing here waits. Its
+shares come with each request: so a supervisor of an earlier release serves workers of a later one, even with other
+figures.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class Client:
-    """A connection of a worker: what has come of a request, and the turn that it has or waits for."""
+    """A connection of a worker: the bytes of a request so far, and the turn it has or waits for."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
@@ -36,7 +36,7 @@ class Client:
         self.place: Place | None = None
 
     def answer(self, value: Any) -> None:
-        """Send an answer. A worker that has gone is noticed when its connection is read."""
+        """Send an answer. The end of a worker is noticed when its connection is read."""
         try:
             self.connection.send(orjson.dumps(value) + b"\n")
         except OSError as error:
@@ -51,7 +51,7 @@ class CommonState:
         self._turns: dict[tuple[Any, ...], Turns[Client]] = {}
 
     def read(self, client: Client) -> bool:
-        """Answer what has come on a connection; False once it has ended, and its turn with it."""
+        """Answer the requests on a connection; False once it has ended, and its turn with it."""
         try:
             part = client.connection.recv(MOST_UNREAD)
         except BlockingIOError:

@@ -1,18 +1,17 @@
-"""The threads of `serve`: which request one of them works on next.
+"""The threads of `serve`, and the next request for each.
 
-waitress' own dispatcher has one queue for all: there, the requests of one school that wait for a lock, or compute for
+waitress' own dispatcher has one queue for all: there, the requests of one school, waiting for a lock or computing for
 long, take every thread, and everybody else waits behind them. Here a school has its share of the threads, by the rules
-of `school_service.core.shares`; a request that waits holds no thread; and what is quick has threads of its own, so that
-health is answered whatever the others do.
+of `school_service.core.shares`; a waiting request holds no thread; and quick requests have threads of their own: health
+is answered in any case.
 
-Strangers are those of whom no school is known: who sends no token, and who sends one that this process has not seen.
-Each of the two kinds has a part of the threads, by turns of their addresses: so neither takes what the schools need,
-nor those without a token what the others do. A token that was not seen before is verified in such a thread, and the
-request then queues with those of its school: else the first requests with a new token would come beside the school's
-share, and be refused because of it.
+Strangers are clients without a known school: with no token, or with a token new to this process. Each of the two kinds
+has a part of the threads, by turns of their addresses: so neither takes the threads needed by the schools, nor clients
+without a token those of the others. A new token is verified in such a thread, and the request then queues with those of
+its school: else the first requests with a new token would come beside the school's share, and be refused because of it.
 
-Where the schools are on several database servers, each of these has a share of the threads too, larger than a
-school's: one that does not answer holds no more of them, and the schools of the others go on.
+If the schools are on several database servers, each of these has a share of the threads too, larger than a school's: a
+server without an answer holds no more of them, and the schools of the others go on.
 """
 
 from __future__ import annotations
@@ -34,19 +33,19 @@ _log = logging.getLogger(__name__)
 
 
 class Stranger(NamedTuple):
-    """Whose share a request takes of which no school is known: the client's network, and whether it has a token."""
+    """The owner of a request's share if its school is unknown: the client's network, with or without a token."""
 
     network: str
     has_token: bool
 
     @property
     def group(self) -> Hashable:
-        """Name the group of strangers whose part of the threads it takes."""
+        """Name its group of strangers: each group has a part of the threads."""
         return ("strangers", self.has_token)
 
 
 def parts_of_strangers(threads: int) -> dict[Hashable, int]:
-    """Divide so many threads: half at most for tokens that were not seen before, an eighth for who has none."""
+    """Divide so many threads: half at most for tokens not seen before, an eighth for clients without one."""
     return {
         Stranger("", has_token=True).group: max(1, threads // 2),
         Stranger("", has_token=False).group: max(1, threads // 8),
@@ -54,9 +53,9 @@ def parts_of_strangers(threads: int) -> dict[Hashable, int]:
 
 
 class Request(Protocol):
-    """A request that has come whole: waitress hands over the connection, whose first request it is.
+    """A request, come whole: waitress hands over its connection, and it is the first request of this.
 
-    `queued_at`, set by the dispatcher, is the moment (`time.monotonic`) since which it has waited for a thread.
+    `queued_at`, set by the dispatcher, is the moment (`time.monotonic`) when it began to wait for a thread.
     """
 
     queued_at: float
@@ -68,20 +67,20 @@ class Request(Protocol):
         """End its connection."""
 
     def share_key(self) -> Hashable:
-        """Name whose share of the threads it takes: the school's, or a Stranger's."""
+        """Name the owner of the share of threads it takes: the school, or a Stranger."""
 
     def verify(self) -> None:
-        """Verify its token, which was not seen before: `share_key` may name its school then."""
+        """Verify its token, not seen before: `share_key` may name its school then."""
 
     def is_quick(self) -> bool:
         """Tell whether the answer takes no time worth speaking of."""
 
     def refuse(self) -> None:
-        """Let the answer be that the service is overloaded."""
+        """Let the answer be a refusal: the service is overloaded."""
 
 
 class Workers:
-    """Threads that answer requests, each key its `share` of them, in the order that `Turns` decides."""
+    """Threads for answering requests, each key its `share` of them, in the order of `Turns`."""
 
     def __init__(
         self,
@@ -107,7 +106,7 @@ class Workers:
             thread.start()
 
     def add(self, key: Hashable, request: Request) -> None:
-        """Let a request be answered when its turn comes; raises Busy where too many of the key wait already."""
+        """Let a request be answered when its turn comes; raises Busy if too many of the key wait already."""
         with self._lock:
             place = self._turns.begin(key)
             if place is None:
@@ -117,12 +116,12 @@ class Workers:
                 self._wake(1)
 
     def count_waiting(self) -> int:
-        """Count the requests that wait for a thread."""
+        """Count the requests waiting for a thread."""
         with self._lock:
             return self._turns.count_waiting()
 
     def stop(self) -> list[Request]:
-        """Let each thread end after its request; returns the requests that nobody will answer."""
+        """Let each thread end after its request; returns the requests left without an answer."""
         with self._lock:
             self._stopped = True
             left = [*(request for request, _ in self._begun), *self._turns.clear()]
@@ -150,7 +149,7 @@ class Workers:
                 self._move(key, request)
 
     def _move(self, key: Hashable, request: Request) -> None:
-        """Let a request whose school is known by now be answered when the turn of that comes."""
+        """Let a request of a school known by now be answered when the school's turn comes."""
         try:
             self.add(key, request)
         except Busy:
@@ -160,7 +159,7 @@ class Workers:
 
     @staticmethod
     def _answer(request: Request, key: Hashable) -> Hashable:
-        """Answer a request of a key; returns the key, or that of its school where its token says so: not answered."""
+        """Answer a request of a key; returns the key, or that of its school if its token says so: not answered."""
         try:
             if isinstance(key, Stranger) and key.has_token:
                 request.verify()
@@ -173,7 +172,7 @@ class Workers:
         return key
 
     def _take(self, woken: threading.Lock) -> tuple[Request, Place] | None:
-        """Wait until `woken` for a request whose turn it is; None once the threads are to end."""
+        """Wait until `woken` for the request next in turn; None once the threads are to end."""
         while True:
             with self._lock:
                 if self._begun:
@@ -185,10 +184,10 @@ class Workers:
 
 
 class Dispatcher:
-    """Divides `threads` over the requests: at most `share` for those of one key, of which at most `waiting` wait.
+    """Divides `threads` over the requests: at most `share` for those of one key, while at most `waiting` more wait.
 
-    What is beyond is refused at once. Quick requests have QUICK_THREADS besides. `groups` bounds the threads that work
-    for the schools of one database server.
+    Further ones are refused at once. Quick requests have QUICK_THREADS besides. `groups` bounds the threads at work for
+    the schools of one database server.
     """
 
     def __init__(self, threads: int, *, share: int, waiting: int, groups: GroupLimit | None = None) -> None:
@@ -208,7 +207,7 @@ class Dispatcher:
         self._quick.add(None, request)
 
     def count_waiting(self) -> int:
-        """Count the requests that wait for a thread, of all keys."""
+        """Count the requests waiting for a thread, of all keys."""
         return self._requests.count_waiting() + self._quick.count_waiting()
 
     def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> bool:

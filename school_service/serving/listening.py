@@ -1,4 +1,4 @@
-"""The address that `serve` listens on."""
+"""The address for `serve` to listen on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DEFAULT_PORT = 8000
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Take the address, so that it is ours before any work is done; requests are let in by `serve`.
+    """Take the address: it is ours before any work is done; requests are let in by `serve`.
 
     Port 0 takes a free one. Raises ServingError.
     """
@@ -38,7 +38,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def base_address(listener: socket.socket) -> str:
-    """Write the address under which this machine reaches the service: `http://127.0.0.1:8000`."""
+    """Write the address of the service for this machine: `http://127.0.0.1:8000`."""
     host, port = listener.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

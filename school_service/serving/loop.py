@@ -1,9 +1,9 @@
-"""The loop that waits until something happens on a connection, and looks at no other.
+"""The loop, waiting until something happens on a connection, and looking at no other.
 
-waitress' own loop asks every connection, before each wait, whether it would read or write, and a thread that has
-answered a request wakes it to ask them all again. Here a connection stays registered for reading while its request is
-answered, since nothing comes then but from a client that sends its next request early, or leaves. Where something does
-come, the connection is set aside until the thread that answers its request says that it is done (`look_again`).
+waitress' own loop asks every connection, before each wait, whether it would read or write, and a thread wakes it after
+each answer to ask them all again. Here a connection stays registered for reading while its request is answered: nothing
+comes then, unless a client sends its next request early, or leaves. If something does come, the connection is set aside
+until the thread of its request reports the answer done (`look_again`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _TRANSFER = _READ | select.POLLOUT
 
 
 class EventLoop(dict[int, Any]):
-    """Connections by the number of their socket, as waitress' `map`, and the loop that waits for them.
+    """Connections by the number of their socket, as waitress' `map`, and the loop waiting for them.
 
-    All of it belongs to one thread, but for `look_again` and `is_set_aside`. `wake` ends the wait of that thread at
-    once; whoever makes the server sets it.
+    All of it belongs to one thread, but for `look_again` and `is_set_aside`. `wake` ends the wait of the thread at
+    once; the maker of the server sets it.
     """
 
     wake: Callable[[], None]

@@ -1,7 +1,7 @@
-"""The metrics of all workers as those of one service, for the one port that Prometheus asks.
+"""The metrics of all workers as those of one service, for the one port asked by Prometheus.
 
-What is counted is added up over the workers, those that have ended among them, so that no count ever goes back; what is
-looked at is added up over those that are there. The database is asked by one worker alone.
+Counts are added up over the workers, ended ones among them: no count ever goes back. Gauges are added up over the
+present workers. The database is asked by one worker alone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LARGEST = frozenset(
         "process_max_fds",
     }
 )
-"""What is the same for all workers, or of which the worst counts."""
+"""Metrics with one value for all workers, or with the worst as the value."""
 _COUNTED = frozenset({"counter", "histogram", "summary"})
 
 _Key = tuple[str, tuple[tuple[str, str], ...]]
@@ -41,7 +41,7 @@ _log = logging.getLogger(__name__)
 
 
 class _Worker:
-    """A worker, over the connection on which it is asked; `last` is what it has said last."""
+    """A worker, over the connection for asking it; `last` is its last answer."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -56,12 +56,12 @@ class _Worker:
             self._asked += 1
 
     def hear(self, deadline: float) -> None:
-        """Read its answer, or what it says at its end, until a moment of `time.monotonic`; raises OSError."""
+        """Read its answer, or its last word, until a moment of `time.monotonic`; raises OSError."""
         while self._asked and self._read(deadline):
             pass
 
     def hear_last(self) -> None:
-        """Read all that it has said, once it has ended; raises OSError."""
+        """Read all its words, once it has ended; raises OSError."""
         while self._read(time.monotonic() + PATIENCE):
             pass
         self._connection.close()
@@ -86,7 +86,7 @@ class _Worker:
 class MergedMetrics:
     """The metrics of so many workers, by the number of their process.
 
-    One thread alone speaks with the workers: whoever says that one has come or gone does not wait for it.
+    One thread alone speaks with the workers: the caller of `add` or `remove` does not wait for it.
     """
 
     def __init__(self, workers: int) -> None:
@@ -103,11 +103,11 @@ class MergedMetrics:
         self._thread.submit(self._add, pid, connection)
 
     def remove(self, pid: int, *, died: bool) -> None:
-        """Keep what a worker that has ended has counted; of one that died, as far as it was asked."""
+        """Keep the counts of an ended worker; of one that died, as far as it was asked."""
         self._thread.submit(self._remove, pid, died)
 
     def collect(self) -> Iterator[Metric]:
-        """Ask every worker, and add up; of one that does not answer in time, what it has said last."""
+        """Ask every worker, and add up; for one without an answer in time, its last answer counts."""
         yield from self._thread.submit(self._collect).result()
 
     def describe(self) -> list[Metric]:

@@ -62,7 +62,7 @@ disable_created_metrics()  # type: ignore[no-untyped-call]
 
 
 class Queue(Protocol):
-    """Where requests wait for a thread."""
+    """The queue of requests for a thread."""
 
     def count_waiting(self) -> int:
         """Count them."""
@@ -96,7 +96,7 @@ class BusiestSchools:
         return sorted(found, key=lambda item: (-item[1], item[0]))[:BUSIEST]
 
     def _turn(self) -> None:
-        """End the window where it is over; one in which nobody came follows it, where it has long been."""
+        """End the window if it is over; if it has long been, an empty window follows it."""
         passed = self._clock() - self._begun
         if passed >= WINDOW:
             self._last = self._counts if passed < 2 * WINDOW else {}
@@ -105,9 +105,9 @@ class BusiestSchools:
 
 
 class Schools(NamedTuple):
-    """What the registry says: schools by revision, failed migrations, and since when the longest have no backup.
+    """The state of the registry: schools by revision, failed migrations, and the longest times without a backup.
 
-    The moments (seconds since 1970) are those of a school's newest backup; where it has none, it was made then.
+    The moments (seconds since 1970) are those of a school's newest backup; if it has none, of the school's creation.
     """
 
     revisions: dict[str, int]
@@ -117,9 +117,9 @@ class Schools(NamedTuple):
 
 @dataclass
 class DatabaseState:
-    """What the database says of its schools, asked by one thread at a time: a scrape waits PATIENCE for it at most.
+    """The schools of the database, asked for by one thread at a time: a scrape waits PATIENCE for it at most.
 
-    `ask` raises where the database does not answer.
+    `ask` raises if the database does not answer.
     """
 
     ask: Callable[[], Schools]
@@ -131,7 +131,7 @@ class DatabaseState:
     _counts: tuple[Schools, float] | None = None
 
     def refresh(self) -> None:
-        """Ask anew where that was done more than ASK_AFTER seconds ago."""
+        """Ask anew if the last time was more than ASK_AFTER seconds ago."""
         with self._lock:
             if self._asking is None and (self._begun is None or self.clock() - self._begun >= ASK_AFTER):
                 self._begun = self.clock()
@@ -142,9 +142,9 @@ class DatabaseState:
             asking.join(PATIENCE)
 
     def read(self) -> tuple[bool, Schools | None]:
-        """Tell whether the database answers, and what it says.
+        """Tell whether the database answers, and give its answer.
 
-        None where the last answer is older than STALE_AFTER seconds.
+        None if the last answer is older than STALE_AFTER seconds.
         """
         with self._lock:
             fresh = self._counts is not None and self.clock() - self._counts[1] <= STALE_AFTER
@@ -165,7 +165,7 @@ class DatabaseState:
 
 
 class Metrics:
-    """The metrics of an application in this process; `queue` is where its requests wait, if the server has one."""
+    """The metrics of an application in this process; `queue` holds its waiting requests, if the server has one."""
 
     def __init__(self, app: Service) -> None:
         self._app = app
@@ -208,7 +208,7 @@ class Metrics:
         self.registry.register(self)
 
     def observe(self, answered: Answered) -> None:
-        """Count a request that was answered, by the application or without it."""
+        """Count an answered request, by the application or without it."""
         method = answered.method if answered.method in METHODS else "other"
         self._of_kind(answered.route, method, answered.status).observe(answered.took)
         self._queue_seconds.observe(answered.waited)
@@ -221,12 +221,12 @@ class Metrics:
             self.busiest.count(str(answered.school_id))
 
     def write(self, *, database: bool) -> bytes:
-        """Write all of them as Prometheus reads them, those that the database is asked for only if so wanted."""
+        """Write all of them as Prometheus reads them, those of the database only if so wanted."""
         self._asks_database = database
         return generate_latest(self.registry)
 
     def collect(self) -> Iterator[Metric]:
-        """Read what is not counted but looked at, for a scrape."""
+        """Read the present figures, as opposed to counts, for a scrape."""
         state: AppState = self._app.extensions["school-service"]
         release = this_release().as_labels()
         yield _gauge("info", "The release that runs.", tuple(release), [(tuple(release.values()), 1)])

@@ -1,8 +1,8 @@
-"""Reading requests: what is unsound, too large or too slow is refused, and no request takes long to be read.
+"""Reading requests: an unsound, too large or too slow one is refused, and no request takes long to be read.
 
-waitress reads with regular expressions whose time grows with the square of what they are given, and more: one request
-of 64 KiB stopped the process for minutes. Here the head of a request is looked at first, in time that grows with its
-length alone, and waitress reads only what its expressions read at once.
+The time of waitress' regular expressions grows with the square of the length of their input, and more: one request of
+64 KiB stopped the process for minutes. Here the head of a request is looked at first, in time growing with its length
+alone, and only input its expressions read at once goes on to waitress.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _ORIGIN = re.compile(rb"\r\nOrigin:([^\r\n]*+)(?=\r\n)", re.IGNORECASE)
 
 
 class RequestParser(HTTPRequestParser):
-    """waitress' parser, which refuses more, and sooner; `error` says why.
+    """waitress' parser, with more refusals, and sooner; `error` says why.
 
-    Refused is what RFC 9112 has refused. A request that is no upload has at most JSON_LIMIT bytes, an upload at most
-    what `max_request_body_size` says, and a token: both are refused by their header fields, before the body is read.
+    Refused are the requests refused by RFC 9112. A request other than an upload has at most JSON_LIMIT bytes, an upload
+    at most `max_request_body_size`, and a token: both are refused by their header fields, before the body is read.
 
-    A request whose length is told in two ways ends its connection: a proxy in front may believe the other of the two,
+    A request with its length told in two ways ends its connection: a proxy in front may believe the other of the two,
     and take the rest for a request of its next caller (section 6.3). waitress itself goes by Transfer-Encoding, or for
-    HTTP/1.0 by Content-Length, and reads on. So does one whose Transfer-Encoding may be read in two ways, with 400.
+    HTTP/1.0 by Content-Length, and reads on. So does one with a Transfer-Encoding readable in two ways, with 400.
     """
 
     completed: bool
@@ -114,7 +114,7 @@ class RequestParser(HTTPRequestParser):
         return max(len(chunks.control_line), len(chunks.trailer))
 
     def _judge_large(self) -> Refusal | None:
-        """Refuse a request with a large body, unless it is an upload of no more than may be, with a token."""
+        """Refuse a request with a large body, unless it is an upload within its bound, with a token."""
         upload = self.headers.get("CONTENT_TYPE", "").lower().startswith("multipart/form-data")
         if not upload or isinstance(self.error, RequestEntityTooLarge):
             return TOO_LARGE
@@ -124,7 +124,7 @@ class RequestParser(HTTPRequestParser):
 
 
 def _check_head(head: bytes) -> None:
-    """Refuse, in one pass, what waitress' expressions would take long to read; raises ParsingError."""
+    """Refuse, in one pass, a head too slow to read for waitress' expressions; raises ParsingError."""
     if len(head.translate(None, _CONTROL)) != len(head):
         raise ParsingError("Control character in the header")
     # As lines that go on in the next are put together.

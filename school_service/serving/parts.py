@@ -1,4 +1,4 @@
-"""What each of several workers gets of what the settings give to the service."""
+"""The part of each of several workers in the service's threads, connections and requests."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Part:
     def of(
         cls, settings: Settings, environment: Mapping[str, str], workers: int, threads: int | None
     ) -> Part:
-        """Divide what settings and `threads` say among so many workers; None: 8, or 4 for each worker.
+        """Divide the figures of the settings, and `threads`, among so many workers; None: 8, or 4 for each worker.
 
-        So is POOL_SIZE, where the environment has none: 10, or 5 for each.
+        So is POOL_SIZE, if the environment has none: 10, or 5 for each.
         """
         pool_size = settings.pool_size
         if not environment.get("POOL_SIZE", "").strip():

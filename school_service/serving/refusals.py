@@ -1,4 +1,4 @@
-"""Answers that are given without the application, in the one shape of errors."""
+"""Answers given without the application, in the one shape of errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHED_RETRY_AFTER = 2  # seconds
 
 
 class Refusal:
-    """An answer that is given without the application; a request has it in place of waitress' own errors."""
+    """An answer given without the application; a request has it in place of waitress' own errors."""
 
     def __init__(self, status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None) -> None:
         self._status = status
@@ -60,7 +60,7 @@ _OF_WAITRESS = {
 
 
 def refusal_of(error: Any) -> Refusal:
-    """Give the refusal of a request's `error`: that itself, or for an error of waitress' one that says the same."""
+    """Give the refusal of a request's `error`: the error itself, or for one of waitress' a refusal of equal meaning."""
     if isinstance(error, Refusal):
         return error
     refusal = _OF_WAITRESS.get(error.code)

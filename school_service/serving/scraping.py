@@ -23,18 +23,18 @@ _log = logging.getLogger(__name__)
 
 
 class Metrics(Protocol):
-    """What is served: of this process, or of the workers of a supervisor."""
+    """The metrics to be served: of this process, or of the workers of a supervisor."""
 
     @property
     def registry(self) -> CollectorRegistry:
-        """What collects them."""
+        """Their collectors."""
 
 
 class _Handler(WSGIRequestHandler):
     timeout = SCRAPE_TIMEOUT
 
     def log_message(self, *_: Any) -> None:
-        """Write nothing: who asks for metrics asks every few seconds."""
+        """Write nothing: Prometheus asks for metrics every few seconds."""
 
 
 class _Server(ThreadingMixIn, WSGIServer):
@@ -47,14 +47,14 @@ class _Server(ThreadingMixIn, WSGIServer):
         super().__init__(address, _Handler)
 
     def server_bind(self) -> None:
-        """Take the address, without asking the name service what it is called."""
+        """Take the address, without asking the name service for its name."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
         self.setup_environ()
 
     @property
     def url(self) -> str:
-        """Where the metrics are."""
+        """The address of the metrics."""
         host = str(self.server_address[0])
         return f"http://{f'[{host}]' if ':' in host else host}:{self.server_port}/metrics"
 
@@ -73,15 +73,15 @@ class _Server(ThreadingMixIn, WSGIServer):
             self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Write down what failed, as all else is; a client that went away, or sent nothing, is nothing."""
+        """Write down a failure, as all else is; a client gone away, or silent, is none."""
         if not isinstance(sys.exception(), OSError):
             _log.exception("the metrics could not be written")
 
 
 def start_serving(metrics: Metrics, address: str, port: int) -> _Server:
-    """Serve the metrics in a thread of their own; raises OSError where the address can't be taken.
+    """Serve the metrics in a thread of their own; raises OSError if the address can't be taken.
 
-    Port 0 takes a free one; the server's `url` says which.
+    Port 0 takes a free one; the server's `url` has it.
     """
     server = _Server((address, port))
     server.set_app(make_wsgi_app(metrics.registry))
@@ -93,7 +93,7 @@ def start_serving(metrics: Metrics, address: str, port: int) -> _Server:
 
 @contextmanager
 def serve_metrics(metrics: Metrics, address: str, port: int) -> Iterator[str]:
-    """Serve the metrics while the block runs; yields where. Raises ServingError where the port is taken."""
+    """Serve the metrics while the block runs; yields their address. Raises ServingError if the port is taken."""
     try:
         server = start_serving(metrics, address, port)
     except OSError as error:
@@ -109,9 +109,9 @@ def serve_metrics(metrics: Metrics, address: str, port: int) -> Iterator[str]:
 
 
 def serve_in_background(metrics: Metrics, address: str, port: int) -> None:
-    """Serve the metrics until the process ends, for servers that know nothing of them.
+    """Serve the metrics until the process ends, for servers without knowledge of them.
 
-    Where another process of the same server has taken the port, this one has no metrics, and the log says so.
+    If another process of the same server has taken the port, this one has no metrics, and the log says so.
     """
     try:
         url = start_serving(metrics, address, port).url

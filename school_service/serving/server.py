@@ -61,11 +61,11 @@ def serve(
     announce: Callable[[], None] | None = None,
     worker: Worker | None = None,
 ) -> None:
-    """Serve until SIGTERM, SIGINT or SIGHUP; what is under way then ends, within SHUTDOWN_TIMEOUT seconds.
+    """Serve until SIGTERM, SIGINT or SIGHUP; requests under way then end, within SHUTDOWN_TIMEOUT seconds.
 
-    `announce` is called when requests are let in and those signals are heeded. A second signal ends it at
-    once, as SystemExit(1). A `worker` of several ends where its supervisor says so, too, and has no port for metrics of
-    its own. Raises ServingError where the port of the metrics is taken.
+    `announce` is called when requests are let in and those signals are heeded. A second signal ends it at once, as
+    SystemExit(1). A `worker` of several ends at the word of its supervisor, too, and has no port for metrics of its
+    own. Raises ServingError if the port of the metrics is taken.
     """
     tune_interpreter()
     raise_file_limit()
@@ -146,7 +146,7 @@ def _measuring(
 ) -> Iterator[None]:
     """Count requests while the block runs, and serve the metrics or tell them to the supervisor.
 
-    Where METRICS_PORT is not set, nothing is counted.
+    Unless METRICS_PORT is set, nothing is counted.
     """
     if settings.metrics_port is None:
         yield
@@ -175,7 +175,7 @@ def make_server(
     *,
     largest_body: int,
 ) -> Any:
-    """Make waitress' server of an application, in whose `active_channels` the connections are by their number.
+    """Make waitress' server of an application; its `active_channels` are the connections by their number.
 
     A body may have `largest_body` bytes. The `loop` takes connections and reads their requests, the `dispatcher` has
     them answered.
@@ -244,7 +244,7 @@ def _handling(handler: Any) -> Iterator[None]:
 
 
 def accepting(accept: Callable[[], Any], loop: EventLoop, listener: socket.socket) -> Callable[[], Any]:
-    """Make what takes connections as `accept` does: where no more files can be open, it says so and waits a little.
+    """Make a taker of connections like `accept`: while no more files can be open, it says so and waits a little.
 
     waitress tries again at once, and writes a traceback each time.
     """
@@ -270,10 +270,10 @@ def end_late(server: Any, now: float) -> None:
 
 
 def drain(server: Any, loop: EventLoop, listener: socket.socket, grace: float) -> None:
-    """Stop listening, let the requests end that have come (even in part), close what has been idle for `grace` seconds.
+    """Stop listening, let present requests end (even those come in part), close connections idle for `grace` seconds.
 
-    Who has just had an answer may be sending the next request: where others go on serving, it is answered here. Once
-    all requests have ended the server is closed; where some are cut off, what it has open ends with the process.
+    A client just answered may be sending the next request: while others go on serving, it is answered here. Once all
+    requests have ended the server is closed; if some are cut off, its open sockets end with the process.
     """
     # Those who have connected already are not turned away.
     for _ in range(NEW_CONNECTIONS):

@@ -1,12 +1,12 @@
-"""The supervisor of `serve --workers N`: it starts workers, starts those anew that die, reloads and stops them.
+"""The supervisor of `serve --workers N`: it starts workers, starts dead ones anew, reloads and stops them.
 
-Each worker is a process with an interpreter of its own, which takes connections from the one listener that all have. So
-a connection that nobody has taken yet is lost with no worker. A worker is started as a new program, not forked: what
-was installed meanwhile, and what files say, such as a key, counts for it.
+Each worker is a process with an interpreter of its own, and takes connections from the one listener of all. So a
+connection not yet taken is lost with no worker. A worker is started as a new program, not forked: packages installed
+meanwhile, and the present contents of files, such as a key, count for it.
 
-Between a worker and the supervisor there is a pair of sockets, of which the worker has one: on it the worker says that
-it serves, and hands over connections for what all workers have in common; where it ends, either side knows that the
-other is gone. All of this is one thread, which never waits for anything else.
+Between a worker and the supervisor there is a pair of sockets, one of them the worker's: on it the worker announces its
+service, and hands over connections for the common state of all workers; at its end either side knows of the other's.
+All of this is one thread, and it never waits for anything else.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Worker:
 
 
 class Supervisor:
-    """So many workers on one listener, each started by the command that `command` makes of its number and two sockets.
+    """So many workers on one listener, each started by the command made by `command` of its number and two sockets.
 
     `command` gets the worker's number (from 1), the number of its control socket and that of the listener. `announce`
     is called once all serve.
@@ -108,7 +108,7 @@ class Supervisor:
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT; SIGHUP replaces the workers, one after the other.
 
-        Ends as SystemExit(1) where the first worker can't serve, whose message says why, and at a second signal.
+        Ends as SystemExit(1) if the first worker can't serve (its own message says why), and at a second signal.
         """
         with self._signals() as woken:
             self._selector.register(woken, selectors.EVENT_READ, lambda: _emptied(woken))
@@ -170,7 +170,7 @@ class Supervisor:
             worker.stop()
 
     def _look(self) -> None:
-        """Start workers where some are missing, and one in place of one of an earlier generation."""
+        """Start workers if some are missing, and one in place of one of an earlier generation."""
         starting = [worker for worker in self._workers if not worker.serves]
         if starting and not self._has_served:
             return  # the others follow once the first serves: what is wrong is said once
@@ -207,7 +207,7 @@ class Supervisor:
         self._selector.register(ours, selectors.EVENT_READ, lambda: self._hear(worker))
 
     def _hear(self, worker: Worker) -> None:
-        """Take what a worker says: that it serves, a connection, its end."""
+        """Take the words of a worker: its readiness to serve, a connection, its end."""
         try:
             word, descriptors, _, _ = socket.recv_fds(worker.control, 1, 1)
         except BlockingIOError:
@@ -282,7 +282,7 @@ class Supervisor:
         return any(one.number == worker.number and one.told_to_stop is None for one in self._workers)
 
     def _pause(self, worker: Worker) -> None:
-        """Let a worker that dies again and again be started ever more seldom: at once, after 1, 2, 4 … seconds."""
+        """Let a worker dying again and again be started ever more seldom: at once, after 1, 2, 4 … seconds."""
         now, index = time.monotonic(), worker.number - 1
         if worker.serves and now - worker.started >= STEADY:
             self._failures[index] = 0
@@ -302,12 +302,12 @@ class Supervisor:
 
 
 def _emptied(woken: socket.socket) -> None:
-    """Read what signals have written; their handlers have run."""
+    """Read the bytes written by signals; their handlers have run."""
     woken.recv(4096)
 
 
 def count_processors() -> int:
-    """Count the processors that this process may use, by its affinity and, on Linux, the quota of its control group."""
+    """Count the processors for use by this process, by its affinity and, on Linux, the quota of its control group."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
@@ -320,9 +320,9 @@ def count_processors() -> int:
 def supervise(
     listener: socket.socket, settings: Settings, workers: int, threads: int | None, folder: Path | None
 ) -> None:
-    """Serve with so many workers until SIGTERM or SIGINT; `folder` is the data folder that they work on, if any.
+    """Serve with so many workers until SIGTERM or SIGINT; `folder` is their data folder, if any.
 
-    Raises ServingError where the port of the metrics is taken.
+    Raises ServingError if the port of the metrics is taken.
     """
     part = Part.of(settings, os.environ, workers, threads)
     environment = {**os.environ, **part.environment()}
@@ -349,7 +349,7 @@ def _of_each(part: Part) -> dict[str, int]:
 
 @contextmanager
 def _metrics(settings: Settings, workers: int) -> Iterator[MergedMetrics | None]:
-    """Serve the metrics of the workers while the block runs, where METRICS_PORT is set."""
+    """Serve the metrics of the workers while the block runs, if METRICS_PORT is set."""
     if settings.metrics_port is None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""What a worker of `serve --workers N` does beyond serving: it speaks with its supervisor."""
+"""The part of a worker of `serve --workers N` beyond serving: it speaks with its supervisor."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from school_service.serving.monitoring import Metrics
 
 SERVES = b"r"
-"""A worker's word that it serves."""
+"""A worker's announcement of its service."""
 METRICS = b"m"
-"""A worker's word for the socket that comes with it: on that it is asked for its metrics."""
+"""A worker's word for the socket sent along: on this it is asked for its metrics."""
 STOP = b"s"
-"""The supervisor's word that a worker is to end once its requests have."""
+"""The supervisor's order to a worker to end once its requests have."""
 
 WITH_DATABASE, WITHOUT_DATABASE = b"D", b"-"
-"""What the supervisor asks of a worker: its metrics, with or without those that the database is asked for."""
+"""The supervisor's requests to a worker: for its metrics, with or without those of the database."""
 LAST_WORD = 2.0  # seconds that a worker's last metrics may take to send
 LENGTH = struct.Struct("!I")
-"""What stands before the metrics, which are compressed: how many bytes they are."""
+"""The head of the compressed metrics: how many bytes they are."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Worker:
 
     @classmethod
     def join(cls, number: int, count: int, control: socket.socket) -> Worker:
-        """Make this process a worker; what workers have in common is asked of the supervisor from now on."""
+        """Make this process a worker; the common state of workers is asked of the supervisor from now on."""
         machine.join(control, count)
         return cls(number, count, control)
 

@@ -1,15 +1,15 @@
 """Excel in and out, and .csv in, for every sheet of the service: imports, score sheets, metric sheets, broadsheets.
 
-`columns`         what a column of a sheet is, for writing and reading alike
+`columns`         the columns of a sheet, for writing and reading alike
 `sheet_writer`    workbooks made to be filled in
 `report_writer`   workbooks made to be read and printed
 `workbook_layout` how both describe a sheet: styles, rules, protection, pages, rows
 `workbook_writer` how any workbook is written: its frame, made once for each layout, and its rows
-`uploads`         the steps of an upload, in the order that all sheets have
-`downloads`       what a sheet says of its download, so that an upload loses nothing
-`sheet_files`     which kind of file was uploaded
+`uploads`         the steps of an upload, in one order for all sheets
+`downloads`       the download of a sheet, noted in the sheet itself: an upload loses nothing
+`sheet_files`     the kind of an uploaded file
 `csv_reader`      a table of comma-separated values
-`xlsx_reader`     opening a workbook that anyone may have made, within fixed bounds
+`xlsx_reader`     opening a workbook of any origin, within fixed bounds
 `xml_stream`      the rows of its sheets and its shared strings, read item by item
 `sheet_reader`    its rows by column, and the errors in them
 `row_errors`      how the errors of rows are reported

@@ -1,7 +1,7 @@
-"""Texts that were read in another character set than they were written in: `Ã©` for é, `â€™` for an apostrophe.
+"""Texts read in another character set than they were written in: `Ã©` for é, `â€™` for an apostrophe.
 
-Nobody finds such a name, and it is printed as it is. What was meant is found by going back: the text is written in the
-character set that it was taken for, and read as UTF-8.
+Nobody finds such a name, and it is printed as it is. The text meant is found by going back: the text is written in the
+wrong character set, and read as UTF-8.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _SAVE_AGAIN = "save the file as .xlsx or 'CSV UTF-8' from the program in which t
 
 
 def misread(text: str) -> tuple[str, str] | None:
-    """Find what of a text was read in a wrong character set: how a word looks, and what was meant; None if nothing was.
+    """Find a piece of a text read in a wrong character set: its looks, and the text meant; None if there is none.
 
-    What was meant is the empty text where it is lost.
+    The text meant is empty if it is lost.
     """
     if text.isascii():
         return None
@@ -70,7 +70,7 @@ def misread(text: str) -> tuple[str, str] | None:
 
 
 def _read_again(text: str, bytes_of: Mapping[str, int]) -> str | None:
-    """Read a text in UTF-8 that was read in another character set; None where it was not in UTF-8."""
+    """Read a text anew in UTF-8, after another character set; None unless it was in UTF-8."""
     try:
         return bytes(bytes_of.get(letter, ord(letter)) for letter in text).decode()
     except ValueError:
@@ -78,10 +78,10 @@ def _read_again(text: str, bytes_of: Mapping[str, int]) -> str | None:
 
 
 def charset_errors(rows: Iterable[Row], *, names: Iterable[str] = ()) -> Iterator[RowError]:
-    """Find the texts of rows that were read in a wrong character set.
+    """Find the texts of rows read in a wrong character set.
 
-    In the columns `names` a question mark in a word counts too: some programs write one in place of each letter that
-    their character set lacks.
+    In the columns `names` a question mark in a word counts too: some programs write one in place of each letter missing
+    from their character set.
     """
     of_names = frozenset(names)
     for row in rows:

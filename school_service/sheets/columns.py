@@ -1,4 +1,4 @@
-"""What a column of a sheet is, for writing and reading alike."""
+"""The columns of a sheet, for writing and reading alike."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_ROWS = 20_000
 class CellType(Enum):
     """The type of the cells of a column.
 
-    A row that was read has the values that JSON would have: a text, a Decimal, a day written YYYY-MM-DD.
+    The values of a row, once read, are those of JSON: a text, a Decimal, a day written YYYY-MM-DD.
     """
 
     TEXT = auto()
@@ -43,7 +43,7 @@ _ASIDE = re.compile(r"\([^()]*+\)|[^\w\s]")  # what a heading has beside its wor
 
 
 def heading_of(name: str) -> str:
-    """The words of a heading, without signs and what stands in brackets: `Admission No.*` is `admission no`."""
+    """The words of a heading, without signs and anything in brackets: `Admission No.*` is `admission no`."""
     return " ".join(_ASIDE.sub(" ", words_of(name)).split())
 
 
@@ -67,12 +67,12 @@ class SuggestedValues:
 class Column:
     """A column. It is found by its name in the header, in any order: without regard to case, or typed as words.
 
-    `required`: a sheet without it is refused, and where it is to be filled in its header is dark. `locked`:
-    Excel does not let its cells be changed. `rule`: what Excel lets be typed, or offers; a column of days
-    takes dates alone. `most`: characters of a text in a cell; nothing looks at one that is too long for that. `width`:
-    at least so many characters. `heading`: what the header shows in place of the name, of a sheet whose header can't be
-    changed. `also`: other headings that people give it, in small letters without signs; it is found by one of them
-    where no column has its own name.
+    `required`: a sheet without it is refused, and its header is dark if it is to be filled in. `locked`: Excel does not
+    let its cells be changed. `rule`: the values allowed or offered by Excel; a column of days takes dates alone.
+    `most`: characters of a text in a cell; nothing looks at a longer one. `width`: at least so many characters.
+    `heading`: shown by the header in place of the name, in a sheet whose header can't be changed. `also`: other
+    headings in use among people, in small letters without signs; it is found by one of them if no column has its own
+    name.
     """
 
     name: str

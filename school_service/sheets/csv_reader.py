@@ -1,4 +1,4 @@
-"""Reading a table of comma-separated values that anyone may have made, within bounds of memory and time.
+"""Reading a table of comma-separated values, of any origin, within bounds of memory and time.
 
 It is a workbook of one sheet whose cells are all texts, in UTF-8 or UTF-16, separated by commas, semicolons or tabs:
 spreadsheet programs write each of these, by the language they are set to.
@@ -64,7 +64,7 @@ class CsvTable:
 
 
 def open_csv(content: bytes) -> CsvTable | None:
-    """Open a table of comma-separated values; None where the bytes are none. Raises Invalid for another encoding."""
+    """Open a table of comma-separated values; None if the bytes are none. Raises Invalid for another encoding."""
     text = _decoded(content)
     if text is None or _NO_TEXT.search(text):
         return None
@@ -77,7 +77,7 @@ def open_csv(content: bytes) -> CsvTable | None:
 
 
 def _decoded(content: bytes) -> str | None:
-    """Decode a file by its byte order mark, or by where its zeros are; answers None where it is no text at all."""
+    """Decode a file by its byte order mark, or by the places of its zeros; answers None if it is no text at all."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "utf-16"
     elif content[1:2] == b"\0" and content[:1] != b"\0":
@@ -99,7 +99,7 @@ def _decoded(content: bytes) -> str | None:
 
 
 def _delimiter_of(text: str) -> str | None:
-    """Find the delimiter that makes the most of the first rows equally wide; answers None where none does."""
+    """Find the delimiter with the most of the first rows equally wide; answers None if there is none."""
     lines = list(islice(_bounded(StringIO(text, newline="")), _LINES_TO_JUDGE))
     even = {delimiter: _even_rows(lines, delimiter) for delimiter in _DELIMITERS}
     best = max(_DELIMITERS, key=even.__getitem__)
@@ -107,7 +107,7 @@ def _delimiter_of(text: str) -> str | None:
 
 
 def _even_rows(lines: Iterable[str], delimiter: str) -> tuple[int, int]:
-    """Count how many rows are equally wide, and answer that and their width; rows of one cell do not count."""
+    """Count the rows of equal width, and answer their number and width; rows of one cell do not count."""
     widths: Counter[int] = Counter()
     # A quoted cell may go on after the last of these lines, or have no end: the delimiter may be right all the same.
     with suppress(csv.Error):

@@ -1,4 +1,4 @@
-"""Dates that a sheet has as texts, such as 31/05/2012: day first or month first, as the sheet shows or as is told."""
+"""Dates in a sheet as texts, such as 31/05/2012: day first or month first, as the sheet shows or as is told."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _WRITTEN = re.compile(r"([0-9]{1,2})\s*+[/.-]\s*+([0-9]{1,2})\s*+[/.-]\s*+([0-9]
 
 @dataclass(frozen=True, slots=True)
 class ReadDays:
-    """What was read of a column: the errors, and by which order of day and month, if any had to be found."""
+    """The outcome of reading a column: the errors, and the order of day and month, if any had to be found."""
 
     errors: list[RowError]
     order: str | None = None
     shown_by: int | None = None
-    """The row that shows the order; None where it was told."""
+    """The row with the proof of the order; None if it was told."""
     count: int = 0
     beside: tuple[int, ...] = ()
-    """The rows with what were dates already, beside such texts, and would be others with day and month exchanged."""
+    """The rows with dates proper, beside such texts: with day and month exchanged they would be other dates."""
 
     def warnings(self, column: str) -> list[str]:
-        """Say how the texts were read, where the sheet itself showed it, and what may have been read wrongly before."""
+        """Say how the texts were read, if the sheet itself showed it, and name dates perhaps read wrongly before."""
         said = [self._reading(column)] if self.shown_by is not None and self.count else []
         if self.beside:
             rows = ", ".join(map(str, self.beside[:_SHOWN])) + ", …" * (len(self.beside) > _SHOWN)
@@ -49,11 +49,10 @@ class ReadDays:
 
 
 def read_days(rows: Sequence[Row], column: str, order: str | None) -> ReadDays:
-    """Replace the texts of a column that are dates such as 31/05/2012 by YYYY-MM-DD.
+    """Replace dates such as 31/05/2012, written as texts of a column, by YYYY-MM-DD.
 
-    `order` is DMY or MDY. Without it a date that can be read in one way alone is, and shows the order of the others,
-    unless such dates contradict each other. Whatever is not such a text stays as it is; a cell with an error loses its
-    value.
+    `order` is DMY or MDY. Without it a date readable in one way alone is read so, and shows the order of the others,
+    unless such dates contradict each other. Any other value stays as it is; a cell with an error loses its value.
     """
     found = [(row, ways) for row in rows if (ways := _ways(row.values.get(column))) is not None]
     beside = tuple(row.number for row in rows if found and _may_be_exchanged(row.values.get(column)))
@@ -80,7 +79,7 @@ def _may_be_exchanged(written: object) -> bool:
 
 
 def _ways(written: object) -> dict[str, date] | None:
-    """Read a date in both ways, those that are dates; None for what is no such text."""
+    """Read a date in both ways, as far as they give dates; None for a value of another form."""
     match = _WRITTEN.fullmatch(written.strip()) if isinstance(written, str) else None
     if match is None:
         return None

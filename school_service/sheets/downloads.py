@@ -1,7 +1,7 @@
-"""What a downloaded sheet says of its download: the moment, the values that were stored then, and names as they were.
+"""The download of a sheet, noted in the sheet: the moment, the values stored then, and names as they were.
 
-A moment alone would not do: a change that began before the download and was committed after it bears an earlier moment.
-So an upload compares the values themselves. They are in hidden rows of Details, where sorting does not reach them.
+A moment alone would not do: a change begun before the download and committed after it bears an earlier moment. So an
+upload compares the values themselves. They are in hidden rows of Details, out of reach of sorting.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _PART_LENGTH = 30_000  # characters of a cell, of which Excel takes 32,767
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """The moment of a download, as text to the microsecond, and what was stored then, by admission number.
+    """The moment of a download, as text to the microsecond, and the values stored then, by admission number.
 
-    `names` are what the sheet calls records that may have got another name since, by id.
+    `names` are the names of records in the sheet, by id: a record may have got another name since.
     """
 
     moment: str
@@ -39,7 +39,7 @@ class Download:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def values_of(self, admission_number: str) -> Mapping[str, Any]:
-        """Answer which values of a student were stored then, by name, where a sheet has several; raises Invalid."""
+        """Answer the values of a student stored then, by name, for a sheet with several; raises Invalid."""
         values = self.stored.get(admission_number) or {}
         if not isinstance(values, dict):
             raise Invalid(CHANGED_DETAILS)
@@ -49,9 +49,9 @@ class Download:
 def download_details(
     moment: datetime, stored: Mapping[str, Any], names: Mapping[str, str] | None = None
 ) -> tuple[tuple[str, str], list[tuple[str, str]]]:
-    """Give the pairs for Details: the moment in UTC, to be shown, and what was stored, to be hidden.
+    """Give the pairs for Details: the moment in UTC, to be shown, and the stored values, to be hidden.
 
-    Hidden too are `names` by which the sheet calls records, by id, so that it is understood when they have others.
+    Hidden too are the `names` of records in the sheet, by id: it is understood when they have others.
     """
     said = {"moment": moment.isoformat(), "stored": stored, **({"names": names} if names else {})}
     written = json.dumps(said, separators=(",", ":"))
@@ -63,7 +63,7 @@ def download_details(
 
 
 def read_download(details: Mapping[str, str]) -> Download | None:
-    """Find the download in what `read_details` gives; None where the sheet was not downloaded. Raises Invalid."""
+    """Find the download in the pairs of `read_details`; None if the sheet was not downloaded. Raises Invalid."""
     text = "".join(_parts(details))
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""Workbooks made to be read and printed: what is in them is not to be filled in."""
+"""Workbooks made to be read and printed, not to be filled in."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _HEADING = styled_alike(_CENTRED._replace(bold=True, fill=_SHADED))
 class ReportColumn:
     """A column: its heading, between how many characters wide it is, and the decimal places of its figures.
 
-    What does not fit into the width is wrapped. `text`: its texts stand on the left, and not in the middle. Whole
-    numbers have no places, and a figure that is `Marked` is bold, italic and red, so that it is seen without colour.
+    A text too long for the width is wrapped. `text`: its texts stand on the left, and not in the middle. Whole numbers
+    have no places, and a `Marked` figure is bold, italic and red: it is seen without colour.
     """
 
     heading: str
@@ -50,10 +50,11 @@ class ReportColumn:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A sheet: lines above, a header, rows, and rows below that sum them up.
+    """A sheet: lines above, a header, rows, and rows below with their sums.
 
-    `frozen`: how many columns stay when the others scroll. `page_header`: what each printed page says at the top, left
-    and right. `large`: printed on A3 rather than A4. It is one page wide, in landscape, and as long as it has to be.
+    `frozen`: how many columns stay when the others scroll. `page_header`: the texts at the top of each printed page,
+    left and right. `large`: printed on A3 rather than A4. It is one page wide, in landscape, and as long as it has to
+    be.
     """
 
     title: str
@@ -117,7 +118,7 @@ def _summary_styles(places: int) -> ColumnStyles:
 
 
 def _figures(style: CellStyle, places: int) -> tuple[CellStyle, CellStyle]:
-    """Give the styles of figures with so many decimal places, and of whole numbers, which are counts."""
+    """Give the styles of figures with so many decimal places, and of whole numbers: these are counts."""
     return style._replace(number_format="0." + "0" * places if places else "0"), style._replace(
         number_format="0"
     )
@@ -139,7 +140,7 @@ def _shown(value: Value, column: ReportColumn) -> str:
 
 
 def _lines_of(text: str, width: float) -> int:
-    """How many lines a text takes that is wrapped between words, or within one that is longer than the line."""
+    """How many lines a wrapped text takes, broken between words, or within a word longer than the line."""
     room = max(1, round((width - 1) / _SPARE))
     lines, used = 1, 0
     for length in map(_letters, text.split()):

@@ -1,6 +1,6 @@
 """How the errors in the rows of a sheet are reported: by row as in Excel, column, code and message.
 
-A message names the cell, the value, whose row it is, and what to do:
+A message names the cell, the value, the person of the row, and the remedy:
 `D7: "12,5" is no number for Ngọzi Eze (QAC/2022/014): write 12.5`.
 """
 
@@ -21,10 +21,11 @@ CHANGED = "changed"
 
 @dataclass(frozen=True, slots=True)
 class RowError:
-    """What is wrong with a cell; `code` is one of the above: DUPLICATE in the sheet, TAKEN in the school.
+    """An error in a cell; `code` is one of the above: DUPLICATE in the sheet, TAKEN in the school.
 
-    `problem` is a part of a sentence, such as `is no number`, about `value`, the text in the cell, where there is one;
-    `remedy` is what to do about it. `of_person`: the message names whose row it is; not where that is what is wrong.
+    `problem` is a part of a sentence, such as `is no number`, about `value`, the text in the cell, if there is one;
+    `remedy` is the advice to its author. `of_person`: the message names the person of the row; not if the person is
+    wrong.
     """
 
     row: int
@@ -36,9 +37,9 @@ class RowError:
     of_person: bool = True
 
     def message(self, letter: str | None, person: str | None, member: str | None = None) -> str:
-        """Say it in one line: the column's letter in the sheet and whose row it is are named where they are known.
+        """Say it in one line: the column's letter in the sheet and the person of the row are named if they are known.
 
-        Of a record in a list of the body, whose `member` has this name, its place is named.
+        Of a record in a list of the body, its `member` of this name, its place is named.
         """
         cell = f"{letter}{self.row}" if letter else f"row {self.row}"
         if member is not None:
@@ -59,7 +60,7 @@ class Reported:
 
     @property
     def summary(self) -> str | None:
-        """Count the errors where they are not all listed."""
+        """Count the errors unless all are listed."""
         if len(self.rows) == self.problems:
             return None
         return (
@@ -74,10 +75,10 @@ def raise_row_errors(
     people: Mapping[int, str] | None = None,
     member: str | None = None,
 ) -> None:
-    """Raise InvalidRows where there are errors: those of the first 200 bad rows, at most 200 of each.
+    """Raise InvalidRows if there are errors: those of the first 200 bad rows, at most 200 of each.
 
-    `letters`: of the columns in the sheet, by name. `people`: whose row it is, by its number. `member`: the list in the
-    body, where it is no sheet; rows are numbered from 0 then.
+    `letters`: of the columns in the sheet, by name. `people`: the person of a row, by its number. `member`: the list in
+    the body, if it is no sheet; rows are numbered from 0 then.
     """
     reported = _reported(errors, letters or {}, people or {}, member)
     if reported.rows:
@@ -91,7 +92,7 @@ def raise_changed_rows(
     people: Mapping[int, str],
     member: str | None = None,
 ) -> None:
-    """Raise RowsChanged where there are errors: values that somebody changed since they were read; else as above."""
+    """Raise RowsChanged if there are errors: values changed by somebody since they were read; else as above."""
     reported = _reported(errors, letters or {}, people, member)
     if reported.rows:
         raise RowsChanged(reported.rows, reported.bad_rows, reported.summary, member=member)
@@ -118,6 +119,6 @@ def _reported(
 
 
 def _shown(value: str) -> str:
-    """Show a value in one line, cut where it is long."""
+    """Show a value in one line, cut if it is long."""
     line = " ".join(value.split())
     return line if len(line) <= MAX_SHOWN else f"{line[: MAX_SHOWN - 1]}…"

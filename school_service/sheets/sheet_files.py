@@ -1,4 +1,4 @@
-"""Opening an uploaded file: an Excel workbook or a table of comma-separated values; of others, what to do is said."""
+"""Opening an uploaded file: an Excel workbook or a table of comma-separated values; for others, a remedy is named."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _NAME_IN_ZIP = 30  # where the name of the first file of a zip begins
 
 
 def open_sheets(file: IO[bytes]) -> SheetFile:
-    """Open an uploaded file: a workbook (.xlsx, or .xlsm without its macros), or a table (.csv), by what is in it.
+    """Open an uploaded file: a workbook (.xlsx, or .xlsm without its macros), or a table (.csv), by its content.
 
-    Raises Invalid where it is neither, and says how to save what it is; where it is broken or has too much content.
-    Raises TooLarge where a workbook unpacks to over 100 MiB.
+    Raises Invalid if it is neither, and says how to save it; also if it is broken or has too much content. Raises
+    TooLarge if a workbook unpacks to over 100 MiB.
     """
     content = file.read()
     refused = _refused(content)
@@ -54,7 +54,7 @@ def open_sheets(file: IO[bytes]) -> SheetFile:
 
 
 def _refused(content: bytes) -> str | None:
-    """Say what to do with a file whose kind is known but is not read; None for any other."""
+    """Give the remedy for a file of a known kind without a reader; None for any other."""
     if not content:
         return EMPTY
     if content.startswith(b"%PDF"):

@@ -41,7 +41,7 @@ from tenants.names import is_too_long
 
 DETAILS = "Details"
 ANY_NUMBER = "write a number such as 12.5, or leave the cell blank"
-"""What to do about a text in a column of numbers."""
+"""The remedy for a text in a column of numbers."""
 _NO_NUMBER = "is no number"
 _ANY_DAY = "write it as year-month-day, such as 2012-05-31"
 MAX_HEADER_LENGTH = 120  # characters of a heading, which may be a name that a school gave
@@ -82,7 +82,7 @@ _WITHOUT_A_NUMBER = frozenset(
 class Row(NamedTuple):
     """A row: its number as in Excel, and the values of its cells by column; a blank cell has none.
 
-    `bad` names the columns whose cells do not have the column's type: these have no value either.
+    `bad` names the columns with cells not of the column's type: these have no value either.
     """
 
     number: int
@@ -92,9 +92,9 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SheetContent:
-    """The rows of a sheet that are not empty, and the errors of single cells.
+    """The rows of a sheet, without empty ones, and the errors of single cells.
 
-    `letters`: of the columns in the sheet, by name. `ignored`: the columns that are not known, by what the header says.
+    `letters`: of the columns in the sheet, by name. `ignored`: the columns not known, by their texts in the header.
     """
 
     rows: list[Row]
@@ -103,7 +103,7 @@ class SheetContent:
     ignored: list[str] = field(default_factory=list)
 
     def with_columns_named(self, names: Mapping[str, str]) -> SheetContent:
-        """Give columns other names, by those that they have; columns that are not named keep theirs."""
+        """Give columns other names, by their present ones; columns not named keep theirs."""
 
         def of(column: str) -> str:
             return names.get(column, column)
@@ -124,7 +124,7 @@ class SheetContent:
 
 
 class CellFault(ValueError):
-    """What is wrong with a cell and how to mend it; `value` is None where the cell has none to show in the message."""
+    """The fault of a cell and its remedy; `value` is None if the cell has none to show in the message."""
 
     def __init__(self, problem: str, remedy: str, value: str | None = None) -> None:
         super().__init__(problem)
@@ -140,13 +140,12 @@ def read_sheet(
 ) -> SheetContent:
     """Read the sheet of that name, or the only one of the workbook, whatever its name.
 
-    The header may have rows above it, such as a title. A column is found by its name, or else by a heading that people
-    give it. Columns that are not among `columns` are ignored and named in the content, unless there is
-    `unknown_column`, which makes the problem of a RowError from their name. A row that has values in none of `columns`
-    is empty. Merged cells in a row are an error. In a .csv file a row with values beyond the header is one: they have
-    been split where they should not, as `12,5` is. Raises Invalid where there is no such sheet or it has more than
-    MAX_ROWS rows or MAX_EMPTY_ROWS empty ones, InvalidRows where the header lacks a required column, has one twice or
-    has one that is refused.
+    The header may have rows above it, such as a title. A column is found by its name, or else by one of its other
+    headings. Columns not among `columns` are ignored and named in the content, unless there is `unknown_column`: it
+    makes the problem of a RowError from their name. A row without values in `columns` is empty. Merged cells in a row
+    are an error. In a .csv file a row with values beyond the header is one: a value such as `12,5` has been split by
+    mistake. Raises Invalid if there is no such sheet or it has more than MAX_ROWS rows or MAX_EMPTY_ROWS empty ones,
+    InvalidRows if the header lacks a required column, has one twice or has one refused by `unknown_column`.
     """
     title = _title_of(workbook, title)
     header_number, header, below = _find_header(workbook.rows(title), columns)
@@ -191,8 +190,8 @@ def read_sheet(
 def read_details(workbook: SheetFile) -> dict[str, str] | None:
     """Read the pairs of the sheet Details: the text in its second column by the label in its first.
 
-    Labels are in small letters, without space around them, and `_` is a space. Answers None where the workbook has no
-    such sheet. Raises Invalid.
+    Labels are in small letters, without space around them, and `_` is a space. Answers None if the workbook has no such
+    sheet. Raises Invalid.
     """
     title = _find_sheet(workbook, DETAILS)
     if title is None:
@@ -207,7 +206,7 @@ def read_details(workbook: SheetFile) -> dict[str, str] | None:
 def check_details(details: Mapping[str, str], record: str, record_id: UUID) -> None:
     """Refuse the sheet of another record: `record` is such as `Assessment`, and Details name its `Assessment ID`.
 
-    Details without that label will do. Raises Invalid.
+    Details without the label will do. Raises Invalid.
     """
     named = details.get(normalized_name(f"{record} ID"))
     if named is not None and named.casefold() != str(record_id):
@@ -215,9 +214,9 @@ def check_details(details: Mapping[str, str], record: str, record_id: UUID) -> N
 
 
 def sheet_of_another(details: Mapping[str, str], record: str, named: str) -> Invalid:
-    """Make the error that refuses the sheet of another record, named as its Details name it, or else as `named`.
+    """Make the error for the sheet of another record, named as its Details name it, or else as `named`.
 
-    Its subject, class, session and term are named too, where Details have them.
+    Its subject, class, session and term are named too, if Details have them.
     """
     name = details.get(normalized_name(record), named)[:SAID_BACK]
     term = details.get("term name") or details.get("term", "")
@@ -227,7 +226,7 @@ def sheet_of_another(details: Mapping[str, str], record: str, named: str) -> Inv
 
 
 def _beyond(row: int, cells: Mapping[int, Cell], width: int) -> Iterator[RowError]:
-    """Find the first cell of a row that is filled although the header, with so many columns, ends before it."""
+    """Find the first filled cell of a row beyond the header with its so many columns."""
     for position, cell in cells.items():
         if position > width and (text := _as_text(cell)):
             remedy = (
@@ -242,7 +241,10 @@ def _beyond(row: int, cells: Mapping[int, Cell], width: int) -> Iterator[RowErro
 def _merged(
     ranges: Sequence[str], header: int, columns: Mapping[int, Column], rows: Sequence[Row]
 ) -> Iterator[RowError]:
-    """Find the merged cells, such as B3:C4, that are in one of the columns and one of the rows: who has the value?"""
+    """Find the merged cells, such as B3:C4, in one of the columns and one of the rows.
+
+    The row of their value is unclear.
+    """
     numbers = [row.number for row in rows]
     for written in ranges:
         found = _RANGE.fullmatch(written)
@@ -276,10 +278,10 @@ def _find_sheet(workbook: SheetFile, title: str) -> str | None:
 def _find_header(
     rows: Iterator[tuple[int, dict[int, Cell]]], columns: Sequence[Column]
 ) -> tuple[int, dict[int, Cell], Iterator[tuple[int, dict[int, Cell]]]]:
-    """Find the header, its number and the rows after it: the first row that names all required columns.
+    """Find the header, its number and the rows after it: the first row with the names of all required columns.
 
-    Where none of the first rows that are not empty does, it is the one that names the most columns, of several the
-    first: the errors are those of that row.
+    If none of the first rows with a text has all, it is the row with the most names of columns, of several the first:
+    the errors are those of this row.
     """
     required = {column.name for column in columns if column.required}
     seen: list[tuple[int, dict[int, Cell]]] = []
@@ -331,9 +333,9 @@ def _find_columns(
 
 
 def _named(header: Mapping[int, Cell], columns: Sequence[Column]) -> dict[int, Column]:
-    """Find the columns that a header names, by position: by their names, and those that it does not name by a heading.
+    """Find the columns of a header, by position: by their names, and the columns not so named by a heading.
 
-    A column may be there twice. A text that is too long for a heading is none.
+    A column may be there twice. A text too long for a heading is none.
     """
     texts = {position: _as_text(cell) for position, cell in header.items()}
     names = {position: text for position, text in texts.items() if not is_too_long(text, MAX_HEADER_LENGTH)}
@@ -359,7 +361,7 @@ def _named(header: Mapping[int, Cell], columns: Sequence[Column]) -> dict[int, C
 
 
 def _headings(header: Mapping[int, Cell], columns: Sequence[Column]) -> str:
-    """Say which headings a sheet has, and which it needs and may have."""
+    """List the headings of a sheet, those it needs and those it may have."""
     there = [_as_text(header[position])[:SAID_BACK] for position in sorted(header)]
     shown = [name for name in there if name][:MAX_HEADINGS]
     needed, further = (
@@ -372,7 +374,7 @@ def _headings(header: Mapping[int, Cell], columns: Sequence[Column]) -> str:
 
 
 def _of_formula(cell: Cell) -> CellFault | None:
-    """Say what is wrong with a cell whose formula has no result, or an error; None for any other."""
+    """Give the fault of a cell with a formula without a result, or with an error; None for any other."""
     if cell is NOT_COMPUTED:
         return CellFault(
             "has a formula without a result", "open the sheet in a spreadsheet program, and save it again"
@@ -385,7 +387,7 @@ def _of_formula(cell: Cell) -> CellFault | None:
 
 
 def too_long(text: str, most: int) -> CellFault:
-    """Say of a text that it has more characters than it may have; the text itself, perhaps a password, is not shown."""
+    """Report a text of more characters than allowed; the text itself, perhaps a password, is not shown."""
     return CellFault(f"has {len(text):,} characters", f"shorten it to {most:,}")
 
 
@@ -437,7 +439,7 @@ def _day(cell: Any, most: int) -> str:
 
 
 def day_remedy(text: str) -> str:
-    """Say how to write a date in place of a text that is none; where only one date can be meant, with that date."""
+    """Say how to write a date in place of a text of another form; with the date itself if only one can be meant."""
     written = _DAY_FIRST.fullmatch(text)
     if written:
         first, second, year = map(int, written.groups())
@@ -467,7 +469,7 @@ def _as_text(cell: Cell) -> str:
 
 
 def _to_decimal(number: int | float) -> Decimal:
-    """Answer the number that Excel shows: it keeps 15 digits, so that 0.1 + 0.2 is 0.3."""
+    """Answer the number as Excel shows it: Excel keeps 15 digits, and so 0.1 + 0.2 is 0.3."""
     if isinstance(number, int):
         return Decimal(number)
     text = format(number, ".15g")

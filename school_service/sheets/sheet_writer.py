@@ -43,7 +43,7 @@ Value = str | int | float | Decimal | date | None
 class Table:
     """A sheet with a header and rows, each a mapping from a column's name to a text, a number, a day or None.
 
-    Without rows it is made to be filled in: the rules of its columns apply to every row that may come.
+    Without rows it is made to be filled in: the rules of its columns apply to every row to come.
     """
 
     title: str
@@ -58,13 +58,13 @@ def write_workbook(
     hidden: Sequence[tuple[str, str]] = (),
     page_header: tuple[str, str] = ("", ""),
 ) -> bytes:
-    """Write a workbook (.xlsx) of these sheets and, where given, a hidden sheet Details of labels and values.
+    """Write a workbook (.xlsx) of these sheets and, if given, a hidden sheet Details of labels and values.
 
-    Whoever prints the workbook wants its rows: what is hidden is not printed.
+    A person printing the workbook wants its rows: hidden sheets and rows are not printed.
 
     A text stays a text, whatever it starts with: it never becomes a formula, a number or a date. `hidden`: rows of
-    Details that are for the upload alone. `page_header`: what a printed page says at the top, left and right, in
-    two lines each.
+    Details for the upload alone. `page_header`: the texts at the top of a printed page, left and right, in two lines
+    each.
     """
     sheets = [_table_sheet(table, page_header) for table in tables]
     if details:
@@ -134,7 +134,7 @@ def _page(widths: Iterable[int]) -> Page:
 
 
 def _frozen_columns(columns: Sequence[Column]) -> int:
-    """Count the columns that say whose row it is: they stay where several others, to be filled in, scroll."""
+    """Count the columns with the person of a row: they stay while several others, to be filled in, scroll."""
     first = next((position for position, column in enumerate(columns) if not column.locked), 0)
     return first if len(columns) - first > 1 else 0
 

@@ -1,4 +1,4 @@
-"""The steps of an upload, in the one order that all sheets have.
+"""The steps of an upload, in one order for all sheets.
 
 These are: find the record, open, details, judge the caller by the rows, lock, match, store, count.
 """
@@ -29,14 +29,14 @@ _computing = Shares(1, total=2, waiting=100, patience=20.0, name="sheets", of_ma
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """How many rows had something new, how many changed what was stored, and how many only repeated it."""
+    """The numbers of rows with something new, with changes of stored values, and with mere repetitions."""
 
     created: int
     updated: int = 0
     unchanged: int = 0
 
     def of_rows(self, rows: int) -> dict[str, int]:
-        """Count a sheet of so many rows: those that had nothing to store were blank."""
+        """Count a sheet of so many rows: rows with nothing to store were blank."""
         return {
             "rows": rows,
             "created": self.created,
@@ -54,17 +54,17 @@ class SheetUpload(ABC, Generic[Matched]):
 
     @cached_property
     def answer(self) -> dict[str, Any]:
-        """What the upload answers beside the counts of rows."""
+        """The answer of the upload beside the counts of rows."""
         return {}
 
     def warn(self, text: str) -> None:
-        """Tell whoever uploads the sheet something in the answer's `warnings`: a whole sentence."""
+        """Tell the caller something in the answer's `warnings`: a whole sentence."""
         self.answer.setdefault("warnings", []).append(text)
 
     def run(self, file: IO[bytes]) -> dict[str, Any]:
         """Store the rows of a sheet, all or none, and count them. Raises Invalid, TooLarge, InvalidRows and Busy.
 
-        The answer names the columns that are not known, where there are any, and warns that nothing was read of them.
+        The answer names the unknown columns, if there are any, and warns: nothing was read of them.
         """
         school_id = request_context().school_id
         self.find_record()
@@ -90,25 +90,25 @@ class SheetUpload(ABC, Generic[Matched]):
         return self.read_rows(workbook)
 
     def find_record(self) -> None:
-        """Raise NotFound where the caller reaches no record that the sheet is of: no file is read for it then."""
+        """Raise NotFound unless the record of the sheet is in the caller's reach: no file is read for it then."""
 
     def read_details(self, workbook: SheetFile) -> None:
-        """See which record the sheet is of. Raises Invalid for the sheet of another."""
+        """Find the record of the sheet. Raises Invalid for the sheet of another."""
 
     @abstractmethod
     def read_rows(self, workbook: SheetFile) -> SheetContent:
         """Read the rows by column. Raises Invalid, and InvalidRows for a bad header."""
 
     def judge(self, content: SheetContent) -> None:
-        """Raise Forbidden where the caller may not do what the rows say, in a dry run too."""
+        """Raise Forbidden unless the caller may do as the rows say, in a dry run too."""
 
     def lock(self) -> None:
-        """Lock what must not change while the rows are compared with it."""
+        """Lock the records to be compared with the rows: they must not change meanwhile."""
 
     @abstractmethod
     def match(self, content: SheetContent) -> Matched:
-        """Validate the rows, and find what each is of. Raises InvalidRows with the errors of the bad rows."""
+        """Validate the rows, and find the record of each. Raises InvalidRows with the errors of the bad rows."""
 
     @abstractmethod
     def store(self, matched: Matched) -> RowCounts:
-        """Store the rows, and count what that did."""
+        """Store the rows, and count the changes."""

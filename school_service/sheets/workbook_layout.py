@@ -1,4 +1,4 @@
-"""How a sheet of a workbook is described: its layout, which it shares with others, and what is in it.
+"""How a sheet of a workbook is described: its layout, shared with others, and its content.
 
 A layout is made of named tuples: they are compared fast, and the frame of a workbook is found by its layouts.
 """
@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A number or a text that is to be seen at once: the style that its column has for such is another."""
+    """A number or a text to be seen at once: its column has another style for such."""
 
     value: Decimal | str
 
@@ -23,10 +23,10 @@ Value = str | int | float | Decimal | Marked | date | None
 
 
 class CellStyle(NamedTuple):
-    """How a cell looks, and whether it may be changed where its sheet is protected. Colours are written as RRGGBB.
+    """How a cell looks, and whether it may be changed if its sheet is protected. Colours are written as RRGGBB.
 
-    Lines that are `closing` are those around, with a thicker one on the right. A text that is `upwards` is read from
-    the bottom to the top.
+    `closing` lines are those around, with a thicker one on the right. An `upwards` text is read from the bottom to the
+    top.
     """
 
     number_format: str = "General"
@@ -44,7 +44,7 @@ class CellStyle(NamedTuple):
 
 
 class ColumnStyles(NamedTuple):
-    """How the cells of a column look, by what is in them: `whole` is for whole numbers, and for nothing."""
+    """How the cells of a column look, by their content: `whole` is for whole numbers, and for nothing."""
 
     text: CellStyle
     number: CellStyle
@@ -54,7 +54,7 @@ class ColumnStyles(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """What may be typed into a column (the first is 1), as OOXML says it; a list without `error` is a suggestion."""
+    """The values allowed in a column (the first is 1), as OOXML says it; a list without `error` is a suggestion."""
 
     column: int
     kind: Literal["decimal", "whole", "date", "list"]
@@ -66,7 +66,7 @@ class Rule(NamedTuple):
 
 
 class Protected(NamedTuple):
-    """Locked cells can't be changed; the widths of columns may be, and the order of rows, where that is said."""
+    """Locked cells can't be changed; the widths of columns may be, and the order of rows, if that is said."""
 
     resized: bool = False
     sorted: bool = False
@@ -76,7 +76,7 @@ class Page(NamedTuple):
     """How a sheet is printed: one page wide, and as long as it has to be.
 
     `margins` are those above and below, in inches, beside narrow ones; None are the margins of the program. The first
-    `repeated_columns` are printed on each page. With a `scale`, in percent, it is as many pages wide as that takes, and
+    `repeated_columns` are printed on each page. With a `scale`, in percent, it is as many pages wide as needed, and
     each ends after one of the columns `breaks` (the first is 1).
     """
 
@@ -90,12 +90,12 @@ class Page(NamedTuple):
 
 
 class SheetLayout(NamedTuple):
-    """What the frame of a sheet depends on.
+    """The layout of a sheet: its frame depends on this alone.
 
-    `styles` are those of the columns, for each of the sheet's `Rows` in their order. The row of the `header` and what
-    is above it stay when the rows below scroll, and are printed on each page; 0: there is none. A header of several
-    `header_rows` ends with that one. So do the first `frozen_columns`. `new_cells` are the styles of cells that have
-    not been written, by column; without them such cells have no style. A `hidden` sheet is not shown, nor printed.
+    `styles` are those of the columns, for each of the sheet's `Rows` in their order. The row of the `header` and the
+    rows above it stay when the rows below scroll, and are printed on each page; 0: there is none. A header of several
+    `header_rows` ends with this row. So do the first `frozen_columns`. `new_cells` are the styles of cells not yet
+    written, by column; without them such cells have no style. A `hidden` sheet is not shown, nor printed.
     """
 
     title: str
@@ -111,10 +111,10 @@ class SheetLayout(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows that look alike, and what is in them.
+    """Rows of one look, and their content.
 
-    `lines_of` tells how many lines a text takes in a column that is so many characters wide: not every program finds
-    the height of a row. `height` is that of the row in points where it is not what the texts need.
+    `lines_of` tells how many lines a text takes in a column of so many characters: not every program finds the height
+    of a row. `height` is the height of the row in points, if it is not the height needed by the texts.
     """
 
     values: Iterable[Sequence[Value]]
@@ -127,8 +127,8 @@ class Rows(NamedTuple):
 class Sheet:
     """A sheet: its layout, how many characters wide its columns are, its rows, and how far its rules reach.
 
-    `page_header` is what each printed page says at the top, left and right. `merged` are ranges of cells that are shown
-    as one, such as E4:N4, of a sheet that is not protected.
+    `page_header` are the texts at the top of each printed page, left and right. `merged` are ranges of cells shown as
+    one, such as E4:N4, of a sheet without protection.
     """
 
     layout: SheetLayout
@@ -140,5 +140,5 @@ class Sheet:
 
 
 def styled_alike(style: CellStyle) -> ColumnStyles:
-    """Give the styles of a column whose cells look alike, whatever is in them."""
+    """Give the styles of a column with cells of one look, for any content."""
     return ColumnStyles(style, style, style, style, style)

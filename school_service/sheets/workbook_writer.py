@@ -1,8 +1,8 @@
-"""Every workbook (.xlsx) of the service is written here, from what `workbook_layout` describes.
+"""Every workbook (.xlsx) of the service is written here, as described by `workbook_layout`.
 
-openpyxl makes the frame of a workbook, once for each layout: styles, rules, protection, page set-up. What differs from
-one workbook of a layout to the next (columns, rows, how far the rules reach, the header of its pages) is left open in
-the XML of its sheets, and is written there. The same records give the same bytes.
+openpyxl makes the frame of a workbook, once for each layout: styles, rules, protection, page set-up. The differences
+between workbooks of a layout (columns, rows, how far the rules reach, the header of its pages) are left open in the XML
+of its sheets, and are written there. The same records give the same bytes.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def write_sheets(sheets: Sequence[Sheet]) -> bytes:
 
 
 class StyleNumbers(NamedTuple):
-    """The numbers that the styles of a column have in a workbook: `quoted` is for texts that look like formulas."""
+    """The numbers of the styles of a column in a workbook: `quoted` is for texts with the looks of formulas."""
 
     text: int
     quoted: int
@@ -99,9 +99,9 @@ class StyleNumbers(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SheetFrame:
-    """A sheet without what is written into it: its XML, in pieces, and the numbers of the styles of its layout.
+    """A sheet without its content: its XML, in pieces, and the numbers of the styles of its layout.
 
-    Every other piece is the name of what is to be written there.
+    Every other piece is the name of a text to be written there.
     """
 
     path: str
@@ -131,7 +131,7 @@ _frames: LRUCache[tuple[Hashable, ...], Frame] = LRUCache(MAX_CACHED_BYTES, _siz
 
 @cached(_frames, lock=Lock())
 def frame_of(layouts: tuple[SheetLayout, ...]) -> Frame:
-    """Make the frame of a workbook with openpyxl, or find it among those that were made before."""
+    """Make the frame of a workbook with openpyxl, or find it among those made before."""
     workbook = Workbook()
     workbook.remove(workbook.worksheets[0])
     workbook.properties = DocumentProperties(creator="School Service", created=_TIMESTAMP)
@@ -202,7 +202,7 @@ _MARK = "\0"
 
 
 def _pieces(xml: str, layout: SheetLayout) -> tuple[str, ...]:
-    """Divide the XML of a sheet where something is to be written; raises RuntimeError where a place is not found."""
+    """Divide the XML of a sheet at the places to be written; raises RuntimeError if a place is not found."""
     # In its canonical form, a document is written in one way alone, whichever openpyxl has taken.
     xml = canonicalize(xml)
     reaching = len(layout.rules)
@@ -300,7 +300,7 @@ def _set_up_page(sheet: Worksheet, page: Page) -> None:
 
 
 def _filled(frame: SheetFrame, sheet: Sheet) -> bytes:
-    """Write what is left open in the XML of a sheet."""
+    """Write the open places in the XML of a sheet."""
     rows = list(_sheet_rows(sheet, frame.styles))
     written = {
         "dimension": f"A1:{get_column_letter(len(sheet.widths))}{len(rows)}",
@@ -372,7 +372,7 @@ def _column_cells(letter: str, first: int, values: Sequence[Value], numbers: Sty
 
 
 def _are_plain(values: Sequence[Value]) -> bool:
-    """Tell whether values are texts that are written as they are."""
+    """Tell whether values are texts to be written as they are."""
     try:
         return _PLAIN_TEXTS.fullmatch("\n".join(values)) is not None  # type: ignore[arg-type]
     except TypeError:
@@ -409,20 +409,20 @@ def _cell(reference: str, value: Value, numbers: StyleNumbers) -> str:
 
 
 def escape(text: str) -> str:
-    """Write characters that XML can't carry as Excel writes them: `_x0001_` (ECMA-376, ST_Xstring)."""
+    """Write characters beyond XML's set as Excel writes them: `_x0001_` (ECMA-376, ST_Xstring)."""
     if text.isprintable() and "_x" not in text:
         return text  # as nearly all are: to look closer takes longer
     return _TO_ESCAPE.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
 
 
 def _page_header(left: str, right: str) -> str:
-    """Write the header of printed pages as XML: Excel takes 255 characters, of which a name may have many."""
+    """Write the header of printed pages as XML: Excel takes 255 characters, and a name may have many."""
     text = "".join(f"{code}{_without_codes(part)}" for code, part in (("&L", left), ("&R", right)) if part)
     return escape_markup(text, quote=False)
 
 
 def _without_codes(text: str) -> str:
-    """Write a text in which & is no code, cut to so many units of UTF-16 as one side of a header may have."""
+    """Write a text without & as a code, cut to so many units of UTF-16 as one side of a header may have."""
     result = ""
     units = 0
     for letter in text:

@@ -1,8 +1,8 @@
-"""Opening a workbook that anyone may have made: its sheets, row by row, within bounds of memory and time.
+"""Opening a workbook of any origin: its sheets, row by row, within bounds of memory and time.
 
 A workbook is a zip of XML parts. Rows and shared strings are read by `xml_stream`, item by item; all other parts are
-small, and are read as a whole. Their input is bounded here, because a few kilobytes can unpack to gigabytes. Nothing
-that a file declares of itself is trusted. DTDs, and so entities, are refused.
+small, and are read as a whole. Their input is bounded here, because a few kilobytes can unpack to gigabytes. No
+declaration of a file about itself is trusted. DTDs, and so entities, are refused.
 """
 
 from __future__ import annotations
@@ -79,18 +79,18 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CellError:
-    """What Excel could not compute, such as #DIV/0!."""
+    """A failed computation of Excel's, such as #DIV/0!."""
 
     code: str
 
 
 NOT_COMPUTED = CellError("of a formula without a result")
-"""The result of a formula that a program has written without computing it."""
+"""The result of a formula written by a program without computing it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Percentage:
-    """A number that is shown as a percentage: 0.45 as 45%."""
+    """A number shown as a percentage: 0.45 as 45%."""
 
     number: float
 
@@ -99,12 +99,12 @@ class Percentage:
 
 
 _Styles = Mapping[int, type[date] | type[Percentage]]
-"""The styles that show a number as a date or a time, or as a percentage."""
+"""The styles for a number shown as a date or a time, or as a percentage."""
 Cell = str | int | float | bool | date | time | CellError | Percentage
 
 
 class Workbook:
-    """A workbook that is open for reading; macros, links and formulas are never run."""
+    """A workbook open for reading; macros, links and formulas are never run."""
 
     def __init__(self, archive: _Archive) -> None:
         self._archive = archive
@@ -149,7 +149,7 @@ class Workbook:
             self._merged[title] = rows.merged
 
     def merged(self, title: str) -> list[str]:
-        """Name the merged cells of a sheet whose rows were read, such as B3:C4: as many as MAX_MERGED at most."""
+        """Name the merged cells of a sheet after its rows were read, such as B3:C4: as many as MAX_MERGED at most."""
         return self._merged.get(title, [])
 
     def _cells(self, row: Element) -> dict[int, Cell]:
@@ -221,7 +221,7 @@ class Workbook:
 def open_workbook(file: IO[bytes]) -> Workbook:
     """Open an uploaded workbook (.xlsx, or .xlsm without its macros).
 
-    Raises Invalid where it is none, is broken or has too much content; TooLarge where it unpacks to over 100 MiB.
+    Raises Invalid if it is none, is broken or has too much content; TooLarge if it unpacks to over 100 MiB.
     """
     content = file.read()
     if not content.startswith(b"PK"):
@@ -233,7 +233,7 @@ def open_workbook(file: IO[bytes]) -> Workbook:
 
 
 def _number(content: str) -> int | float | CellError:
-    """Parse a number; one that is beyond Excel's is an error. Raises ValueError for one with more digits than those."""
+    """Parse a number; one beyond Excel's is an error. Raises ValueError for one with more digits than those."""
     if _FRACTION.search(content):
         number = float(content)
         return number if isfinite(number) else CellError(_NO_NUMBER)
@@ -243,7 +243,7 @@ def _number(content: str) -> int | float | CellError:
 
 
 def _unescape(text: str) -> str:
-    """Read characters that XML can't carry, `_x0001_`; what is no character (NUL, half of a pair) stays as it is."""
+    """Read characters beyond XML's set, `_x0001_`; a code of no character (NUL, half of a pair) stays as it is."""
     return _ESCAPED.sub(lambda found: _character(int(found[1], 16)) or found[0], text)
 
 
@@ -252,7 +252,7 @@ def _character(number: int) -> str | None:
 
 
 def _kind_of(code: str) -> type[date] | type[Percentage] | None:
-    """Answer whether a number format shows a date or a percentage; None where it shows a number."""
+    """Answer whether a number format shows a date or a percentage; None if it shows a number."""
     if is_date_format(code):
         return None if is_timedelta_format(code) else date
     return Percentage if "%" in _QUOTED.sub("", code) else None
@@ -285,13 +285,13 @@ def _content_types(tree: Element) -> dict[str, str]:
 
 
 def _relationships_of(part: str) -> str:
-    """Name the part that lists the relationships of another."""
+    """Name the part with the relationships of another."""
     folder, name = posixpath.split(part)
     return posixpath.join(folder, "_rels", f"{name}.rels")
 
 
 def _worksheets(relationships: Element, part: str) -> dict[str, str]:
-    """Find the worksheets that a workbook refers to: their parts, by the ids of the relationships."""
+    """Find the worksheets of a workbook: their parts, by the ids of the relationships."""
     folder = posixpath.dirname(part)
     return {
         found.attrib["Id"]: posixpath.normpath(posixpath.join("/", folder, found.attrib["Target"]))[1:]
@@ -301,7 +301,7 @@ def _worksheets(relationships: Element, part: str) -> dict[str, str]:
 
 
 class _Archive(ZipFile):
-    """The zip of a workbook that fits the bounds: all of it is unpacked once to know that."""
+    """The zip of a workbook within the bounds: all of it is unpacked once to check them."""
 
     def __init__(self, content: bytes) -> None:
         super().__init__(BytesIO(content))
@@ -325,11 +325,11 @@ class _Archive(ZipFile):
                     chunk = part.read(_CHUNK)
 
     def read_tree(self, name: str) -> Element:
-        """Read a small part as a tree. Raises KeyError where there is none, Invalid where it is large."""
+        """Read a small part as a tree. Raises KeyError if there is none, Invalid if it is large."""
         return _tree_of(self.read_small(name))
 
     def read_small(self, name: str) -> bytes:
-        """Read the bytes of a small part. Raises KeyError where there is none, Invalid where it is large."""
+        """Read the bytes of a small part. Raises KeyError if there is none, Invalid if it is large."""
         content = self._at_hand.get(name)
         if content is None:
             with self.open(name) as part:
@@ -339,12 +339,12 @@ class _Archive(ZipFile):
         return content
 
     def stream(self, name: str) -> IO[bytes]:
-        """Open a part. Raises KeyError where there is none."""
+        """Open a part. Raises KeyError if there is none."""
         content = self._at_hand.get(name)
         return self.open(name) if content is None else BytesIO(content)
 
     def count_bytes(self, size: int) -> None:
-        """Count the bytes that are read of the large parts. Raises Invalid where they are too many."""
+        """Count the bytes read of the large parts. Raises Invalid if they are too many."""
         self._unread -= size
         if self._unread < 0:
             raise Invalid(TOO_MUCH_CONTENT)
@@ -362,7 +362,7 @@ def _number_of_column(letters: str) -> int:
 
 
 def _row_number(written: str) -> int:
-    """Parse the number of a row, which some programs write as 7.0."""
+    """Parse the number of a row; some programs write it as 7.0."""
     if written.isdecimal() and len(written) < _LONG_NUMBER:
         return int(written)
     number = float(written)

@@ -1,6 +1,6 @@
 """Reading the items of an XML part of a workbook: its rows, or its shared strings.
 
-A part of any size is read in portions, item by item, within bounds of memory and time. Nothing that it declares of
+A part of any size is read in portions, item by item, within bounds of memory and time. No declaration of a part about
 itself is trusted: bytes, elements and names are counted as they come. DTDs, and so entities, are refused.
 """
 
@@ -41,7 +41,7 @@ _MERGED, _TEXT, _PHONETIC = tag("mergeCell"), tag("t"), tag("rPh")
 
 
 def refuse_dtd(content: bytes) -> None:
-    """Refuse a part, or a portion of one, that has the sign of a DTD, be it in a comment. Raises ValueError."""
+    """Refuse a part, or a portion of one, with the sign of a DTD, be it in a comment. Raises ValueError."""
     # In UTF-16 there are zeros between the letters of the sign; every other encoding that is read has it as it is.
     if _DTD in content.replace(b"\0", b""):
         raise ValueError("a DTD")
@@ -53,10 +53,10 @@ def texts_in(element: Element) -> list[str]:
 
 
 class Items:
-    """The items of a part in their order: the elements of one name that are in no other such, with all in them.
+    """The items of a part in their order: the elements of one name, outside of any other such, with all in them.
 
-    Phonetic hints are left out. Their reader counts in `filled` the cells or texts that hold something. `merged` are
-    the merged cells of a sheet that was read, such as B3:C4.
+    Phonetic hints are left out. Their reader counts in `filled` the cells or texts with a content. `merged` are the
+    merged cells of a sheet once read, such as B3:C4.
     """
 
     def __init__(self, name: str, stream: IO[bytes], count_bytes: Callable[[int], None]) -> None:
@@ -70,7 +70,7 @@ class Items:
         self.merged: list[str] = []
 
     def __iter__(self) -> Iterator[Element]:
-        """Yield each item, which is forgotten when the next is asked for. Raises Invalid, ValueError, SyntaxError."""
+        """Yield each item, and forget it when the next is asked for. Raises Invalid, ValueError, SyntaxError."""
         seen = b""
         while chunk := self._stream.read(_CHUNK):
             self._count_bytes(len(chunk))
@@ -85,7 +85,7 @@ class Items:
         yield from self._ended()
 
     def _ended(self) -> Iterator[Element]:
-        """Go through the events of the parser, and yield the items that have ended."""
+        """Go through the events of the parser, and yield the ended items."""
         names, item = self._names, self._item
         for event, found in self._parser.read_events():
             if event == "start":
@@ -113,7 +113,7 @@ class Items:
                 hint.clear()
 
     def _forget(self) -> None:
-        """Take the element that has ended out of the tree, so that it does not grow."""
+        """Take the ended element out of the tree: the tree does not grow."""
         self._open.pop()
         if self._open:
             self._open[-1].clear()
