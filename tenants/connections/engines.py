@@ -96,8 +96,8 @@ def registry_options(
 ) -> dict[str, Any]:
     """Give the engine options for the registry's own statements, outside of any school.
 
-    Without a transaction's beginning to show a dead connection, each connection is tested first. PostgreSQL has
-    `deadline` seconds for a statement, and `connect_timeout` for a connection.
+    They begin no transaction, and no such beginning shows that a connection is dead: each connection is tested first.
+    PostgreSQL has `deadline` seconds for a statement, and `connect_timeout` for a connection.
     """
     options = _options(pool_size, max_overflow=0, deadline=deadline, connect_timeout=connect_timeout)
     return {**options, "isolation_level": "AUTOCOMMIT", "pool_pre_ping": True}

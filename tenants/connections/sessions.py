@@ -1,4 +1,4 @@
-"""Sessions bound to a school in each transaction, without any work outside a school.
+"""Sessions bound to a school in each transaction, refusing to work without one.
 
 A transaction begins, and ends, on a connection of its own way: SQLAlchemy's objects around it cost more than a short
 statement. If something asks the session, for a record or a statement, SQLAlchemy takes the connection over.
