@@ -1,4 +1,4 @@
-"""Where the schools are: the login and the server of each, answered here alone.
+"""The places of the schools: the login and the server of each, answered here alone.
 
 The login that serves may become the role of each school it serves. PostgreSQL works out all of these roles at a
 connection's first transaction, and once more in each connection after any school was created or dropped: some 15 ms for
