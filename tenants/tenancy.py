@@ -61,9 +61,9 @@ class Tenancy:
 
     `release` is the version of the program, such as 0.3.0; `program` names it with everything known of it, for records
     outliving it. `backup_recipients` are the public keys for the encryption of every backup; none: backups are not
-    encrypted. `permissions` are the permissions of clients, granted by name, `cors_origins` the origins of pages with
-    scripts permitted to read answers. `not_restored` are the tables without rows at the beginning of a restored school: rows
-    ended since the backup was made would be there again.
+    encrypted. `permissions` are the permissions grantable to a client by name, `cors_origins` the origins of pages with
+    scripts permitted to read answers. `not_restored` are the tables without rows at the beginning of a restored school:
+    rows ended since the backup was made would be there again.
     """
 
     admin_url: URL
