@@ -14,11 +14,11 @@ from typing import IO
 def atomic_file(
     path: Path, *, prefix: str | None = None, before_naming: Callable[[], None] = lambda: None
 ) -> Iterator[IO[bytes]]:
-    """Yield a file that its owner alone can read, and that gets its name when the block has ended well.
+    """Yield a file readable by its owner alone; it gets its name once the block has ended well.
 
-    It is on the disk by then; where the block fails, or the process dies, nothing new bears the name. Until then its
-    name in the same folder begins with `prefix`, by default made of its own. `before_naming` is called last: what it
-    raises leaves the name as it was.
+    It is on the disk by then; if the block fails, or the process dies, nothing new bears the name. Until then its name
+    in the same folder begins with `prefix`, by default made of its own. `before_naming` is called last: an exception of
+    it leaves the name as it was.
     """
     handle, name = tempfile.mkstemp(prefix=f".{path.name}." if prefix is None else prefix, dir=path.parent)
     try:
@@ -35,7 +35,7 @@ def atomic_file(
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a text, in UTF-8, into a file that its owner alone can read; replaces one of that name."""
+    """Write a text, in UTF-8, into a file readable by its owner alone; replaces a file of the same name."""
     with atomic_file(path) as file:
         file.write(text.encode())
 

@@ -1,4 +1,4 @@
-"""Reading errors: SQLSTATE and violated constraint of one that PostgreSQL raised, and the first line of a message."""
+"""Reading PostgreSQL's errors: the SQLSTATE, the violated constraint, and the first line of a message."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ TOO_MANY_CONNECTIONS = "53300"
 
 
 def sqlstate(error: DBAPIError) -> str | None:
-    """Give the SQLSTATE of an error; None where it did not come from the server.
+    """Give the SQLSTATE of an error; None unless it came from the server.
 
-    TOO_MANY_CONNECTIONS also where the server has answered so to whoever wanted to connect.
+    TOO_MANY_CONNECTIONS also if the server refused a new connection in words of this meaning.
     """
     found: str | None = getattr(error.orig, "pgcode", None)
     if found is None and _NO_CONNECTION_LEFT.search(str(error.orig)):
@@ -38,9 +38,10 @@ def sqlstate(error: DBAPIError) -> str | None:
 
 
 def violated_state(error: DBAPIError) -> str:
-    """Give the SQLSTATE of an error, that of the violation where a server reports an internal error; empty where none.
+    """Give the SQLSTATE of an error, of the violation behind an internal error if there is one; empty without any.
 
-    So does one that hands a COPY or an INSERT … SELECT on to another, in PostgreSQL's words.
+    A server reports an internal error, in PostgreSQL's words of the violation, when it hands a COPY or an INSERT …
+    SELECT on to another.
     """
     state = sqlstate(error) or ""
     if state == "XX000":
@@ -49,10 +50,10 @@ def violated_state(error: DBAPIError) -> str:
 
 
 def constraint_names(error: DBAPIError) -> tuple[str, ...]:
-    """Give what the violated constraint may be called: as PostgreSQL says, then without a number behind its name.
+    """Give the possible names of the violated constraint: PostgreSQL's, then the same without a number behind it.
 
-    A server that hands the statement on to another leaves the name to the message alone, and the other's constraints
-    have numbers behind their names. Empty where none is named.
+    A server passing the statement on to another leaves the name to the message alone, and the other's constraints have
+    numbers behind their names. Empty if none is named.
     """
     name = error.orig.diag.constraint_name  # type: ignore[union-attr]
     if not name:
@@ -64,5 +65,5 @@ def constraint_names(error: DBAPIError) -> tuple[str, ...]:
 
 
 def first_line(message: object, default: str = "no message") -> str:
-    """Give the first line of a message, such as a driver's error; `default` where it is empty."""
+    """Give the first line of a message, such as a driver's error; `default` for an empty one."""
     return (str(message).strip().splitlines() or [default])[0]

@@ -1,4 +1,4 @@
-"""What this package refuses, and why."""
+"""The refusals of this package, and their reasons."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class SchoolUpgrading(TenancyError):
 
 
 class SchoolRoleUnknown(SchoolUpgrading):
-    """PostgreSQL does not know the school's role, as where a database was restored without the server's roles."""
+    """PostgreSQL does not know the school's role, as after restoring a database without the server's roles."""
 
 
 class MissingRole(TenancyError):
@@ -63,7 +63,7 @@ class RegistrySilent(TenancyError):
 
 
 class ClientUnknown(TenancyError):
-    """The token's client has no grant, or one that was revoked."""
+    """The token's client has no grant, or its grant was revoked."""
 
 
 class AlreadyExists(TenancyError):
@@ -71,7 +71,7 @@ class AlreadyExists(TenancyError):
 
 
 class NotInstalled(TenancyError):
-    """The database has no registry, or one of another version, or one that this login may not read."""
+    """The database has no registry, or one of another version, or one closed to this login."""
 
     def __init__(self, message: str = _NOT_INSTALLED) -> None:
         super().__init__(message)
@@ -82,11 +82,11 @@ class UnfitPlacement(TenancyError):
 
 
 class SchoolElsewhere(TenancyError):
-    """The school is on another server than the one that was asked: it has been moved, or the server replaced."""
+    """The school is not on the server asked for it: it has been moved, or the server replaced."""
 
 
 class UnfitLogin(TenancyError):
-    """The login that is to serve requests has powers that reach around the schools' roles."""
+    """The login meant to serve requests has powers that reach around the schools' roles."""
 
 
 class SchoolDeleting(TenancyError):
@@ -98,11 +98,11 @@ class SchoolBusy(TenancyError):
 
 
 class StaleBaseline(TenancyError):
-    """The file baseline.sql is not what the migrations amount to."""
+    """The file baseline.sql differs from the sum of the migrations."""
 
 
 class ProgramMissing(TenancyError):
-    """No program of PostgreSQL of a version that fits the server was found."""
+    """No program of PostgreSQL was found in a version fit for the server."""
 
 
 class ProgramFailed(TenancyError):
@@ -110,4 +110,4 @@ class ProgramFailed(TenancyError):
 
 
 class BackupRefused(TenancyError):
-    """A backup can't be written or read, or is not what it should be; the message says why."""
+    """A backup can't be written or read, or is damaged or unfit; the message says why."""

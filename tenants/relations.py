@@ -1,8 +1,8 @@
-"""Finding what is in a schema, at the same cost however many schemas there are.
+"""Finding the relations of a schema, at the same cost however many schemas there are.
 
 PostgreSQL's catalogue of relations has no index by schema alone: a query by `relnamespace`, and ALL TABLES IN SCHEMA,
-read all of it, 2.5 million rows where there are 10,000 schools. But what is in a schema depends on it, and dependencies
-have an index.
+read all of it, 2.5 million rows with 10,000 schools. But the relations of a schema depend on it, and dependencies have
+an index.
 """
 
 from __future__ import annotations

@@ -43,20 +43,20 @@ class Token:
 
     @property
     def name(self) -> str:
-        """What it names: words are folded to lower case."""
+        """The name in lower case if it is a word, as it stands if it is quoted."""
         return self.text.lower() if self.kind == "word" else self.text
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement: its text without what stands before and after it, nor blanks at its lines' ends; its tokens."""
+    """A statement: its text from its first token to its last, without blanks at its lines' ends; its tokens."""
 
     text: str
     tokens: tuple[Token, ...]
 
 
 def statements(sql: str) -> list[Statement]:
-    """Read SQL text; raises ValueError where a literal, name or comment has no end."""
+    """Read SQL text; raises ValueError if a literal, name or comment has no end."""
     found: list[Statement] = []
     text, between, depth = "", "", 0
     tokens: list[Token] = []

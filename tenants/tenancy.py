@@ -1,4 +1,4 @@
-"""What the operator's work needs to know, handed over by the application."""
+"""The operator's needs of an installation, handed over by the application."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_PASSWORD_LENGTH = 1000
 """The most characters of a user's password, an administrator's too."""
 
 OWNER_SUFFIX = "_owner"
-"""What the name of the schools' owner adds to that of the serving login."""
+"""The suffix of the schools' owner, behind the name of the serving login."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ OperatorEntry = Callable[[str, str, UUID, Mapping[str, Any] | None, Mapping[str,
 
 
 class PasswordFaults(Protocol):
-    """Says what is wrong with a new password, in words that follow it; nothing where it is good enough."""
+    """Says the faults of a new password, in words to follow it; nothing if it is good enough."""
 
     def __call__(self, password: str, *, username: str) -> list[str]:
         """Judge a password for a user of this name."""
@@ -51,17 +51,19 @@ class PasswordFaults(Protocol):
 class Tenancy:
     """The database of all schools.
 
-    `admin_url` is the login that provisions, `serving_url` the one that serves requests. `placement` says
-    which login serves which school, and which server has it. Each school has a role of its own.
-    `seed` gives the first rows of a new school, `reference` fills the reference data that the registry keeps for all
-    schools. `password_faults` judges passwords that the operator sets. `history` is the folder of the schools'
-    migrations. `models` gives the tables of a school as the program's code knows them, from which a new migration is
-    drafted. `operator_entry` gives the row of the audit log that says what the operator did.
-    `release` is the version of the program, such as 0.3.0; `program` names it with all that is known of it, for
-    the records that outlive it. `backup_recipients` are the public keys to which
-    every backup is encrypted; none: backups are not encrypted. `permissions` are those that a client can be granted by
-    name, `cors_origins` those of pages whose scripts may read answers. `not_restored` are the tables that a restored
-    school begins without rows in: what has ended since the backup was made would be there again.
+    `admin_url` is the login that provisions, `serving_url` the login for requests. `placement` knows the login and the
+    server of each school. Each school has a role of its own.
+
+    `seed` gives the first rows of a new school, `reference` fills the registry's reference data for all schools.
+    `password_faults` judges the passwords set by the operator. `history` is the folder of the schools' migrations.
+    `models` gives the tables of a school as the program's code knows them, the source of a new migration's draft.
+    `operator_entry` gives the row of the audit log for an operation of the operator.
+
+    `release` is the version of the program, such as 0.3.0; `program` names it with everything known of it, for records
+    outliving it. `backup_recipients` are the public keys for the encryption of every backup; none: backups are not
+    encrypted. `permissions` are the permissions grantable to a client by name, `cors_origins` the origins of pages with
+    scripts permitted to read answers. `not_restored` are the tables without rows at the beginning of a restored school:
+    rows ended since the backup was made would be there again.
     """
 
     admin_url: URL
@@ -89,19 +91,19 @@ class Tenancy:
 
     @property
     def serving_login(self) -> str:
-        """The role that serves requests; where schools are divided over several logins, the registry's."""
+        """The role that serves requests; if schools are divided over several logins, the registry's."""
         return self.placement.login
 
     @property
     def one_login(self) -> bool:
-        """Whether the login that serves is the one that provisions."""
+        """Whether one login both serves and provisions."""
         return self.serving_login == self.admin_url.username
 
     @property
     def owner(self) -> str:
         """The role that owns the schools' schemas and tables, made by `install`; no login serves with it.
 
-        Where one login serves and provisions, or roles have to be able to sign in, it is the login that provisions.
+        If one login serves and provisions, or roles have to be able to sign in, it is the login that provisions.
         """
         if self.one_login or self.placement.roles_sign_in:
             return self.admin_url.username or ""
@@ -109,8 +111,8 @@ class Tenancy:
 
     @property
     def becomes_roles(self) -> bool:
-        """Whether what the operator does in a school's tables is done as its role, or the tables' owner.
+        """Whether the operator works in a school's tables as its role, or as the tables' owner.
 
-        Where roles have to be able to sign in, which these can't, it is done as the login that provisions.
+        These can't sign in. If roles have to be able to, the work is done as the login that provisions.
         """
         return not self.placement.roles_sign_in

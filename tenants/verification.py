@@ -1,6 +1,6 @@
 """Verifying an installation, as after a recovery: the role, owner, grants, revision and rows of every school.
 
-What is found wrong is said, and nothing is changed. `verify` needs the login that provisions.
+Faults are reported, and nothing is changed. `verify` needs the login that provisions.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ _GRANTS = text(
 
 @dataclass
 class VerifiedSchool:
-    """What was found of a school: `faults` are wrong, `notes` may be as they should be.
+    """The findings on a school: `faults` are wrong, `notes` may be as they should be.
 
-    `tables` are the numbers of rows by table, `backup` is the file that they were compared with.
+    `tables` are the numbers of rows by table, `backup` is the file compared with them.
     """
 
     school: School
@@ -70,7 +70,7 @@ class VerifiedSchool:
     notes: list[str] = field(default_factory=list)
 
     def as_record(self) -> dict[str, Any]:
-        """What an operator is shown, ready for JSON."""
+        """The findings as an operator is shown them, ready for JSON."""
         return {
             "id": str(self.school.id),
             "name": self.school.name,
@@ -85,7 +85,7 @@ class VerifiedSchool:
 
 @dataclass
 class Verification:
-    """What was found of an installation, beside its schools and of each of them."""
+    """The findings on an installation as a whole, and on each of its schools."""
 
     schools: list[VerifiedSchool] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Verification:
         return not self.faults and not any(one.faults for one in self.schools)
 
     def as_record(self) -> dict[str, Any]:
-        """What an operator is shown, ready for JSON."""
+        """The findings as an operator is shown them, ready for JSON."""
         return {
             "good": self.is_good,
             "schools": [one.as_record() for one in self.schools],
@@ -115,9 +115,9 @@ def verify(
 ) -> Verification:
     """Look at every school of an installation; raises NotInstalled.
 
-    `folder` is that of `tenants backup --all`: the rows of each school are compared with the manifest of its newest
-    backup, which `identities` are the private keys of. Backups are of earlier moments: that there are other rows now is
-    a note. It is a fault where a table is empty that was not, and where the audit log, which only grows, has fewer.
+    `folder` is the folder of `tenants backup --all`: the rows of each school are compared with the manifest of its
+    newest backup, opened with the private keys `identities`. Backups are of earlier moments: other rows now are a note.
+    Faults are a table with rows in the backup and none now, and an audit log, which only grows, with fewer.
     """
     found = Verification()
     with tenancy.admin.connect() as connection:
@@ -220,7 +220,7 @@ def _faults_of_owner(tenancy: Tenancy, connection: Connection, school: School, o
 
 
 def _faults_of_grants(connection: Connection, school: School) -> Iterator[str]:
-    """See that the role that serves has its rights on each table, no more than these, and nobody else any."""
+    """See that the serving role has its rights on each table, no more than these, and nobody else any."""
     role = school.schema
     schema = quote_identifier(school.schema)
     of_role: dict[str, set[str]] = {}

@@ -1,4 +1,4 @@
-"""Words for people to read, in what the program prints and answers."""
+"""Words for people to read, printed and answered by the program."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The file that holds one school: a zip of two members, neither of them compressed by it.
+"""The file of one school: a zip of two members, neither of them compressed by it.
 
     school.sql.gz   the rows: a compressed script of COPY (format 2)
-    school.dump     in its place, of earlier versions (format 1): pg_dump's custom format, which compresses its own data
-    manifest.json   what the rows are, of which school, and the SHA-256 of the other member
+    school.dump     in its place, of earlier versions (format 1): pg_dump's custom format, compressed by pg_dump itself
+    manifest.json   a description of the rows, the school, and the SHA-256 of the other member
 
-Common tools open it: `unzip -p FILE school.sql.gz | gunzip`. Where it is encrypted, each member is by itself, in the
+Common tools open it: `unzip -p FILE school.sql.gz | gunzip`. If it is encrypted, each member is by itself, in the
 format of age, and bears `.age` at the end of its name:
 `unzip -p FILE school.sql.gz.age | age --decrypt --identity KEYFILE | gunzip`.
 """
@@ -58,11 +58,11 @@ _DAMAGE = (
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a backup holds: of which school, at which revision and moment, made by what, and each table's state.
+    """The contents of a backup: the school, its revision, the moment, the program, and each table's state.
 
-    `school` has the members of the registry's row that are the school's own. `pg_dump` is the version of the program
-    that made the dump of an earlier version's backup, else empty; `postgresql` that of the server, `program` that of
-    this service. `size` and `sha256` are those of the script, or of the dump.
+    `school` has the school's own members of the registry's row. `pg_dump` is the version of the dumping program in an
+    earlier version's backup, else empty; `postgresql` the version of the server, `program` the version of this service.
+    `size` and `sha256` are those of the script, or of the dump.
     """
 
     program: str
@@ -82,17 +82,17 @@ class Manifest:
 
     @property
     def format(self) -> int:
-        """The format of the file: 2 where it holds a script, and not a dump."""
+        """The format of the file: 2 if it holds a script, and not a dump."""
         return 1 if self.pg_dump else 2
 
     @property
     def member(self) -> str:
-        """The name of the member that has the rows."""
+        """The name of the member with the rows."""
         return FORMATS[self.format]
 
     @property
     def pg_dump_major(self) -> int:
-        """The major version of the program that made the dump."""
+        """The major version of the program of the dump."""
         return int(re.split(r"\D", self.pg_dump)[0])
 
     def as_record(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class Manifest:
         return manifest
 
     def _check(self) -> None:
-        """See that the members have their types, as far as others rely on it."""
+        """See that the members have their types, as far as other code relies on it."""
         UUID(self.school["id"])
         datetime.fromisoformat(self.school["created_at"])
         details = [self.school[name] or "" for name in DETAILS]
@@ -152,7 +152,7 @@ class Manifest:
 
 @contextmanager
 def readable_errors(what: str) -> Iterator[None]:
-    """Say of what the operating system refuses that it was the backup; raises BackupRefused."""
+    """Report a refusal of the operating system as the backup's, such as "can't be read"; raises BackupRefused."""
     try:
         yield
     except OSError as error:
@@ -161,10 +161,10 @@ def readable_errors(what: str) -> Iterator[None]:
 
 @contextmanager
 def new_file(path: Path, *, replace: bool) -> Iterator[IO[bytes]]:
-    """Yield a file, for its owner's eyes alone, that gets its name when the block has ended well.
+    """Yield a file, for its owner's eyes alone; it gets its name when the block has ended well.
 
-    It is on the disk by then; where the block fails, or the process dies, nothing bears the name. Raises
-    BackupRefused where something does already, unless it may be replaced.
+    It is on the disk by then; if the block fails, or the process dies, nothing bears the name. Raises BackupRefused if
+    something does already, unless it may be replaced.
     """
     refuse = partial(refuse_existing, path, replace=replace)
     refuse()
@@ -173,7 +173,7 @@ def new_file(path: Path, *, replace: bool) -> Iterator[IO[bytes]]:
 
 
 def refuse_existing(path: Path, *, replace: bool) -> None:
-    """Refuse a name that is taken, or that can't be had; raises BackupRefused."""
+    """Refuse a taken name, or the name of a folder; raises BackupRefused."""
     if path.is_dir():
         raise BackupRefused(f"{path} is a folder: name a file.")
     if path.exists() and not replace:
@@ -186,7 +186,7 @@ def write_archive(
     describe: Callable[[int, str], Manifest],
     recipients: Sequence[Recipient] = (),
 ) -> Manifest:
-    """Write a backup from a script that is being made; `describe` gets its size in bytes and SHA-256.
+    """Write a backup from a script in the making; `describe` gets its size in bytes and SHA-256.
 
     It is encrypted to the recipients, if there are any.
     """
@@ -210,7 +210,7 @@ def _write_member(
 
 
 class _Measured:
-    """A file that is being read, or written, and how much of it was: its size in bytes, and its SHA-256."""
+    """A file in the course of reading, or writing, with the size of the part done, in bytes, and its SHA-256."""
 
     def __init__(self, file: Readable | None = None) -> None:
         self._file = file
@@ -233,7 +233,7 @@ class _Measured:
 
 
 class Archive:
-    """A backup that has been opened, and found whole."""
+    """A backup opened and found whole."""
 
     def __init__(self, zipped: zipfile.ZipFile, identities: Sequence[Identity]) -> None:
         self._zipped, self._identities = zipped, identities
@@ -251,7 +251,7 @@ class Archive:
         self._read(self._member, write)
 
     def _find_members(self) -> tuple[str, str]:
-        """Name the member with the rows, and tell what the names end in: nothing, or that they are encrypted."""
+        """Name the member with the rows, and tell the suffix of the names: none, or the suffix of encrypted ones."""
         names = sorted(self._zipped.namelist())
         for suffix, member in product(("", ENCRYPTED), FORMATS.values()):
             if not {member + suffix, MANIFEST + suffix} <= set(names):
@@ -295,9 +295,9 @@ class Archive:
 
 @contextmanager
 def open_archive(file: Path | IO[bytes], identities: Sequence[Identity] = ()) -> Iterator[Archive]:
-    """Open a backup, and see that it is whole; raises BackupRefused where it is none, cut, damaged or newer.
+    """Open a backup, and see that it is whole; raises BackupRefused if it is none, cut, damaged or newer.
 
-    `identities` are the keys of one that is encrypted: none, or others, and it is refused too.
+    `identities` are the keys of an encrypted one: without them, or with others, it is refused too.
     """
     with _undamaged(), readable_errors("read"):
         zipped = zipfile.ZipFile(file)

@@ -61,9 +61,9 @@ def back_up(
 
     The file has its name once it is complete, on the disk, and has been read again as restoring reads it: every table's
     rows and checksum were those of the moment. It is encrypted to the public keys in `encrypt_to`, by default those of
-    the installation, if it has any. Raises BackupRefused where the name is taken and may not be replaced, or can't be
-    written, where the school's schema is not what its revision's is, and where the file does not hold what the school
-    does; UnknownSchool; SchoolDeleting; ValueError for a key that is none.
+    the installation, if it has any. Raises BackupRefused if the name is taken and may not be replaced, or can't be
+    written, if the school's schema differs from its revision's, and if the file's contents differ from the school's;
+    UnknownSchool; SchoolDeleting; ValueError for a text that is no key.
     """
     refuse_existing(path, replace=replace)
     recipients = [parse_recipient(key) for key in encrypt_to or tenancy.backup_recipients]
@@ -110,7 +110,7 @@ def _locked_school(tenancy: Tenancy, school_id: UUID) -> Iterator[School]:
 
 
 def _end_time_limits(connection: Connection) -> None:
-    """Let the transaction take as long as it does, whatever limits its login or the database have."""
+    """Let the transaction take its time, regardless of the limits of its login or the database."""
     limits = [
         *_TIME_LIMITS,
         *["transaction_timeout"] * ((connection.dialect.server_version_info or ()) >= (17,)),
@@ -119,7 +119,7 @@ def _end_time_limits(connection: Connection) -> None:
 
 
 def _check_schema(tenancy: Tenancy, connection: Connection, school: School) -> None:
-    """See that a school's schema is that of its revision, as restoring makes it; raises BackupRefused."""
+    """See that a school's schema is its revision's, as restoring makes it; raises BackupRefused."""
     refuse_unknown(school.revision, tenancy.history)
     odd = odd_parts(tenancy, connection, school.schema, school.revision)
     if odd:
@@ -198,7 +198,7 @@ def rows_of(
     *,
     advance: Callable[[int], None] = lambda _bytes: None,
 ) -> Iterator[Iterator[TableRows]]:
-    """Yield the rows of a backup, table by table; `tables` has the columns of each table that there is."""
+    """Yield the rows of a backup, table by table; `tables` has the columns of each existing table."""
     schema = schema_name(archive.manifest.school_id)
     if archive.manifest.member == SCRIPT:
         with read_script(lambda to: archive.write_dump(to, advance)) as script:

@@ -28,10 +28,10 @@ _NAME = re.compile(r"[0-9]{8}T[0-9]{12}Z\.zip", re.ASCII)
 
 @dataclass
 class BackupReport:
-    """What a run over all schools did.
+    """The results of a run over all schools.
 
-    `made` has each school's file and its manifest, `failed` schools with the reason, `skipped` those that were deleted
-    meanwhile, or are being deleted; `removed` the older files that gave way to new ones.
+    `made` has each school's file and its manifest, `failed` schools with the reason, `skipped` the schools deleted
+    meanwhile, or being deleted; `removed` the older files in place of the new ones.
     """
 
     made: list[tuple[Path, Manifest]] = field(default_factory=list)
@@ -61,12 +61,12 @@ def back_up_all(
     encrypt_to: Sequence[str] = (),
     progress: Progress = no_progress,
 ) -> BackupReport:
-    """Write every school into a new file, `folder`/ID/MOMENT.zip; one that fails does not hold up the others.
+    """Write every school into a new file, `folder`/ID/MOMENT.zip; a failing one does not hold up the others.
 
     `keep`: once a school's new file is complete, only so many of its files (1 or more) stay, this one and the newest
     before it; None: all of them. Nothing is removed but files of such names in such folders, older than the new one.
-    Several runs at once each make files of their own. Where the database itself goes away, the run stops with
-    the driver's error. Raises also ValueError for a key that is none.
+    Several runs at once each make files of their own. If the database itself goes away, the run stops with the driver's
+    error. Raises also ValueError for a text that is no key.
     """
     report = BackupReport()
     with tenancy.admin.connect() as connection:
@@ -107,7 +107,7 @@ def _back_up(
 
 
 def _remove_older(newest: Path, keep: int, report: BackupReport) -> None:
-    """Remove a school's files that are older than the newest and the `keep` - 1 before it; raises BackupRefused."""
+    """Remove a school's files older than the newest and the `keep` - 1 before it; raises BackupRefused."""
     try:
         older = sorted(
             path for path in newest.parent.iterdir() if _is_backup(path) and path.name < newest.name

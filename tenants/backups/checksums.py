@@ -1,8 +1,8 @@
-"""What a school's tables hold, in a line for each: the same wherever the same rows are.
+"""The contents of a school's tables, in a line for each: the same on each server with the same rows.
 
-The checksum of a table is the sum, as two numbers of 64 bits and up, of the halves of a SHA-256 of each row's text:
-in whatever order the rows lie, whatever schema they are in, on whatever server. A row's text is
-PostgreSQL's own (null and the empty text differ in it), written under settings that are set here.
+The checksum of a table is the sum, as two numbers of 64 bits and up, of the halves of a SHA-256 of each row's text: in
+any order of the rows, in any schema, on any server. A row's text is PostgreSQL's own (null and the empty text differ in
+it), written under settings made here.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def column_checksums(
 
 
 def blank_bytes(connection: Connection) -> bytes:
-    """Find out which bytes beyond ASCII the server takes for blanks, and quotes a value of a row for."""
+    """Find the bytes beyond ASCII taken by the server for blanks, so that it quotes a value of a row for them."""
     letters: str = connection.execute(_QUOTED).scalar_one()
     return letters.encode()[1::2]
 
@@ -82,7 +82,7 @@ def _checksums(connection: Connection, schema: str, columns: Mapping[str, str]) 
 
 
 def differences(expected: dict[str, TableChecksum], found: dict[str, TableChecksum]) -> list[str]:
-    """Say which tables are not as they should be, and how."""
+    """Name the tables that differ, and their differences."""
     return [
         f"{table} ({_row_count(found.get(table))}, not {_row_count(expected.get(table))})"
         if _row_count(found.get(table)) != _row_count(expected.get(table))

@@ -1,7 +1,7 @@
 """Backups encrypted to an operator's keys, in the format of age (age-encryption.org/v1).
 
-Whoever makes backups needs the public key alone (`age1…`, a recipient), whoever restores the private one
-(`AGE-SECRET-KEY-1…`, an identity). Texts of keys are never repeated in messages: one could be private.
+Making backups needs the public key alone (`age1…`, a recipient), restoring them the private one (`AGE-SECRET-KEY-1…`,
+an identity). Texts of keys are never repeated in messages: one could be private.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Recipient = Any  # pyrage.x25519.Recipient
 
 
 class Readable(Protocol):
-    """What can be read like a file of bytes."""
+    """A source readable like a file of bytes."""
 
     def read(self, size: int = -1, /) -> bytes:
         """Read up to so many bytes; none at the end."""
 
 
 def parse_recipient(text: str) -> Recipient:
-    """Read a public key, such as age1…; raises ValueError, whose message does not repeat it."""
+    """Read a public key, such as age1…; raises ValueError, without the key in its message."""
     if text.strip().upper().startswith("AGE-SECRET-KEY-"):
         raise ValueError("this is a private key: give the public one, which begins with age1")
     try:
@@ -65,16 +65,16 @@ def new_identity() -> Identity:
 
 
 def encrypt(source: Readable, write: Callable[[bytes], object], recipients: Sequence[Recipient]) -> None:
-    """Encrypt what can be read to whoever has the private key of one of the recipients, bit by bit."""
+    """Encrypt a source, bit by bit, to the holders of the recipients' private keys."""
     reader, writer = _Reader(source), _Writer(write)
     with _own_errors(reader, writer):
         pyrage.encrypt_io(reader, writer, list(recipients))
 
 
 def decrypt(source: Readable, write: Callable[[bytes], object], identities: Sequence[Identity]) -> None:
-    """Decrypt what can be read, bit by bit; raises BackupRefused where no key fits, or it is damaged.
+    """Decrypt a source, bit by bit; raises BackupRefused if no key fits, or it is damaged.
 
-    What was written by then is authentic as far as it goes, and may be cut.
+    The part written by then is authentic as far as it goes, and may be cut.
     """
     reader, writer = _Reader(source), _Writer(write)
     try:
@@ -91,7 +91,7 @@ def decrypt(source: Readable, write: Callable[[bytes], object], identities: Sequ
 
 
 class _Reader:
-    """A file for pyrage to read, which keeps the exception that pyrage makes a text of."""
+    """A file for pyrage to read; it keeps the exception, since pyrage makes a text of it."""
 
     def __init__(self, file: Readable) -> None:
         self._file = file
@@ -106,7 +106,7 @@ class _Reader:
 
 
 class _Writer:
-    """A file for pyrage to write, which keeps the exception: of its last bytes pyrage forgets it altogether."""
+    """A file for pyrage to write; it keeps the exception: of its last bytes pyrage forgets it altogether."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write = write
@@ -121,12 +121,12 @@ class _Writer:
         return len(chunk)
 
     def flush(self) -> None:
-        """Do nothing: what is written is written."""
+        """Do nothing: all is written already."""
 
 
 @contextmanager
 def _own_errors(*files: _Reader | _Writer) -> Iterator[None]:
-    """Raise what reading and writing raised, in place of what pyrage makes of it, or does not."""
+    """Raise the exceptions of reading and writing, in place of pyrage's version of them, if any."""
     try:
         yield
     finally:

@@ -1,7 +1,7 @@
 """Restoring a school from its backup: here or elsewhere, under its own id or beside the original.
 
-The schema is built by our own migrations. From the file come rows alone (`table_rows`), which are copied in the name
-of the school's role.
+The schema is built by our own migrations. From the file come rows alone (`table_rows`), copied in the name of the
+school's role.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def restore(
 ) -> School:
     """Restore a school from its backup, under its own id and name unless others are given.
 
-    All of it happens in one transaction, which compares every table with the manifest: whatever fails or is killed
-    on the way leaves nothing. A backup of an older revision is brought to the newest in the same transaction.
-    `identities` are the private keys for one that is encrypted.
+    All of it happens in one transaction, with a comparison of every table with the manifest: a failure or a kill on the
+    way leaves nothing. A backup of an older revision is brought to the newest in the same transaction. `identities` are
+    the private keys for an encrypted one.
 
-    Raises BackupRefused where the file is no backup, damaged, encrypted to another key, newer than this program, or
-    holds what the school's revision has no place for; AlreadyExists where the id is taken; NotInstalled;
-    ProgramMissing, ProgramFailed.
+    Raises BackupRefused if the file is no backup, damaged, encrypted to another key, newer than this program, or holds
+    data without a place in the school's revision; AlreadyExists if the id is taken; NotInstalled; ProgramMissing,
+    ProgramFailed.
     """
     with open_archive(path, identities) as archive:
         manifest = archive.manifest
@@ -111,7 +111,7 @@ def _row(manifest: Manifest, school_id: UUID | None, name: str | None) -> dict[s
 
 
 def _create_schema(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> str:
-    """Make the school's row, role and schema, and its tables at its revision; answer the role that owns them."""
+    """Make the school's row, role and schema, and its tables at its revision; answer the role of their owner."""
     try:
         execute_script(connection, ";\n".join([_SETTINGS, *schema_statements(tenancy, connection, row)]))
     except DBAPIError as error:
@@ -135,7 +135,7 @@ def _switch_role(connection: Connection, role: str) -> None:
 
 @contextmanager
 def _empty_tables(connection: Connection, schema: str, tables: Sequence[str]) -> Iterator[None]:
-    """Take out the rows that the migrations insert, and the foreign keys until the block has ended.
+    """Take out the migrations' own rows, and the foreign keys until the block has ended.
 
     The file has the tables in an order of its own, and they refer to each other.
     """
@@ -155,7 +155,7 @@ def _empty_tables(connection: Connection, schema: str, tables: Sequence[str]) ->
 
 
 def _run(connection: Connection, sql: str, rows: TableRows | None = None) -> None:
-    """Run a statement that the rows of the backup may break; raises BackupRefused where they do."""
+    """Run a statement that the rows of the backup may break; raises BackupRefused if they do."""
     driver: Any = connection.connection.dbapi_connection
     with driver.cursor() as cursor:
         try:
@@ -176,7 +176,7 @@ def _compare(manifest: Manifest, connection: Connection, schema: str) -> None:
 
 
 def _finish(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> School:
-    """Bring a restored school to the newest revision, without what must not be restored; let the serving login in."""
+    """Bring a restored school to the newest revision, without rows not to be restored; let the serving login in."""
     newest = head(tenancy.history)
     behind = row["revision"] != newest
     if behind:

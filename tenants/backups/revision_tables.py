@@ -51,28 +51,28 @@ def refuse_unknown(revision: str, history: Path) -> None:
 
 
 def table_statements(revision: str, history: Path) -> list[str]:
-    """Write the statements that make a school's tables at a revision; migrations may insert rows among them."""
+    """Write the statements for a school's tables at a revision; migrations may insert rows among them."""
     at_head = revision == head(history)
     return baseline_statements(history) if at_head else upgrade_statements(None, revision, history)
 
 
 def table_columns(connection: Connection, schema: str) -> dict[str, tuple[str, ...]]:
-    """Read the tables of a schema, and the columns of each that rows give values to."""
+    """Read the tables of a schema, and the columns of each with values given by rows."""
     rows = connection.execute(_COLUMNS, {"schema": schema})
     return {table: tuple(columns) for table, columns, _ in rows}
 
 
 def computed_tables(connection: Connection, schema: str) -> set[str]:
-    """Read which tables of a schema have columns that PostgreSQL computes, so that rows give them no value."""
+    """Read the tables of a schema with columns computed by PostgreSQL: rows give these no value."""
     rows = connection.execute(_COLUMNS, {"schema": schema})
     return {table for table, _, computed in rows if computed}
 
 
 def odd_parts(tenancy: Tenancy, connection: Connection, schema: str, revision: str) -> list[str]:
-    """List what a school's schema holds beyond its revision, or lacks of it, such as "view summary".
+    """List the parts of a school's schema beyond its revision, or missing of it, such as "view summary".
 
     Such rows would not be brought back. The revision's tables are made in a schema of the moment, in a transaction
-    that is rolled back; once in a process.
+    rolled back at its end; once in a process.
     """
     found = _relations(connection, schema)
     statements = ";\n".join(table_statements(revision, tenancy.history))

@@ -1,7 +1,7 @@
 """The rows of a school as a script of COPY, compressed: written by one session of the server, and read again.
 
-The session that has the snapshot writes the rows itself. It asks for nothing but the school's tables: pg_dump, which
-would write them by another session, first reads the catalogue of all schools.
+The session with the snapshot writes the rows itself. It asks for nothing but the school's tables: pg_dump would write
+them by another session, and first reads the catalogue of all schools.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _CHUNK = 1 << 18  # bytes
 
 @contextmanager
 def piped(write: Callable[[IO[bytes]], None]) -> Iterator[IO[bytes]]:
-    """Yield what a function writes to a file, while it writes in a thread of its own.
+    """Yield the output of a function writing to a file, while it writes in a thread of its own.
 
-    What it raises is raised at the end of the block; where the block ends before it has read all, it is stopped.
+    An exception of the function is raised at the end of the block; if the block ends before it has read all, the
+    function is stopped.
     """
     reading_end, writing_end = os.pipe()
 
@@ -59,7 +60,7 @@ def write_rows(
     to: IO[bytes],
     advance: Callable[[int], None],
 ) -> None:
-    """Write the rows of tables, by the columns that are named, as the connection's transaction sees them.
+    """Write the rows of tables, by the named columns, as the connection's transaction sees them.
 
     They stream: no more than a row of a table is in memory. The transaction's texts have to be in UTF-8. `advance` is
     called with 1 for each table.
@@ -82,7 +83,7 @@ def write_rows(
 
 @contextmanager
 def read_script(write: Callable[[IO[bytes]], None]) -> Iterator[IO[bytes]]:
-    """Yield the script that a function writes compressed; raises BackupRefused where it can't be unpacked."""
+    """Yield the script from a function's compressed output; raises BackupRefused if it can't be unpacked."""
     with piped(write) as compressed, gzip.GzipFile(fileobj=compressed, mode="rb") as script:
         try:
             yield cast(IO[bytes], script)

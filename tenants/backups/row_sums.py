@@ -1,8 +1,8 @@
-"""The checksum of rows as COPY writes them, computed here: that which PostgreSQL computes of the same rows.
+"""The checksum of rows as COPY writes them, computed here: equal to PostgreSQL's checksum of the same rows.
 
-So it is found out what a file holds without restoring it. A row's text is made anew as PostgreSQL's `ROW(…)::text`
-writes it (`checksums`): values are divided by commas, null is nothing, and what could be mistaken for more than a value
-stands in quotes.
+So the contents of a file are known without restoring it. A row's text is made anew as PostgreSQL's `ROW(…)::text`
+writes it (`checksums`): values are divided by commas, null is nothing, and a value liable to be mistaken for more than
+one stands in quotes.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _HALVES = Struct(">qq16x")
 
 
 class RowSum:
-    """The checksum of the rows that it was given.
+    """The checksum of the rows added to it.
 
-    `blanks` are the bytes beyond ASCII that the server takes for blanks.
+    `blanks` are the bytes beyond ASCII taken by the server for blanks.
     """
 
     def __init__(self, blanks: bytes) -> None:

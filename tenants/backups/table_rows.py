@@ -1,9 +1,9 @@
-"""The rows of a backup, read from its script of COPY, or from the one that pg_restore writes of a dump's data.
+"""The rows of a backup, read from its script of COPY, or from pg_restore's script of a dump's data.
 
-A backup is a file from somewhere. Of what it holds rows alone are taken, of tables that the school's schema has, each
-with all of its columns. No text of the file becomes a statement: the COPY that takes the rows is written from the names
-that the catalogue knows, and PostgreSQL is sent rows as rows, which its protocol distinguishes from statements. The few
-lines that pg_restore always writes are passed over, and whatever else the script says is refused.
+A backup is a file from somewhere. Of its contents rows alone are taken, of tables in the school's schema, each with all
+of its columns. No text of the file becomes a statement: the COPY for the rows is written from the catalogue's names,
+and PostgreSQL is sent rows as rows, distinguished from statements by its protocol. The few lines that pg_restore always
+writes are passed over, and everything else in the script is refused.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _PASSED_OVER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TableRows:
-    """A table, its columns in the order in which the rows have them, and the rows."""
+    """A table, its columns in the order of the rows, and the rows."""
 
     table: str
     columns: tuple[str, ...]
     rows: CopyRows
 
     def copy_statement(self, schema: str) -> str:
-        """Write the statement that takes the rows into the table of a schema."""
+        """Write the statement to take the rows into the table of a schema."""
         columns = ", ".join(map(quote_identifier, self.columns))
         table = f"{quote_identifier(schema)}.{quote_identifier(self.table)}"
         return f"COPY {table} ({columns}) FROM STDIN WITH (FORMAT text)"
@@ -58,10 +58,10 @@ class CopyRows:
         self.error: BaseException | None = None
 
     def read(self, size: int) -> bytes:
-        """Read about so many bytes, more where a row has more; none at the end.
+        """Read about so many bytes, more if a row has more; none at the end.
 
-        Raises BackupRefused where the end is missing. What is raised, be it by a signal, is in `error` too, as
-        the driver hides it.
+        Raises BackupRefused if the end is missing. Every exception, be it by a signal, is in `error` too, as the driver
+        hides it.
         """
         try:
             return self._read(size)
@@ -97,8 +97,8 @@ class CopyRows:
 def read_tables(script: IO[bytes], schema: str, tables: Mapping[str, Sequence[str]]) -> Iterator[TableRows]:
     """Read the script of a backup of `schema`: the rows of each of its tables, in the script's order.
 
-    `tables` has the columns of each table that there is. The rows of a table have to be read before the next one.
-    Raises BackupRefused for all that is not the rows of one of these tables, once, with exactly its columns.
+    `tables` has the columns of each existing table. The rows of a table have to be read before the next one. Raises
+    BackupRefused for everything but the rows of one of these tables, once, with exactly its columns.
     """
     seen: set[str] = set()
     for line in iter(lambda: script.readline(_MAX_LINE), b""):
@@ -142,6 +142,6 @@ def _refused(text: str) -> BackupRefused:
 
 
 def _shown(text: str) -> str:
-    """Shorten a text of the file to one line that a terminal can bear."""
+    """Shorten a text of the file to one line fit for a terminal."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
     return " ".join(plain.split())[:120]

@@ -1,20 +1,20 @@
 """The statement batch that begins a transaction and binds it to a school.
 
-Everything is `SET LOCAL`: it dies with the transaction, so nothing can leak through a pool, and PgBouncer's
-transaction pooling works. The batch also checks in the registry (`registry.enter`) that the school is open to the
-token, and ends with a SELECT of the principal's own state (not deleted? which permissions?), so that all of it costs
-one round trip. It sets everything a transaction relies on (role, search_path, time zone, read-only or not), whatever
-an earlier transaction left on the connection.
+Everything is `SET LOCAL`: it dies with the transaction, so nothing can leak through a pool, and PgBouncer's transaction
+pooling works. The batch also checks in the registry (`registry.enter`) that the school is open to the token, and ends
+with a SELECT of the principal's own state (not deleted? with which permissions?), so all of it costs one round trip. It
+sets all conditions of a transaction (role, search_path, time zone, read-only or not), regardless of an earlier
+transaction's settings on the connection.
 
-What the school's role makes PostgreSQL refuse (42501), in a statement that came about by mistake: reading, writing,
-changing or dropping anything of another school, reading the registry, creating schemas, roles, databases or temporary
-tables. The catalogues stay readable, so the names of schemas and tables are no secret within the database.
+By the school's role PostgreSQL refuses (42501), in a statement that came about by mistake: reading, writing, changing
+or dropping anything of another school, reading the registry, creating schemas, roles, databases or temporary tables.
+The catalogues stay readable, so the names of schemas and tables are no secret within the database.
 
-What no role can prevent: the login may become the role of each of its schools (`tenants.placement`), and PostgreSQL
-judges `SET ROLE` by the login and not by the role of the moment. Whoever can run SQL of their own choice inside a
-request can say `SET ROLE` with another such role, or `RESET ROLE` and read the registry. Roles guard against wrong
-statements, not against injected ones; against those there are bound parameters alone, and the rule that no statement
-is ever built from input. A login for each school would end this, at the price of a pool for each.
+No role can prevent a change of role: the login may become the role of each of its schools (`tenants.placement`), and
+PostgreSQL judges `SET ROLE` by the login and not by the role of the moment. An intruder able to run SQL of their own
+choice inside a request can say `SET ROLE` with another such role, or `RESET ROLE` and read the registry. Roles guard
+against wrong statements, not against injected ones; against those there are bound parameters alone, and the rule that
+no statement is ever built from input. A login for each school would end this, at the price of a pool for each.
 """
 
 from __future__ import annotations
@@ -93,13 +93,13 @@ SELECT body, empty FROM ({query}) AS answer WHERE (SELECT {condition} FROM calle
 
 
 class SchoolBinding(NamedTuple):
-    """What a transaction is bound to: a school, read-only or not, and which state of the principal to read with it.
+    """The school of a transaction, whether it is read-only, and the state of the principal to be read with it.
 
-    `client` names a client that must not be revoked and, where `granted`, whose grant must cover the school; with
+    `client` names a client. It must not be revoked and, if `granted`, its grant must cover the school; with
     `client_session` it must be there, and its session number must be this one. `state` is a SELECT run inside the
     school, with `state_parameters`; its row is the user's state. Without it the state is the client's: its permissions
-    and session number, of the registry (none where there is no such client). With `reading` the binding is of that
-    statement alone, and not of a transaction to come. `snapshot`: all statements of the transaction see what was
+    and session number, of the registry (none if there is no such client). With `reading` the binding is for this
+    statement alone, and not for a transaction to come. `snapshot`: all statements of the transaction see the rows
     committed when it began (REPEATABLE READ).
     """
 
@@ -114,7 +114,7 @@ class SchoolBinding(NamedTuple):
     client_session: int | None = None
 
     def to_read(self, reading: Reading) -> SchoolBinding:
-        """Make the binding of one statement that reads, in place of a transaction to come."""
+        """Make the binding of a single reading statement, in place of a transaction to come."""
         return SchoolBinding(
             self.school_id,
             self.read_only,
@@ -129,10 +129,10 @@ class SchoolBinding(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A SELECT that is sent together with the binding, in one round trip, and is all that its transaction does.
+    """A SELECT sent together with the binding, in one round trip, as the whole of its transaction.
 
     `query` has the columns `body`, a text, and `empty`; None reads the principal's state alone. With a user's state it
-    is run where `condition` is true, an expression over the columns of that state, `caller`. Parameters are positional.
+    is run if `condition` is true, an expression over the columns of that state, `caller`. Parameters are positional.
     """
 
     query: str | None = None
@@ -143,11 +143,11 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)  # what is made of them is remembered by which they are
 class BindingOptions:
-    """What holds for every binding of this process.
+    """The options of every binding of this process.
 
-    `serves`: the revisions of a school's schema that the running code can work with.
-    `statement_timeout`, `lock_timeout`: seconds after which PostgreSQL ends a statement, or its waiting for a lock.
-    `entry`: what the server on which the transaction begins asks of it (`Placement.entry`); None: nothing.
+    `serves`: the revisions of a school's schema that the running code can work with. `statement_timeout`,
+    `lock_timeout`: seconds after which PostgreSQL ends a statement, or its waiting for a lock. `entry`: the demands of
+    the transaction's server (`Placement.entry`); None: nothing.
     """
 
     serves: tuple[str, ...]
@@ -157,7 +157,7 @@ class BindingOptions:
 
 
 def binding_batch(begin: str, binding: SchoolBinding, options: BindingOptions) -> tuple[str, tuple[Any, ...]]:
-    """Write the statement batch that begins, with the statement `begin`, a transaction in a school; its parameters."""
+    """Write the statement batch to begin, with the statement `begin`, a transaction in a school; and its parameters."""
     located = () if options.entry is None else (options.entry.location(binding.school_id),)
     school: tuple[Any, ...] = (str(binding.school_id), list(options.serves))
     if binding.client is not None and binding.state is None:
@@ -174,7 +174,7 @@ def binding_batch(begin: str, binding: SchoolBinding, options: BindingOptions) -
 
 @lru_cache(SCHOOLS_REMEMBERED)
 def _batch(begin: str, school_id: UUID, options: BindingOptions, checked: int) -> str:
-    """Write the statements that begin in a school as its role; a client is checked by so many parameters."""
+    """Write the statements to begin in a school as its role; a client is checked by so many parameters."""
     statements = _settings(begin, options)
     if checked:
         statements.append(f"SELECT registry.refuse_revoked({', '.join(['%s'] * checked)})")
@@ -185,7 +185,7 @@ def _batch(begin: str, school_id: UUID, options: BindingOptions, checked: int) -
 
 @lru_cache(SCHOOLS_REMEMBERED)
 def _client_batch(begin: str, school_id: UUID, options: BindingOptions) -> str:
-    """Write the statements that begin in a school as a client, and read its grant."""
+    """Write the statements to begin in a school as a client, and read its grant."""
     role = f"set_config('role', '{schema_name(school_id)}', true)"
     switch = f", CASE WHEN entered.refusal IS NULL THEN {role} END"
     grant = _GRANT if options.entry is None else options.entry.grant
@@ -211,7 +211,7 @@ def _search_path(school_id: UUID) -> str:
 
 
 def _last_statement(binding: SchoolBinding) -> tuple[str | None, tuple[Any, ...]]:
-    """Write the statement that reads: the user's state, the query of `reading`, or both."""
+    """Write the reading statement: the user's state, the query of `reading`, or both."""
     reading = binding.reading
     if reading is None or reading.query is None:
         return binding.state, binding.state_parameters
@@ -223,13 +223,13 @@ def _last_statement(binding: SchoolBinding) -> tuple[str | None, tuple[Any, ...]
 
 @lru_cache(STATEMENTS_REMEMBERED)
 def _state_and_query(state: str, query: str, condition: str) -> str:
-    """Write the statement that reads both: the query where the condition is true of the state."""
+    """Write the statement for both: the state, and the query if the condition is true of the state."""
     # A query whose condition has nothing to do with its rows is not run at all where that is false.
     return _STATE_AND_QUERY.format(state=state, query=query, condition=condition)
 
 
 def admitted(state: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the row that a binding batch ended with; raises the registry's refusal of a client."""
+    """Return the last row of a binding batch; raises the registry's refusal of a client."""
     refusal = None if state is None else state.pop("refusal", None)
     if refusal is not None:
         kind, words = _REFUSALS[refusal]
@@ -238,7 +238,7 @@ def admitted(state: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def registry_refusal(error: DBAPIError) -> TenancyError | None:
-    """Translate the registry's refusal of a binding; None where it is another error."""
+    """Translate the registry's refusal of a binding; None for any other error."""
     state = sqlstate(error) or ""
     if state == "XX000" and _TABLES_ARE_GONE in str(error.orig):
         # The school is being deleted, or was restored since: it is looked for once more.

@@ -1,10 +1,10 @@
-"""Deadlines of statements on our side of the connection: a server that falls silent holds no thread for ever.
+"""Deadlines of statements on our side of the connection: a server falling silent holds no thread for ever.
 
-PostgreSQL's own `statement_timeout` ends what takes too long as long as PostgreSQL runs; a server that is stopped, or
+PostgreSQL's own `statement_timeout` ends long statements as long as PostgreSQL runs; a server that is stopped, or
 behind a network that drops every packet, ends nothing. So each statement has a deadline here too. One thread looks at
-the statements under way, and shuts the socket of a connection whose server has not answered in time: the statement then
-fails as on a lost connection. psycopg2's wait callback would do the same, but for all connections of the process, it
-costs each statement more, and COPY does not work with it.
+the statements under way, and shuts the socket of a connection if its server has not answered in time: the statement
+then fails as on a lost connection. psycopg2's wait callback would do the same, but for all connections of the process,
+it costs each statement more, and COPY does not work with it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _NO_ANSWER = "the database server has not answered in time"
 
 
 class _Watch:
-    """The statements under way, and the thread that ends those whose deadline has passed.
+    """The statements under way, and the thread to end each after its deadline.
 
-    A statement is taken out of the dictionary by whichever comes first, its end or the watch: `dict.pop` is atomic.
+    A statement is taken out of the dictionary by its end or by the watch, in the order of their coming: `dict.pop` is
+    atomic.
     """
 
     def __init__(self) -> None:
@@ -55,7 +56,7 @@ class _Watch:
             self._start()
 
     def end(self, statement: int) -> bool:
-        """Stop watching a statement; False where it has been ended for its deadline."""
+        """Stop watching a statement; False if it has been ended for its deadline."""
         return self._under_way.pop(statement, None) is not None
 
     def _start(self) -> None:
@@ -77,9 +78,9 @@ _watch = _Watch()
 
 
 class DeadlineConnection(psycopg2.extensions.connection):
-    """A connection whose socket another thread can shut.
+    """A connection with a socket that another thread can shut.
 
-    `deadline` is the number of seconds that the server has for a statement of a DeadlineCursor.
+    `deadline` is the server's number of seconds for a statement of a DeadlineCursor.
     """
 
     def __init__(self, connector: Connector, *arguments: Any, **options: Any) -> None:
@@ -90,7 +91,7 @@ class DeadlineConnection(psycopg2.extensions.connection):
         self._socket = socket.socket(fileno=os.dup(self.fileno()))
 
     def shut(self) -> None:
-        """End the conversation with the server; whoever waits for it gets an error at once. From any thread."""
+        """End the conversation with the server; a thread waiting for it gets an error at once. From any thread."""
         with suppress(OSError):  # it is shut already
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -106,9 +107,9 @@ class DeadlineConnection(psycopg2.extensions.connection):
 
 
 class DeadlineCursor(psycopg2.extensions.cursor):
-    """A cursor whose statements end with NoAnswer where the server does not answer within the connection's deadline.
+    """A cursor with statements ending in NoAnswer unless the server answers within the connection's deadline.
 
-    The connection is closed then, so that no pool gives it to anybody else.
+    The connection is closed then, so no pool gives it to anybody else.
     """
 
     connection: DeadlineConnection
@@ -118,11 +119,11 @@ class DeadlineCursor(psycopg2.extensions.cursor):
         self._within_deadline(super().execute, query, vars)
 
     def executemany(self, query: Any, vars_list: Any) -> None:
-        """Execute a statement for each row; the deadline is that of all of them together. Raises NoAnswer."""
+        """Execute a statement for each row; one deadline holds for all of them together. Raises NoAnswer."""
         self._within_deadline(super().executemany, query, vars_list)
 
     def copy_expert(self, sql: Any, file: Any, size: int = 8192) -> None:
-        """Copy rows to or from a file; the deadline is that of all of them together. Raises NoAnswer."""
+        """Copy rows to or from a file; one deadline holds for all of them together. Raises NoAnswer."""
         self._within_deadline(super().copy_expert, sql, file, size)
 
     def _within_deadline(self, execute: Callable[..., None], *arguments: Any) -> None:
@@ -139,11 +140,10 @@ class DeadlineCursor(psycopg2.extensions.cursor):
 
 
 class Connector:
-    """Makes connections to one server, whose statements have `deadline` seconds.
+    """Makes connections to one server, with `deadline` seconds for each of their statements.
 
     While the server is silent, one thread at a time tries to connect, for as long as libpq's connect_timeout says; for
-    all others NoAnswer is raised after TRY_TIMEOUT. So a server that hangs holds one thread, and is noticed when it is
-    back.
+    all others NoAnswer is raised after TRY_TIMEOUT. So a hanging server holds one thread, and its return is noticed.
     """
 
     def __init__(self, deadline: float) -> None:
@@ -177,5 +177,5 @@ class Connector:
 
 
 def deadline_arguments(seconds: float) -> dict[str, Any]:
-    """Give the arguments of psycopg2.connect for a server that has so many seconds for each statement."""
+    """Give the arguments of psycopg2.connect for a server with so many seconds for each statement."""
     return {"connection_factory": Connector(seconds), "cursor_factory": DeadlineCursor}

@@ -1,4 +1,4 @@
-"""SQLAlchemy's sessions in schools: the dialect that guards and ends transactions, and the way to the pool."""
+"""SQLAlchemy's sessions in schools: the dialect guarding and ending transactions, and the way to the pool."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ psycopg2_dialect: Any = make_url("postgresql+psycopg2://").get_dialect()
 
 
 class SchoolDialect(psycopg2_dialect):
-    """psycopg2 whose transactions are begun by the binding batch and ended by a single statement.
+    """psycopg2 with transactions begun by the binding batch and ended by a single statement.
 
     The driver itself would send BEGIN by itself, before the first statement: one round trip more for each request.
-    Connections are therefore in autocommit mode as far as the driver knows, and a statement that the binding batch
-    did not precede would run in a transaction of its own: it is refused with NoSchool before it is sent.
+    Connections are therefore in autocommit mode as far as the driver knows, and a statement without the binding batch
+    before it would run in a transaction of its own: it is refused with NoSchool before it is sent.
     """
 
     supports_statement_cache = True
     _initialized = False
 
     def connect(self, *arguments: Any, **options: Any) -> Any:
-        """Connect; what SQLAlchemy does on each connection that it is handed is done here, once."""
+        """Connect; SQLAlchemy's work on each connection handed to it is done here, once."""
         driver = super().connect(*arguments, **options)
         driver.autocommit = True
         super().on_connect()(driver)
         return driver
 
     def on_connect(self) -> None:
-        """Do nothing with a connection that the pool hands out: it has been done when it was made."""
+        """Do nothing with a connection handed out by the pool: the work was done when it was made."""
 
     def initialize(self, connection: Connection) -> None:
         """Read the server's version and settings, once for an engine and outside of any school."""
@@ -51,28 +51,28 @@ class SchoolDialect(psycopg2_dialect):
 
     @property
     def is_initialized(self) -> bool:
-        """Whether that has been read."""
+        """Whether the server's version and settings have been read."""
         return self._initialized
 
     def begin_statement(self, read_only: bool, *, snapshot: bool = False) -> str:
-        """Write the statement that begins a transaction; with `snapshot` it sees one moment of the database."""
+        """Write the statement to begin a transaction; with `snapshot` it sees one moment of the database."""
         isolation = "ISOLATION LEVEL REPEATABLE READ " if snapshot else ""
         return f"BEGIN {isolation}{'READ ONLY' if read_only else 'READ WRITE'}"
 
     def commit_statement(self) -> str:
-        """Write the statement that commits a transaction, for the end of its last statement batch."""
+        """Write the statement to commit a transaction, for the end of its last statement batch."""
         return "COMMIT"
 
     def read_statement(self) -> str:
-        """Write the statement that comes first in a batch which is a transaction of its own, and reads.
+        """Write the first statement of a reading batch that is a transaction of its own.
 
-        PostgreSQL runs the statements of a batch in one transaction, which ends with it: it needs no BEGIN and no
-        ROLLBACK, so the batch is the one round trip of a request.
+        PostgreSQL runs the statements of a batch in one transaction, and ends it with the batch: it needs no BEGIN and
+        no ROLLBACK, so the batch is the one round trip of a request.
         """
         return "SET LOCAL transaction_read_only TO on"
 
     def binding_batch(self, binding: SchoolBinding, options: BindingOptions) -> tuple[str, tuple[Any, ...]]:
-        """Write the statement batch that begins a transaction in a school, or is one, and its parameters."""
+        """Write the statement batch to begin a transaction in a school, or to be one, and its parameters."""
         alone = binding.reading is not None
         begin = (
             self.read_statement()
@@ -85,9 +85,9 @@ class SchoolDialect(psycopg2_dialect):
         """Leave the beginning to the binding batch."""
 
     def do_commit(self, dbapi_connection: Any) -> None:
-        """Commit what the binding batch began; nothing to do where no transaction is open.
+        """Commit the transaction of the binding batch; nothing to do without an open transaction.
 
-        So it is where the last statement batch ended with `commit_statement`.
+        None is open after a statement batch ending with `commit_statement`.
         """
         status = dbapi_connection.get_transaction_status()
         if status == TRANSACTION_STATUS_INERROR:
@@ -102,7 +102,7 @@ class SchoolDialect(psycopg2_dialect):
             _execute(dbapi_connection, "COMMIT")
 
     def do_rollback(self, dbapi_connection: Any) -> None:
-        """Roll back what the binding batch began; nothing to do where no transaction is open."""
+        """Roll back the transaction of the binding batch; nothing to do without an open transaction."""
         if (
             not dbapi_connection.closed
             and dbapi_connection.get_transaction_status() != TRANSACTION_STATUS_IDLE
@@ -110,28 +110,28 @@ class SchoolDialect(psycopg2_dialect):
             _execute(dbapi_connection, "ROLLBACK")
 
     def do_execute(self, cursor: Any, statement: Any, parameters: Any, context: Any = None) -> None:
-        """Execute a statement of a transaction that is bound to a school."""
+        """Execute a statement of a transaction bound to a school."""
         self.require_binding(cursor)
         super().do_execute(cursor, statement, parameters, context)
 
     def do_execute_no_params(self, cursor: Any, statement: Any, context: Any = None) -> None:
-        """Execute a statement without parameters, of a transaction that is bound to a school."""
+        """Execute a statement without parameters, of a transaction bound to a school."""
         self.require_binding(cursor)
         super().do_execute_no_params(cursor, statement, context)
 
     def do_executemany(self, cursor: Any, statement: Any, parameters: Any, context: Any = None) -> None:
-        """Execute a statement for each row, in a transaction that is bound to a school."""
+        """Execute a statement for each row, in a transaction bound to a school."""
         self.require_binding(cursor)
         super().do_executemany(cursor, statement, parameters, context)
 
     def require_binding(self, cursor: Any) -> None:
-        """Refuse a statement of a transaction that is bound to no school; raises NoSchool."""
+        """Refuse a statement of a transaction bound to no school; raises NoSchool."""
         idle = cursor.connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
         if idle and self._initialized:
             raise NoSchool(NO_SCHOOL)
 
     def do_terminate(self, dbapi_connection: Any) -> None:
-        """Close a connection that a session has lost, or was told not to use again."""
+        """Close a connection lost by a session, or not to be used again."""
         dbapi_connection.discard()
 
 
@@ -148,12 +148,12 @@ _handed_over: ContextVar[PooledConnection | None] = ContextVar("handed_over", de
 
 
 def connecting_to(school_id: UUID) -> AbstractContextManager[None]:
-    """Say which school a session connects for within the block."""
+    """Note the school for which a session connects within the block."""
     return _within(_connecting_to, school_id)
 
 
 def handing_over(connection: PooledConnection) -> AbstractContextManager[None]:
-    """Let a session that connects within the block take over a connection, in place of one from the pool."""
+    """Let a session connecting within the block take over a connection, in place of one from the pool."""
     return _within(_handed_over, connection)
 
 
@@ -167,9 +167,9 @@ def _within(variable: ContextVar[Any], value: object) -> Iterator[None]:
 
 
 class SessionPool(NullPool):
-    """What an engine connects its sessions by: it keeps no connections, but takes them from a SchoolPool.
+    """The pool of an engine for sessions: it keeps no connections, but takes them from a SchoolPool.
 
-    `connections` is that one. What SQLAlchemy does with a connection that it no longer needs, `close`, gives it back.
+    `connections` is the SchoolPool. SQLAlchemy's `close` of a connection no longer needed gives it back.
     """
 
     def __init__(
@@ -192,19 +192,19 @@ class SessionPool(NullPool):
         super().__init__(self._take, **options)
 
     def checkedout(self) -> int:
-        """Count the connections that are taken, by sessions or without one."""
+        """Count the connections taken, by sessions or without one."""
         return self.connections.checkedout()
 
     def checkedin(self) -> int:
-        """Count the connections that are idle."""
+        """Count the idle connections."""
         return self.connections.checkedin()
 
     def dispose(self) -> None:
-        """Close the idle connections; those that are taken are closed when they are given back."""
+        """Close the idle connections; taken ones are closed when they are given back."""
         self.connections.dispose()
 
     def recreate(self) -> SessionPool:
-        """Give this one, which is as good as new once it has been disposed of."""
+        """Give this pool, as good as new once it has been disposed of."""
         return self
 
     def _take(self) -> PooledConnection:

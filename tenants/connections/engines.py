@@ -1,4 +1,4 @@
-"""Engines: of a process that serves schools, of the registry's statements, and of the operator's work."""
+"""Engines: of a process serving schools, of the registry's statements, and of the operator's work."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _SCHOOLS = "schools"
 
 
 def school_url(url: str | URL) -> URL:
-    """Turn a PostgreSQL address into one whose engine binds transactions to schools."""
+    """Turn a PostgreSQL address into the address of an engine that binds transactions to schools."""
     return make_url(url).set(drivername="postgresql+school")
 
 
 def registry_url(url: str | URL) -> URL:
-    """Turn a PostgreSQL address into one whose engine binds nothing: for the registry and the operator."""
+    """Turn a PostgreSQL address into one for an engine without binding: for the registry and the operator."""
     return make_url(url).set(drivername="postgresql+psycopg2")
 
 
@@ -46,9 +46,9 @@ def serving_options(
 ) -> dict[str, Any]:
     """Give the engine options of a process that serves.
 
-    The pool holds at most `pool_size` connections, and opens `max_overflow` more where those do not suffice. A
-    connection is closed after it has served `schools_per_connection` schools, or when PostgreSQL is silent for
-    SILENCE seconds longer than the `statement_timeout` (seconds) that the binding sets.
+    The pool holds at most `pool_size` connections, and opens `max_overflow` more if those do not suffice. A connection
+    is closed after it has served `schools_per_connection` schools, or when PostgreSQL is silent for SILENCE seconds
+    longer than the binding's `statement_timeout` (seconds).
     """
     return {
         **_options(pool_size, max_overflow, deadline=statement_timeout + SILENCE),
@@ -94,24 +94,24 @@ def _number(value: Any) -> float:
 def registry_options(
     pool_size: int, *, deadline: float = REGISTRY_DEADLINE, connect_timeout: int = CONNECT_TIMEOUT
 ) -> dict[str, Any]:
-    """Give the engine options for the registry's own statements, which stand outside of any school.
+    """Give the engine options for the registry's own statements, outside of any school.
 
-    They begin no transaction in which a dead connection would show, so each connection is tested first. PostgreSQL has
-    `deadline` seconds for a statement, and `connect_timeout` for a connection.
+    They begin no transaction, and no such beginning shows that a connection is dead: each connection is tested first.
+    PostgreSQL has `deadline` seconds for a statement, and `connect_timeout` for a connection.
     """
     options = _options(pool_size, max_overflow=0, deadline=deadline, connect_timeout=connect_timeout)
     return {**options, "isolation_level": "AUTOCOMMIT", "pool_pre_ping": True}
 
 
 def serving_engine(url: str | URL, pool_size: int = 5) -> Engine:
-    """Make an engine for sessions that `bind_sessions` binds."""
+    """Make an engine for the sessions of `bind_sessions`."""
     return create_engine(school_url(url), **serving_options(pool_size))
 
 
 def admin_engine(url: str | URL) -> Engine:
     """Make an engine for the operator's work: ordinary transactions, bound to no school.
 
-    Work that goes through many schools notes each (`mark_school`), so that its connections are replaced in time.
+    Work in many schools notes each (`mark_school`), so its connections are replaced in time.
     """
     return create_engine(
         registry_url(url),
@@ -129,7 +129,7 @@ def mark_school(connection: Connection, school_id: UUID) -> None:
 
 
 def _retire(_driver: Any, entry: ConnectionPoolEntry) -> None:
-    """Close a connection of the operator that is given back once it has served enough schools."""
+    """Close a connection of the operator, given back after serving enough schools."""
     if len(entry.info.get(_SCHOOLS, ())) >= SCHOOLS_PER_ADMIN_CONNECTION:
         entry.invalidate()
         entry.info.clear()
@@ -155,5 +155,5 @@ def quote_identifier(name: str) -> str:
 
 
 def quote_literal(value: str) -> str:
-    """Quote a text for SQL text, as a server reads it whose `standard_conforming_strings` is on, the default."""
+    """Quote a text for SQL text, for a server with `standard_conforming_strings` on, the default."""
     return "'" + value.replace("'", "''") + "'"

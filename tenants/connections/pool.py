@@ -1,12 +1,12 @@
-"""The connections to a server, and the schools that each of them has served.
+"""The connections to a server, and the schools served by each of them.
 
-A backend of PostgreSQL caches the catalogue rows of every table it ever touched. That makes the second request of a
-school on a connection faster than the first, and it fills memory: with all kinds of requests some 1.8 MB for each
-school. So a request is given an idle connection that has served its school, where there is one. Where all of those
-work for other schools just now, and the idle ones have served a part of the schools that they may, it waits a little,
-as long as a few others take: else every connection would serve every school, and be replaced over and over. Behind a
-transaction that takes longer than that nobody waits. A connection that has served too many schools is closed when it
-is given back, never within a transaction.
+A backend of PostgreSQL caches the catalogue rows of every table it ever touched. So the second request of a school on a
+connection is faster than the first, and memory fills up: with all kinds of requests some 1.8 MB for each school. So a
+request is given an idle connection that has served its school, if there is one. If all of those work for other schools
+just now, and the idle ones have served a part of their permitted number of schools, it waits a little, as long as a few
+others take: else every connection would serve every school, and be replaced over and over. Behind a transaction longer
+than this wait nobody waits. A connection that has served too many schools is closed when it is given back, never within
+a transaction.
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ FREE_PART = 8
 
 
 class PooledConnection:
-    """A connection of a SchoolPool: one of psycopg2, and the schools that it has served.
+    """A connection of a SchoolPool: one of psycopg2, and the schools served by it.
 
-    `works_for` is the school that it was taken for, None where for none or where it is idle; `taken_at` the moment of
-    the monotonic clock at which it was taken. It is used as the driver's own, but for `close`, which gives it back to
-    its pool.
+    `works_for` is the school it was taken for, None if it was taken for none or is idle; `taken_at` the moment of
+    taking it, on the monotonic clock. It is used as the driver's own, but for `close`: this gives it back to its pool.
     """
 
     __slots__ = (
@@ -69,7 +68,7 @@ class PooledConnection:
 
     @property
     def closed(self) -> int:
-        """Whether the driver's connection is closed: not 0 where it was, or has been lost."""
+        """Whether the driver's connection is closed: not 0 if it was closed, or has been lost."""
         closed: int = self.driver.closed
         return closed
 
@@ -83,7 +82,7 @@ class PooledConnection:
 
 
 class Waits:
-    """Who waits for a connection: how many just now, how many did, and for how many seconds in all."""
+    """The waits for a connection: how many just now, how many so far, and for how many seconds in all."""
 
     def __init__(self) -> None:
         self.waiting = self.count = 0
@@ -92,7 +91,7 @@ class Waits:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Count the wait that the block is."""
+        """Count the block as a wait."""
         begun = time.monotonic()
         with self._lock:
             self.waiting += 1
@@ -106,9 +105,9 @@ class Waits:
 
 
 class _Waiter:
-    """A thread that waits for a connection: for one that has served its school, or else for `any_will_do`.
+    """A thread waiting for a connection: for one that has served its school, or else for `any_will_do`.
 
-    Woken, it has a `connection`, or the place in the pool of one that was closed: it `may_connect`.
+    Woken, it has a `connection`, or the place in the pool of a closed one: it `may_connect`.
     """
 
     def __init__(self, school_id: UUID | None, *, any_will_do: bool) -> None:
@@ -120,11 +119,11 @@ class _Waiter:
 
 
 class SchoolPool:
-    """A pool that fills up before a connection serves another school, and prefers one that has served the school.
+    """A pool with a preference for connections that have served the school; it fills up before one serves another.
 
-    `connect` makes a connection of psycopg2. The pool keeps `size` of them, opens `max_overflow` more where those do
-    not suffice, and closes one that has served `schools_per_connection` schools. Where all are taken a request waits
-    for `timeout` seconds, which `waits` count.
+    `connect` makes a connection of psycopg2. The pool keeps `size` of them, opens `max_overflow` more if those do not
+    suffice, and closes each after `schools_per_connection` schools. If all are taken, a request waits for `timeout`
+    seconds, and `waits` counts these waits.
     """
 
     def __init__(
@@ -151,7 +150,7 @@ class SchoolPool:
         self._seconds_taken = 0.0  # for which connections were taken of late, on average
 
     def checkedout(self) -> int:
-        """Count the connections that are taken."""
+        """Count the connections taken."""
         return len(self._taken)
 
     def has_any(self) -> bool:
@@ -159,23 +158,23 @@ class SchoolPool:
         return bool(self._taken or self._idle)
 
     def checkedin(self) -> int:
-        """Count the connections that are idle."""
+        """Count the idle connections."""
         return len(self._idle)
 
     def take(self, school_id: UUID | None = None) -> PooledConnection:
-        """Take a connection, of preference one that has served the school, where one is named.
+        """Take a connection, of preference one that has served the school, if one is named.
 
-        Raises SQLAlchemy's TimeoutError where all are taken for too long, and psycopg2's errors where none can be made.
+        Raises SQLAlchemy's TimeoutError if all are taken for too long, and psycopg2's errors if none can be made.
         """
         with self._lock:
             found = self._take_idle(school_id, only_served=True)
         return found or self._await_served(school_id) or self._take_other(school_id)
 
     def give_back(self, connection: PooledConnection) -> None:
-        """Give a connection back; it is closed where it is not to be used any more. Once it is idle, this does nothing.
+        """Give a connection back; it is closed unless it is of further use. Once it is idle, this does nothing.
 
-        So it is where it is lost or as old as one that was, where a transaction is under way on it, where it has served
-        so many schools, and where there are enough idle ones.
+        It is closed if it is lost or as old as a lost one, if a transaction is under way on it, if it has served so
+        many schools, and if there are enough idle ones.
         """
         usable = (
             connection.generation == self._generation
@@ -198,7 +197,7 @@ class SchoolPool:
         connection.driver.close()
 
     def discard(self, connection: PooledConnection) -> None:
-        """Close a connection that was taken. Where it was lost, those that are as old will be closed, too."""
+        """Close a taken connection. If it was lost, those as old as it will be closed, too."""
         with self._lock:
             if connection not in self._taken:
                 return
@@ -209,7 +208,7 @@ class SchoolPool:
         connection.driver.close()
 
     def dispose(self) -> None:
-        """Close the idle connections; those that are taken are closed when they are given back."""
+        """Close the idle connections; taken ones are closed when they are given back."""
         with self._lock:
             self._generation += 1
             closing, self._idle = self._idle, []
@@ -219,9 +218,9 @@ class SchoolPool:
             connection.driver.close()
 
     def _take_idle(self, school_id: UUID | None, *, only_served: bool = False) -> PooledConnection | None:
-        """Take an idle connection: of those that have served the school the one used last, whose backend is quickest.
+        """Take an idle connection: of those that have served the school the last used, with the quickest backend.
 
-        Where none has, it is the one with the fewest schools, unless `only_served`.
+        Without any it is the one with the fewest schools, unless `only_served`.
         """
         found = next((one for one in reversed(self._idle) if school_id in one.schools), None)
         if found is None and not only_served:
@@ -236,12 +235,12 @@ class SchoolPool:
         connection.works_for, connection.taken_at = school_id, time.monotonic()
 
     def _note_time(self, connection: PooledConnection) -> None:
-        """Note for how long a connection was taken; what is longer than anybody waits counts as that."""
+        """Note for how long a connection was taken; times longer than anybody waits count as the longest wait."""
         seconds = min(time.monotonic() - connection.taken_at, LONGEST_PATIENCE)
         self._seconds_taken += (seconds - self._seconds_taken) / 16
 
     def _await_served(self, school_id: UUID | None) -> PooledConnection | None:
-        """Wait for a connection that has served a school and works for another; None where that is in vain."""
+        """Wait for a connection that has served a school and works for another; None if waiting is in vain."""
         with self._lock:
             if school_id is None or not self._is_worth_waiting(school_id):
                 return None
@@ -265,7 +264,7 @@ class SchoolPool:
         )
 
     def _take_other(self, school_id: UUID | None) -> PooledConnection:
-        """Take a connection that has not served the school: a new one as long as the pool is not full."""
+        """Take a connection new to the school: a newly made one as long as the pool is not full."""
         with self._lock:
             if school_id is None or self._places >= self.size:
                 found = self._take_idle(school_id)
@@ -289,7 +288,7 @@ class SchoolPool:
         return self._open(school_id)
 
     def _open(self, school_id: UUID | None) -> PooledConnection:
-        """Open a connection, for which there is a place; else take one that there is."""
+        """Open a connection, in a place reserved for it; else take an existing one."""
         generation = self._generation
         try:
             made = PooledConnection(self, self._connect(), generation)
@@ -321,7 +320,7 @@ class SchoolPool:
                     self._waiters.remove(waiter)
 
     def _hand_over(self, connection: PooledConnection) -> bool:
-        """Hand a connection over to a waiter: to one whose school it has served, else to the first whom any will do."""
+        """Hand a connection over to a waiter: of a school served by it, else to the first with `any_will_do`."""
         if not self._waiters:
             return False
         waiter = next(
@@ -336,7 +335,7 @@ class SchoolPool:
         return True
 
     def _free_place(self) -> None:
-        """Free the place of a connection that is closed, and let a waiter open one there."""
+        """Free the place of a closed connection, and let a waiter open one there."""
         waiter = next((one for one in self._waiters if one.any_will_do), None)
         if waiter is None:
             self._places -= 1

@@ -1,7 +1,7 @@
-"""The way of requests to the registry: a share of threads that wait for it, and none while it is known to be silent.
+"""The way of requests to the registry: a share of threads waits for it, and none while it is known to be silent.
 
 The registry may be on another server than the schools, the coordinator of a cluster, and their requests need it seldom.
-So a registry that does not answer holds few threads, and soon one at a time, which finds out when it is back.
+So a registry without an answer holds few threads, and soon one at a time, to find out when it is back.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ RETRY = 1.0  # seconds from one try to the next while it is silent
 class RegistryConnections:
     """Lends connections of the registry's engine to requests, `at_once` at a time; as many wait for their turn.
 
-    `engine` finds the engine when a connection is asked for. A registry is silent where a statement or a connection was
-    not answered in its time (NoAnswer), and where nobody had an answer while somebody waited for PATIENCE. Then one
-    thread tries again each RETRY, and all others are refused at once.
+    `engine` finds the engine when a connection is asked for. A registry is silent if a statement or a connection was
+    not answered in its time (NoAnswer), and if nobody had an answer while somebody waited for PATIENCE. Then one thread
+    tries again each RETRY, and all others are refused at once.
     """
 
     def __init__(self, engine: Callable[[], Engine], at_once: int) -> None:
@@ -48,7 +48,7 @@ class RegistryConnections:
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
-        """Lend a connection; raises RegistrySilent, and what the engine raises."""
+        """Lend a connection; raises RegistrySilent, and the engine's errors."""
         tries = self._begin()
         answered = True
         try:

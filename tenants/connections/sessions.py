@@ -1,7 +1,7 @@
-"""Sessions that are bound to a school in each transaction, and refuse to work without one.
+"""Sessions bound to a school in each transaction, refusing to work without one.
 
 A transaction begins, and ends, on a connection of its own way: SQLAlchemy's objects around it cost more than a short
-statement. Where something asks the session, for a record or a statement, SQLAlchemy takes the connection over.
+statement. If something asks the session, for a record or a statement, SQLAlchemy takes the connection over.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from tenants.exceptions import NoSchool, SchoolChosen, SchoolElsewhere
 
 
 class SchoolSession(Session):
-    """A session that works on the engine of its school's login; without a school it has none.
+    """A session on the engine of its school's login; without a school it has none.
 
-    `binding` holds from the beginning of a transaction to its end, `caller_state` is the row that the binding batch
-    returned, or None.
+    `binding` holds from the beginning of a transaction to its end, `caller_state` is the row returned by the binding
+    batch, or None.
     """
 
     binding: SchoolBinding | None = None
@@ -36,28 +36,30 @@ class SchoolSession(Session):
     _bound: AnyConnection | None = None
 
     def bound_connection(self) -> AnyConnection:
-        """Give the connection of the transaction, which begins where none is under way.
+        """Give the connection of the transaction; begins one if none is under way.
 
-        As `connection`, which asks every time how far the transaction is; that costs as much as a short statement.
+        As `connection`, but without its question, every time, how far the transaction is: this costs as much as a short
+        statement.
         """
         if self._own is not None:
             return self._own
         return self.connection() if self._bound is None or not self.is_active else self._bound
 
     def after_binding(self, state: dict[str, Any] | None) -> None:
-        """Do what follows when a transaction has been bound; what it raises ends the transaction."""
+        """Do the work due after the binding of a transaction; an exception here ends the transaction."""
 
     def engine_of(self, school_id: UUID) -> Engine:
         """Find the engine of the login that serves a school (`tenants.placement`)."""
         raise NotImplementedError
 
     def forget_engine(self, school_id: UUID) -> None:
-        """Forget where a school is, where that is remembered: it has been moved."""
+        """Forget the server of a school, if it is remembered: it has been moved."""
 
     def get_bind(self, *_arguments: Any, **_options: Any) -> Engine:
         """Choose the engine by the school alone; raises NoSchool.
 
-        SQLAlchemy asks before it works on the session's transaction: so here it takes over what began without it.
+        SQLAlchemy asks before it works on the session's transaction: so here it takes over a transaction begun without
+        it.
         """
         if self.binding is None:
             raise NoSchool(NO_SCHOOL)
@@ -74,7 +76,7 @@ class SchoolSession(Session):
         return engine
 
     def begin_in_school(self, binding: SchoolBinding) -> None:
-        """Begin a transaction in a school; where it raises, `rollback` is to be called."""
+        """Begin a transaction in a school; if it raises, `rollback` is to be called."""
         self.binding, self.caller_state = binding, None
         engine = self.engine_of(binding.school_id)
         dialect: Any = engine.dialect
@@ -104,7 +106,7 @@ class SchoolSession(Session):
         return self._own is not None or super().in_transaction()
 
     def commit(self) -> None:
-        """Store what is to be stored, and commit the transaction."""
+        """Store the pending changes, and commit the transaction."""
         if self._own is not None:
             self.flush()
         own = self._take_own()
@@ -121,7 +123,7 @@ class SchoolSession(Session):
         super().rollback()
 
     def close(self) -> None:
-        """Roll back what is under way, and forget all records."""
+        """Roll back the transaction under way, and forget all records."""
         own = self._take_own()
         if own is not None:
             own.roll_back()
@@ -134,7 +136,7 @@ class SchoolSession(Session):
         return super().begin_nested()
 
     def _take_own(self) -> SchoolConnection | None:
-        """Give the connection that SQLAlchemy does not know of, once: its transaction ends."""
+        """Give the connection unknown to SQLAlchemy, once: its transaction ends."""
         own, self._own = self._own, None
         if own is not None:
             self.binding = None
@@ -174,10 +176,11 @@ def bind_sessions(sessions: type[SchoolSession], options: Callable[[], BindingOp
 def transaction(session: SchoolSession, binding: SchoolBinding) -> dict[str, Any] | None:
     """Begin the session's transaction in a school and return the row of the principal's state, or None.
 
-    The school stays until the transaction ends; the next one needs a binding of its own. A connection that died while
-    it lay in the pool is replaced once, and a school that has been moved is looked for once: nothing has been done yet.
-    Where it raises, no transaction is left open: UnknownSchool, SchoolForbidden, ClientUnknown, SchoolSuspended,
-    SchoolUpgrading, SchoolElsewhere, NotInstalled; SchoolChosen where one was under way already, which goes on.
+    The school stays until the transaction ends; the next one needs a binding of its own. A connection dead since its
+    return to the pool is replaced once, and a school moved meanwhile is looked for once: nothing has been done yet. If
+    it raises, no transaction is left open: UnknownSchool, SchoolForbidden, ClientUnknown, SchoolSuspended,
+    SchoolUpgrading, SchoolElsewhere, NotInstalled; SchoolChosen if a transaction was under way already, and this one
+    goes on.
     """
     if session.in_transaction():
         raise SchoolChosen("A transaction is under way: its school can't be changed.")

@@ -1,7 +1,7 @@
-"""What is sent to PostgreSQL in a school: `read` in a round trip of its own, `write` in the transaction under way.
+"""Statements in a school: `read` in a round trip of its own, `write` in the transaction under way.
 
 Both use the driver's own cursor: SQLAlchemy's objects around a statement and its result cost more than most statements
-themselves. All else is as with them: a statement needs a transaction that is bound to a school, and its errors are
+themselves. All else is as with them: a statement needs a transaction bound to a school, and its errors are
 SQLAlchemy's.
 """
 
@@ -44,10 +44,10 @@ _KINDS: dict[type, type[DBAPIError]] = {
 
 
 class Texts(NamedTuple):
-    """What a statement found that reads texts, in UTF-8.
+    """The texts found by a statement, in UTF-8.
 
-    `portions`: the texts, joined by SEPARATOR, TEXTS_AT_ONCE in each. `empty`: whether there are none, or the first is
-    marked as saying so. `state`: the row of the caller's state, where that was read too; None where there is none.
+    `portions`: the texts, joined by SEPARATOR, TEXTS_AT_ONCE in each. `empty`: whether there are none, or the mark of
+    the first says so. `state`: the row of the caller's state, if it was read too; None without such a row.
     """
 
     portions: list[bytes]
@@ -56,7 +56,7 @@ class Texts(NamedTuple):
 
 
 class SchoolConnection:
-    """A connection on which a transaction is bound to a school, or about to be, without SQLAlchemy's objects around it.
+    """A connection with its transaction bound to a school, or about to be, without SQLAlchemy's objects around it.
 
     `driver` is a connection from the pool; it goes back with the end of the transaction.
     """
@@ -64,7 +64,7 @@ class SchoolConnection:
     __slots__ = ("dialect", "driver")
 
     def __init__(self, engine: Engine, school_id: UUID) -> None:
-        """Take a connection of an engine for a school; raises DBAPIError, and TimeoutError where all are taken."""
+        """Take a connection of an engine for a school; raises DBAPIError, and TimeoutError if all are taken."""
         self.dialect: Any = engine.dialect
         self.driver = _take(engine, school_id)
 
@@ -78,16 +78,16 @@ class SchoolConnection:
             self.roll_back()
 
     def roll_back(self) -> None:
-        """Give the connection back; what is under way on it is rolled back."""
+        """Give the connection back; a transaction under way on it is rolled back."""
         _give_back(self.dialect, self.driver)
 
     def invalidate(self, _error: BaseException) -> None:
-        """Close the connection, which is lost."""
+        """Close the lost connection."""
         self.driver.discard()
 
 
 class SupportsWrite(Protocol):
-    """A file that bytes are written to."""
+    """A file open for writing bytes."""
 
     def write(self, content: bytes, /) -> object:
         """Write some bytes."""
@@ -96,11 +96,12 @@ class SupportsWrite(Protocol):
 def read(
     engine: Engine, binding: SchoolBinding, options: BindingOptions, reading: Reading | None = None
 ) -> Texts:
-    """Read in a school, in one round trip: the texts of a query, and the caller's state where the binding has one.
+    """Read in a school, in one round trip: the texts of a query, and the caller's state if the binding has one.
 
-    Without `reading` it is the state alone, a user's or a client's. What is sent is a transaction of its own, on a
-    connection from the pool of the engine; one that died while it lay there is replaced once. Raises DBAPIError,
-    UnknownSchool, SchoolForbidden, ClientUnknown, SchoolSuspended, SchoolUpgrading, SchoolElsewhere, NotInstalled.
+    Without `reading` it is the state alone, a user's or a client's. The batch is a transaction of its own, on a
+    connection from the pool of the engine; a connection that died while it lay there is replaced once. Raises
+    DBAPIError, UnknownSchool, SchoolForbidden, ClientUnknown, SchoolSuspended, SchoolUpgrading, SchoolElsewhere,
+    NotInstalled.
     """
     to_send = binding.to_read(reading or Reading())
     try:
@@ -155,8 +156,8 @@ def copy_rows(
 ) -> None:
     """Write the rows of a query to `file` as CSV: each in one call, with a line feed at its end.
 
-    `layout` is another of COPY's formats, `text` or `binary`. Rows are sent as PostgreSQL finds them, so that they take
-    no memory. Raises NoSchool, DBAPIError.
+    `layout` is another of COPY's formats, `text` or `binary`. Rows are sent as PostgreSQL finds them, so they take no
+    memory. Raises NoSchool, DBAPIError.
     """
     with _driver_of(connection).cursor() as cursor:
         _require_binding(connection, cursor)
@@ -170,7 +171,7 @@ def copy_rows(
 def is_dead(error: DBAPIError) -> bool:
     """Tell whether a statement failed since its connection had died in the pool: another one may do.
 
-    A server that did not answer in time is not asked once more: the request has waited long enough.
+    A server is not asked once more after missing its deadline: the request has waited long enough.
     """
     return error.connection_invalidated and not isinstance(error.orig, NoAnswer)
 
@@ -226,7 +227,7 @@ def _take(engine: Engine, school_id: UUID) -> PooledConnection:
 
 
 def _give_back(dialect: Any, connection: PooledConnection) -> None:
-    """Give a connection back to its pool; what is under way on it is rolled back."""
+    """Give a connection back to its pool; a transaction under way on it is rolled back."""
     try:
         dialect.do_rollback(connection)
     except psycopg2.Error:
@@ -238,7 +239,7 @@ def _give_back(dialect: Any, connection: PooledConnection) -> None:
 def _failure(
     connection: AnyConnection, error: psycopg2.Error, statement: str, parameters: Any, cursor: Any
 ) -> DBAPIError:
-    """Make SQLAlchemy's error of the driver's; a connection that was lost is not used again."""
+    """Make SQLAlchemy's error of the driver's; a lost connection is not used again."""
     dialect: Any = connection.dialect
     lost = dialect.is_disconnect(error, _driver_of(connection), cursor)
     if lost:
@@ -272,10 +273,10 @@ def _first_row(cursor: Any) -> dict[str, Any] | None:
 
 
 def _texts(cursor: Any, *, with_state: bool = False) -> Texts:
-    """Fetch the rows of a statement that are a text and a mark; `with_state` the first is the caller's state.
+    """Fetch the rows of a statement, each a text and a mark; `with_state` the first is the caller's state.
 
-    The texts come joined: a row is one message of PostgreSQL's, which the driver holds as a whole and whose buffer it
-    gives up with the connection alone, and 100,000 objects for as many rows would take more than what is in them.
+    The texts come joined. The driver holds each row, a message of PostgreSQL's, as a whole, and gives up its buffer
+    with the connection alone; and 100,000 objects for as many rows would take more than their contents.
     """
     rows = cursor.fetchmany(TEXTS_AT_ONCE)
     state = _state(rows.pop(0)[0]) if with_state and rows else None
@@ -289,6 +290,6 @@ def _texts(cursor: Any, *, with_state: bool = False) -> Texts:
 
 @lru_cache(STATES_REMEMBERED)
 def _state(text: bytes) -> Mapping[str, Any]:
-    """Read the row of a user's state, which is most often as it was in their last request."""
+    """Read the row of a user's state, most often the same as in their last request."""
     state: dict[str, Any] = orjson.loads(text)
     return MappingProxyType(state)

@@ -46,7 +46,7 @@ class MoveRefused(TenancyError):
 
 @dataclass(frozen=True, slots=True)
 class MovedSchool:
-    """A school, and between which nodes it was moved; `moved` is False where it was there already."""
+    """A school, and the nodes of its move; `moved` is False if it was there already."""
 
     id: UUID
     name: str
@@ -75,11 +75,11 @@ def move_school(
 ) -> MovedSchool:
     """Move a school to another node, `host:port`, while its users go on working.
 
-    All of it or nothing. Its users wait at the end, from when the requests that are under way have ended until Citus
-    has changed where the school is; where they do not end within `lock_timeout` seconds, the school stays where it is.
-    The steps of `progress` are hundredths.
+    All of it or nothing. Its users wait at the end, once the requests under way have ended, until Citus has changed the
+    school's node; if these requests do not end within `lock_timeout` seconds, the school stays on its node. The steps
+    of `progress` are hundredths.
 
-    Raises UnknownSchool; SchoolDeleting; SchoolBusy; UnknownNode; UnfitPlacement; MoveRefused where the node takes no
+    Raises UnknownSchool; SchoolDeleting; SchoolBusy; UnknownNode; UnfitPlacement; MoveRefused if the node takes no
     schools, or Citus does not have the school, or can't move it.
     """
     tenancy.placement.prepare(tenancy.admin)
@@ -116,7 +116,7 @@ def _move(connection: Connection, schema: str, node: Node) -> None:
 
 @contextmanager
 def _watched(tenancy: Tenancy, progress: Progress) -> Iterator[None]:
-    """Report, in hundredths, how much of what is moved has been copied, as far as Citus tells it."""
+    """Report, in hundredths, how much of the move has been copied, as far as Citus tells it."""
     with progress(100) as advance:
         ended = threading.Event()
         watcher = threading.Thread(target=_watch, args=(tenancy, advance, ended), daemon=True)
@@ -129,7 +129,7 @@ def _watched(tenancy: Tenancy, progress: Progress) -> Iterator[None]:
 
 
 def _watch(tenancy: Tenancy, advance: Callable[[int], None], ended: threading.Event) -> None:
-    """Report until the move has ended, or as long as Citus tells of it: what hinders both, the move itself says."""
+    """Report until the move has ended, or as long as Citus tells of it: a fault of both is the move's to report."""
     try:
         _report(tenancy, advance, ended)
     except DBAPIError as error:

@@ -1,4 +1,4 @@
-"""The nodes of Citus, and which of them has a school."""
+"""The nodes of Citus, and the node of each school."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class UnknownNode(TenancyError):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A server of Citus, by the address at which the others reach it."""
+    """A server of Citus, by its address for the others."""
 
     host: str
     port: int
@@ -85,9 +85,9 @@ class Node:
 
 
 class Shards:
-    """The shards of a school's tables: one for each, of its name and a number, the same on whatever node it is.
+    """The shards of a school's tables: one for each, of its name and a number, the same on every node.
 
-    A process remembers them of thousands of schools: the numbers alone, by the tables' order, which schools share.
+    A process remembers the shards of thousands of schools: the numbers alone, by the tables' order, shared by schools.
     """
 
     __slots__ = ("_numbers", "_order")
@@ -102,7 +102,7 @@ class Shards:
         return min(self._numbers)
 
     def names(self, tables: Collection[str]) -> dict[str, str] | None:
-        """Name the shards of tables, by the tables' names; None where one of them is not known."""
+        """Name the shards of tables, by the tables' names; None if one of them is not known."""
         try:
             return {table: f"{table}_{self._numbers[self._order[table]]}" for table in tables}
         except KeyError:
@@ -116,7 +116,7 @@ def _order_of(tables: tuple[str, ...]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where a school is: its node, and its shards, by the first of which the node tells that it has them."""
+    """The place of a school: its node, and its shards; by the first of these the node tells that it has them."""
 
     node: Node
     shards: Shards
@@ -149,7 +149,7 @@ class NodeState:
 
 
 def check_distributed(connection: Connection) -> None:
-    """See that the database has Citus, and that this is its coordinator; raises UnfitPlacement."""
+    """See that the database has Citus, and is its coordinator; raises UnfitPlacement."""
     if connection.execute(text("SELECT FROM pg_extension WHERE extname = 'citus'")).first() is None:
         raise UnfitPlacement(
             "TENANT_DISTRIBUTED is on, but the database has no extension citus: "
@@ -163,9 +163,9 @@ def check_distributed(connection: Connection) -> None:
 
 
 def provide_nodes(admin: Engine) -> None:
-    """See that each node has the registry's tables: one that has joined since gets copies; raises UnfitPlacement.
+    """See that each node has the registry's tables: a node joined since gets copies; raises UnfitPlacement.
 
-    In a transaction of its own, before another that writes to them, in which Citus copies none.
+    In a transaction of its own, before any other one that writes to them: within that one Citus copies none.
     """
     with admin.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         check_distributed(connection)
@@ -173,13 +173,13 @@ def provide_nodes(admin: Engine) -> None:
 
 
 def locate_school(connection: Connection, school_id: UUID) -> Location | None:
-    """Ask which node has a school; None where Citus has none of this id."""
+    """Ask for the node of a school; None if Citus has no school of this id."""
     row = connection.execute(_NODE_OF_SCHOOL, {"schema": schema_name(school_id)}).one_or_none()
     return None if row is None else Location(_node(row), Shards(row.tables, row.shards))
 
 
 def nodes_of_schools(connection: Connection) -> dict[str, Node]:
-    """Ask which node has each school, by the name of its schema."""
+    """Ask for the node of each school, by the name of its schema."""
     return {row.schema: _node(row) for row in connection.execute(_SCHOOLS)}
 
 
@@ -203,7 +203,7 @@ def find_node(connection: Connection, address: str) -> NodeState:
 
 
 def lock_out_backups(connection: Connection, school_id: UUID) -> bool:
-    """Keep a school from being backed up until the transaction ends; False where it is being backed up, or moved.
+    """Keep a school from being backed up until the transaction ends; False if it is being backed up, or moved.
 
     It is no lock of the school's row: a move waits for every transaction that has written anything, and such a lock is
     written on each node.
@@ -212,13 +212,13 @@ def lock_out_backups(connection: Connection, school_id: UUID) -> bool:
 
 
 def lock_out_moves(connection: Connection, school_id: UUID) -> None:
-    """Keep a school on its node until the transaction, on the coordinator, ends; waits for a move that is under way."""
+    """Keep a school on its node until the transaction, on the coordinator, ends; waits for a move under way."""
     connection.execute(_SHARE_LOCK, {"school": str(school_id)})
 
 
 @contextmanager
 def engine_of_school(admin: Engine, school_id: UUID) -> Iterator[Engine]:
-    """Lend an engine like `admin`, of the coordinator, on the node that has a school; `admin` where none has it."""
+    """Lend an engine like `admin`, of the coordinator, on the node of a school; `admin` if the school is on none."""
     with admin.connect() as connection:
         location = locate_school(connection, school_id)
     if location is None:

@@ -96,7 +96,7 @@ def check_distributed_registry(connection: Connection) -> None:
 
 
 def distribute_registry(connection: Connection) -> None:
-    """Put the registry on every node, within the connection's transaction; again, what is new of it."""
+    """Put the registry on every node, within the connection's transaction; again, its new parts."""
     execute_script(connection, SEQUENTIAL)
     for table in connection.execute(_LOCAL_TABLES).scalars().all():
         connection.execute(text("SELECT create_reference_table(:table)"), {"table": f"registry.{table}"})
@@ -106,20 +106,20 @@ def distribute_registry(connection: Connection) -> None:
 
 
 def distribute_statements(schema: str) -> list[str]:
-    """Write the statements that give a school's schema to Citus, which chooses the node; its tables are all there.
+    """Write the statements giving a school's schema to Citus, to choose the node; its tables are all there.
 
-    Before them the schema is an ordinary one of the coordinator's. A statement that makes an index, in a message
-    together with others, fails on a schema that Citus has already.
+    Before them the schema is an ordinary one of the coordinator's. A statement to make an index, in a message together
+    with others, fails on a schema already given to Citus.
     """
     return [f"SELECT citus_schema_distribute('{schema}')", read_shards_statement(schema)]
 
 
 def read_shards_statement(schema: str) -> str:
-    """Write the statement that lets the functions of a schema read the shards of its tables; again after a change."""
+    """Write the statement letting the functions of a schema read the shards of its tables; again after a change."""
     return f"SELECT registry.read_shards('{schema}')"
 
 
 def own_copy(connection: Connection, table: Table) -> Table:
-    """Give the coordinator's own copy of a table of the registry: the shard of it that lies there."""
+    """Give the coordinator's own copy of a table of the registry: its shard on the coordinator."""
     number = connection.execute(_SHARD, {"table": table.fullname}).scalar_one()
     return table.to_metadata(MetaData(), name=f"{table.name}_{number}")

@@ -1,14 +1,14 @@
 """Bringing every school to the newest revision: each in one transaction, many at once, a failure stopping no other.
 
-What has been done stands in the registry and nowhere else: a school's revision is changed in the transaction
-that changes its tables. So a run may end anywhere, be killed, and be begun again; and runs at the same time
-share the work, because each locks the registry's row of the school that it works on.
+The progress stands in the registry and nowhere else: a school's revision is changed in one transaction with its tables.
+So a run may end anywhere, be killed, and be begun again; and runs at the same time share the work, because each locks
+the registry's row of its school of the moment.
 
-A school that an earlier release created is moved to another owner first (`tenants.provisioning.ownership`), in
+A school created by an earlier release is moved to another owner first (`tenants.provisioning.ownership`), in
 transactions of their own: it serves between them too.
 
-A migration waits for the requests that are under way in its school, and new ones queue behind it. It gives
-up after `LockRetry.lock_timeout`, lets them pass, and tries again after a pause.
+A migration waits for the requests under way in its school, and new ones queue behind it. It gives up after
+`LockRetry.lock_timeout`, lets them pass, and tries again after a pause.
 """
 
 from __future__ import annotations
@@ -55,11 +55,10 @@ _TRANSIENT = {LOCK_NOT_AVAILABLE, DEADLOCK_DETECTED}
 
 @dataclass(frozen=True, slots=True)
 class MigrationState:
-    """A school's revision, what that means to this program, and the last failure on its way.
+    """A school's revision, its meaning to this program, and the last failure on its way.
 
     `state` is current; behind (or `old_owner`: requests can become the owner of its tables); failed (behind, and its
-    last migration failed); newer (at a revision that this program does not know); or deleting (parts of it are gone
-    already).
+    last migration failed); newer (at a revision unknown to this program); or deleting (parts of it are gone already).
     """
 
     id: UUID
@@ -102,7 +101,7 @@ class LockRetry:
 
 
 class Outcome(Enum):
-    """What became of a school in a run, or in one transaction of it.
+    """The result for a school of a run, or of one transaction of it.
 
     BUSY: another transaction had locked its row. MOVED: some of it has another owner, and there is more to do.
     """
@@ -117,10 +116,10 @@ class Outcome(Enum):
 
 @dataclass(slots=True)
 class MigrationReport:
-    """What became of a run.
+    """The results of a run.
 
-    `skipped` counts the schools that this run left as they are: current, newer, not selected, migrated by
-    another run, or deleted. `remaining` counts those that it was stopped before. `seconds` is its length.
+    `skipped` counts the schools left as they are by this run: current, newer, not selected, migrated by another run, or
+    deleted. `remaining` counts the schools not begun when it was stopped. `seconds` is its length.
     """
 
     revision: str
@@ -138,7 +137,7 @@ class MigrationReport:
         return not self.failed and not self.stopped
 
     def note(self, school: MigrationState, outcome: Outcome, error: str) -> None:
-        """Add what became of a school."""
+        """Add the result for a school."""
         if outcome is Outcome.MIGRATED:
             self.migrated.append(school)
         elif outcome is Outcome.FAILED:
@@ -211,12 +210,11 @@ def migrate_schools(
     stop: Event | None = None,
     progress: Progress = no_progress,
 ) -> MigrationReport:
-    """Bring schools that are behind to the newest revision: all of them, one, or those that failed before.
+    """Bring schools lagging behind to the newest revision: all of them, one, or those of an earlier failure.
 
-    A school that fails stays as it is; why is stored in the registry, and the others go on. Once `stop` is set,
-    what is under way is finished and nothing new begun. The steps of `progress` are the schools to migrate.
-    Raises UnknownSchool; NotInstalled where the registry is not at this program's revision, before any school is
-    touched.
+    A failing school stays as it is; the reason is stored in the registry, and the others go on. Once `stop` is set, the
+    work under way is finished and nothing new begun. The steps of `progress` are the schools to migrate. Raises
+    UnknownSchool; NotInstalled if the registry is not at this program's revision, before any school is touched.
     """
     begun = time.monotonic()
     with tenancy.admin.connect() as connection:
@@ -248,7 +246,7 @@ _Result = tuple[MigrationState, Outcome, str]
 
 
 class _MigrationRun:
-    """A run over the schools of a tenancy; sets `stop` itself where the database has gone."""
+    """A run over the schools of a tenancy; sets `stop` itself if the database has gone."""
 
     def __init__(self, tenancy: Tenancy, retry: LockRetry, stop: Event) -> None:
         self.stop = stop
@@ -260,7 +258,7 @@ class _MigrationRun:
         self._writing = Lock()
 
     def through(self, behind: Collection[MigrationState], workers: int) -> Iterator[_Result]:
-        """Migrate schools. Those whose rows others have locked come last, and are waited for."""
+        """Migrate schools. Those with rows locked by others come last, and are waited for."""
         for revision in {school.revision for school in behind} - {self._newest}:
             # What can't be written as SQL ends the run before it has begun.
             self._script(revision)
@@ -407,7 +405,7 @@ def _reason(error: DBAPIError) -> str:
 
 @contextmanager
 def stopped_by_signals() -> Iterator[Event]:
-    """Turn the signals that stop a process (SIGINT, SIGTERM, SIGHUP) into an event, for the length of the block."""
+    """Turn the signals to stop a process (SIGINT, SIGTERM, SIGHUP) into an event, for the length of the block."""
     stop = Event()
 
     def on_signal(*_: Any) -> None:

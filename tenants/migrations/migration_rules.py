@@ -1,8 +1,8 @@
-"""Checking the migrations of schools' schemas: what PostgreSQL takes, but this project does not.
+"""Checking the migrations of schools' schemas: statements taken by PostgreSQL, but not by this project.
 
-Their SQL is read as text, revision by revision, without a database. What a statement may be is listed, and
-all else refused; then the rules on what may stand in it. The facts behind them: docs/scaling.md,
-docs/architecture.md ("Tenancy").
+Their SQL is read as text, revision by revision, without a database. The permitted statements are listed, and all else
+refused; then come the rules on their contents. The facts behind them: docs/scaling.md, docs/architecture.md
+("Tenancy").
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ Tokens = Sequence[Token]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A rule that a statement of a revision breaks; `statement` is its first line."""
+    """A rule broken by a statement of a revision; `statement` is its first line."""
 
     revision: str
     rule: str
@@ -126,7 +126,7 @@ class Finding:
 
     @property
     def why(self) -> str:
-        """What the rule says."""
+        """The words of the rule."""
         return _WHY[self.rule]
 
 
@@ -134,10 +134,9 @@ _VALUES_OF = re.compile(r"CONSTRAINT (\w+) CHECK \(\w+ IN \(([^()]*)\)\)")
 
 
 def _narrowing(revision: str, texts: Sequence[str], before: Sequence[str]) -> Iterator[Finding]:
-    """Find what a migration that only adds does not do, after those `before`.
+    """Find the changes forbidden to a migration that only adds, after those `before`.
 
-    Of tables that it makes itself it may do anything; and a CHECK that names the values of a column may be replaced by
-    one that names more.
+    Of its own new tables it may do anything; and a CHECK with the values of a column may be replaced by one with more.
     """
     made: set[str] = set()
     allowed = {name: values for text in before for name, values in _VALUES_OF.findall(text)}
@@ -153,7 +152,7 @@ def _narrowing(revision: str, texts: Sequence[str], before: Sequence[str]) -> It
 
 
 def _widens(old: str, new: str) -> bool:
-    """Tell whether a list of values has all of another that was there, and more."""
+    """Tell whether a list of values has all of the old list, and more."""
     return bool(old) and set(old.split(", ")) < set(new.split(", "))
 
 
@@ -182,7 +181,7 @@ def check_migrations(folder: Path = TENANT) -> list[Finding]:
 def _baseline_findings(
     folder: Path, written: Sequence[str], tables: set[str], *, comparable: bool
 ) -> Iterator[Finding]:
-    """Judge what the baseline says beyond the migrations, and whether it says what they do."""
+    """Judge the baseline's statements beyond the migrations, and whether it agrees with them."""
     try:
         text = baseline_file(folder).read_text(encoding="utf-8")
         texts = [statement.text for statement in statements(text)]
@@ -203,7 +202,7 @@ def _findings(revision: str, texts: Sequence[str], tables: set[str]) -> Iterator
 
 
 def _broken(tokens: Tokens, tables: set[str]) -> Iterator[str]:
-    """Name the rules that a statement breaks; tables that it makes are added to those that are known."""
+    """Name the rules broken by a statement; its new tables are added to the known ones."""
     first = _words(tokens[:6])
     if not _ALLOWED.match(first):
         is_table = re.match(r"(CREATE|ALTER) (\w+ )*TABLE\b", first)
@@ -226,7 +225,7 @@ def _broken(tokens: Tokens, tables: set[str]) -> Iterator[str]:
 
 
 def _words(tokens: Tokens) -> str:
-    """Write tokens so that keywords can be looked for: what is no word is a question mark."""
+    """Write tokens for a search of keywords: each token but a word is a question mark."""
     return " ".join(token.text if token.kind == "word" else "?" for token in tokens)
 
 
@@ -401,7 +400,7 @@ def _name_at(tokens: Tokens) -> int:
 
 
 def _items(tokens: Tokens) -> tuple[list[Tokens], Tokens]:
-    """Read a list in parentheses: its items, and what follows it."""
+    """Read a list in parentheses: its items, and the tokens after it."""
     if not tokens or tokens[0].text != "(":
         return [], tokens
     depth = 0
@@ -413,7 +412,7 @@ def _items(tokens: Tokens) -> tuple[list[Tokens], Tokens]:
 
 
 def _split(tokens: Tokens) -> list[Tokens]:
-    """Split at the commas that are in no parentheses."""
+    """Split at the commas outside of parentheses."""
     found: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
@@ -426,7 +425,7 @@ def _split(tokens: Tokens) -> list[Tokens]:
 
 
 def _flat(tokens: Tokens) -> list[Token]:
-    """Leave out what is in parentheses, but for the opening ones."""
+    """Leave out the contents and the ends of parentheses, but not their beginnings."""
     found = []
     depth = 0
     for token in tokens:
@@ -438,5 +437,5 @@ def _flat(tokens: Tokens) -> list[Token]:
 
 
 def _keywords(tokens: Tokens) -> set[str]:
-    """Gather the words that are in no parentheses."""
+    """Gather the words outside of parentheses."""
     return {token.text for token in _flat(tokens) if token.kind == "word"}

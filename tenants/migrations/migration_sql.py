@@ -33,7 +33,7 @@ TENANT = history("tenant")
 
 
 class _SqlBuffer:
-    """Collects what Alembic writes; one write is the SQL of one operation."""
+    """Collects Alembic's output; one write is the SQL of one operation."""
 
     def __init__(self) -> None:
         self.found: list[str] = []
@@ -46,7 +46,7 @@ class _SqlBuffer:
 
 
 def upgrade_statements(lower: str | None, upper: str = "head", folder: Path = TENANT) -> list[str]:
-    """Write the SQL statements that lead a school from revision `lower` (None: nothing) to `upper`.
+    """Write the SQL statements to lead a school from revision `lower` (None: nothing) to `upper`.
 
     Not for several threads at once: Alembic's operations belong to the process.
     """
@@ -54,7 +54,7 @@ def upgrade_statements(lower: str | None, upper: str = "head", folder: Path = TE
 
 
 def migration_scripts(lower: str | None = None, upper: str = "head", folder: Path = TENANT) -> list[Script]:
-    """List the migrations that lead from revision `lower` to `upper`, the first of all first."""
+    """List the migrations from revision `lower` to `upper`, the first of all first."""
     from alembic.script import ScriptDirectory
 
     return list(ScriptDirectory(str(folder)).iterate_revisions(upper, lower or "base"))[::-1]
@@ -88,9 +88,9 @@ def changes_rows(statement: str) -> bool:
 
 
 def write_baseline(folder: Path = TENANT) -> str:
-    """Write the text of `baseline.sql` anew from the migrations, without what changes rows.
+    """Write the text of `baseline.sql` anew from the migrations, without statements changing rows.
 
-    By the rules of migrations rows come from rows that are there: a school that is being created has none.
+    By the rules of migrations rows come from existing rows: a school in creation has none.
     """
     written = "".join(
         statement + _SEPARATOR
@@ -111,7 +111,7 @@ def baseline_file(folder: Path = TENANT) -> Path:
 
 
 def update_baseline(folder: Path = TENANT) -> Path:
-    """Write the file of a history's baseline anew from the migrations; answer which file it is."""
+    """Write the file of a history's baseline anew from the migrations; answer its path."""
     path = baseline_file(folder)
     path.write_text(write_baseline(folder), encoding="utf-8")
     baseline.cache_clear()
@@ -121,7 +121,7 @@ def update_baseline(folder: Path = TENANT) -> Path:
 
 @cache
 def baseline(folder: Path = TENANT) -> tuple[str, str]:
-    """Read `baseline.sql`: the newest revision, and the SQL that creates a school's tables at it, as one text."""
+    """Read `baseline.sql`: the newest revision, and the SQL for creating a school's tables at it, as one text."""
     text = baseline_file(folder).read_text(encoding="utf-8")
     first, _, sql = text.partition("\n")
     return first.removeprefix(_MARK), sql.rstrip().removesuffix(";")
@@ -129,7 +129,7 @@ def baseline(folder: Path = TENANT) -> tuple[str, str]:
 
 @cache
 def baseline_statements(folder: Path = TENANT) -> list[str]:
-    """Read the statements of `baseline.sql` one by one, which takes longer."""
+    """Read the statements of `baseline.sql` one by one; this takes longer."""
     return [statement.text for statement in statements(baseline(folder)[1])]
 
 

@@ -1,8 +1,8 @@
-"""Making the next migration of schools' schemas from what the models say beyond the baseline.
+"""Making the next migration of schools' schemas from the models' differences to the baseline.
 
-Alembic compares the two, in a schema that exists for the length of a transaction. It sees tables, columns with their
-types and defaults, foreign keys, UNIQUE constraints and indexes. It does not see what `NOT_COMPARED` names, and it
-takes something renamed for something dropped and something added: what it writes is a draft to be read.
+Alembic compares the two, in a schema made for the length of a transaction. It sees tables, columns with their types and
+defaults, foreign keys, UNIQUE constraints and indexes. It does not see the parts in `NOT_COMPARED`, and it takes a
+renaming for a removal and an addition: its output is a draft to be read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ NOT_COMPARED = (
     "the WHERE and the expressions of indexes that are there",
     "the rows that a migration adds or changes",
 )
-"""What a comparison of models and baseline leaves out."""
+"""The parts left out by a comparison of models and baseline."""
 
 _LINE_LENGTH = 110  # characters, as pyproject.toml has it
 _SLUG_LENGTH = 40  # characters
@@ -57,10 +57,10 @@ _IMPORTS = (("sa.", "import sqlalchemy as sa"), ("op.", "from alembic import op"
 
 @dataclass(frozen=True, slots=True)
 class NewRevision:
-    """A revision that was written: its name, its file, the baseline that was written anew.
+    """A written revision: its name, its file, the baseline written anew.
 
     `empty` says that it changes nothing yet, `drops` that it drops tables or columns, `requires` that it makes a column
-    of rows that are there NOT NULL, `formatted` that ruff, a tool of developers, was there to format the file.
+    of existing rows NOT NULL, `formatted` that ruff, a tool of developers, was there to format the file.
     """
 
     revision: str
@@ -75,11 +75,11 @@ class NewRevision:
 def generate_revision(
     connection: Connection, models: MetaData, message: str, *, folder: Path = TENANT, empty: bool = False
 ) -> NewRevision | None:
-    """Write the next revision of a history, and its baseline anew; None, and no file, where nothing differs.
+    """Write the next revision of a history, and its baseline anew; None, and no file, without a difference.
 
-    `empty` writes a revision where nothing differs, for what is to be written by hand. The connection's transaction
-    is rolled back. Raises StaleBaseline where the baseline is not what the migrations amount to; ValueError where
-    the message has no letter or digit to name the file by.
+    `empty` writes a revision even without a difference, for statements written by hand. The connection's transaction is
+    rolled back. Raises StaleBaseline if the baseline differs from the sum of the migrations; ValueError if the message
+    has no letter or digit to name the file by.
     """
     slug = slug_of(message)
     if baseline_file(folder).read_text(encoding="utf-8") != write_baseline(folder):
@@ -121,7 +121,7 @@ def revision_after(revision: str) -> str:
 def slug_of(message: str) -> str:
     """Write a message as a part of a module's name: its words in ASCII, as many as fit in 40 characters.
 
-    Raises ValueError where it has none.
+    Raises ValueError if it has none.
     """
     plain = unicodedata.normalize("NFKD", message).encode("ascii", "ignore").decode().lower()
     slug = ""
@@ -150,7 +150,7 @@ class _Draft:
 
 
 def _compare(connection: Connection, models: MetaData, folder: Path) -> _Draft:
-    """Write the code that leads from the baseline to the models."""
+    """Write the code leading from the baseline to the models."""
     transaction = connection.begin()
     try:
         schema = f"scratch_{uuid4().hex}"
@@ -175,7 +175,7 @@ def _compare(connection: Connection, models: MetaData, folder: Path) -> _Draft:
 def _can_be_compared(
     compared: Any, _name: str | None, kind: str, _reflected: bool, other: Any | None
 ) -> bool:
-    """Leave out an index of expressions that is there: PostgreSQL has written them anew, in words of its own."""
+    """Leave out an existing index of expressions: PostgreSQL has written them anew, in words of its own."""
     of_columns = kind != "index" or all(isinstance(part, Column) for part in compared.expressions)
     return other is None or of_columns
 
@@ -215,7 +215,7 @@ def _single_operations(container: OpContainer) -> Iterator[MigrateOperation]:
 
 
 def _format(path: Path) -> bool:
-    """Format a file with ruff where that is installed; tells whether it is."""
+    """Format a file with ruff if it is installed; tells whether it is."""
     if find_spec("ruff") is None:
         return False
     ruff = [sys.executable, "-m", "ruff"]

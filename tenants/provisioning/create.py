@@ -1,4 +1,4 @@
-"""Creating a school: one statement batch, which PostgreSQL runs as one transaction."""
+"""Creating a school: one statement batch, run by PostgreSQL as one transaction."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def create_school(
     """Create a school, ready to use, with its first user; `details` as `tenants.registry.details` checks them.
 
     Sends one statement batch without BEGIN: PostgreSQL runs it as one transaction, so a fault anywhere leaves no
-    schema, no role and no row of the registry. Raises AlreadyExists where the id is taken, NotInstalled.
+    schema, no role and no row of the registry. Raises AlreadyExists if the id is taken, NotInstalled.
     """
     school_id = school_id or uuid4()
     rows = list(tenancy.seed(administrator))
@@ -71,7 +71,7 @@ def creation_statements(
     rows: Iterable[SeedRows],
     details: Mapping[str, str | None] | None = None,
 ) -> list[str]:
-    """Write the statements that create a school: its row, role, schema, tables and first records."""
+    """Write the statements for creating a school: its row, role, schema, tables and first records."""
     driver: Any = connection.connection.dbapi_connection
     revision, tables = baseline(tenancy.history)
     school = {
@@ -91,9 +91,9 @@ def creation_statements(
 
 
 def schema_statements(tenancy: Tenancy, connection: Connection, school: dict[str, Any]) -> list[str]:
-    """Write the statements that make a school's row as given, its role and its schema.
+    """Write the statements for a school's row as given, its role and its schema.
 
-    They end as the schema's owner and in the schema: what follows makes and fills its tables, and then come
+    They end as the schema's owner and in the schema: the next statements make and fill its tables, and then come
     `grant_statements`.
     """
     driver: Any = connection.connection.dbapi_connection
@@ -115,7 +115,7 @@ def schema_statements(tenancy: Tenancy, connection: Connection, school: dict[str
 
 
 def grant_statements(tenancy: Tenancy, school_id: UUID) -> list[str]:
-    """Write the statements that let whoever serves a school at its tables, once all of them are there.
+    """Write the statements to let the serving role of a school at its tables, once all of them are there.
 
     They end as the login that provisions.
     """
@@ -127,7 +127,7 @@ def grant_statements(tenancy: Tenancy, school_id: UUID) -> list[str]:
 
 
 def login_grant(tenancy: Tenancy, schema: str) -> str:
-    """Write the statement that lets the serving login into a school whose role exists."""
+    """Write the statement to let the serving login into a school with an existing role."""
     login = quote_identifier(tenancy.placement.login_of(school_id_of(schema)))
     return f'GRANT "{schema}" TO {login} WITH INHERIT FALSE, SET TRUE'
 
@@ -144,7 +144,7 @@ def insert_sql(driver: DriverConnection, table: str, rows: Any) -> str:
 
 
 def creation_refusal(error: DBAPIError, school_id: UUID) -> TenancyError | None:
-    """Translate what PostgreSQL refuses of a school's creation; None where it is another error."""
+    """Translate PostgreSQL's refusal of a school's creation; None for any other error."""
     state = sqlstate(error)
     violated = constraint_names(error) if state == "23505" else ()
     if "pk_schools" in violated:

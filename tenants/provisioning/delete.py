@@ -1,8 +1,8 @@
 """Deleting a school: closed, backed up, then dropped in batches of tables.
 
-A school of many tables and indexes needs more locks at once than PostgreSQL has room for by default. So its tables
-are dropped a few at a time, and its row of the registry says how far that has come: whatever kills a deletion on the
-way, the next one goes on from there.
+A school of many tables and indexes needs more locks at once than PostgreSQL has room for by default. So its tables are
+dropped a few at a time, and its row of the registry notes the progress: if a deletion is killed on the way, the next
+one goes on from there.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _UNDER_WAY = text(
 
 @dataclass(frozen=True, slots=True)
 class DeletedSchool:
-    """A school that is no more, and the file that was made of it before, if any.
+    """A deleted school, and the file of its backup, if any.
 
     `resumed`: an earlier deletion had begun to drop it, and made the file or not.
     """
@@ -92,14 +92,14 @@ def delete_school(
     timeout: float = WAIT_TIMEOUT,
     progress: Progress = no_progress,
 ) -> DeletedSchool:
-    """Delete a school for good: its tables, its schema, its role, its row and the grants that name it.
+    """Delete a school for good: its tables, its schema, its role, its row and its name in grants.
 
-    First it is closed to its users, who find no such school, and what they have begun is waited for, for `timeout`
-    seconds at most; then it is backed up into the folder, unless there is None. Where that fails, it is opened again
-    and stays as it was. A deletion that was broken off is gone on with; its backup was made then.
+    First it is closed to its users, with the answer that there is no such school, and their work under way is waited
+    for, for `timeout` seconds at most; then it is backed up into the folder, unless there is None. If this fails, it is
+    opened again and stays as it was. A deletion broken off earlier is gone on with; its backup was made then.
 
-    Raises UnknownSchool; SchoolBusy where what is under way does not end; SchoolDeleting where the school was opened
-    again meanwhile; and what `back_up` raises.
+    Raises UnknownSchool; SchoolBusy if the work under way does not end; SchoolDeleting if the school was opened again
+    meanwhile; and the errors of `back_up`.
     """
     school = before = _close(tenancy, school_id)
     try:
@@ -151,7 +151,7 @@ def _opened_again_on_failure(tenancy: Tenancy, school_id: UUID) -> Iterator[None
 
 
 def _wait_for_requests(tenancy: Tenancy, school_id: UUID, timeout: float) -> None:
-    """Wait for the transactions that may have been bound to the school before it was closed, on its server."""
+    """Wait for the transactions possibly bound to the school before it was closed, on its server."""
     logins = list(tenancy.placement.all_logins)
     deadline = time.monotonic() + timeout
     with (
@@ -208,7 +208,7 @@ def _drop_tables(tenancy: Tenancy, school: School, timeout: float, progress: Pro
 
 
 def _batches(tables: Iterable[Any]) -> Iterator[list[str]]:
-    """Divide tables into batches whose locks have room in one transaction; a batch has one table at least."""
+    """Divide tables into batches with room for their locks in one transaction; a batch has one table at least."""
     batch: list[str] = []
     room = LOCKS - _TAKEN
     for table in tables:

@@ -1,11 +1,11 @@
-"""Who owns a school's schema and tables, and what the role that serves may do with them.
+"""The owner of a school's schema and tables, and the serving role's rights to them.
 
-With a role for each school, an owner that no login serves with (`Tenancy.owner`) has the schema and its tables. The
-school's role is granted what requests need: SELECT, INSERT, UPDATE and DELETE, of the tables of APPEND_ONLY no more
-than SELECT and INSERT. So no statement of a request can change the audit log, or the schema, whatever it says.
+With a role for each school, the schema and its tables belong to an owner without a serving login (`Tenancy.owner`). The
+school's role is granted the rights of requests: SELECT, INSERT, UPDATE and DELETE, of the tables of APPEND_ONLY no more
+than SELECT and INSERT. So no statement of a request can change the audit log, or the schema, in any wording.
 
-Schools that an earlier release created are owned by their own roles. They serve as they are; migrating moves them to
-the owner, a few tables in a transaction and the schema last: its owner tells whether that is done.
+Schools created by an earlier release are owned by their own roles. They serve as they are; migrating moves them to the
+owner, a few tables in a transaction and the schema last: its owner tells whether the move is done.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SCHEMA_OWNER = literal_column(
     "WHERE n.nspname = 'school_' || replace(CAST(registry.schools.id AS text), '-', ''))",
     Text,
 )
-"""Who owns the schema of a school, for a query of the registry's schools; null where there is no such schema."""
+"""The owner of a school's schema, for a query of the registry's schools; null without such a schema."""
 # By the dependencies on the owner, which have an index: the catalogue of tables is large where schools are many.
 # Each with the locks that changing its owner takes: on itself, its indexes, its TOAST table and the index of that.
 _TABLES_OF_OWNER = text(
@@ -47,20 +47,20 @@ _TABLES_OF_OWNER = text(
 
 
 def schema_owner(connection: Connection, schema: str) -> str | None:
-    """Name the role that owns a school's schema; None where there is no such schema."""
+    """Name the role that owns a school's schema; None without such a schema."""
     owner: str | None = connection.execute(_SCHEMA_OWNER, {"schema": schema}).scalar_one_or_none()
     return owner
 
 
 def is_old_owner(tenancy: Tenancy, schema: str, owner: str | None) -> bool:
-    """Tell whether a schema is to be moved to another owner: its own is one that requests can become."""
+    """Tell whether a schema is to be moved to another owner: requests can become its present one."""
     if owner is None or owner == tenancy.owner:
         return False
     return owner == schema or owner in tenancy.placement.all_logins
 
 
 def table_grants(schema: str) -> list[str]:
-    """Write the statements that let a school's role at all of its tables; their owner runs them."""
+    """Write the statements to let a school's role at all of its tables; their owner runs them."""
     quoted = quote_identifier(schema)
     return [
         f"GRANT USAGE ON SCHEMA {quoted} TO {quoted}",
@@ -70,7 +70,7 @@ def table_grants(schema: str) -> list[str]:
 
 
 def _granting(schema: str) -> str:
-    """Write the block that lets a school's role at all tables of its schema that are there when it runs."""
+    """Write the block to let a school's role at all tables of its schema present when it runs."""
     # Not ON ALL TABLES IN SCHEMA, for which PostgreSQL reads the catalogue of all schools.
     role = quote_identifier(schema)
     found = RELATIONS_OF_SCHEMA.replace(":schema", quote_literal(role))
@@ -87,10 +87,10 @@ END"""  # noqa: S608 -- names, quoted
 
 
 def move_statements(tenancy: Tenancy, connection: Connection, schema: str, owner: str) -> list[str]:
-    """Write the statements of the next transaction that moves a school from its old owner to `Tenancy.owner`.
+    """Write the statements of the next transaction for moving a school from its old owner to `Tenancy.owner`.
 
-    A few tables; where all are moved, the schema. Until then both owners may use the schema, as PostgreSQL checks a
-    foreign key in the name of the owner of the table that is referred to.
+    A few tables; once all are moved, the schema. Until then both owners may use the schema, as PostgreSQL checks a
+    foreign key in the name of the referenced table's owner.
     """
     found = connection.execute(_TABLES_OF_OWNER, {"schema": schema, "owner": quote_identifier(owner)})
     old, new, quoted = quote_identifier(owner), quote_identifier(tenancy.owner), quote_identifier(schema)
@@ -114,7 +114,7 @@ def move_statements(tenancy: Tenancy, connection: Connection, schema: str, owner
 
 
 def become_owner(connection: Connection, schema: str) -> None:
-    """Go on as the owner of a school's schema, until the transaction ends; as one is where there is no such schema."""
+    """Go on as the owner of a school's schema, until the transaction ends; unchanged without such a schema."""
     owner = schema_owner(connection, schema)
     if owner is not None:
         execute_script(connection, f"SET LOCAL ROLE {quote_identifier(owner)}")

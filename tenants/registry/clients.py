@@ -1,4 +1,4 @@
-"""Machine clients: what an operator lets another server do, and in which schools."""
+"""Machine clients: an operator's permissions for another server, and the schools they hold in."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class NoSecret(TenancyError):
 
 @dataclass(frozen=True, slots=True)
 class PeoplesOptions:
-    """What a client has for the people who sign in by it; nobody does by one without redirect URIs.
+    """A client's options for the people signing in by it; nobody signs in by one without redirect URIs.
 
-    `name` is what they are shown, by default the id. `is_public`: it has no secret. `user_permissions` are what a token
-    of theirs may do at most: None what their roles allow, none nothing but signing in. A session ends after `idle_days`
-    without use, and after `session_days`.
+    `name` is shown to these people, by default the id. `is_public`: it has no secret. `user_permissions` are the most
+    permissions of a token of theirs: None for all of their roles, none for nothing but signing in. A session ends after
+    `idle_days` without use, and after `session_days`.
     """
 
     name: str | None = None
@@ -54,9 +54,9 @@ class PeoplesOptions:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A grant: the schools a client may enter and what it may do there, unless its token says so itself.
+    """A grant: the schools a client may enter and its permissions there, unless its token says so itself.
 
-    `tells_addresses`: the addresses are believed that it tells of its end users. `of_people` is what it has for them.
+    `tells_addresses`: the addresses it tells of its end users are believed. `of_people` are its options for them.
     """
 
     id: str
@@ -91,11 +91,10 @@ def create_client(
     tells_addresses: bool = False,
     of_people: PeoplesOptions = PeoplesOptions(),
 ) -> str:
-    """Grant a client its schools and permissions; return its secret, which is stored nowhere; a public one's is empty.
+    """Grant a client its schools and permissions; return its secret, stored nowhere; a public one's is empty.
 
-    The secret has 256 random bits, so one round of SHA-256 guards it as well as a slow hash would.
-    The id of a client that was revoked can be granted anew; no token of before is valid then. Raises AlreadyExists,
-    UnknownSchool.
+    The secret has 256 random bits, so one round of SHA-256 guards it as well as a slow hash would. The id of a revoked
+    client can be granted anew; no token of before is valid then. Raises AlreadyExists, UnknownSchool.
     """
     secret = _new_secret(of_people)
     grant = {
@@ -143,8 +142,8 @@ def list_clients(connection: Connection) -> list[Client]:
 def rotate_secret(connection: Connection, client_id: str, *, end_tokens: bool = False) -> str:
     """Give a client another secret and return it; the one before ends. Raises UnknownClient.
 
-    Its tokens, and those of the people who signed in by it, go on until they expire, unless `end_tokens`. A public
-    client gets no secret: its tokens can be ended, and the secret is empty. Raises NoSecret where they are not.
+    Its tokens, and those of the people signed in by it, go on until they expire, unless `end_tokens`. A public client
+    gets no secret: its tokens can be ended, and the secret is empty. Raises NoSecret unless they are.
     """
     client = find_client(connection, client_id)
     if client.of_people.is_public and not end_tokens:
@@ -160,7 +159,7 @@ def rotate_secret(connection: Connection, client_id: str, *, end_tokens: bool = 
 
 
 def find_client(connection: Connection, client_id: str) -> Client:
-    """Find a client that is not revoked, and lock it; without its schools. Raises UnknownClient."""
+    """Find a client in force, not a revoked one, and lock it; without its schools. Raises UnknownClient."""
     row = connection.execute(
         select(clients).where(clients.c.id == client_id, clients.c.revoked_at.is_(None)).with_for_update()
     ).one_or_none()
@@ -177,11 +176,11 @@ def change_client(
     of_people: Mapping[str, Any] | None = None,
     end_sessions: bool = False,
 ) -> str:
-    """Change what is given of a client, from its next request on; `of_people` are members of PeoplesOptions.
+    """Change the given options of a client, from its next request on; `of_people` are members of PeoplesOptions.
 
-    Its tokens stay as they are, unless `end_sessions`, but a ceiling that is lower holds from each session's next
-    refresh. So does its secret: a client that becomes public has none any more, and of one that no longer is it is
-    returned; else what is returned is empty. Raises UnknownClient.
+    Its tokens stay as they are, unless `end_sessions`, but a lower ceiling holds from each session's next refresh. Its
+    secret stays, too, while `is_public` does: a newly public client has none any more. The new secret of a client no
+    longer public is returned, in all other cases an empty text. Raises UnknownClient.
     """
     before = find_client(connection, client_id).of_people
     options = replace(before, **(of_people or {}))
@@ -202,7 +201,7 @@ def is_lowered(before: Collection[str] | None, after: Collection[str] | None) ->
 
 
 def uris_with_reserved_names(connection: Connection) -> list[str]:
-    """List redirect URIs whose own query has a parameter of our answer, each with its client; new ones are refused."""
+    """List redirect URIs with a parameter of our answer in their query, each with its client; new ones are refused."""
     found = select(clients.c.id, clients.c.redirect_uris).where(clients.c.revoked_at.is_(None))
     rows = connection.execute(found.order_by(clients.c.id))
     return [f"{row.id}: {uri}" for row in rows for uri in row.redirect_uris if reserved_in(uri)]
@@ -222,7 +221,7 @@ def revoke_client(connection: Connection, client_id: str) -> None:
 def check_secret(connection: Connection, client_id: str, secret: str) -> bool:
     """Tell whether a client of this id stands and this is its secret.
 
-    PostgreSQL compares the hashes, as the login that serves can't read the one that is stored.
+    PostgreSQL compares the hashes, as the serving login can't read the stored one.
     """
     matches = func.registry.client_secret_matches(client_id, _hashed(secret), type_=Boolean)
     return connection.execute(select(matches)).scalar_one()
@@ -231,9 +230,9 @@ def check_secret(connection: Connection, client_id: str, secret: str) -> bool:
 def granted_in(
     connection: Connection, client_ids: Collection[str], school_id: UUID
 ) -> dict[str, list[str] | None]:
-    """Read what clients may do in a school, by id: permissions, None where it is all of them.
+    """Read the permissions of clients in a school, by id; None for all permissions.
 
-    Those that are revoked, unknown, or not granted the school are left out.
+    Clients revoked, unknown, or not granted the school are left out.
     """
     entered = select(client_schools.c.client_id).where(client_schools.c.school_id == school_id)
     query = select(clients.c.id, clients.c.permissions, clients.c.all_permissions).where(
@@ -247,7 +246,7 @@ def granted_in(
 
 
 class TokenClient(NamedTuple):
-    """What the token endpoint knows of a client."""
+    """The token endpoint's view of a client."""
 
     id: str
     is_public: bool
@@ -259,7 +258,7 @@ class TokenClient(NamedTuple):
 
 
 def find_token_client(connection: Connection, client_id: str) -> TokenClient | None:
-    """Find a client that is not revoked, as it is now; None where there is none."""
+    """Find a client in force, not a revoked one, as it is now; None without such a client."""
     columns = [clients.c[name] for name in TokenClient._fields]
     row = connection.execute(
         select(*columns).where(clients.c.id == client_id, clients.c.revoked_at.is_(None))
@@ -268,10 +267,10 @@ def find_token_client(connection: Connection, client_id: str) -> TokenClient | N
 
 
 def token_claims(connection: Connection, client_id: str) -> tuple[int, list[UUID]]:
-    """Read what a client's token says: its session number, and the schools that it is granted by name.
+    """Read the contents of a client's token: its session number, and the schools granted to it by name.
 
-    No schools where it has them all. Read it before the secret is checked: where the secret is changed meanwhile, the
-    token is one of before.
+    No schools if it has them all. Read it before the secret is checked: if the secret is changed meanwhile, the token
+    is one of before.
     """
     query = (
         select(clients.c.session_number, client_schools.c.school_id)

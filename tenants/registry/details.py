@@ -1,6 +1,6 @@
-"""What a school says of itself: which details there are, and how each must be written.
+"""The details of a school: their names, and how each must be written.
 
-Those that the API shows (`school` of a user) and the website, which is the operator's and the documents' alone.
+The details shown by the API (`school` of a user) and the website, for the operator and the documents alone.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _EMAIL = re.compile(r"[^\s@]{1,64}@[^\s@.]++(\.[^\s@.]++)++")
 
 
 def check_detail(name: str, value: str) -> str | None:
-    """Return a detail as it is stored, without surrounding space; None for an empty one, which takes it away.
+    """Return a detail as it is stored, without surrounding space; None for an empty one, to take it away.
 
     `name` is the column of `registry.schools`: address, phone_number, email_address, motto, website, logo_url. Raises
-    ValueError, in words that follow the name of the detail.
+    ValueError, in words to follow the name of the detail.
     """
     limit = {"phone_number": MAX_PHONE, "email_address": MAX_EMAIL}.get(name, MAX_TEXT)
     text = value if is_too_long(value, limit) else value.strip()

@@ -1,4 +1,4 @@
-"""The registry's own schema, and the login role that serves requests."""
+"""The registry's own schema, and the login role for requests."""
 
 from __future__ import annotations
 
@@ -69,19 +69,18 @@ _LOGINS = "SELECT rolname FROM pg_roles WHERE rolcanlogin AND starts_with(rolnam
 def install(tenancy: Tenancy, *, password_policy: str | None = None) -> bool:
     """Create or upgrade the registry, its reference data, the serving logins and the schools' owner.
 
-    A registry that is created says from then on that `password_policy` holds where no setting says otherwise; one that
-    is there keeps what it says. Returns whether it was created.
+    A created registry says from then on that `password_policy` holds unless a setting says otherwise; an existing one
+    keeps its policy. Returns whether it was created.
 
-    All of that in one transaction. A login can sign in and read the registry; it is a member of its schools' roles
-    but inherits nothing of them, so that it reaches a school's tables only after switching to that school's role. Run
-    again, it sets the logins' password anew, and then lets them into the schools that exist and are closed to them
-    yet: a login of another name, or more logins than before. Where the operator's login owns the database or is a
-    superuser, no other login may connect to it unless it is granted that by name, or make temporary tables, which
-    would outlive a transaction.
+    All of that in one transaction. A login can sign in and read the registry; it is a member of its schools' roles but
+    inherits nothing of them, so it reaches a school's tables only after switching to that school's role. Run again, it
+    sets the logins' password anew, and then lets them into the existing schools still closed to them: a login of
+    another name, or more logins than before. If the operator's login owns the database or is a superuser, no other
+    login may connect to it without a grant by name, or make temporary tables, since they would outlive a transaction.
 
-    Raises NotInstalled where the registry is of a later version, UnfitLogin where a login exists and has
-    powers that reach around the schools' roles, MissingRole where a school has no role, UnfitPlacement where the
-    database does not place the schools as the settings say. Then nothing has changed.
+    Raises NotInstalled if the registry is of a later version, UnfitLogin if a login exists and has powers that reach
+    around the schools' roles, MissingRole if a school has no role, UnfitPlacement if the database does not place the
+    schools as the settings say. Then nothing has changed.
     """
     if tenancy.one_login and tenancy.placement.divided:
         raise UnfitLogin(
@@ -113,11 +112,11 @@ def install(tenancy: Tenancy, *, password_policy: str | None = None) -> bool:
 
 
 def revoke_unused_memberships(tenancy: Tenancy) -> int:
-    """Take away the memberships that the present number of logins has no use for; answer how many.
+    """Take away the memberships of no use to the present number of logins; answer how many.
 
-    For when that number was changed and every process that serves has been started with the new one: until then
-    the old memberships are in use. Logins beyond the number can't sign in any more; raising the number and
-    installing again opens them.
+    For use after a change of that number, once every serving process has been started with the new one: until then the
+    old memberships are in use. Logins beyond the number can't sign in any more; raising the number and installing again
+    opens them.
     """
     placement = tenancy.placement
     with _exclusive(tenancy) as connection:
@@ -135,7 +134,7 @@ def revoke_unused_memberships(tenancy: Tenancy) -> int:
 
 
 def _in_batches(tenancy: Tenancy, statements: list[str]) -> None:
-    """Send statements in transactions of a size that the server's table of locks bears."""
+    """Send statements in transactions of a size fit for the server's table of locks."""
     for first in range(0, len(statements), _BATCH_SIZE):
         with _exclusive(tenancy) as connection:
             execute_script(connection, ";\n".join(statements[first : first + _BATCH_SIZE]))
@@ -143,17 +142,17 @@ def _in_batches(tenancy: Tenancy, statements: list[str]) -> None:
 
 @contextmanager
 def _exclusive(tenancy: Tenancy) -> Iterator[Connection]:
-    """Work in a transaction that no other operator's installing runs beside."""
+    """Work in a transaction without any other operator's installing beside it."""
     with tenancy.admin.begin() as connection:
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _INSTALLATION_LOCK})
         yield connection
 
 
 def check_installed(connection: Connection) -> None:
-    """See that the registry is there, readable to this login, and of a revision that this program works with.
+    """See that the registry is there, readable to this login, and of a revision fit for this program.
 
-    That is its own, or a later one whose release says that programs of before go on. Raises NotInstalled, which says
-    what to do.
+    Fit are its own revision, and a later one if its release says that programs of before go on. Raises NotInstalled,
+    with advice.
     """
     try:
         found = _read_revision(connection)
@@ -174,9 +173,9 @@ def check_installed(connection: Connection) -> None:
 
 
 def check_roles(connection: Connection, *, most: int | None = None) -> None:
-    """See that each school has its role, or `most` of them; raises MissingRole for the first that has none.
+    """See that each school has its role, or `most` of them; raises MissingRole for the first school without.
 
-    Only the ids are read, which a registry of each release has.
+    Only the ids are read, present in a registry of each release.
     """
     ids = connection.execute(select(schools.c.id).order_by(schools.c.id).limit(most)).scalars()
     names = [schema_name(school_id) for school_id in ids]
@@ -193,7 +192,7 @@ def _read_revision(connection: Connection) -> str | None:
 
 
 def _newer(connection: Connection, revision: str) -> NotInstalled:
-    """Say of a registry that this program does not know which release it needs."""
+    """Say of a registry unknown to this program which release it needs."""
     release = connection.execute(select(installation.c.release)).scalar_one_or_none()
     return NotInstalled(
         f"The registry is at the revision {revision}, and this program knows {registry_head()} and older ones. "
@@ -203,7 +202,7 @@ def _newer(connection: Connection, revision: str) -> NotInstalled:
 
 
 def _upgrade(connection: Connection, release: str) -> None:
-    """Bring the registry to the newest revision, and note the release that did."""
+    """Bring the registry to the newest revision, and note the release of this program."""
     created = connection.execute(text("SELECT to_regclass('registry.revision') IS NULL")).scalar_one()
     before = None if created else _read_revision(connection)
     if before is not None and before not in registry_revisions():
@@ -295,7 +294,7 @@ def _provide_login(connection: Connection, tenancy: Tenancy, name: str) -> None:
 
 
 def _provide_owner(connection: Connection, name: str, logins: list[str]) -> None:
-    """See that the schools' owner is there, nobody's login and without powers, and that this login may become it."""
+    """See that the schools' owner is there, no login and without powers, and that this login may become it."""
     owner = quote_identifier(name)
     found = connection.execute(
         text("SELECT * FROM pg_roles WHERE rolname = :name"), {"name": name}
@@ -318,7 +317,7 @@ def _provide_owner(connection: Connection, name: str, logins: list[str]) -> None
 
 
 def _closed_schools(connection: Connection, tenancy: Tenancy) -> list[str]:
-    """List the schemas of schools that are closed to their login.
+    """List the schemas of schools closed to their login.
 
     They were created for a login of another name, or for another number of logins.
     """

@@ -1,4 +1,4 @@
-"""The addresses to which people are led back after they signed in or out: which a client may register."""
+"""The addresses to lead people back to after they signed in or out: the rules for a client's registration."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PRIVATE_SCHEME = re.compile(r"[a-z][a-z0-9+-]*+(\.[a-z0-9+-]++)++", re.IGNORECA
 _CHARACTERS = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@!$&'()+,;=%]++")
 _DOT = re.compile("%2e", re.IGNORECASE)
 RESERVED = ("code", "state", "iss", "error", "scope")
-"""Parameters of what is sent there (RFC 6749, RFC 9207): an address with one of its own would have two."""
+"""Parameters of the answer sent there (RFC 6749, RFC 9207): an address with one of its own would have two."""
 
 
 def check_redirect_uri(value: str) -> str:
-    """Return an address that a client may register, as it is; raises ValueError, in words that follow the address."""
+    """Return an address fit for registration, as it is; raises ValueError, in words to follow the address."""
     if len(value) > MAX_LENGTH:
         raise ValueError(f"has at most {MAX_LENGTH:,} characters")
     if "#" in value:
@@ -54,7 +54,7 @@ def check_redirect_uri(value: str) -> str:
 
 
 def reserved_in(uri: str) -> list[str]:
-    """Name the parameters of RESERVED that an address has in its own query, however they are written."""
+    """Name the parameters of RESERVED in an address's own query, however they are written."""
     names = {name for name, _ in parse_qsl(urlsplit(uri).query, keep_blank_values=True)}
     return [name for name in RESERVED if name in names]
 

@@ -1,7 +1,7 @@
-"""The registry: which schools there are, and who may enter them.
+"""The registry: the list of schools, and of the clients permitted to enter them.
 
-Lives in the schema `registry`, is read by the serving login role and written by the operator alone. Its
-statements stand by themselves and are never joined with a school's tables.
+Lives in the schema `registry`, is read by the serving login role and written by the operator alone. Its statements
+stand by themselves and are never joined with a school's tables.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ NAMING_CONVENTION = {
 }
 
 SHORT_NAME = re.compile("[a-z0-9][a-z0-9-]{1,38}[a-z0-9]")
-"""What people name a school by; no two have the same."""
+"""A school's name in the mouths of people; no two have the same."""
 
 metadata = MetaData(schema="registry", naming_convention=NAMING_CONVENTION)
 
@@ -140,7 +140,7 @@ backups = Table(
 # One row, made with the registry: what tells this installation from every other, and which new passwords it takes where
 # no setting says it (None: any).
 PASSWORD_POLICIES = (ANY_PASSWORD, STRICT_PASSWORDS) = ("any", "strict")
-"""Which new passwords are taken."""
+"""The policies for new passwords."""
 
 installation = Table(
     "installation",
@@ -164,10 +164,10 @@ also_served = Table(
 
 @dataclass(frozen=True, slots=True)
 class School:
-    """A tenant: its identity in the registry and what is shown of it to its users.
+    """A tenant: its identity in the registry and the details shown to its users.
 
     `deletion` is set while the school is being deleted: `closed`, as long as all of it is there; `begun`, once its
-    tables are being dropped. `backup` names the file that was made of it before.
+    tables are being dropped. `backup` names the file of the backup made before.
     """
 
     id: UUID
@@ -207,7 +207,7 @@ def schema_name(school_id: UUID) -> str:
 
 
 def school_id_of(schema: str) -> UUID:
-    """Tell the id of the school that a schema, or a role, is named for."""
+    """Tell the id of the school from the name of its schema or role."""
     return UUID(schema.removeprefix("school_"))
 
 
@@ -224,10 +224,10 @@ def _find(connection: Connection, school_id: UUID, query: Select[Any]) -> School
 
 
 def find_open_school(connection: Connection, school_id: UUID, serves: Collection[str]) -> UUID | None:
-    """Find the school with this id, or where it can't be entered another that can; None where none can.
+    """Find the school with this id, or, if it can't be entered, another one; None if none can be entered.
 
-    The other one is the next by id: it answers as a school with this id would, which takes long where its tables have
-    not been read for some time. `serves`: the revisions of a school's schema that the caller can work with.
+    The other one is the next by id: it answers as a school with this id would. This takes long if its tables have not
+    been read for some time. `serves`: the revisions of a school's schema that the caller can work with.
     """
     can_be_entered = (
         schools.c.status == "active",
@@ -245,7 +245,7 @@ def find_open_school(connection: Connection, school_id: UUID, serves: Collection
 def lock_school(connection: Connection, school_id: UUID, *, shared: bool = False) -> School:
     """Find a school, and keep it from being changed, migrated or deleted until the transaction ends.
 
-    `shared`: FOR SHARE, which others may take as well; else FOR NO KEY UPDATE. Raises UnknownSchool.
+    `shared`: FOR SHARE, compatible with other sharers; else FOR NO KEY UPDATE. Raises UnknownSchool.
     """
     rows = schools_to_lock(connection)
     # Grants that refer to the school go on: they need its key alone.
@@ -254,7 +254,7 @@ def lock_school(connection: Connection, school_id: UUID, *, shared: bool = False
 
 
 def schools_to_lock(connection: Connection) -> Table:
-    """Give the table in which the operator's work locks the row of a school: `schools`, or its copy on this server.
+    """Give the operator's table for locking the row of a school: `schools`, or its copy on this server.
 
     The connection has the placement of the schools as an execution option (`Tenancy.admin`).
     """
@@ -279,7 +279,7 @@ def installation_id(connection: Connection) -> UUID:
 
 
 def password_policy(connection: Connection) -> str:
-    """Read which new passwords the installation takes where no setting says it. Raises NotInstalled."""
+    """Read the installation's policy for new passwords, for use without a setting. Raises NotInstalled."""
     found: str | None = _of_installation(connection, installation.c.password_policy)
     return found or ANY_PASSWORD
 
@@ -302,8 +302,8 @@ def list_schools(connection: Connection) -> list[School]:
 def change_school(connection: Connection, school_id: UUID, **values: Any) -> School:
     """Change status, name or details of a school, within the connection's transaction.
 
-    Raises AlreadyExists where another school has the short name.
-    Raises UnknownSchool, and SchoolDeleting where parts of it are gone already.
+    Raises AlreadyExists if another school has the short name. Raises UnknownSchool, and SchoolDeleting if parts of it
+    are gone already.
     """
     if lock_school(connection, school_id).deletion == "begun":
         raise SchoolDeleting(

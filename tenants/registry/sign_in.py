@@ -1,4 +1,4 @@
-"""What the sign-in page knows of a client by which people sign in, and of its schools, in one round trip."""
+"""A client for people's sign-in, and its schools, as the sign-in page needs them, in one round trip."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sqlalchemy import Connection, Select, bindparam, func, null, or_, select
 from tenants.registry.schools import SHORT_NAME, client_schools, clients, schools
 
 MOST_CHOICES = 12
-"""Schools of a client among which a person chooses by name."""
+"""The most schools of a client for a person to choose from by name."""
 _OF_SCHOOL = ("id", "name", "short_name", "status", "revision")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
 class SchoolOfClient:
-    """A school that a client may enter; `status` and `revision` as the registry has them."""
+    """A school open to a client; `status` and `revision` as the registry has them."""
 
     id: UUID
     name: str
@@ -31,17 +31,17 @@ class SchoolOfClient:
 
     @property
     def known_as(self) -> str:
-        """What it is called in an address: its short name, or without one its id."""
+        """Its name in an address: its short name, or without one its id."""
         return self.short_name or str(self.id)
 
 
 @dataclass(frozen=True, slots=True)
 class PeoplesClient:
-    """A client by which people sign in.
+    """A client for people's sign-in.
 
-    `user_permissions`: what its tokens may do at most; None where a person's roles alone decide. `named` is the school
-    that was asked for, None where the client has no such school. `schools` are all that it has, by name, and where
-    these are more than MOST_CHOICES, none.
+    `user_permissions`: the most permissions of its tokens; None if a person's roles alone decide. `named` is the school
+    asked for, None if the client has no such school. `schools` are all its schools, by name, or none if they are more
+    than MOST_CHOICES.
     """
 
     id: str
@@ -57,12 +57,12 @@ class PeoplesClient:
 
     @property
     def only_school(self) -> SchoolOfClient | None:
-        """The client's school, where it has one alone."""
+        """The client's school, if it has one alone."""
         return self.schools[0] if len(self.schools) == 1 and not self.has_several else None
 
 
 def find_peoples_client(connection: Connection, client_id: str, school: str | None) -> PeoplesClient | None:
-    """Find a client that is not revoked, and its school of this name (`name_of_school`); None where there is none."""
+    """Find a client in force, and its school of this name (`name_of_school`); None without such a client."""
     column, name = _named_by(school) if school else (None, None)
     row = connection.execute(_client_query(column), {"client": client_id, "school": name}).one_or_none()
     if row is None:
@@ -84,14 +84,14 @@ def find_peoples_client(connection: Connection, client_id: str, school: str | No
 
 
 class NamedClient(NamedTuple):
-    """What people are shown of a client, and its session number."""
+    """A client's name as people are shown it, and its session number."""
 
     name: str
     session_number: int
 
 
 def find_names(connection: Connection, client_ids: Collection[str]) -> dict[str, NamedClient]:
-    """Find clients that are not revoked, by their ids."""
+    """Find clients in force, not revoked ones, by their ids."""
     found = select(clients.c.id, clients.c.name, clients.c.session_number).where(
         clients.c.id.in_(client_ids), clients.c.revoked_at.is_(None)
     )
@@ -99,7 +99,7 @@ def find_names(connection: Connection, client_ids: Collection[str]) -> dict[str,
 
 
 def find_named_school(connection: Connection, school: str) -> SchoolOfClient | None:
-    """Find the school of a name (`name_of_school`), whoever asks; None where there is none."""
+    """Find the school of a name (`name_of_school`), for any caller; None without such a school."""
     columns = (schools.c[name] for name in _OF_SCHOOL)
     column, name = _named_by(school)
     query = select(*columns).where(schools.c.deletion.is_(None), schools.c[column] == name)
@@ -109,9 +109,9 @@ def find_named_school(connection: Connection, school: str) -> SchoolOfClient | N
 
 @cache
 def _client_query(school_by: str | None) -> Select[Any]:
-    """Select the `client`, with its schools and the one that has `school` in the column `school_by`.
+    """Select the `client`, with its schools and the one with `school` in the column `school_by`.
 
-    It is built once for each column: that takes longer than to run it.
+    It is built once for each column: building takes longer than running it.
     """
     granted = or_(
         clients.c.all_schools,
@@ -140,13 +140,13 @@ def _client_query(school_by: str | None) -> Select[Any]:
 
 
 def name_of_school(text: str) -> str:
-    """Write a school's id or short name as it is stored, whatever its case; empty for all that can be neither."""
+    """Write a school's id or short name as it is stored, in lower case; empty for all other texts."""
     name = text.strip().lower()
     return name if _UUID.fullmatch(name) or SHORT_NAME.fullmatch(name) else ""
 
 
 def _named_by(school: str) -> tuple[str, UUID | str]:
-    """Tell by which column a school is named, and its value."""
+    """Tell the column of a school's name, and its value there."""
     return ("id", UUID(school)) if _UUID.fullmatch(school) else ("short_name", school)
 
 
