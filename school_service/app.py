@@ -259,7 +259,7 @@ def _database(settings: Settings, placement: Placement) -> dict[str, Any]:
 
 
 def _serving_options(settings: Settings, placement: Placement) -> Callable[[], dict[str, Any]]:
-    """Make the options of a login's engine, anew for each engine: they hold a part of one server's state."""
+    """Make the options of a login's engine, anew for each engine: they are of one server alone."""
     idle = placement.idle_connections(settings.pool_size)
     return partial(
         serving_options,
