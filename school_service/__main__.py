@@ -7,7 +7,7 @@ import gc
 
 def main() -> None:
     """Run the command line."""
-    # What is imported stays until the program ends. To look for garbage in it, meanwhile and at the end, would take a
+    # Imported modules stay until the program ends. To look for garbage in it, meanwhile and at the end, would take a
     # quarter of the time of a verb that is quickly done.
     gc.disable()
     from school_service.cli import program

@@ -84,7 +84,7 @@ from school_service.features.year.session_copies.views import blp as session_cop
 from school_service.features.year.term_calendars.views import blp as term_calendars
 from school_service.printing import printers
 from school_service.tenancy import placement_of_settings
-from school_service.tenancy import tenancy_of as tenancy_of  # for whoever makes the application, too
+from school_service.tenancy import tenancy_of as tenancy_of  # for makers of the application, too
 from school_service.web import error_responses, openapi, response_headers
 from school_service.web.app_state import AppState
 from school_service.web.application import OrjsonProvider, Service
@@ -201,7 +201,7 @@ def create_app(settings: Settings | None = None) -> Service:
         entry=placement.entry,
     )
     share = settings.school_requests or max(1, settings.pool_size // 2)
-    # Whoever waits has a thread here, and some have to be left for other schools.
+    # A waiting request has a thread here, and some have to be left for other schools.
     shares = Shares(share, waiting=max(1, share // 2), patience=SHARE_PATIENCE, name="school")
     app.extensions["school-service"] = AppState(
         settings, TokenVerifier(settings, keys), USER_STATE, insertion, options, shares
@@ -227,7 +227,7 @@ def create_app(settings: Settings | None = None) -> Service:
 
 
 def has_sign_in_pages(settings: Settings) -> bool:
-    """Tell whether people sign in here: with the built-in provider, whose address is known."""
+    """Tell whether people sign in here: with the built-in provider and a public address."""
     return settings.issuer is not None
 
 
@@ -241,7 +241,7 @@ def _database(settings: Settings, placement: Placement) -> dict[str, Any]:
         },
     }
     if settings.metrics_port is not None:
-        # Whoever asks for metrics never waits for the check of health, nor that for them.
+        # A reader of the metrics never waits for the check of health, nor the check for the metrics.
         binds[METRICS_BIND] = dict(binds[HEALTH_BIND])
     if placement.several_servers:
         # The engines of the schools are made as their servers are known.
@@ -259,7 +259,7 @@ def _database(settings: Settings, placement: Placement) -> dict[str, Any]:
 
 
 def _serving_options(settings: Settings, placement: Placement) -> Callable[[], dict[str, Any]]:
-    """Make the options of a login's engine, anew for each: they hold what belongs to one server."""
+    """Make the options of a login's engine, anew for each engine: they are of one server alone."""
     idle = placement.idle_connections(settings.pool_size)
     return partial(
         serving_options,

@@ -32,7 +32,7 @@ SECRETS = ("DATABASE_URL", "ADMIN_DATABASE_URL", "RATE_LIMIT_STORAGE", "SIGNING_
 FILE_SUFFIX = "_FILE"
 
 IN_MEMORY = "memory://"
-"""Where tries are counted in the process itself."""
+"""The storage of counted tries in the process itself."""
 _REDIS = {"redis", "rediss", "redis+unix", "redis+sentinel", "redis+cluster"}
 MAX_ROLE_NAME_BYTES = 63  # bytes of a role's name
 ALL_ORIGINS = "*"
@@ -52,62 +52,63 @@ Networks = tuple[IPv4Network | IPv6Network, ...]
 
 
 class ConfigError(Exception):
-    """A setting is wrong or missing; the message says which and why."""
+    """A setting is wrong or missing; the message names it and the reason."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a process, each named by the environment variable it comes from; empty is unset.
+    """The settings of a process, each named by its environment variable; empty is unset.
 
-    DATABASE_URL_FILE, ADMIN_DATABASE_URL_FILE and RATE_LIMIT_STORAGE_FILE, each in place of the setting of that name,
-    are the paths of files that hold the address on one line.
+    DATABASE_URL_FILE, ADMIN_DATABASE_URL_FILE and RATE_LIMIT_STORAGE_FILE, each in place of the setting of the same
+    name, are the paths of files with the address on one line.
 
-    `database_url`      DATABASE_URL: the login that serves requests, `postgresql://user:password@host/database`
-    `admin_database_url`  ADMIN_DATABASE_URL: the login that provisions schools; default: DATABASE_URL
+    `database_url`      DATABASE_URL: the login for requests, `postgresql://user:password@host/database`
+    `admin_database_url`  ADMIN_DATABASE_URL: the login for provisioning schools; default: DATABASE_URL
     `auth_url`          AUTH_URL: the outside identity provider; default: none, and the built-in one is mounted
-    `auth_jwks_url`     AUTH_JWKS_URL: its keys; default: None, where AUTH_URL/.well-known/openid-configuration says
+    `auth_jwks_url`     AUTH_JWKS_URL: its keys; default: None, and AUTH_URL/.well-known/openid-configuration has
+                        their address
     `auth_issuers`      AUTH_ISSUER: the `iss` of its tokens; default: AUTH_URL, with or without a final slash
-    `auth_audience`     AUTH_AUDIENCE: the `aud` that tokens must name; default: school-service
-    `auth_school_claim` AUTH_SCHOOL_CLAIM: the claim that names the schools of a token; default: school_id
-    `auth_client_claim` AUTH_CLIENT_CLAIM: what marks an outside token as a client's own, beside its
-                        `sub`: `claim=value`, or a claim that has the client's id; default: none
-    `auth_permission_claim`  AUTH_PERMISSION_CLAIM: the path of members to the claim that has an outside token's
+    `auth_audience`     AUTH_AUDIENCE: the required `aud` of tokens; default: school-service
+    `auth_school_claim` AUTH_SCHOOL_CLAIM: the claim with the schools of a token; default: school_id
+    `auth_client_claim` AUTH_CLIENT_CLAIM: the mark of an outside token as a client's own, beside its
+                        `sub`: `claim=value`, or a claim with the client's id; default: none
+    `auth_permission_claim`  AUTH_PERMISSION_CLAIM: the path of members to the claim with an outside token's
                         permissions, in place of `permissions` and `scope`: `realm_access.roles`; default: none
-    `auth_user_claim`   AUTH_USER_CLAIM: the claim that names a user of the school by id; default: none
-    `auth_linked_users` AUTH_LINKED_USERS: on (an end user's outside token is of the account that is linked to its
+    `auth_user_claim`   AUTH_USER_CLAIM: the claim with the id of a user of the school; default: none
+    `auth_linked_users` AUTH_LINKED_USERS: on (an end user's outside token is of the account linked to its
                         `iss` and `sub`) or off; default: off
-    `built_in_provider` BUILT_IN_PROVIDER: on (beside an outside provider too) or auto (where there is none); default:
-                        auto
+    `built_in_provider` BUILT_IN_PROVIDER: on (beside an outside provider too) or auto (without an outside one);
+                        default: auto
     `signing_key`       SIGNING_KEY or SIGNING_KEY_FILE: PEM private keys of its own tokens (RSA of at least
                         2048 bits, P-256 or Ed25519): the first signs, all verify; `signing_key_setting` names
-                        the one that they came from; a file that other users may change is refused, and
-                        `signing_key_warning` says of one that they may read how that is mended
+                        their setting; a file open to changes by other users is refused, and `signing_key_warning`
+                        tells of one open to their reading, with the remedy
     `tenant_distributed`  TENANT_DISTRIBUTED: on (Citus places each school on a node) or off; default: off
-    `serving_logins`    SERVING_LOGINS: logins over which the schools are divided, 1 to 99; default: 1, DATABASE_URL's
-    `pool_size`         POOL_SIZE: database connections that serve requests, 1 to 500; default: 10
-    `schools_per_connection`  SCHOOLS_PER_CONNECTION: schools after which a connection is replaced, 1 to 100,000;
-                        default: 200
-    `statement_timeout` STATEMENT_TIMEOUT: seconds that PostgreSQL may work on a statement of a request, 1 to 3600;
+    `serving_logins`    SERVING_LOGINS: logins to divide the schools among, 1 to 99; default: 1, DATABASE_URL's
+    `pool_size`         POOL_SIZE: database connections for requests, 1 to 500; default: 10
+    `schools_per_connection`  SCHOOLS_PER_CONNECTION: schools served by a connection before its replacement,
+                        1 to 100,000; default: 200
+    `statement_timeout` STATEMENT_TIMEOUT: seconds for PostgreSQL to work on a statement of a request, 1 to 3600;
                         default: 15
-    `school_requests`   SCHOOL_REQUESTS: requests of one school that are worked on at once, 1 to 500; default: half of
+    `school_requests`   SCHOOL_REQUESTS: requests of one school worked on at once, 1 to 500; default: half of
                         the threads of `serve`, elsewhere half of POOL_SIZE
     `connections_per_address`  CONNECTIONS_PER_ADDRESS: connections of one address, 1 to 500; default: 100
-    `printers`          PRINTERS: processes that print at once, 1 to 50; default: 2
-    `public_url`        PUBLIC_URL: where people find the service: for the codes of report cards, and for signing in,
-                        where PUBLIC_URL/auth is the issuer; default: none
+    `printers`          PRINTERS: processes printing at once, 1 to 50; default: 2
+    `public_url`        PUBLIC_URL: the service's address for people: in the codes of report cards, and for signing
+                        in, with PUBLIC_URL/auth as the issuer; default: none
     `max_upload_bytes`  MAX_UPLOAD_BYTES: largest upload, 1 kB to 1 GiB; default: 10 MiB
     `trusted_proxies`   TRUSTED_PROXIES: addresses or networks, separated by commas, of the proxies whose
                         X-Forwarded-For is believed; default: none
     `cors_origins`      CORS_ORIGINS: origins of web pages, separated by commas, whose scripts may read answers (CORS):
                         `https://app.example.com`, or `*` for all; default: none
-    `backup_recipients` BACKUP_RECIPIENT: public keys of age (age1…), separated by commas, to which every backup
-                        is encrypted; default: none
-    `password_policy`   PASSWORD_POLICY: which new passwords are taken: any, or strict (10 characters or more, none of
-                        the most common, not the username); default: what the registry says, which `tenants init` makes
-                        strict where it creates it, else any
-    `rate_limit_storage`  RATE_LIMIT_STORAGE: where tries are counted, memory:// or redis://host; default: memory://
+    `backup_recipients` BACKUP_RECIPIENT: public keys of age (age1…), separated by commas, for the encryption of
+                        every backup; default: none
+    `password_policy`   PASSWORD_POLICY: the new passwords taken: any, or strict (10 characters or more, none of the
+                        most common, not the username); default: the registry's, made strict by `tenants init` in a
+                        new registry, else any
+    `rate_limit_storage`  RATE_LIMIT_STORAGE: the storage of counted tries, memory:// or redis://host; default: memory://
     `metrics_port`      METRICS_PORT: the port of the metrics for Prometheus, 0 to 65535 (0: a free one); default: none
-    `metrics_address`   METRICS_ADDRESS: the address that they are served on; default: 127.0.0.1
+    `metrics_address`   METRICS_ADDRESS: the address to serve them on; default: 127.0.0.1
     `docs`              DOCS: on or off: the documents /openapi.json and /docs; default: on
     `log_level`         LOG_LEVEL: DEBUG, INFO, WARNING, ERROR or CRITICAL; default: INFO
     """
@@ -149,14 +150,14 @@ class Settings:
 
     @property
     def issuer(self) -> str | None:
-        """The issuer by which people sign in, PUBLIC_URL/auth; None where they can't: one of the two is not there."""
+        """The issuer for people's sign-in, PUBLIC_URL/auth; None without PUBLIC_URL or the built-in provider."""
         return f"{self.public_url}{ISSUER_PATH}" if self.public_url and self.built_in_provider else None
 
     REQUIRED: ClassVar[str] = f"DATABASE_URL is not set: give it as {_DATABASE}."
 
     @classmethod
     def load(cls, environment: Mapping[str, str]) -> Settings:
-        """Read the settings; raises ConfigError for the first that is wrong."""
+        """Read the settings; raises ConfigError for the first wrong one."""
         read = _Reader(with_secrets_of_files(environment))
         database_url = read.serving_address()
         provider = read.provider()
@@ -205,10 +206,10 @@ class Settings:
 
 
 def with_secrets_of_files(environment: Mapping[str, str]) -> dict[str, str]:
-    """Read the secrets that are given as files (DATABASE_URL_FILE and so on) into an environment's copy.
+    """Read the secrets given as files (DATABASE_URL_FILE and so on) into an environment's copy.
 
-    SIGNING_KEY_FILE stays as it is: who may read or change a key file is looked at where the key is read. Raises
-    ConfigError where a setting is given in both ways, or its file can't be read or is empty.
+    SIGNING_KEY_FILE stays as it is: the rights to a key file are looked at when the key is read. Raises ConfigError if
+    a setting is given in both ways, or its file can't be read or is empty.
     """
     found = dict(environment)
     for name in SECRETS:
@@ -225,7 +226,7 @@ def with_secrets_of_files(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _secret_of_file(setting: str, path: str) -> str:
-    """Read a text file whose content is a secret; no message repeats a part of it."""
+    """Read a text file with a secret as its content; no message repeats a part of it."""
     try:
         with open(path, encoding="utf-8") as file:
             content = file.read().strip()
@@ -240,7 +241,7 @@ def _secret_of_file(setting: str, path: str) -> str:
 
 
 class _Provider(NamedTuple):
-    """Who signs tokens: an outside provider, our own or both, as the settings of these names say."""
+    """The signer of tokens: an outside provider, our own or both, as the settings of these names say."""
 
     url: str | None
     jwks_url: str | None
@@ -261,7 +262,7 @@ class _Reader:
     # Addresses hold passwords: no message repeats one, or a part of one.
 
     def serving_address(self) -> URL:
-        """Read DATABASE_URL, which has to be there."""
+        """Read DATABASE_URL; raises ConfigError without it."""
         url = self.database_url("DATABASE_URL")
         if url is None:
             raise ConfigError(Settings.REQUIRED)
@@ -413,9 +414,9 @@ class _Reader:
         return value
 
     def signing_key_warning(self) -> str | None:
-        """Say that other users may read the key file; a file of root's may be read by its group.
+        """Warn of a key file open to reading by other users; a file of root's may be read by its group.
 
-        So containers hand secrets to a process that is not root.
+        So containers hand secrets to a process of another user than root.
         """
         path = self.text("SIGNING_KEY_FILE")
         if not path or os.name != "posix":
@@ -442,14 +443,14 @@ class _Reader:
 
 
 def _exposed(path: str, how: str, status: os.stat_result) -> str:
-    """Say that other users have a key file, and which command mends it."""
+    """Write the message on a key file exposed to other users, with the command to mend it."""
     user, file = os.geteuid(), shlex.quote(path)
     mend = f"chmod 600 {file}" if user in (0, status.st_uid) else f"chown {user} {file} && chmod 600 {file}"
     return f"SIGNING_KEY_FILE {path} may be {how} by other users of this machine. Run: {mend}"
 
 
 def _origin(name: str, value: str) -> str:
-    """Write an origin as browsers send it: in small letters, without the port that its scheme has anyway."""
+    """Write an origin as browsers send it: in small letters, without the default port of its scheme."""
     found = _ORIGIN.fullmatch(value.lower())
     if found is None or int(found["port"] or 1) not in range(1, 2**16):
         raise ConfigError(

@@ -1,4 +1,4 @@
-"""Which release runs: its version, the commit that it was built from, and the revisions that it serves."""
+"""The running release: its version, the commit of its build, and the revisions served by it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from tenants.migrations.migration_sql import registry_head, served_revisions
 _log = logging.getLogger(__name__)
 
 COMMIT_FILE = "commit.txt"
-"""What `setup.py` writes into the package when it is built from a work tree without changes."""
+"""The file of the commit: `setup.py` writes it into a package built from a work tree without changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
     """A release of the program.
 
-    `commit` is None where it runs from a work tree, or was built from one that had changes. `registry` is the revision
-    of the registry that it needs, `schools` those of a school's tables that it serves, the newest first.
+    `commit` is None in a work tree, and in a package built from one with changes. `registry` is the needed revision of
+    the registry, `schools` are the served revisions of a school's tables, the newest first.
     """
 
     version: str
@@ -55,12 +55,12 @@ class Release:
 
 @cache
 def this_release() -> Release:
-    """Tell which release this program is."""
+    """Describe the release of this program."""
     return Release(__version__, _read_commit(), registry_head(), served_revisions())
 
 
 def log_release() -> None:
-    """Begin the log of a process that serves: which release it is."""
+    """Begin the log of a serving process with its release."""
     _log.info("starting", extra=this_release().as_record())
 
 

@@ -1,4 +1,4 @@
-"""What the operator's verbs work on, of the settings: without the views of the API, which take long to import."""
+"""The Tenancy of the operator's verbs, made from the settings: without the views of the API, slow to import."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def tenancy_of(settings: Settings) -> Tenancy:
 
 
 def placement_of_settings(settings: Settings) -> Placement:
-    """Say which login serves which school, and which server has it."""
+    """Make the placement of the schools: the serving login of each, and its server."""
     login = str(settings.database_url.username)
     if not settings.tenant_distributed:
         return Placement(login, settings.serving_logins)
@@ -52,7 +52,7 @@ def placement_of_settings(settings: Settings) -> Placement:
 
 
 def import_models() -> MetaData:
-    """Import every module that has tables of a school, and give all of their tables."""
+    """Import every module with tables of a school, and give all of their tables."""
     for module in ("counters", "idempotency"):
         import_module(f"{core.__name__}.{module}")
     for found in walk_packages(features.__path__, f"{features.__name__}."):

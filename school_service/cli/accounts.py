@@ -12,7 +12,7 @@ from tenants.commands.printing import as_json, show
 from tenants.commands.running import with_schools
 from tenants.tenancy import Administrator, Tenancy
 
-# What knows the tables of a school is imported by the verbs: --help and wrong use are answered without.
+# Modules with the tables of a school are imported by the verbs: --help and wrong use are answered without.
 
 
 @click.command("end-sessions", short_help="Sign the users of a school out.")

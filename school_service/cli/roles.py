@@ -12,7 +12,7 @@ from tenants.commands.printing import as_json, show
 from tenants.commands.running import with_schools
 from tenants.tenancy import Tenancy
 
-# What knows the tables of a school is imported by the verb: --help and wrong use are answered without.
+# Modules with the tables of a school are imported by the verb: --help and wrong use are answered without.
 
 
 @click.command("switch-roles", short_help="Let roles of a school reach one's own records alone.")
@@ -58,7 +58,7 @@ def switch_roles(
 
 
 def _show(found: dict[str, Any], *, switched: bool) -> None:
-    """Print what an operator looks at first."""
+    """Print the result for an operator's first look."""
     for role in found["roles"]:
         click.echo(f"{role['name']}: {role['before']} -> {role['reach']}")
     for name in found["added"]:

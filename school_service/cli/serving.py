@@ -1,4 +1,4 @@
-"""The verbs that serve: `serve`, and `demo`, which makes all that it serves."""
+"""The serving verbs: `serve`, and `demo` with schools of its own making."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from school_service.serving.listening import DEFAULT_HOST, DEFAULT_PORT, listen
 from school_service.serving.parts import DEFAULT_THREADS, THREADS
 from tenants.registry.installation import install
 
-# The application, and what serves it, are imported by the verbs that need them: they take longer than most verbs work.
+# The application, and its server, are imported by the verbs that need them: they take longer than most verbs work.
 
 MOST_WORKERS = 64
 
@@ -53,7 +53,7 @@ def demo(host: str, port: int, delete: bool, yes: bool) -> None:
 
 
 class WorkerCount(click.ParamType[int]):
-    """A number of workers, or `auto`: one for each processor that this process may use."""
+    """A number of workers, or `auto`: one for each processor available to this process."""
 
     name = "INTEGER|auto"
 
@@ -133,7 +133,7 @@ def _install(settings: Settings) -> None:
 
 
 def _serve_as_worker(workers: int, threads: int, number: int, control: int, listener: int) -> None:
-    """Serve as a worker, on sockets of its supervisor's; what is unwise is said by the first of them alone."""
+    """Serve as a worker, on sockets of its supervisor's; the first of them alone warns of unwise settings."""
     from school_service.app import create_app
     from school_service.serving import server
     from school_service.serving.checks import check_database

@@ -1,4 +1,4 @@
-"""Take what verbs are given: kinds of arguments, each refused in words of its own."""
+"""Take the arguments of verbs: kinds of arguments, each refused in words of its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PERMISSION = re.compile(r"[a-z][a-z0-9-]*+:[a-z][a-z0-9-]*+")
 
 
 def history_option(text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make the option that names another folder of migrations than the program's own."""
+    """Make the option for a folder of migrations other than the program's own."""
     return click.option(
         "--history",
         "folder",
@@ -46,7 +46,7 @@ class Name(click.ParamType):  # type: ignore[type-arg]
 
 
 class Message(click.ParamType):  # type: ignore[type-arg]
-    """What a migration changes, in words that its file can be named by."""
+    """The change made by a migration, in words fit to name its file."""
 
     name = "message"
 
@@ -90,7 +90,7 @@ class Detail(click.ParamType):  # type: ignore[type-arg]
 
 
 class ShortName(click.ParamType):  # type: ignore[type-arg]
-    """The short name of a school, which people type: small letters, digits and hyphens."""
+    """The short name of a school, typed by people: small letters, digits and hyphens."""
 
     name = "name"
 
@@ -107,12 +107,12 @@ class ShortName(click.ParamType):  # type: ignore[type-arg]
 
 
 class RedirectUri(click.ParamType):  # type: ignore[type-arg]
-    """An address to which people are led back."""
+    """An address to lead people back to."""
 
     name = "uri"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Accept an address that a client may register; empty stays empty."""
+        """Accept an address permitted to a client; empty stays empty."""
         try:
             return check_redirect_uri(str(value)) if value else ""
         except ValueError as error:
@@ -125,7 +125,7 @@ class Recipient(click.ParamType):  # type: ignore[type-arg]
     name = "recipient"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Accept a public key; the message does not repeat what could be a private one."""
+        """Accept a public key; the message does not repeat the value, perhaps a private one."""
         try:
             parse_recipient(str(value))
         except ValueError as error:

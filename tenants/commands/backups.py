@@ -77,7 +77,7 @@ def backup(
 
 
 def _show_report(report: BackupReport, as_json: bool) -> None:
-    """Print what a run over all schools did; exits with status 1 where one failed."""
+    """Print the report of a run over all schools; exits with status 1 if one failed."""
     if as_json:
         click.echo(json.dumps(report.as_record(), ensure_ascii=False))
     else:

@@ -1,4 +1,4 @@
-"""Options of verbs for the people who sign in by a client."""
+"""Options of verbs for the sign-in of people by a client."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ PEOPLE = {
 
 
 def people_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """Let a verb take what a client has for people; it is handed those that were given, as `of_people`.
+    """Let a verb take a client's options for people; the given ones are handed to it, as `of_people`.
 
-    An empty value takes away what is there.
+    An empty value takes the present one away.
     """
 
     @wraps(verb)
@@ -76,7 +76,7 @@ def _parameter(flag: str) -> str:
 
 
 def _of_people(tenancy: Tenancy, given: dict[str, Any]) -> dict[str, Any]:
-    """Make members of PeoplesOptions of what was given; raises UsageError."""
+    """Make members of PeoplesOptions of the given options; raises UsageError."""
     only = given.pop("sign_in_only")
     found = {name: value for name, value in given.items() if value not in (None, ())}
     for name in ("redirect_uris", "post_logout_uris", "user_permissions"):
@@ -97,7 +97,7 @@ def _of_people(tenancy: Tenancy, given: dict[str, Any]) -> dict[str, Any]:
 
 
 def require_permissions(tenancy: Tenancy, permissions: Sequence[str]) -> None:
-    """Refuse a permission that there is none of; raises UsageError."""
+    """Refuse an unknown permission; raises UsageError."""
     unknown = sorted(set(permissions).difference(tenancy.permissions))
     if unknown:
         raise click.UsageError(

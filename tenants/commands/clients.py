@@ -1,4 +1,4 @@
-"""Verbs on clients: other servers, apps and pages, with what they are granted."""
+"""Verbs on clients: other servers, apps and pages, with their grants."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def revoke(tenancy: Tenancy, client_id: str, as_json: bool) -> None:
 
 
 def _warn_of_origins(tenancy: Tenancy, uris: Sequence[str]) -> None:
-    """Say of pages on the web that their scripts can't read answers: CORS_ORIGINS does not have them."""
+    """Warn of web pages with scripts unable to read answers: CORS_ORIGINS does not have their origins."""
     lacking = {origin for uri in uris if (origin := origin_of(uri)) is not None}.difference(
         tenancy.cors_origins
     )
@@ -219,6 +219,6 @@ def _warn_of_origins(tenancy: Tenancy, uris: Sequence[str]) -> None:
 
 
 def _warn_of_reserved_names(uris: Sequence[str]) -> None:
-    """Say of redirect URIs that were registered before such were refused: they have a parameter of our answer."""
+    """Warn of redirect URIs registered before such were refused: they have a parameter of our answer."""
     for uri in uris:
         click.echo(f"Note: {uri} {_HAS_RESERVED_NAMES}", err=True)

@@ -1,4 +1,4 @@
-"""The groups `tenants` and `clients`: their help lists the verbs in the order in which they are needed."""
+"""The groups `tenants` and `clients`: their help lists the verbs in the order of their use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tenants.commands import backups, clients, installations, migrations, school
 
 
 class InOrder(click.Group):
-    """A group whose help lists the verbs in the order in which they are needed."""
+    """A group; its help lists the verbs in the order of their use."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """List the verbs as they were added."""

@@ -19,7 +19,7 @@ from tenants.migrations.migration_sql import revisions, update_baseline
 from tenants.tenancy import Tenancy
 from tenants.wording import counted
 
-# What drafts a migration is imported by that verb: Alembic takes longer than other verbs work.
+# The drafting of a migration is imported by its verb: Alembic takes longer than other verbs work.
 if TYPE_CHECKING:
     from tenants.migrations.new_revision import NewRevision
 
@@ -131,7 +131,7 @@ def revision(tenancy: Tenancy, message: str, empty: bool, folder: Path) -> None:
 
 
 def _advise(made: NewRevision, folder: Path) -> None:
-    """Say what of a drafted migration has to be edited; exits with status 1 where it breaks a rule."""
+    """Tell the edits needed in a drafted migration; exits with status 1 if it breaks a rule."""
     if made.empty:
         click.echo("The migration is empty. Fill its upgrade(), then run: school-service tenants baseline")
     if made.drops:

@@ -1,4 +1,4 @@
-"""Print what verbs find: a record, or a table of records; by --json as JSON."""
+"""Print the findings of verbs: a record, or a table of records; by --json as JSON."""
 
 from __future__ import annotations
 

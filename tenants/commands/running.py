@@ -1,8 +1,8 @@
-"""What every verb of the operator's is run by: its Tenancy, and how its progress and its failures are told.
+"""The run of every verb of the operator's: with its Tenancy, and with words for its progress and its failures.
 
-The command line that mounts the verbs puts a function into the context's `meta` under LOADER; it returns the Tenancy to
-work on. One under CONCERNED tells what of the schools a rule of this release concerns, in records with a `text`; there
-are none where no database is named.
+The command line of the verbs puts a function into the context's `meta` under LOADER; it returns the Tenancy to work on.
+One under CONCERNED lists the schools' roles and clients that a rule of this release concerns, in records with a `text`;
+there are none if no database is named.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CONCERNED = "tenants.concerned"
 
 
 def with_tenancy(verb: Callable[..., None]) -> Callable[..., None]:
-    """Hand a verb the Tenancy, and turn what goes wrong into one line and exit status 1."""
+    """Hand a verb the Tenancy, and turn its errors into one line and exit status 1."""
 
     @wraps(verb)
     def run(*arguments: Any, **options: Any) -> None:
@@ -52,7 +52,7 @@ def with_tenancy(verb: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_schools(verb: Callable[..., None]) -> Callable[..., None]:
-    """Hand a verb that works in schools the Tenancy, as `with_tenancy` does, once each school has its role."""
+    """Hand a verb on schools the Tenancy, as `with_tenancy` does, once each school has its role."""
 
     @wraps(verb)
     def run(tenancy: Tenancy, *arguments: Any, **options: Any) -> None:
@@ -75,7 +75,7 @@ def _lacking(tenancy: Tenancy) -> str:
 
 @contextmanager
 def progress_bar(length: int, *, hidden: bool = False) -> Iterator[Callable[[int], None]]:
-    """Show the progress of long work on standard error, where that is a terminal (`tenants.progress`)."""
+    """Show the progress of long work on standard error, if it is a terminal (`tenants.progress`)."""
     if hidden or not sys.stderr.isatty():
         with no_progress(length) as advance:
             yield advance

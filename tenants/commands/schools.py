@@ -37,7 +37,7 @@ _DETAILS = {
 
 
 def details_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """Let a verb take a school's details; it is handed those that were given, as `details` (None: taken away)."""
+    """Let a verb take a school's details; the given ones are handed to it, as `details` (None: taken away)."""
 
     @wraps(verb)
     def with_details(*arguments: Any, **options: Any) -> None:
