@@ -134,10 +134,10 @@ def edit(
     of_people: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Change what a client is believed, and what it has for the people who sign in by it.
+    """Change the trust in a client, and its permissions for the people signed in by it.
 
-    Each option replaces what was there, and an empty value takes it away; what is not named stays, and so do its tokens
-    and sessions. Where people may do less by it, that holds from each session's next refresh; --end-sessions ends them
+    Each option replaces the value before, and an empty value takes it away; an option not named stays, and so do its
+    tokens and sessions. Where people may do less by it, that holds from each session's next refresh; --end-sessions ends them
     at once.
     """
     if is_public is not None:

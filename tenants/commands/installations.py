@@ -58,7 +58,7 @@ def init(tenancy: Tenancy, withdrawing: bool) -> None:
 @as_json
 @with_tenancy
 def status(tenancy: Tenancy, nodes: bool, as_json: bool) -> None:
-    """Show the revision of each school, who is behind, whose migration failed, and why, and whose owner is old.
+    """Show the revision of each school, the schools behind, failed migrations with their reasons, and old owners.
 
     Where Citus places the schools, also the node of each.
     """
