@@ -137,8 +137,7 @@ def edit(
     """Change the trust in a client, and its permissions for the people signed in by it.
 
     Each option replaces the value before, and an empty value takes it away; an option not named stays, and so do its
-    tokens and sessions. Where people may do less by it, that holds from each session's next refresh; --end-sessions ends them
-    at once.
+    tokens and sessions. A loss of permissions holds from each session's next refresh; --end-sessions ends them at once.
     """
     if is_public is not None:
         of_people = {**of_people, "is_public": is_public}
