@@ -162,8 +162,7 @@ def enter(connection, schema):
     [
         # Who moves schools between the nodes of Citus is a superuser.
         pytest.param({"superuser": False}, marks=on_postgresql_alone),
-        {"roles": False},
-        {"roles": False, "one_login": True},
+        {"one_login": True},
         {"logins": 2},
     ],
     ids=str,

@@ -20,7 +20,7 @@ from flask import Flask
 from sqlalchemy import URL, create_engine, text
 from sqlalchemy.exc import DBAPIError
 
-from school_service import data_folder
+from school_service.cli import data_folder
 from tenants.connections.engines import registry_url
 from tenants.registry.installation import install
 from tenants.tenancy import Tenancy
