@@ -118,9 +118,9 @@ def _row(number: int, row: Mapping[str, Any], sheet: Mapping[str, Any], terms: S
         student["admission_number"],
         full_name(student, sheet["name_order"]),
         *(_cell(row["results"].get(subject["id"]), sheet["pass_mark"]) for subject in sheet["subjects"]),
-        *(row["averages"][term] for term in terms),
-        row["total"],
-        row["average"],
+        *(_number(row["averages"][term]) for term in terms),
+        _number(row["total"]),
+        _number(row["average"]),
         row["grade"] or "",
         *(positions[name] for name in _shown_positions(sheet)),
         row["graded"],
@@ -132,7 +132,7 @@ def _cell(result: Mapping[str, Any] | None, pass_mark: Decimal | None) -> Value:
         return NOT_TAKEN
     if result["status"] == INCOMPLETE:
         return NOT_COMPLETE
-    percent = result["percent"]
+    percent = Decimal(result["percent"])
     return percent if passes(percent, pass_mark) else Marked(percent)
 
 
@@ -145,8 +145,9 @@ def _summary(sheet: Mapping[str, Any], terms: Sequence[str]) -> Iterator[list[Va
         ("Passes", "passes", of_class["passed"]),
     ):
         figures = [subject[name] for subject in sheet["subjects"]]
+        shown = [value if name == "passes" else _number(value) for value in (*figures, figure)]
         after = [None] * (2 + len(_shown_positions(sheet)))
-        yield [None, None, label, *figures, *(None for _ in terms), None, figure, *after]
+        yield [None, None, label, *shown[:-1], *(None for _ in terms), None, shown[-1], *after]
 
 
 def _subjects(sheet: Mapping[str, Any]) -> Report:
@@ -168,10 +169,15 @@ def _subjects(sheet: Mapping[str, Any]) -> Report:
             subject["name"],
             ", ".join(subject["teachers"]),
             subject["takers"],
-            *(subject[name] for name in ("average", "lowest", "highest")),
+            *(_number(subject[name]) for name in ("average", "lowest", "highest")),
             subject["passes"],
             subject["submitted_by"] or "",
         ]
         for subject in sheet["subjects"]
     ]
     return Report(SUBJECTS, (), columns, rows, page_header=(sheet["school_name"], _page_note(sheet)))
+
+
+def _number(figure: Decimal | int | None) -> Decimal | None:
+    """Give a figure as a Decimal, written with the places of its column: JSON has some of them as whole numbers."""
+    return None if figure is None else Decimal(figure)

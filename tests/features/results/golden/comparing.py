@@ -78,7 +78,12 @@ def tokens(reading: Reading) -> Iterator[str]:
     elif reading.kind == DOCUMENT:
         yield from re.findall(r'"(?:[^"\\]|\\.)*"|[\w.+-]+|\s+|.', reading.text)
     else:
-        yield from reading.text.split()
+        yield from _UNREAD.sub("ṣe", reading.text).split()
+
+
+# The font has no character for this letter: pypdf reads the number of its glyph in the file, which depends on the papers
+# that were printed before by the same process.
+_UNREAD = re.compile(r"\bs[A-Z]e\b")
 
 
 class _Members(list[tuple[str, Any]]):
