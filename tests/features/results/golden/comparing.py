@@ -81,8 +81,8 @@ def tokens(reading: Reading) -> Iterator[str]:
         yield from _UNREAD.sub("ṣe", reading.text).split()
 
 
-# The font has no character for this letter: pypdf reads the number of its glyph in the file, which depends on the papers
-# that were printed before by the same process.
+# The font has no character for this letter: pypdf reads the number of its glyph in the file. It depends on the papers
+# printed before by the same process.
 _UNREAD = re.compile(r"\bs[A-Z]e\b")
 
 
