@@ -42,7 +42,7 @@ JSON_LIMIT = 2**20  # bytes of a JSON body
 # A host is a name in ASCII (an international one as xn--…), or an address of IPv4 or, in brackets, of IPv6. Apps have
 # schemes of their own (capacitor://localhost).
 _ORIGIN = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]*+)://(?P<host>[a-z0-9_-]++(?:\.[a-z0-9_-]++)*+|\[[0-9a-f:.]++\])(?::(?P<port>[0-9]{1,5}))?"
+    r"(?P<scheme>[a-z][a-z0-9+.-]*+)://(?P<host>[a-z0-9_-]++(?>(?:\.[a-z0-9_-]++)*)|\[[0-9a-f:.]++\])(?::(?P<port>[0-9]{1,5}))?"
 )
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 _DATABASE = "postgresql://user:password@host/database"

@@ -37,7 +37,7 @@ PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519Pri
 _THUMBPRINT_MEMBERS = {"RSA": ("e", "kty", "n"), "EC": ("crv", "kty", "x", "y"), "OKP": ("crv", "kty", "x")}
 
 
-_PEM_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]++)-----(?:[^-]|-(?!----))*+-----END \1-----")
+_PEM_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]++)-----(?>(?:[^-]|-(?!----))*)-----END \1-----")
 # What older programs write before a key; it says nothing that the key does not.
 _PARAMETERS = "EC PARAMETERS"
 

@@ -66,7 +66,7 @@ _TO_ESCAPE = re.compile(r"[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]|_(?=x[0-
 
 # Texts that are written as they are, one in a line, such as most names and admission numbers: words of letters and
 # digits with one sign between two of them.
-_PLAIN_TEXTS = re.compile(r"[^\W_]++(?:[ ./'\n-][^\W_]++)*+")
+_PLAIN_TEXTS = re.compile(r"[^\W_]++(?>(?:[ ./'\n-][^\W_]++)*)")
 
 
 def write_sheets(sheets: Sequence[Sheet]) -> bytes:

@@ -146,4 +146,4 @@ def _depth(body: bytes) -> int:
 
 
 # One that never ends goes on to the end of the body.
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_STRING = re.compile(rb'"(?>(?:[^"\\]++|\\.)*)"?', re.DOTALL)

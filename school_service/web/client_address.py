@@ -15,7 +15,7 @@ from school_service.web.current import current_request
 END_USER_ADDRESS = "X-End-User-Address"
 """The header of a machine client for the address of its end user."""
 _TOLD = f"HTTP_{END_USER_ADDRESS.upper().replace('-', '_')}"
-_PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]++)++")
+_PREFIX = re.compile(r"(?>(?:/[A-Za-z0-9._~-]++)+)")
 
 
 def client_address() -> str:

@@ -128,7 +128,7 @@ def _words(error: DBAPIError) -> str:
     state = violated_state(error)
     if state.startswith("22"):
         # Data exceptions quote the value that they are about.
-        words = re.sub('"(?:[^"]*+")++', '"…"', words)
+        words = re.sub('"(?>(?:[^"]*+")+)', '"…"', words)
     return f"{state}: {words}" if state else words
 
 

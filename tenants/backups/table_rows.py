@@ -18,9 +18,9 @@ from tenants.exceptions import BackupRefused
 
 _MAX_LINE = 1 << 16  # bytes: of a line that is no row's, and of a part of a row
 _END_OF_ROWS = b"\\."
-_NAME = r'(?:[a-z_][a-z0-9_$]*+|"(?:[^"\r\n]|"")++")'
+_NAME = r'(?:[a-z_][a-z0-9_$]*+|"(?>(?:[^"\r\n]|"")+)")'
 _NAMES = re.compile(_NAME)
-_COPY = re.compile(rf"COPY ({_NAME})\.({_NAME}) \(({_NAME}(?:, {_NAME})*+)\) FROM stdin;\r?\n")
+_COPY = re.compile(rf"COPY ({_NAME})\.({_NAME}) \(({_NAME}(?>(?:, {_NAME})*))\) FROM stdin;\r?\n")
 _PASSED_OVER = re.compile(
     r"(?:"
     r"[ ]*+"

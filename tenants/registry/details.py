@@ -13,7 +13,7 @@ from tenants.names import is_too_long, is_visible
 MAX_TEXT, MAX_PHONE, MAX_EMAIL = 2000, 120, 254  # characters
 
 _PHONE = re.compile(r"[0-9+(][0-9 ()+/.,-]*+")
-_EMAIL = re.compile(r"[^\s@]{1,64}@[^\s@.]++(\.[^\s@.]++)++")
+_EMAIL = re.compile(r"[^\s@]{1,64}@[^\s@.]++(?>(?:\.[^\s@.]++)+)")
 
 
 def check_detail(name: str, value: str) -> str | None:

@@ -30,7 +30,7 @@ _LINE = "\r\n"
 # The files in which ids are made of others: in the first column, or in the first and the fourth.
 _MADE_IDS = {"roles": 1, "enrollments": 1, "lineItems": 1, "results": 2}
 _UUID = rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_IDS = rb"(" + _UUID + rb")((?:/[0-9A-Za-z-]++)*+)"
+_IDS = rb"(" + _UUID + rb")((?>(?:/[0-9A-Za-z-]++)*))"
 _FIRST = re.compile(rb"\A" + _IDS)
 _FIRST_AND_FOURTH = re.compile(rb"\A" + _IDS + rb",,," + _IDS)
 
