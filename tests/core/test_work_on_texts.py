@@ -2,7 +2,8 @@
 
 Python's regular expressions try every way to divide a text among repetitions, and Unicode's normal forms put n marks in
 order in n² steps. So a repetition is bounded (`{1,64}`), possessive (`*+`) or, of a group, atomic (`(?>(?:x)*)`), and a
-text is measured before it is composed (`tenants.names.is_too_long`). The exceptions are listed here, each with its reason.
+text is measured before it is composed (`tenants.names.is_too_long`). The exceptions are listed here, each with its
+reason.
 """
 
 from __future__ import annotations
