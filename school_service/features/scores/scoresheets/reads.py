@@ -5,7 +5,6 @@ from __future__ import annotations
 from uuid import UUID
 
 from sqlalchemy import and_, func, literal_column, select
-from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
@@ -42,23 +41,22 @@ def scoresheet(
     With the scores of one term: by its id, or by its name in the cohort's session. There are no rows for an unknown
     term.
     """
+    # The categories' own order is that of the alphabet: CA1, CA2, CA3, EXAM, FIRST_TERM …
+    order = (Assessment.category, Assessment.due_date, Assessment.id)
     entries = (
-        select(*ENTRY, Assessment.due_date)
+        select(*ENTRY)
         .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
         .where(Assessment.cohort_subject_id == cohort_subject_id, NOT_DELETED)
+        .order_by(GradebookEntry.student_id, *order)
     )
     if term_id is not None:
         entries = entries.where(Assessment.term_id == term_id)
     if term is not None:
         entries = entries.join(Term, Term.id == Assessment.term_id).where(Term.term == term)
     found = entries.subquery("found")
-    shown = func.json_build_object(
-        *(part for column in ENTRY for part in (column.name, found.c[column.name]))
-    )
-    # The categories' own order is that of the alphabet: CA1, CA2, CA3, EXAM, FIRST_TERM …
-    order = found.c.assessment_category, found.c.due_date, found.c.assessment
+    # Rows as they are, in the order of the subquery: objects made member by member cost a tenth of the request.
     by_student = (
-        select(found.c.student, func.json_agg(aggregate_order_by(shown, *order)).label("gradebooks"))
+        select(found.c.student, func.json_agg(found.table_valued()).label("gradebooks"))
         .group_by(found.c.student)
         .subquery("by_student")
     )
