@@ -12,7 +12,9 @@ Publishing: POST /publications of that arm, its 40 cards, against the same SELEC
 what is published is deleted in between. And once more: it is reopened in between, and each card is compared with that
 of the version before. Neither is measured.
 Publishing 200: POST /publications of a cohort of 200 in five arms, all at once, against GET /broadsheets?live=true of
-each of them, first and once more, as above. And of a single arm of 200, against its broadsheet.
+each of them, first and once more, as above. And of a single arm of 200, against its broadsheet, also after a correction
+of a student's scores in all subjects, which changes every class figure.
+Readings: of the arm, each alone, live and then published.
 Prints the median milliseconds of each and their ratio: of processor time, which is that of this process and of
 PostgreSQL's together, and of time. On a machine with other work the first is what to look at. Linux alone tells it.
 """
@@ -49,6 +51,11 @@ AND assessment.term_id = '{term}' AND assessment.deleted_at IS NULL
 """
 # Scores of many values, some of them shared.
 VARIED = "UPDATE gradebook_entries SET score = mod(abs(hashtext(id::text)), 81) / 4.0"
+# Those of one student: 0 to 16, one more each time.
+CORRECTED = """
+UPDATE gradebook_entries SET score = mod(score::integer + 1, 17)
+WHERE student_id = (SELECT student_id FROM gradebook_entries ORDER BY student_id LIMIT 1)
+"""
 
 
 @dataclass(frozen=True)
@@ -127,6 +134,15 @@ class Publishing:
             self._school.execute("DELETE FROM report_cards; DELETE FROM publications")
 
 
+class Correcting(Publishing):
+    """The next version after a correction: a student has other scores in all subjects."""
+
+    def prepare(self) -> None:
+        """Reopen what was published last, and correct the scores."""
+        super().prepare()
+        self._school.execute(CORRECTED)
+
+
 def subjects_of(school: School) -> list[str]:
     """The ids of the cohort subjects."""
     with school.connect() as connection:
@@ -178,6 +194,7 @@ def main() -> None:
                 lambda: school.get(f"/broadsheets?batch={batch}&term={term}"),
                 rounds=rounds,
             )
+        read = readings(school, batch, term, "live", rounds=rounds)
         path = f"/broadsheets/download?batch={batch}&term={term}"
         sheets = cells_of(school.get(path))
         alone, workbook = costs(
@@ -198,17 +215,16 @@ def main() -> None:
                         before=lambda one: one.prepare() if isinstance(one, Publishing) else None,
                     )
                 )
+        read += readings(school, batch, term, "published", rounds=rounds)
+        names = ("first", "the next version", "after a correction")
         together = [
-            (name, *cost)
-            for names, arms in (
-                (("200 in five arms", "the next version"), MANY_ARMS),
-                (("200 in one arm", "the next version"), 1),
-            )
+            (f"200 in {arms}: {name}", *cost)
+            for arms in (MANY_ARMS, 1)
             for name, cost in zip(
                 names, publishing_a_cohort(here, arms, rounds=max(5, rounds // 10)), strict=True
             )
         ]
-    print("                     processor        time")
+    print(f"{'processor':>44}{'time':>12}")
     for name, counterpart, cost in (
         ("broadsheet", scores, broadsheet),
         ("publishing 40", *published[0]),
@@ -221,10 +237,33 @@ def main() -> None:
         _print(name, cost, counterpart)
     _print("openpyxl alone", alone)
     _print("workbook", workbook, alone)
+    for name, cost in read:
+        _print(name, cost)
+
+
+def readings(school: School, batch: str, term: str, state: str, *, rounds: int) -> list[tuple[str, Cost]]:
+    """Read the results of an arm, of a subject and of a student, how far the subjects are, and the session's."""
+    with school.connect() as connection:
+        select_one = "SELECT student_id FROM enrollments WHERE ended_at IS NULL ORDER BY student_id LIMIT 1"
+        student = connection.exec_driver_sql(select_one).scalar_one()
+        session = connection.exec_driver_sql("SELECT id FROM sessions").scalar_one()
+    paths = {
+        "broadsheet": f"/broadsheets?batch={batch}&term={term}",
+        "workbook": f"/broadsheets/download?batch={batch}&term={term}",
+        "subject": f"/cohort-subjects/{subjects_of(school)[0]}/results?term={term}",
+        "student": f"/students/{student}/results?term={term}",
+        "submissions": f"/submissions?batch={batch}&term={term}",
+    }
+    if state == "published":
+        paths["session"] = f"/broadsheets?batch={batch}&session={session}"
+    return [
+        (f"{state} {name}", costs(school, partial(school.get, path), rounds=rounds)[0])
+        for name, path in paths.items()
+    ]
 
 
 def publishing_a_cohort(here: Schools, arms: int, *, rounds: int) -> list[list[Cost]]:
-    """Publish a cohort of MANY students in so many arms, against their broadsheets: first, and as the next version."""
+    """Publish a cohort of MANY students in so many arms, against their broadsheets: first, next, and corrected."""
     school = here.create(students=MANY)
     _, term = made(school, arms)
     for subject in subjects_of(school):
@@ -240,11 +279,15 @@ def publishing_a_cohort(here: Schools, arms: int, *, rounds: int) -> list[list[C
         costs(
             school,
             broadsheets,
-            Publishing(school, *batches, term=term, again=again),
+            published,
             rounds=rounds,
             before=lambda one: one.prepare() if isinstance(one, Publishing) else None,
         )
-        for again in (False, True)
+        for published in (
+            Publishing(school, *batches, term=term, again=False),
+            Publishing(school, *batches, term=term, again=True),
+            Correcting(school, *batches, term=term, again=True),
+        )
     ]
 
 
@@ -253,7 +296,7 @@ def _select(connection: Connection, statement: str) -> object:
 
 
 def _print(name: str, cost: Cost, counterpart: Cost | None = None) -> None:
-    line = f"{name:18}{cost.processor:9.2f} ms{cost.time:9.2f} ms"
+    line = f"{name:32}{cost.processor:9.2f} ms{cost.time:9.2f} ms"
     if counterpart:
         line += f", {cost.processor / counterpart.processor:.2f} and {cost.time / counterpart.time:.2f} times as long"
     print(line)
