@@ -22,7 +22,6 @@ from sqlalchemy import (
     cast,
     column,
     func,
-    insert,
     literal,
     literal_column,
     select,
@@ -208,12 +207,6 @@ def json_rows(alias: str, document: Any, /, **columns: Any) -> TableValuedAlias:
     named = [column(name, kind) for name, kind in columns.items()]
     rows = func.json_to_recordset(cast(document, JSON)).table_valued(*named)
     return rows.render_derived(name=alias, with_types=True)
-
-
-def insert_rows(model: type[Any], rows: TableValuedAlias, /, **common: Any) -> None:
-    """Insert rows in one statement; `common` are the values of columns common to all rows."""
-    values = select(rows, *map(literal, common.values()))
-    db.session.execute(insert(model).from_select([*rows.c.keys(), *common], values))
 
 
 def new_ids(number: int) -> list[str]:

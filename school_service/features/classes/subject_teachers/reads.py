@@ -314,12 +314,6 @@ def teachers_of(cohort_subject_id: Any, batch_id: Any = None) -> Any:
     return _names(assigned, assigned.c.place == 1)
 
 
-def teachers_in(cohort_id: Any, cohort_subject_id: Any, batch_id: Any) -> Any:
-    """A column: as `teachers_of`, for many subjects and batches of a cohort, with the teachers read once."""
-    of_arm = teachers_by_arm(cohort_id).op("->", return_type=JSONB())(_key(cohort_subject_id, batch_id))
-    return func.coalesce(of_arm, NOBODY)
-
-
 def teachers_by_arm(cohort_id: Any) -> Any:
     """A column: the names of the teachers of each subject and batch of a cohort, or null.
 

@@ -38,7 +38,7 @@ from sqlalchemy.orm import aliased
 from school_service.core.columns import Enumeration
 from school_service.core.narrowing import judged_before
 from school_service.core.permissions import Permission
-from school_service.core.read_models import Query
+from school_service.core.read_models import Query, json_object
 from school_service.core.records import one_of
 from school_service.core.statements import statement
 from school_service.features.people.models import (
@@ -211,12 +211,12 @@ def _planted(gained: Select[Any], grants: Any, reach: _Reaches | None = None) ->
         .limit(MOST_SHOWN)
         .subquery("shown")
     )
-    row = _object(
+    row = json_object(
         **{name: shown.c[name] for name in ("username", "kind", "made_by_name", "made_at", "ended")}
     )
     in_order = (shown.c.ended, shown.c.username_sort_key, shown.c.kind, shown.c.made_at, shown.c.id)
-    counted = _object(**{kind: func.count().filter(judged.c.kind == kind) for kind in KINDS})
-    ends = _object(**{name: judged.c[name] for name in ("kind", "id", "user_id", "issuer")})
+    counted = json_object(**{kind: func.count().filter(judged.c.kind == kind) for kind in KINDS})
+    ends = json_object(**{name: judged.c[name] for name in ("kind", "id", "user_id", "issuer")})
     no_user = ~exists().where(User.id == _as_user(made.c.made_by)).correlate(made)
     makers = select(made.c.made_by).distinct().where(made.c.made_by.is_not(None), no_user).subquery("makers")
     return select(
@@ -347,10 +347,6 @@ def _is_guardian(user_id: Any) -> Any:
 
 def _name() -> Any:
     return StoredPermission.access + ":" + StoredPermission.section
-
-
-def _object(**members: Any) -> Any:
-    return func.json_build_object(*(part for name, value in members.items() for part in (name, value)))
 
 
 def _text(query: Select[Any]) -> Any:

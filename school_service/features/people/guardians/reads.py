@@ -30,7 +30,7 @@ from sqlalchemy.sql.selectable import TableValuedAlias
 from school_service.core.counters import STUDENTS, Counter
 from school_service.core.facts import shown
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, json_object, read_model
 from school_service.core.search import folded, matches, may_match
 from school_service.features.people.gains.service import NOTHING
 from school_service.features.people.models import (
@@ -54,17 +54,13 @@ def _listed(aggregated: Any) -> Any:
     return func.coalesce(aggregated, _NONE)
 
 
-def _object(**members: Any) -> Any:
-    return func.json_build_object(*(part for name, value in members.items() for part in (name, value)))
-
-
 _receives = StudentGuardian.receives_reports & ~_STOPPED
 
 
 @read_model
 def guardians(search: str | None = None, student: UUID | None = None, reach: Reach | None = None) -> Query:
     """Read model of GuardianSchema, by name; each word of `search` is part of the name, the phone or the e-mail."""
-    child = _object(
+    child = json_object(
         student=Student.id,
         admission_number=Student.admission_number,
         first_name=User.first_name,
@@ -157,7 +153,7 @@ def primary_guardian() -> Any:
     """Write the primary guardian of a row of students, as their record shows it; null without one."""
     return (
         select(
-            _object(
+            json_object(
                 full_name=Guardian.full_name,
                 relationship=StudentGuardian.relationship,
                 phone_number=Guardian.phone_number,
@@ -248,14 +244,14 @@ def seen(student_id: UUID | None = None, guardian_id: UUID | None = None, given:
     links: Any = null()
     keys: Any = null()
     if student_id is not None:
-        link = _object(**{one.name: one for one in StudentGuardian.__table__.columns})
+        link = json_object(**{one.name: one for one in StudentGuardian.__table__.columns})
         links = (
             select(_listed(func.json_agg(link)))
             .where(StudentGuardian.student_id == student_id)
             .scalar_subquery()
         )
     if named is not None:
-        keys = select(_listed(func.json_agg(_object(**dict(named.c))))).scalar_subquery()
+        keys = select(_listed(func.json_agg(json_object(**dict(named.c))))).scalar_subquery()
     children = (
         select(func.count())
         .select_from(StudentGuardian)
@@ -270,8 +266,8 @@ def seen(student_id: UUID | None = None, guardian_id: UUID | None = None, given:
         .correlate(Guardian)
         .scalar_subquery()
     )
-    row = _object(**{one.name: one for one in Guardian.__table__.columns})
-    person = _object(row=row, **_KEYS, children=children, stops=stops)
+    row = json_object(**{one.name: one for one in Guardian.__table__.columns})
+    person = json_object(row=row, **_KEYS, children=children, stops=stops)
     people = (
         select(_listed(func.json_agg(aggregate_order_by(person, Guardian.created_at, Guardian.id))))
         .where(Guardian.id.in_(_meant(student_id, guardian_id, named)))
@@ -306,7 +302,7 @@ def students_seen(student_ids: list[UUID], full_name: str) -> Query:
             .scalar_subquery()
         )
 
-    found = _object(
+    found = json_object(
         erased=User.erased_at.is_not(None),
         guardians=of_links(func.count()),
         primary=of_links(StudentGuardian.guardian_id, StudentGuardian.is_primary),

@@ -539,11 +539,6 @@ def _of_name(username: str, key: str) -> Select[User]:
     )
 
 
-def _find_user(username: str) -> User | None:
-    """Find the user of this name, not deleted."""
-    return db.session.scalars(named(username).where(User.deleted_at.is_(None))).one_or_none()
-
-
 def _get_user(user_id: UUID) -> User:
     user = get(User, user_id, for_update=True)
     if user.deleted_at is not None:
