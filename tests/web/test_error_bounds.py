@@ -117,9 +117,16 @@ def names_of(errors) -> Iterator[str]:
 def refused(api, method, address, body):
     """Send a body, and assert that its refusal is within all bounds; returns the errors."""
     written = json.dumps(body, separators=(",", ":"))
-    before = time.thread_time()
-    answer = api.request(method, address, data=written, content_type="application/json")
-    took = time.thread_time() - before
+
+    def send():
+        began = time.thread_time()
+        answer = api.request(method, address, data=written, content_type="application/json")
+        return answer, time.thread_time() - began
+
+    answer, took = send()
+    if took >= SECONDS:
+        # Python may have collected the garbage of the whole run meanwhile: what is dear is dear again.
+        took = min(took, send()[1])
     content = answer.get_data()
     whole = json.loads(content.decode())
     about = f"{method} {address} {written[:100]}: {content[:500].decode(errors='replace')}"
