@@ -33,7 +33,7 @@ from school_service.web.rendering import render_one
 from tenants.exceptions import SchoolSuspended, SchoolUpgrading, UnknownSchool
 
 LIMIT = RateLimitItemPerMinute(60, namespace="verification")
-"""Of one address."""
+"""The codes of one address that verify nothing."""
 
 _NOBODY = UUID(int=0)
 _HIDDEN = 96  # bits of a code that no statement has
@@ -59,8 +59,8 @@ class Verification(MethodView):
         """Verify a report card or a transcript by the address that is printed on it: JSON, or a page for a browser.
 
         It says what the paper must say. It is the same 404 for whatever can't be verified, a page for a browser, too.
+        Codes that can't be verified are counted by address, 60 in a minute; others are always answered.
         """
-        count_try(LIMIT, client_address(), message="Too many codes from this address. Try again later.")
         found = None
         # The same is asked whatever the address says, so that its answer takes as long.
         with (
@@ -72,6 +72,7 @@ class Verification(MethodView):
             if render_one(reads.verifiable(**traces)) is not None and there:
                 found = _verified(render_one(reads.verified(**traces)))
         if found is None:
+            count_try(LIMIT, client_address(), message="Too many codes from this address. Try again later.")
             raise NotFound("There is nothing at this address.")
         return found
 
