@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -283,7 +282,8 @@ class Conventions(BasePlugin):
     ) -> None:
         """Complete the operations of a path."""
         for method, operation in (operations or {}).items():
-            operation.setdefault("operationId", operation_id(method, path or ""))
+            if name := operation_id(method, path or ""):
+                operation["operationId"] = name
             if operation.get("security"):
                 operation["security"] = [*operation["security"], *self._ways]
             _show_example(operation, documentation("examples").get(f"{method.upper()} {path}", {}))
@@ -338,30 +338,9 @@ def _id_in_path(path: str, name: str) -> str:
     return f"The id of the {record}."
 
 
-_VERBS = {"post": "create", "patch": "update"}
-
-
-def operation_id(method: str, path: str) -> str:
-    """Name an operation: `listUsers`, `getUser`, `createUser`, `updateUser`, `deleteUser`.
-
-    It follows from method and path, unless documentation/operation_ids.json names it. The word before an id is in the
-    singular, and so is the last word of a creation. A verb repeated by the path is left out.
-    """
-    named = documentation("operation_ids").get(f"{method.upper()} {path}")
-    if named is not None:
-        return str(named)
-    parts: list[str] = []
-    for part in path.strip("/").split("/"):
-        if part.startswith("{"):
-            parts[-1] = singular(parts[-1])
-        elif part != method:
-            parts.append(part)
-    one = path.endswith("}")
-    if method == "post" and not one:
-        parts[-1] = singular(parts[-1])
-    verb = "list" if method == "get" and not one else _VERBS.get(method, method)
-    words = re.findall(r"[A-Za-z0-9]++", " ".join(parts))
-    return verb + "".join(word[0].upper() + word[1:] for word in words)
+def operation_id(method: str, path: str) -> str | None:
+    """Look up the name of an operation in documentation/operation_ids.json: `listUsers`."""
+    return documentation("operation_ids").get(f"{method.upper()} {path}")
 
 
 @cache

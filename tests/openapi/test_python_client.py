@@ -122,7 +122,7 @@ def caller(generated, rehearsed, place, grant):
     token = machine.do("auth.issue_token", body=asked, school=False)
     assert token.token_type is machine.TokenType.BEARER
     machine.token = token.access_token
-    signed_in = machine.do("users.sign_in", body=machine.Login(username="admin", password=PASSWORD))
+    signed_in = machine.do("users.sign_in_user", body=machine.Login(username="admin", password=PASSWORD))
     assert signed_in.user.student is None
     return Caller(generated, rehearsed, str(place.id), signed_in.access_token.access_token)
 
@@ -170,7 +170,7 @@ def test_it_goes_from_the_first_day_to_the_graduates(caller):
         body=caller.NewCohort(classroom=classroom.id, session_id=str(session.id)),
     )
     students = enrol(caller, cohort)
-    caller.do("teachers.add_form_teacher", cohort.id, body=caller.TeacherOfBatch(teacher_id=teacher.id))
+    caller.do("form_teachers.add_form_teacher", cohort.id, body=caller.TeacherOfBatch(teacher_id=teacher.id))
     subject = caller.do("subjects.create_subject", body=caller.NewSubject(name="Ìmọ̀ Ẹ̀rọ", code="GEN"))
     taught = caller.do(
         "cohort_subjects.create_cohort_subject",
@@ -249,7 +249,7 @@ def employ(caller: Caller) -> Any:
 
 def enrol(caller: Caller, cohort: Any) -> list[Any]:
     """Make two students, one by one and by sheet, and enrol them."""
-    template = load_workbook(BytesIO(caller.do("student_imports.download_student_template")))
+    template = load_workbook(BytesIO(caller.do("student_imports.download_student_sheet")))
     header = [cell.value for cell in template["Students"][1]]
     row = {"first_name": "Zainab", "last_name": "Ɗanladi", "admission_number": "GEN/002"}
     for column, name in enumerate(header, 1):
@@ -310,7 +310,7 @@ def give_scores(caller: Caller, taught: Any, term: Any, students: list[Any]) -> 
     rows[1][3].value = 39
     upload = caller.ScoresheetUpload(scoresheet=caller.file(sheet))
     assert caller.do("scoresheets.upload_score_sheet", assessment.id, body=upload).created == 2
-    shown = caller.do("scoresheets.get_scoresheet", taught.id, term=term.id)
+    shown = caller.do("scoresheets.list_cohort_subject_scores", taught.id, term=term.id)
     scores = {line.student.admission_number: [one.score for one in line.gradebooks] for line in shown}
     assert scores == {"GEN/001": [48.5], "GEN/002": [39.0]}
     page = caller.do("gradebooks.list_gradebook_entries", batch=students[0].batch)
@@ -390,9 +390,9 @@ def print_cards(caller: Caller, cohort: Any, student: Any) -> None:
         assert card in [cards.read(name) for name in cards.namelist()]
     anybody = Caller(caller.package, caller.app, caller.school)
     school = UUID(caller.school)
-    told = anybody.do("verification.verify_report_card", school, code_of(school, student), school=False)
+    told = anybody.do("verification.verify_paper", school, code_of(school, student), school=False)
     assert (told.state.value, told.version, told.average) == ("CURRENT", 2, 86.67)
-    unknown = anybody.send("verification.verify_report_card", school, uuid4(), school=False)
+    unknown = anybody.send("verification.verify_paper", school, uuid4(), school=False)
     assert unknown.status_code == 404
 
 
@@ -425,7 +425,7 @@ def promote(caller: Caller, cohort: Any, session: Any, subject: UUID, ids: dict[
         body=caller.NewCohortSubject(cohort_id=above.id, subject_id=subject, elective=False),
     )
     rules = [caller.NewPromotionRule(minimum_average=81, trial_average=80)]
-    (rule,) = caller.do("promotions.replace_promotion_rules", body=rules)
+    (rule,) = caller.do("promotions.set_promotion_rules", body=rules)
     assert (rule.level, rule.minimum_average, rule.minimum_terms) == (None, 81, 1)
     body = caller.NewPromotion(
         session=str(session.id),
@@ -485,7 +485,9 @@ def published(caller: Caller, taught: Any) -> dict[str, tuple[float, str, int]]:
 def correct(caller: Caller, taught: Any, student: Any) -> Any:
     """Send another score of a student."""
     (line,) = (
-        line for line in caller.do("scoresheets.get_scoresheet", taught.id) if line.student.id == student
+        line
+        for line in caller.do("scoresheets.list_cohort_subject_scores", taught.id)
+        if line.student.id == student
     )
     (entry,) = line.gradebooks
     return caller.send("gradebooks.update_gradebook_entry", entry.id, body=caller.Score(score=52))

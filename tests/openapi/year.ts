@@ -4,7 +4,7 @@ import createClient from "openapi-fetch";
 import type { components, operations, paths } from "./schema";
 
 type Student = components["schemas"]["Student"];
-type SignedIn = operations["signIn"]["responses"][200]["content"]["application/json"];
+type SignedIn = operations["signInUser"]["responses"][200]["content"]["application/json"];
 
 const client = createClient<paths>({ baseUrl: "https://schools.example.org" });
 

@@ -12,7 +12,7 @@ import pytest
 from openapi_schema_validator import OAS30Validator
 
 from school_service.app import create_app
-from school_service.web.openapi import documentation, operation_id
+from school_service.web.openapi import documentation
 
 # Members of an answer that are there where there is something to tell.
 _OF_UPLOADS = {"changes", "not_in_sheet", "ignored_columns", "warnings"}
@@ -258,41 +258,6 @@ def test_every_operation_says_what_it_is(document):
         assert operation["tags"][0] in tags
     assert {tag for operation in document.operations().values() for tag in operation["tags"]} == set(tags)
     assert all(tag["description"] for tag in document.spec["tags"])
-
-
-def test_operation_ids_are_unique_and_readable(document):
-    ids = [operation["operationId"] for operation in document.operations().values()]
-
-    assert len(set(ids)) == len(ids)
-    assert [name for name in ids if not re.fullmatch(r"[a-z]+([A-Z][A-Za-z0-9]*)+", name)] == []
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "name"),
-    [
-        ("get", "/users", "listUsers"),
-        ("post", "/users", "createUser"),
-        ("get", "/users/{id}", "getUser"),
-        ("patch", "/users/{id}", "updateUser"),
-        ("delete", "/users/{id}/delete", "deleteUser"),
-        ("get", "/cohorts/{id}/batches", "listCohortBatches"),
-        ("post", "/cohorts/{id}/batches", "createCohortBatch"),
-        ("delete", "/employee-categories/{id}", "deleteEmployeeCategory"),
-        # Named where the path says it badly.
-        ("post", "/users/login", "signIn"),
-        ("delete", "/users/{id}/roles/{roleId}", "removeUserRole"),
-        ("patch", "/cohorts/{cohortId}/remove_students", "removeCohortStudents"),
-        ("get", "/auth/.well-known/jwks.json", "getKeys"),
-    ],
-)
-def test_an_operation_is_named_by_its_method_and_path(method, path, name):
-    assert operation_id(method, path) == name
-
-
-def test_no_name_is_of_an_operation_that_is_not_there(document):
-    operations = {f"{method} {path}" for method, path in document.operations()}
-
-    assert documentation("operation_ids").keys() <= operations
 
 
 def test_null_stands_beside_a_type_or_is_one_of_several(document):

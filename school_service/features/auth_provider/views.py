@@ -173,7 +173,7 @@ blp = Blueprint("auth", __name__, description="The built-in identity provider.")
 blp.ARGUMENTS_PARSER = TokenRequestParser()
 blp.register_error_handler(Exception, answer_error)
 
-people_blp = Blueprint("people", __name__, description="Signing in by a browser or an app.")
+people_blp = Blueprint("sign-in", __name__, description="Signing in by a browser or an app.")
 people_blp.register_error_handler(Exception, answer_error)
 
 Done = TypeVar("Done")

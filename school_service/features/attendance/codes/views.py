@@ -34,7 +34,7 @@ class NewAttendanceCodeSchema(Schema):
     kind = Choice(KINDS, metadata={"description": _KIND})
 
 
-blp = Blueprint("attendance_codes", __name__, description="What marks in registers say.")
+blp = Blueprint("attendance-codes", __name__, description="What marks in registers say.")
 
 
 @blp.route("/attendance-codes")

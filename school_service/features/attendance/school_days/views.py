@@ -16,7 +16,7 @@ from school_service.features.attendance.school_days.schemas import (
 )
 from school_service.web.blueprint import Blueprint
 
-blp = Blueprint("school_days", __name__, description="On which days school is open.")
+blp = Blueprint("school-days", __name__, description="On which days school is open.")
 
 
 @blp.route("/school-days")

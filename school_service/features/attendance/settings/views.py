@@ -64,7 +64,7 @@ class AttendanceSettingsChangesSchema(Schema):
     families_read = Choice(FAMILY_READINGS, required=False, metadata=_about("families_read"))
 
 
-blp = Blueprint("attendance_settings", __name__, description="How the school keeps registers.")
+blp = Blueprint("attendance-settings", __name__, description="How the school keeps registers.")
 
 
 @blp.route("/attendance-settings")

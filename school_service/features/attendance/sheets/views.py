@@ -21,7 +21,7 @@ from school_service.web.operations import Run
 from school_service.web.schemas import UploadedRowsSchema
 
 blp = Blueprint(
-    "register sheets", __name__, description="Registers to fill in, a week at a time, and to print."
+    "register-sheets", __name__, description="Registers to fill in, a week at a time, and to print."
 )
 
 

@@ -32,7 +32,7 @@ blp = Blueprint(
     description="Employees, each with a user account, a bank account, a next of kin and a contact.",
 )
 teachers = Blueprint(
-    "teachers",
+    "form-teachers",
     __name__,
     description="Form teachers: the employees who look after a batch. A cohort's id is its first batch.",
     school_required=False,

@@ -16,7 +16,7 @@ from school_service.features.scores.result_settings.schemas import (
 )
 from school_service.web.blueprint import Blueprint
 
-blp = Blueprint("result_settings", __name__, description="How results are computed, ranked and shown.")
+blp = Blueprint("result-settings", __name__, description="How results are computed, ranked and shown.")
 
 
 @blp.route("/result-settings")

@@ -61,7 +61,7 @@ class NewTermCalendarSchema(Schema):
     )
 
 
-blp = Blueprint("term_calendars", __name__, description="When terms begin and end.")
+blp = Blueprint("term-calendars", __name__, description="When terms begin and end.")
 
 
 @blp.route("/terms/<uuid:id>/calendar")
