@@ -507,6 +507,7 @@ def _teachers_of_subjects(page: Recorder, employee: str) -> None:
     (made,) = send("PUT", "/subject-teachers", {"assignments": [row]})
     send("GET", f"/subject-teachers?employee={employee}")
     sessions = send("GET", "/sessions")
+    send("GET", "/sessions/current")
     other = next(each["id"] for each in sessions if each["id"] != made["session"])
     send("POST", "/subject-teachers/copy", {"from_session": made["session"], "to_session": other})
     send("DELETE", f"/subject-teachers/{made['id']}")

@@ -80,6 +80,7 @@ from school_service.features.sign_in.pages.views import blp as sign_in_pages
 from school_service.features.sign_in.sign_out.views import blp as sign_out
 from school_service.features.sign_in.views import blp as user_sessions
 from school_service.features.sign_in.views import openid_blp as openid
+from school_service.features.year.current_session.views import blp as current_session
 from school_service.features.year.session_copies.views import blp as session_copies
 from school_service.features.year.term_calendars.views import blp as term_calendars
 from school_service.printing import printers
@@ -105,6 +106,7 @@ FEATURES = (
     roles,
     role_reaches,
     sessions,
+    current_session,
     session_copies,
     term_calendars,
     school_days,

@@ -31,8 +31,8 @@ from school_service.features.school.classrooms.views import NewClassroomSchema
 from school_service.features.school.cohorts import reads as cohort_reads
 from school_service.features.school.cohorts.schemas import NewCohortSchema
 from school_service.features.school.cohorts.service import create_cohort
+from school_service.features.school.sessions.schemas import NewSessionSchema, NewTermSchema
 from school_service.features.school.sessions.service import create_session, create_term, session, term
-from school_service.features.school.sessions.views import NewSessionSchema, NewTermSchema
 from school_service.features.school.subjects.service import create_subject, subject
 from school_service.features.school.subjects.views import NewSubjectSchema
 from school_service.features.scores.assessments import reads as assessment_reads

@@ -35,6 +35,7 @@ AT_TIMES = {
     ("POST", "/assessments/{id}/scoresheet"): _OF_UPLOADS,
     ("POST", "/comments/upload-sheet"): _OF_UPLOADS,
     ("POST", "/metrics/upload-sheet"): _OF_UPLOADS,
+    ("GET", "/cohorts"): {"batches"},
     ("POST", "/publications"): {"registers_missing"},
     ("POST", "/registers/upload-sheet"): _OF_UPLOADS,
     ("POST", "/students/import-sheet"): {

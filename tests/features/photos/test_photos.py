@@ -458,3 +458,16 @@ class TestWhoSees:
             with messages() as sent:
                 shown(client, user)
             assert len(sent) == number
+
+
+def test_a_student_is_shown_with_the_address_of_their_photo(api, make):
+    student = make.student()
+    assert student["photo"] is None
+    account = {"id": student["user"]}
+
+    api.ok(put(api, account, picture()))
+
+    listed = api.ok(api.get("/students", query_string={"search": student["admission_number"]}))["data"]
+    photo = api.ok(api.get(f"/users/{student['user']}"))["photo"]
+    assert photo == listed[0]["photo"] == api.ok(api.get(f"/students/{student['id']}"))["photo"]
+    assert photo.startswith(f"https://schools.example.org/users/{student['user']}/photo")

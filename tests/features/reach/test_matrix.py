@@ -158,6 +158,10 @@ CASES: dict[str, list[Case]] = {
         Case("TFSG", lambda place: f"/cohorts/{place.cohort}/students", others=(SESSION,))
     ],
     "GET /cohorts": [Case("TFSG", lambda _: "/cohorts", listed=True, at="cohort")],
+    "GET /sessions/current": [
+        # All of it is in everybody's reach, but for the counts of the school.
+        Case("TFSGM", lambda _: "/sessions/current", others=(), at='"counts":null', by="TFSG")
+    ],
     "GET /cohorts/{id}": [
         Case("TFSG", lambda place: f"/cohorts/{place.cohort}", others=(SESSION,), at="cohort")
     ],

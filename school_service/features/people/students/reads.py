@@ -21,6 +21,7 @@ from school_service.features.people.models import (
     Student,
     User,
 )
+from school_service.features.people.users.reads import photo_address
 from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Enrollment
 
@@ -75,6 +76,7 @@ def students(
             # Students and guardians are not told who else is a guardian.
             shown(primary_guardian(), reach, _is_by, to="F").label("guardian"),
             Student.created_at.label("createdAt"),
+            photo_address().label("photo"),
         )
         .join(User, User.id == Student.user_id)
         .order_by(*BY_NAME)

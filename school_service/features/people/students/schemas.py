@@ -47,6 +47,7 @@ class StudentSchema(RecordSchema):
     user = fields.UUID(metadata={"description": "The student's user account."})
     guardian = fields.Nested(PrimaryGuardianSchema, allow_none=True)
     created_at = fields.AwareDateTime(data_key="createdAt")
+    photo = fields.Url(allow_none=True)
 
 
 class WrittenStudentSchema(PlantedSchema, StudentSchema):

@@ -5,32 +5,44 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, case, cast, exists, func, or_, select
+from sqlalchemy import Text, case, cast, exists, func, literal_column, or_, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.counters import BATCHES, number_taken
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, json_object, read_model
 from school_service.features.reach import scopes
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort
 
 
 @read_model
-def cohorts(reach: Reach | None = None) -> Query:
-    """Read model of CohortSchema, the newest session first, then by classroom."""
+def cohorts(session: UUID | None = None, reach: Reach | None = None) -> Query:
+    """Read model of ListedCohortSchema, the newest session first, then by classroom.
+
+    The cohorts of a `session` have their arms.
+    """
     found = (
         select(Cohort.id, Classroom.name.label("classroom"), Cohort.session_id.label("session"))
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .join(AcademicSession, AcademicSession.id == Cohort.session_id)
         .order_by(AcademicSession.start_date.desc(), AcademicSession.id, Classroom.name, Cohort.id)
     )
+    if session is not None:
+        found = found.add_columns(_arms(reach).label("batches")).where(Cohort.session_id == session)
     return found if reach is None else found.where(scopes.cohorts_in_reach(reach, Cohort.id))
+
+
+def _arms(reach: Reach | None) -> Any:
+    """A column of a query of Cohort: its arms in reach by name."""
+    arm = batches.query(reach=reach).where(Batch.cohort_id == Cohort.id).correlate(Cohort).subquery()
+    listed = func.json_agg(aggregate_order_by(json_object(**arm.c), arm.c.name, arm.c.id))
+    return select(func.coalesce(listed, literal_column("'[]'::json"))).scalar_subquery()
 
 
 @read_model
 def cohort(cohort_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of CohortSchema, for one."""
-    return cohorts.query(reach).where(Cohort.id == cohort_id)
+    return cohorts.query(reach=reach).where(Cohort.id == cohort_id)
 
 
 @read_model

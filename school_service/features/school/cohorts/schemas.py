@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from marshmallow import ValidationError, fields, validate, validates
 
 from school_service.web.fields import Id, ListOf, Text, sought_text
-from school_service.web.schemas import RecordSchema, Schema
+from school_service.web.schemas import MineSchema, RecordSchema, Schema
 
 MAX_BATCHES = 50
+
+
+class BatchSchema(RecordSchema):
+    """An arm of a cohort."""
+
+    id = fields.UUID()
+    number = fields.Integer(metadata={"description": "Counts the school's batches."})
+    name = fields.String()
+    cohort = fields.UUID()
 
 
 class CohortSchema(RecordSchema):
@@ -18,6 +27,24 @@ class CohortSchema(RecordSchema):
     id = fields.UUID()
     classroom = fields.String(metadata={"description": "The classroom's name."})
     session = fields.String(metadata={"description": "The id of the academic session."})
+
+
+class ListedCohortSchema(CohortSchema):
+    """A cohort in a list of cohorts."""
+
+    SOMETIMES: ClassVar[frozenset[str]] = frozenset({"batches"})
+
+    batches = fields.List(
+        fields.Nested(BatchSchema), metadata={"description": "Where `session` is given: its arms by name."}
+    )
+
+
+class CohortFilterSchema(MineSchema):
+    """The filters of a list of cohorts."""
+
+    session = Id(
+        required=False, metadata={"description": "Those of this academic session, each with its arms."}
+    )
 
 
 class CohortPlaceSchema(Schema):
@@ -44,15 +71,6 @@ class NewCohortSchema(CohortPlaceSchema):
         """Let no two batches have the same name."""
         if len(set(names)) < len(names):
             raise ValidationError("Names a batch more than once.")
-
-
-class BatchSchema(RecordSchema):
-    """An arm of a cohort."""
-
-    id = fields.UUID()
-    number = fields.Integer(metadata={"description": "Counts the school's batches."})
-    name = fields.String()
-    cohort = fields.UUID()
 
 
 class NewBatchSchema(Schema):

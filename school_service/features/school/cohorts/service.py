@@ -18,7 +18,7 @@ from school_service.core.statements import NewRow, execute, new_row
 from school_service.features.audit.service import Change, audit_change, audit_changes, audit_member_changes
 from school_service.features.school.cohorts import reads
 from school_service.features.school.cohorts.reads import session_by_id_or_name
-from school_service.features.school.models import FIRST_BATCH, Batch, Classroom, Cohort
+from school_service.features.school.models import FIRST_BATCH, AcademicSession, Batch, Classroom, Cohort
 
 ENTITY, BATCH = "cohort", "batch"
 NO_SESSION = "no such session"
@@ -28,6 +28,12 @@ DELETION = Deletion(
     {"classroom": Cohort.classroom_id, "session": Cohort.session_id, "batches": reads.batches_of_cohort()},
 )
 BATCH_DELETION = Deletion(Batch, {"cohort": Batch.cohort_id, "name": Batch.name, "number": Batch.number})
+
+
+def check_session(*, session: UUID | None = None) -> None:
+    """Tell whether there is the session of a list of cohorts. Raises Invalid."""
+    if session is not None:
+        get_referenced(AcademicSession, session, "session")
 
 
 def create_cohort(*, classroom: UUID, session_id: str, batches: Sequence[str] = (FIRST_BATCH,)) -> NewRow:

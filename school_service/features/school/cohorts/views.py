@@ -14,14 +14,15 @@ from school_service.features.school.cohorts import reads, service
 from school_service.features.school.cohorts.schemas import (
     BatchChangesSchema,
     BatchSchema,
+    CohortFilterSchema,
     CohortPlaceSchema,
     CohortSchema,
+    ListedCohortSchema,
     NewBatchSchema,
     NewCohortSchema,
 )
 from school_service.features.school.models import Batch, Cohort
 from school_service.web.blueprint import Blueprint
-from school_service.web.schemas import MineSchema
 
 blp = Blueprint("cohorts", __name__, description="Classrooms in an academic session, and their arms.")
 
@@ -31,11 +32,11 @@ class Cohorts(MethodView):
     """The school's cohorts."""
 
     @blp.requires(Permission.COHORTS_READ, own=related("TFSG"))
-    @blp.returns_list(CohortSchema)
-    @blp.arguments(MineSchema, location="query")
-    def get(self, _filters: dict[str, Any]) -> Any:
-        """List the cohorts, the newest session first."""
-        return reads.cohorts()
+    @blp.returns_list(ListedCohortSchema, if_empty=service.check_session)
+    @blp.arguments(CohortFilterSchema, location="query")
+    def get(self, filters: dict[str, Any]) -> Any:
+        """List the cohorts, the newest session first, or those of a session with their arms."""
+        return reads.cohorts(**filters)
 
     @blp.requires(Permission.COHORTS_WRITE)
     @blp.arguments(NewCohortSchema)

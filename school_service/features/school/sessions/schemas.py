@@ -1,4 +1,4 @@
-"""How input names a term, in whichever area."""
+"""Academic sessions and terms as the interface shows them, and the names of terms in input of every area."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from marshmallow import ValidationError
+from marshmallow import ValidationError, fields, validate
 
 from school_service.auth.principal import CANONICAL_UUID
 from school_service.features.school.models import TERMS
-from school_service.web.fields import Text
+from school_service.web.fields import Choice, Id, IsoDate, StrictBoolean, Text
+from school_service.web.schemas import RecordSchema, Schema
 
 
 class TermOfInterface(Text):
@@ -41,3 +42,58 @@ def id_and_name(term: str | None) -> tuple[UUID | None, str | None]:
     if term is not None and CANONICAL_UUID.fullmatch(term):
         return UUID(term), None
     return None, term
+
+
+class SessionSchema(RecordSchema):
+    """An academic session."""
+
+    id = fields.UUID()
+    name = fields.String()
+    start_date = fields.Date()
+    end_date = fields.Date()
+    current = fields.Boolean(metadata={"description": "True for at most one session."})
+
+
+class NewSessionSchema(Schema):
+    """An academic session to create."""
+
+    name = Text(metadata={"description": "Such as 2025/2026."})
+    start_date = IsoDate()
+    end_date = IsoDate(metadata={"description": "The last day; not before `start_date`."})
+    current = StrictBoolean(
+        required=False, metadata={"description": "True makes it the current session, and no other."}
+    )
+
+
+class SessionChangesSchema(NewSessionSchema):
+    """The changes of an academic session: any of its members."""
+
+
+class TermSchema(RecordSchema):
+    """A term of an academic session."""
+
+    id = fields.UUID()
+    term = fields.String(validate=validate.OneOf(TERMS))
+    session_id = fields.String(data_key="sessionId")
+    display_name = fields.String(data_key="displayName")
+
+
+class NewTermSchema(Schema):
+    """A term to create."""
+
+    session_id = Id()
+    term = Choice(TERMS)
+    display_name = Text()
+
+
+class TermChangesSchema(Schema):
+    """The changes of a term: any of these. The session stays."""
+
+    term = Choice(TERMS)
+    display_name = Text()
+
+
+class TermFilterSchema(Schema):
+    """The filter of a list of terms."""
+
+    session_id = Id(required=False, metadata={"description": "Those of this academic session."})

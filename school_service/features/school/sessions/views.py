@@ -6,72 +6,22 @@ from typing import Any
 from uuid import UUID
 
 from flask.views import MethodView
-from marshmallow import fields, validate
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import EVERYTHING
 from school_service.core.statements import table_lock
-from school_service.features.school.models import TERMS, AcademicSession
+from school_service.features.school.models import AcademicSession
 from school_service.features.school.sessions import service
+from school_service.features.school.sessions.schemas import (
+    NewSessionSchema,
+    NewTermSchema,
+    SessionChangesSchema,
+    SessionSchema,
+    TermChangesSchema,
+    TermFilterSchema,
+    TermSchema,
+)
 from school_service.web.blueprint import Blueprint
-from school_service.web.fields import Choice, Id, IsoDate, StrictBoolean, Text
-from school_service.web.schemas import RecordSchema, Schema
-
-
-class SessionSchema(RecordSchema):
-    """An academic session."""
-
-    id = fields.UUID()
-    name = fields.String()
-    start_date = fields.Date()
-    end_date = fields.Date()
-    current = fields.Boolean(metadata={"description": "True for at most one session."})
-
-
-class NewSessionSchema(Schema):
-    """An academic session to create."""
-
-    name = Text(metadata={"description": "Such as 2025/2026."})
-    start_date = IsoDate()
-    end_date = IsoDate(metadata={"description": "The last day; not before `start_date`."})
-    current = StrictBoolean(
-        required=False, metadata={"description": "True makes it the current session, and no other."}
-    )
-
-
-class SessionChangesSchema(NewSessionSchema):
-    """The changes of an academic session: any of its members."""
-
-
-class TermSchema(RecordSchema):
-    """A term of an academic session."""
-
-    id = fields.UUID()
-    term = fields.String(validate=validate.OneOf(TERMS))
-    session_id = fields.String(data_key="sessionId")
-    display_name = fields.String(data_key="displayName")
-
-
-class NewTermSchema(Schema):
-    """A term to create."""
-
-    session_id = Id()
-    term = Choice(TERMS)
-    display_name = Text()
-
-
-class TermChangesSchema(Schema):
-    """The changes of a term: any of these. The session stays."""
-
-    term = Choice(TERMS)
-    display_name = Text()
-
-
-class TermFilterSchema(Schema):
-    """The filter of a list of terms."""
-
-    session_id = Id(required=False, metadata={"description": "Those of this academic session."})
-
 
 blp = Blueprint("sessions", __name__, description="Academic sessions, such as 2025/2026, and their terms.")
 

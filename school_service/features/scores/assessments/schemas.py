@@ -37,7 +37,7 @@ class _AssessmentFieldsSchema(Schema):
         zero=False, metadata={"description": "The maximum score, with two decimal places at most."}
     )
     term = term_text("the cohort's", as_id=True)
-    description = free_text()
+    description = free_text(least=0)
     file_name = Text(FILE_NAME_LENGTH, any_characters=True)
     include_in_final = StrictBoolean()
     publish_scores = StrictBoolean()

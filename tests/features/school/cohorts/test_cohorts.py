@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from tests.features.invitations.test_invitations import in_school
+from tests.features.reach.conftest import Own
 from tests.threads import run_concurrently
 
 
@@ -66,6 +67,38 @@ def test_cohorts_are_listed_by_session_newest_first_then_by_classroom(api, make)
     listed = [cohort["id"] for cohort in api.ok(api.get("/cohorts"))]
 
     assert listed == [made[number]["id"] for number in (3, 1, 2, 0)]
+
+
+def test_the_cohorts_of_a_session_are_listed_with_their_arms(api, make):
+    session = make.session()
+    cohort, other = make.cohort(session=session), make.cohort()
+    arms = [make.batch(cohort, name="Gold"), api.ok(api.get(f"/batches/{cohort['id']}"))]
+
+    found = api.ok(api.get(f"/cohorts?session={session['id']}"))
+
+    assert found == [{**cohort, "batches": sorted(arms, key=lambda arm: arm["name"])}]
+    assert "batches" not in api.ok(api.get(f"/cohorts/{cohort['id']}"))
+    assert other["id"] not in {listed["id"] for listed in found}
+
+
+def test_a_caller_of_an_arm_is_shown_that_arm_of_the_cohort(api, make):
+    session = make.session()
+    cohort = make.cohort(session=session)
+    arm = make.batch(cohort, name="Gold")
+    teacher = Own(make).form_teacher(arm["id"])
+
+    (found,) = teacher.ok(teacher.get(f"/cohorts?session={session['id']}"))
+
+    assert (found["id"], found["batches"]) == (cohort["id"], [arm])
+
+
+def test_cohorts_of_an_unknown_session_or_one_of_another_school_are_none_to_list(api, make, make_other):
+    for session in (str(uuid4()), make_other.session()["id"]):
+        answer = api.get(f"/cohorts?session={session}")
+
+        assert answer.status_code == 422
+        assert list(answer.get_json()["errors"]["query"]) == ["session"]
+    assert api.ok(api.get(f"/cohorts?session={make.session()['id']}")) == []
 
 
 def test_a_second_cohort_of_classroom_and_session_is_a_conflict(api, make):

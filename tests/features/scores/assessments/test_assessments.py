@@ -136,6 +136,12 @@ def test_what_is_no_assessment_is_refused(api, make, field, value):
     assert list(reasons(api.post("/assessments", body(make.taught(0), **{field: value})))) == [field]
 
 
+def test_a_description_may_be_empty(api, make):
+    assessment = api.ok(api.post("/assessments", body(make.taught(0), description="")))
+
+    api.ok(api.patch(f"/assessments/{assessment['id']}", {"description": " "}))
+
+
 @pytest.mark.parametrize("field", ["subject", "term", *BODY])
 def test_every_member_is_needed(api, make, field):
     sent = body(make.taught(0))

@@ -1,0 +1,1 @@
+"""The current academic session: the first screen of a front end asks for it."""
