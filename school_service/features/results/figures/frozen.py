@@ -38,7 +38,6 @@ from school_service.features.results.computing.class_term.scopes import (
     batch_of_card,
     one,
     subjects_of,
-    term_of_student,
 )
 from school_service.features.results.models import SUPERSEDED, WITHDRAWN, Publication, ReportCard
 from school_service.features.school.models import Batch, Term
@@ -97,10 +96,9 @@ def published_cards() -> Query:
     )
 
 
-def card_of_student(student_id: Any, term: Any, session: Any = None, version: Any = None) -> CTE:
-    """The card of a student in a term as `published_cards` has it, or no row.
+def card_of_student(student_id: Any, term_id: Any, version: Any = None) -> CTE:
+    """The card of a student in a term, by its id as text (`term_of_student`), as `published_cards` has it, or no row.
 
-    `term` is the id of a term, or its name in `session`, by default in the student's latest session with such a term.
     It is the card in force, else the last withdrawn one. With a `version` it is the card of this version; if several
     batches have one, of the batch with a card in force, else of the batch published last.
     """
@@ -109,10 +107,9 @@ def card_of_student(student_id: Any, term: Any, session: Any = None, version: An
     if version is not None:
         is_meant = Publication.version == version
         is_first = Publication.batch_id == batch_of_card(ReportCard.student_id, ReportCard.term_id)
-    is_of_term = is_term_id(term_of_student(student_id, term, session))
     return (
         published_cards()
-        .where(ReportCard.student_id == student_id, is_of_term, is_meant)
+        .where(ReportCard.student_id == student_id, is_term_id(term_id), is_meant)
         .order_by(is_first.desc(), Publication.published_at.desc(), Publication.id)
         .limit(1)
         .cte("card_of_student")
@@ -183,10 +180,11 @@ def held(current: CTE, people: CTE) -> Column:
     return select(func.json_agg(found.c.student_id)).scalar_subquery()
 
 
-def listed_results(cards: CTE, people: CTE) -> tuple[Any, Any]:
+def listed_results(cards: CTE, people: CTE, is_live: Any) -> tuple[Any, Any]:
     """Columns `published`, the results on cards, and `by_name`, the students of cards and the people in one order.
 
-    Each of `by_name` is an array: whether a card is meant, and the student's id.
+    The people are those of live results: there are none unless `is_live`. Each of `by_name` is an array: whether a card
+    is meant, and the student's id.
     """
     of_cards = zip(SORT_KEYS, name_order(cards.c.student), strict=True)
     named = union_all(
@@ -199,7 +197,7 @@ def listed_results(cards: CTE, people: CTE) -> tuple[Any, Any]:
             literal(False),
             people.c.student_id,
             *(cast(people.c[name], Text).collate("C") for name in SORT_KEYS),
-        ),
+        ).where(is_live),
     ).subquery("named")
     student = func.json_build_array(named.c.is_card, named.c.student_id)
     by_name = select(func.json_agg(aggregate_order_by(student, *(named.c[name] for name in SORT_KEYS))))

@@ -20,6 +20,7 @@ from school_service.features.results.computing.class_term.scopes import (
     scope_of_batch,
     scope_of_student,
     scope_of_subject,
+    term_of_student,
 )
 from school_service.features.results.figures import frozen, published
 from school_service.features.school.cohorts.reads import class_name
@@ -45,15 +46,18 @@ def student_in_term(
     is that of their batch's results. `user_id` is the owner of the token: if it is the student's `own`, or a
     guardian's, the card is the one in force, and there are neither live figures nor versions.
     """
-    is_own = frozen.is_own(student_id, user_id, reach)
-    of = class_term(
-        scope_of_student(student_id, term, session), reach=reach, in_reach=frozen.is_result_in_reach
-    )
+    # PostgreSQL plans a condition anew wherever it stands: these stand once.
+    asked = select(
+        frozen.is_own(student_id, user_id, reach).label("own"),
+        term_of_student(student_id, term, session).label("term_id"),
+    ).cte("asked")
+    is_own, term_id = one(asked, "own"), one(asked, "term_id")
+    of = class_term(scope_of_student(student_id, term_id), reach=reach, in_reach=frozen.is_result_in_reach)
     is_live: Column = ~is_own
     card: Any = null()
     state: Any = null()
     if live is None:
-        found = frozen.card_of_student(student_id, term, session, version)
+        found = frozen.card_of_student(student_id, term_id, version)
         is_shown = ~is_own if version is not None else or_(~is_own, found.c.in_force)
         batch_id = cast(found.c.card["batch"].astext, Uuid)
         shown = select(found).where(is_shown, frozen.result_in_reach(reach, student_id, batch_id))
@@ -81,7 +85,7 @@ def subject_in_term(
 
     `term` is the id of a term or its name in the cohort's session. With a batch, of its students. `held` are the
     students without live results, since they, or their batches, are published. `by_name` has the students of
-    `published` and those of the roster, all in one order.
+    `published` and, unless all asked for is published, those of the roster, in one order.
     """
 
     def in_reach(reach: Reach, row: FromClause) -> Column:
@@ -100,10 +104,12 @@ def subject_in_term(
     shown = select(cards)
     if reach is not None:
         shown = shown.where(in_reach(reach, cards), is_asked)
+    is_some_open = frozen.is_some_open(of.scope, current, batch_id)
+    is_live = one(select(and_(is_asked, is_some_open).label("is_live")).cte("asked"), "is_live")
     return select(
-        *frozen.listed_results(shown.cte("shown"), of.people),
-        frozen.held(current, of.people).label("held"),
-        *of.columns(and_(is_asked, frozen.is_some_open(of.scope, current, batch_id))),
+        *frozen.listed_results(shown.cte("shown"), of.people, is_live),
+        case((is_live, frozen.held(current, of.people))).label("held"),
+        *of.columns(is_live),
     )
 
 

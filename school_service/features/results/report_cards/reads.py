@@ -34,7 +34,12 @@ from school_service.core.read_models import Query, json_object, read_model
 from school_service.features.results.computing.class_term.entered import ClassTerm, class_term
 from school_service.features.results.computing.class_term.record import record
 from school_service.features.results.computing.class_term.roster import is_left_out
-from school_service.features.results.computing.class_term.scopes import one, scope_of_batch, scope_of_student
+from school_service.features.results.computing.class_term.scopes import (
+    one,
+    scope_of_batch,
+    scope_of_student,
+    term_of_student,
+)
 from school_service.features.results.figures.frozen import (
     batch_in_reach,
     card_of_student,
@@ -84,7 +89,7 @@ def printed_of_student(
     The card is the one in force, or that of a `version` of their batch's results. `user_id` is the owner of the token:
     the student's own account gets no version.
     """
-    found = card_of_student(student_id, term, session, version)
+    found = card_of_student(student_id, term_of_student(student_id, term, session), version)
     is_shown = found.c.in_force if version is None else ~is_own(student_id, user_id, reach)
     is_reached = result_in_reach(reach, student_id, cast(found.c.card["batch"].astext, Uuid))
     return _printed(select(found).where(is_shown, is_reached).cte("found"))
@@ -109,7 +114,8 @@ def drafted_of_student(
 
     `user_id` is the owner of the token: nothing is computed for the student's own account.
     """
-    of = class_term(scope_of_student(student_id, term, session), reach=reach, in_reach=is_result_in_reach)
+    scope = scope_of_student(student_id, term_of_student(student_id, term, session))
+    of = class_term(scope, reach=reach, in_reach=is_result_in_reach)
     is_reached = result_in_reach(reach, student_id, one(of.scope, "batch_id"))
     return _drafted(of, and_(~is_own(student_id, user_id, reach), is_reached))
 

@@ -8,6 +8,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from school_service.core.database import db
+from school_service.core.read_models import fetch_document
+from school_service.features.results.figures.reads import subject_in_term
 from school_service.features.results.models import ReportCard
 from school_service.features.scores.models import DEFAULTS, ResultSettings
 from school_service.web.transactions import in_transaction
@@ -159,6 +161,21 @@ def test_the_results_of_a_subject_are_published_arm_by_arm(api, arms):
     assert api.ok(of_subject(arms, live="true")) == live
     api.ok(arms.publish(arms.second))
     assert {one["state"] for one in api.ok(of_subject(arms))} == {"PUBLISHED"}
+
+
+def test_students_without_live_results_are_read_of_cards_alone(api, arms):
+    arms.mark()
+    arms.submit()
+    api.ok(arms.publish(arms.first))
+
+    def read(*batch):
+        with in_transaction(SchoolBinding(api.school)):
+            subject = UUID(arms.subjects[0]["id"])
+            row = fetch_document(subject_in_term(subject, "FIRST", *map(UUID, batch)))
+        return {of_card for of_card, _ in row["by_name"]}, row["held"] is None, row["entered"] is None
+
+    assert read(arms.first) == ({True}, True, True)
+    assert read() == ({True, False}, False, False)
 
 
 def test_who_changed_arm_is_in_the_results_of_a_subject_once(api, arms):

@@ -207,9 +207,8 @@ def _closed_at(term_id: Any) -> Column:
         .correlate_except(member)
         .exists()
     )
-    return case(
-        (handed_in.is_not(None), func.least(handed_in, of_batch)), (was_there, of_batch), else_=of_cohort
-    )
+    # LEAST passes over null.
+    return case((or_(handed_in.is_not(None), was_there), func.least(handed_in, of_batch)), else_=of_cohort)
 
 
 def _first_publication(term_id: Any, of: Any = Publication.batch_id == Enrollment.batch_id) -> Column:

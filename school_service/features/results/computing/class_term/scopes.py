@@ -44,8 +44,8 @@ def scope_of_subject(cohort_subject_id: Any, term: Any) -> Query:
     )
 
 
-def scope_of_student(student_id: Any, term: Any, session: Any = None) -> Query:
-    """Select a term of a student, by id or by name in a session, and the student's batch in it.
+def scope_of_student(student_id: Any, term_id: Any) -> Query:
+    """Select a term of a student, by its id as text (`term_of_student`), and the student's batch in it.
 
     It is the batch of their card in force, else of their enrollment.
     """
@@ -57,7 +57,7 @@ def scope_of_student(student_id: Any, term: Any, session: Any = None) -> Query:
     )
     return _scope().where(
         Batch.id == func.coalesce(batch_of_card(student_id, Term.id), enrolled),
-        is_term_id(term_of_student(student_id, term, session)),
+        is_term_id(term_id),
     )
 
 
