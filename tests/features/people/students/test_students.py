@@ -58,6 +58,7 @@ def test_a_student_is_created_listed_and_shown(api):
         "cohort": None,
         "user": made["user"],
         "createdAt": made["createdAt"],
+        "photo": None,
     }
     assert listed(api) == [made]
     assert api.ok(api.get(f"/students/{made['id']}")) == made
