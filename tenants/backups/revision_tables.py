@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from uuid import uuid4
 
 from sqlalchemy import Connection, text
 
-from tenants.connections.engines import execute_script, quote_identifier
+from tenants.catalogue import RELATIONS, catalogue_of_revision, read_catalogue
 from tenants.exceptions import BackupRefused
-from tenants.migrations.migration_sql import baseline_statements, head, revisions, upgrade_statements
+from tenants.migrations.migration_sql import head, revisions
 from tenants.relations import RELATIONS_OF_SCHEMA
 from tenants.tenancy import Tenancy
 
-# What a schema holds besides its tables' indexes and types: a line for each relation, and for each column.
-_RELATIONS = text(
-    f"""
-    SELECT CASE c.relkind WHEN 'r' THEN 'table' WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
-        WHEN 'S' THEN 'sequence' WHEN 'f' THEN 'foreign table' ELSE 'partitioned table' END || ' ' || c.relname,
-        NULL
-    FROM {RELATIONS_OF_SCHEMA} WHERE c.relkind IN ('r', 'v', 'm', 'S', 'f', 'p')
-    UNION ALL
-    SELECT 'column ' || c.relname || '.' || a.attname, format_type(a.atttypid, a.atttypmod)
-    FROM {RELATIONS_OF_SCHEMA} JOIN pg_attribute a ON a.attrelid = c.oid
-    WHERE c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
-    """  # noqa: S608 -- a text of our own
-)
 _COLUMNS = text(
     f"""
     SELECT c.relname,
@@ -37,8 +23,7 @@ _COLUMNS = text(
     GROUP BY c.relname
     """  # noqa: S608 -- a text of our own
 )
-# By the statements that make them, so that a history that is edited gives others.
-_known: dict[str, dict[str, str | None]] = {}
+_STORED = {*RELATIONS.values(), "column"}
 
 
 def refuse_unknown(revision: str, history: Path) -> None:
@@ -48,12 +33,6 @@ def refuse_unknown(revision: str, history: Path) -> None:
             f"The backup is of a school at revision {revision}, which this program does not know "
             f"(its newest is {head(history)}): use a newer program."
         )
-
-
-def table_statements(revision: str, history: Path) -> list[str]:
-    """Write the statements for a school's tables at a revision; migrations may insert rows among them."""
-    at_head = revision == head(history)
-    return baseline_statements(history) if at_head else upgrade_statements(None, revision, history)
 
 
 def table_columns(connection: Connection, schema: str) -> dict[str, tuple[str, ...]]:
@@ -69,35 +48,13 @@ def computed_tables(connection: Connection, schema: str) -> set[str]:
 
 
 def odd_parts(tenancy: Tenancy, connection: Connection, schema: str, revision: str) -> list[str]:
-    """List the parts of a school's schema beyond its revision, or missing of it, such as "view summary".
+    """List the relations and columns of a school's schema beyond its revision, or missing of it, or of another type.
 
-    Such rows would not be brought back. The revision's tables are made in a schema of the moment, in a transaction
-    rolled back at its end; once in a process.
+    Such rows would not be brought back.
     """
-    found = _relations(connection, schema)
-    statements = ";\n".join(table_statements(revision, tenancy.history))
-    if statements not in _known:
-        _known[statements] = _rehearse(tenancy, statements)
-    expected = _known[statements]
+    expected, found = catalogue_of_revision(tenancy, revision), read_catalogue(connection, schema)
     return sorted(
-        part
-        for part in found.keys() | expected.keys()
-        if part not in found or part not in expected or found[part] != expected[part]
+        f"{kind} {name}"
+        for kind, name in expected.keys() | found.keys()
+        if kind in _STORED and expected.get((kind, name)) != found.get((kind, name))
     )
-
-
-def _rehearse(tenancy: Tenancy, statements: str) -> dict[str, str | None]:
-    schema = f"rehearsal_{uuid4().hex}"
-    name = quote_identifier(schema)
-    with tenancy.admin.connect() as connection, connection.begin() as transaction:
-        tenancy.placement.stay_here(connection)
-        execute_script(
-            connection, f"CREATE SCHEMA {name};\nSET LOCAL search_path TO {name}, pg_temp;\n{statements}"
-        )
-        found = _relations(connection, schema)
-        transaction.rollback()
-    return found
-
-
-def _relations(connection: Connection, schema: str) -> dict[str, str | None]:
-    return {row[0]: row[1] for row in connection.execute(_RELATIONS, {"schema": schema})}

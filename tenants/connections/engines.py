@@ -140,6 +140,8 @@ def admin_arguments() -> dict[str, Any]:
     return {
         "connect_timeout": CONNECT_TIMEOUT,
         "application_name": "school-service admin",
+        # Names and definitions may have any letter, whatever the login would be sent.
+        "client_encoding": "utf8",
         **KEEPALIVE,
     }
 

@@ -8,65 +8,18 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-Catalogue = dict[str, str]
+from tenants.catalogue import read_catalogue as read_everything
 
-_TABLES = """
-SELECT 'table ' || c.relname,
-    concat_ws(' ', c.relpersistence, c.relkind, c.reloptions::text,
-        CASE WHEN c.relrowsecurity THEN 'policies' END,
-        (SELECT 'inherits' FROM pg_inherits i WHERE i.inhrelid = c.oid LIMIT 1))
-FROM pg_class c WHERE c.relnamespace = {schema} AND c.relkind IN ('r', 'p', 'f')
-"""
-_COLUMNS = """
-SELECT 'column ' || c.relname || '.' || a.attname,
-    concat_ws(' ', format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'NOT NULL' END,
-        'DEFAULT ' || pg_get_expr(d.adbin, d.adrelid), 'IDENTITY ' || nullif(a.attidentity::text, ''),
-        'GENERATED ' || nullif(a.attgenerated::text, ''),
-        CASE WHEN a.attcollation <> t.typcollation THEN 'COLLATE ' || a.attcollation::regcollation::text END)
-FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON t.oid = a.atttypid
-LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
-WHERE c.relnamespace = {schema} AND c.relkind IN ('r', 'p', 'f') AND a.attnum > 0 AND NOT a.attisdropped
-"""
-# NOT NULL belongs to the description of a column; since PostgreSQL 18 it is a constraint, too, with a name
-# that PostgreSQL makes up.
-_CONSTRAINTS = """
-SELECT 'constraint ' || c.relname || '.' || k.conname, pg_get_constraintdef(k.oid)
-FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
-WHERE k.connamespace = {schema} AND k.contype <> 'n'
-"""
-_INDEXES = """
-SELECT 'index ' || t.relname || '.' || c.relname, pg_get_indexdef(i.indexrelid)
-FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid
-WHERE c.relnamespace = {schema}
-"""
-# What a school's schema never holds.
-_OTHERS = """
-SELECT CASE relkind WHEN 'S' THEN 'sequence ' WHEN 'c' THEN 'type ' ELSE 'view ' END || relname, relkind::text
-FROM pg_class WHERE relnamespace = {schema} AND relkind NOT IN ('r', 'p', 'f', 'i', 'I')
-UNION ALL SELECT 'function ' || oid::regprocedure::text,
-        md5(regexp_replace(prosrc, 'school_[0-9a-f]{32}|_[0-9]{6,}', '', 'g'))  -- Citus: its schema and shards
-    FROM pg_proc WHERE pronamespace = {schema}
-UNION ALL SELECT 'type ' || typname, typtype::text FROM pg_type
-    WHERE typnamespace = {schema} AND typtype IN ('e', 'd', 'r', 'm')
-UNION ALL SELECT 'trigger ' || c.relname || '.' || t.tgname, pg_get_triggerdef(t.oid)
-    FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
-    WHERE c.relnamespace = {schema} AND NOT t.tgisinternal
-UNION ALL SELECT 'rule ' || c.relname || '.' || r.rulename, pg_get_ruledef(r.oid)
-    FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
-    WHERE c.relnamespace = {schema} AND c.relkind IN ('r', 'p')
-UNION ALL SELECT 'policy ' || c.relname || '.' || p.polname, ''
-    FROM pg_policy p JOIN pg_class c ON c.oid = p.polrelid WHERE c.relnamespace = {schema}
-UNION ALL SELECT 'statistics ' || stxname, '' FROM pg_statistic_ext WHERE stxnamespace = {schema}
-"""
+Catalogue = dict[str, str]
 
 
 def read_catalogue(connection: Connection, schema: str) -> Catalogue:
-    """Read what a schema holds, each thing by kind and name; the schema's own name does not appear in it."""
-    found: Catalogue = {}
-    for query in (_TABLES, _COLUMNS, _CONSTRAINTS, _INDEXES, _OTHERS):
-        for name, description in _query(connection, schema, query):
-            found[name.replace(f"{schema}.", "")] = description.replace(f"{schema}.", "")
-    return found
+    """Read what a schema holds, each thing by kind and name, but not whose it is and who may do what with it."""
+    return {
+        f"{kind} {name}": definition
+        for (kind, name), definition in read_everything(connection, schema).items()
+        if not kind.startswith(("owner of", "rights of"))
+    }
 
 
 def drift(one: Catalogue, other: Catalogue) -> list[str]:
@@ -132,18 +85,25 @@ def violations(connection: Connection, schema: str) -> list[str]:
             if name.split()[0] in _FORBIDDEN and name not in CALLER_STATE
         ),
         *(
-            f"{name}: {kind}"
-            for name, kind in catalogue.items()
-            # How full its pages are is a table's own affair.
-            if name.startswith("table ") and not re.fullmatch(r"p r( \{fillfactor=\d+\})?", kind)
+            f"{name}: {state}"
+            for name, state in catalogue.items()
+            for about, allowed in _STATES.items()
+            if name.startswith(about) and not re.fullmatch(allowed, state)
         ),
     ]
 
 
+_STATES = {
+    "storage of": "logged",
+    "row-level security of": "off",
+    "parents of": "none",
+    # How full its pages are is a table's own affair.
+    "options of": r"none|fillfactor=\d+",
+}
 # The one function there may be: as it is, and as a release before calls it.
 CALLER_STATE = {
     "function caller_state(uuid)",
-    "function caller_state(uuid,timestamp with time zone,boolean,uuid,text,text)",
+    "function caller_state(uuid, timestamp with time zone, boolean, uuid, text, text)",
 }
 
 
@@ -152,7 +112,10 @@ def of_caller_state(difference: str) -> bool:
     return any(name in difference for name in CALLER_STATE)
 
 
-_FORBIDDEN = {"sequence", "type", "view", "function", "trigger", "rule", "policy", "statistics"}
+_FORBIDDEN = {
+    *("sequence", "type", "view", "materialized", "foreign", "partitioned"),
+    *("function", "trigger", "disabled", "rule", "policy", "statistics"),
+}
 
 
 def _keys(connection: Connection, schema: str) -> Iterator[str]:
@@ -182,22 +145,25 @@ def _names(connection: Connection, schema: str) -> Iterator[str]:
             yield f"{row.kind} {row.table}.{row.name}: its name should be {expected}"
 
 
-# A column that is computed of others of its row: the same wherever the row is.
-_GENERATED = ("GENERATED s", 'GENERATED s COLLATE "C"')
 _COLUMN_RULES: tuple[tuple[str, Callable[[str, str], Any]], ...] = (
-    ("is generated by a sequence", lambda _name, kind: "IDENTITY" in kind or "nextval" in kind),
+    (
+        "is generated by a sequence",
+        lambda name, definition: definition == "identity" or "nextval" in definition,
+    ),
     (
         "has a default that PostgreSQL computes",
-        lambda _name, kind: re.search(r"DEFAULT .*\(", kind) and not kind.endswith(_GENERATED),
+        lambda name, definition: name.startswith("default of") and "(" in definition,
     ),
-    ("is a school's id, which the schema says", lambda name, _kind: name.endswith(".school_id")),
+    (
+        "is a school's id, which the schema says",
+        lambda name, _definition: name.startswith("column ") and name.endswith(".school_id"),
+    ),
 )
 
 
 def _columns(catalogue: Catalogue) -> Iterator[str]:
-    for name, kind in catalogue.items():
-        if name.startswith("column "):
-            yield from (f"{name}: {what}" for what, broken in _COLUMN_RULES if broken(name, kind))
+    for name, definition in catalogue.items():
+        yield from (f"{name}: {what}" for what, broken in _COLUMN_RULES if broken(name, definition))
 
 
 def _query(connection: Connection, schema: str, query: str) -> list[Any]:

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from tenants.backups import checksums, restore, revision_tables
+from tenants.catalogue import CATALOGUE
 from tenants.connections.engines import execute_script
 from tenants.provisioning import delete
 from tenants.provisioning.ownership import table_grants
@@ -32,7 +33,7 @@ RIGHTS = text(
     "SELECT relname, relacl::text AS relacl FROM pg_class WHERE relnamespace = to_regnamespace(:schema) ORDER BY 1"
 )
 OF_A_SCHOOL = {
-    "relations": revision_tables._RELATIONS,
+    "everything": CATALOGUE,
     "columns": revision_tables._COLUMNS,
     "tables": checksums._TABLES,
     "foreign keys": restore._FOREIGN_KEYS,

@@ -5,6 +5,7 @@ And the comparison is shown to see what differs, and what breaks the rules.
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
@@ -147,16 +148,13 @@ def test_the_registry_is_what_its_tables_say(connection, fill):
 
     differences = drift(from_tables, installed)
     # Alembic's own table, and the functions that check a binding and a client's secret, are no tables of ours.
-    assert {line.split(":")[0] for line in differences} - ON_CITUS == {
-        "table revision",
-        "column revision.version_num",
-        "constraint revision.revision_pkc",
-        "index revision.revision_pkc",
-        "function client_secret_matches(text,text)",
-        "function enter(uuid,text[],text)",
-        "function enter_as_client(uuid,text[],text,boolean)",
+    of_alembic = re.compile(r".* revision(\..*)?")
+    assert {name for line in differences if not of_alembic.fullmatch(name := line.split(":")[0])} - ON_CITUS == {
+        "function client_secret_matches(text, text)",
+        "function enter(uuid, text[], text)",
+        "function enter_as_client(uuid, text[], text, boolean)",
         "function refuse_revoked(text)",
-        "function refuse_revoked(text,integer)",
+        "function refuse_revoked(text, integer)",
     }
 
 
@@ -304,9 +302,9 @@ def test_a_difference_is_seen(scratch, from_baseline, change):
         ("CREATE RULE offence AS ON DELETE TO classrooms DO INSTEAD NOTHING", "rule classrooms.offence"),
         (
             "CREATE UNLOGGED TABLE offences (id uuid CONSTRAINT pk_offences PRIMARY KEY)",
-            "table offences: u r",
+            "storage of offences: unlogged",
         ),
-        ("CREATE TABLE offences () INHERITS (classrooms)", "inherits"),
+        ("CREATE TABLE offences () INHERITS (classrooms)", "parents of offences: "),
     ],
 )
 def test_an_offence_against_the_rules_is_seen(scratch, offence, seen):
