@@ -12,6 +12,7 @@ from school_service.auth import passwords
 from school_service.config import Settings
 from school_service.core.database import db
 from school_service.core.permissions import Permission
+from school_service.features.audit.deletions import DELETIONS
 from school_service.features.audit.service import operator_entry
 from school_service.features.school.geography import service as geography
 from school_service.release import this_release
@@ -37,6 +38,7 @@ def tenancy_of(settings: Settings) -> Tenancy:
         permissions=tuple(map(str, Permission)),
         cors_origins=settings.cors_origins,
         not_restored=("user_sessions", "invitations"),
+        deletions=DELETIONS,
     )
 
 

@@ -19,6 +19,7 @@ from tenants.connections.engines import execute_script, quote_identifier
 from tenants.migrations.migration_sql import baseline_statements, head, upgrade_statements
 from tenants.relations import RELATIONS_OF_SCHEMA
 from tenants.tenancy import Tenancy
+from tenants.wording import some
 
 Catalogue = dict[tuple[str, str], str]
 """By kind and name, such as `column` and `users.username`: the definition."""
@@ -33,7 +34,7 @@ RELATIONS = {
 }
 OWNER, ROLE, PUBLIC, SCHEMA = "the owner", "the role", "PUBLIC", "the schema"
 RIGHTS = "rights of {} on"
-_PARTS = {*RELATIONS.values(), "column", "function"}
+_PARTS = {*RELATIONS.values(), "column", "constraint", "index", "function"}
 _LONGEST = 100  # characters of a definition that a message repeats
 # PostgreSQL writes other casts and parentheses where it has read its own text of a condition in again, as of a dump.
 _CONDITIONS = {"constraint", "index", "default of", "generation of"}
@@ -46,7 +47,8 @@ _SHARD = re.compile(r"_\d{6,}\b")
 CATALOGUE = text(
     f"""
     WITH schema AS (
-        SELECT oid, nspowner, nspacl FROM pg_namespace WHERE oid = to_regnamespace(:schema)
+        SELECT oid, nspowner, nspacl, coalesce(CAST(:owner AS text), pg_get_userbyid(nspowner)) AS owner
+        FROM pg_namespace WHERE oid = to_regnamespace(:schema)
     ), relation AS MATERIALIZED (
         SELECT c.* FROM {RELATIONS_OF_SCHEMA}
     ), attribute AS MATERIALIZED (
@@ -88,7 +90,7 @@ CATALOGUE = text(
             (SELECT string_agg(i.inhparent::regclass::text, ', ') FROM pg_inherits i WHERE i.inhrelid = r.oid), 'none'
         )),
         ('options of', coalesce(array_to_string(r.reloptions, ', '), 'none')),
-        ('owner of', CASE WHEN r.relowner = s.nspowner THEN '{OWNER}' ELSE pg_get_userbyid(r.relowner) END)
+        ('owner of', CASE pg_get_userbyid(r.relowner) WHEN s.owner THEN '{OWNER}' ELSE pg_get_userbyid(r.relowner) END)
     ) AS fact (kind, definition)
     UNION ALL
     SELECT fact.kind, a.relname || '.' || a.attname, fact.definition
@@ -131,7 +133,7 @@ CATALOGUE = text(
     SELECT fact.kind, f.name, fact.definition
     FROM function f, schema s, LATERAL (VALUES
         ('function', CASE f.prokind WHEN 'a' THEN 'aggregate' ELSE pg_get_functiondef(f.oid) END),
-        ('owner of', CASE WHEN f.proowner = s.nspowner THEN '{OWNER}' ELSE pg_get_userbyid(f.proowner) END)
+        ('owner of', CASE pg_get_userbyid(f.proowner) WHEN s.owner THEN '{OWNER}' ELSE pg_get_userbyid(f.proowner) END)
     ) AS fact (kind, definition)
     UNION ALL
     SELECT o.type, o.identity, ''
@@ -158,10 +160,13 @@ def table_statements(revision: str, history: Path) -> list[str]:
     return baseline_statements(history) if at_head else upgrade_statements(None, revision, history)
 
 
-def read_catalogue(connection: Connection, schema: str) -> Catalogue:
-    """Read a schema, each thing in it by kind and name; the schema's own name does not appear in it."""
+def read_catalogue(connection: Connection, schema: str, *, owner: str | None = None) -> Catalogue:
+    """Read a schema, each thing in it by kind and name; the schema's own name does not appear in it.
+
+    `owner` is the one to be expected, which is not named either: without it the schema's.
+    """
     prefix = f"{schema}."
-    rows = connection.execute(CATALOGUE, {"schema": schema})
+    rows = connection.execute(CATALOGUE, {"schema": schema, "owner": owner})
     return {
         (kind, name.replace(prefix, "")): _without_shards(kind, definition.replace(prefix, ""))
         for kind, name, definition in rows
@@ -176,8 +181,8 @@ def catalogue_of_revision(tenancy: Tenancy, revision: str) -> Catalogue:
     return _known[statements]
 
 
-def differences(expected: Catalogue, found: Catalogue) -> dict[tuple[str, str], str]:
-    """Say, by kind and name, where a schema is not as expected: what is missing, too much, or another.
+def differences(expected: Catalogue, found: Catalogue) -> list[tuple[str, str]]:
+    """Say by kind where a schema is not as expected: what is missing, too much, or another; what is alike, together.
 
     Of a table that is missing or too much its columns and constraints are not said as well.
     """
@@ -188,11 +193,11 @@ def differences(expected: Catalogue, found: Catalogue) -> dict[tuple[str, str], 
     }
     whole = {key for key in odd if key[0] in _PARTS and (key not in expected or key not in found)}
     names = {name for _, name in whole}
-    return {
-        (kind, name): _sentence(f"{kind} {name}", expected.get((kind, name)), found.get((kind, name)))
-        for kind, name in sorted(odd)
-        if name.partition(".")[0] not in names - {name} and ((kind, name) in whole or name not in names)
-    }
+    alike: dict[tuple[str, str | None, str | None], list[str]] = {}
+    for kind, name in sorted(odd):
+        if name.partition(".")[0] not in names - {name} and ((kind, name) in whole or name not in names):
+            alike.setdefault((kind, expected.get((kind, name)), found.get((kind, name))), []).append(name)
+    return [(kind, _sentence(kind, these, *both)) for (kind, *both), these in alike.items()]
 
 
 def _normal(kind: str, definition: str | None) -> str | None:
@@ -231,16 +236,16 @@ def _without_shards(kind: str, definition: str) -> str:
     return _SHARD.sub("", definition) if kind == "function" else definition
 
 
-def _sentence(thing: str, expected: str | None, found: str | None) -> str:
+def _sentence(kind: str, names: list[str], expected: str | None, found: str | None) -> str:
+    things, verb = f"{kind} {some(names)}", "is" if len(names) == 1 else "are"
     if found is None:
-        return f"{thing} is missing"
+        return f"{things} {verb} missing"
     if expected is None:
-        return f"{thing} should not be there{_repeated(': ', found)}"
-    if not (_repeated("", expected) and _repeated("", found)):
-        return f"{thing} is another than a new school's"
-    return f"{thing}: {found}, and should be {expected}"
+        return f"{things} should not be there{f': {found}' if _is_short(found) else ''}"
+    if not (_is_short(expected) and _is_short(found)):
+        return f"{things} {verb} defined otherwise than in a new school"
+    return f"{things}: {found}, and should be {expected}"
 
 
-def _repeated(before: str, definition: str) -> str:
-    """Repeat a definition, if it is short."""
-    return before + definition if definition and len(definition) <= _LONGEST and "\n" not in definition else ""
+def _is_short(definition: str) -> bool:
+    return 0 < len(definition) <= _LONGEST and "\n" not in definition

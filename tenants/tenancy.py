@@ -40,6 +40,18 @@ Reference = Callable[[Connection], None]
 OperatorEntry = Callable[[str, str, UUID, Mapping[str, Any] | None, Mapping[str, Any] | None], SeedRows]
 
 
+@dataclass(frozen=True, slots=True)
+class NamedDeletions:
+    """How the audit log names the rows deleted from a table.
+
+    Of `each` of these entities an entry of a deletion stands for one row at most. An entry of a change or deletion of
+    `some` of these entities may stand for any number of rows.
+    """
+
+    each: tuple[str, ...] = ()
+    some: tuple[str, ...] = ()
+
+
 class PasswordFaults(Protocol):
     """Says the faults of a new password, in words to follow it; nothing if it is good enough."""
 
@@ -63,7 +75,8 @@ class Tenancy:
     outliving it. `backup_recipients` are the public keys for the encryption of every backup; none: backups are not
     encrypted. `permissions` are the permissions grantable to a client by name, `cors_origins` the origins of pages with
     scripts permitted to read answers. `not_restored` are the tables without rows at the beginning of a restored school:
-    rows ended since the backup was made would be there again.
+    rows ended since the backup was made would be there again. `deletions` are, by table, the deletions named by the
+    audit log; of a table that is not among them rows go unnamed, as they expire.
     """
 
     admin_url: URL
@@ -81,6 +94,7 @@ class Tenancy:
     permissions: tuple[str, ...] = field(default=(), kw_only=True)
     cors_origins: tuple[str, ...] = field(default=(), kw_only=True)
     not_restored: tuple[str, ...] = field(default=(), kw_only=True)
+    deletions: Mapping[str, NamedDeletions] = field(default_factory=dict, kw_only=True)
 
     @cached_property
     def admin(self) -> Engine:

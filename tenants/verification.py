@@ -1,59 +1,50 @@
-"""Verifying an installation, as after a recovery: the role, owner, grants, revision and rows of every school.
+"""Verifying an installation, as after a recovery: roles, owner, rights, schema, revision and rows of every school.
 
 Faults are reported, and nothing is changed. `verify` needs the login that provisions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from migrations.tenant import APPEND_ONLY
 from tenants.backups.archive import Manifest, open_archive
 from tenants.backups.backup_all import newest_backups
 from tenants.backups.encryption import Identity
-from tenants.backups.revision_tables import odd_parts
+from tenants.catalogue import catalogue_of_revision, differences, read_catalogue
 from tenants.connections.engines import quote_identifier, quote_literal
 from tenants.driver_errors import first_line, sqlstate
 from tenants.exceptions import BackupRefused
-from tenants.migrations.migration_sql import head, revisions
+from tenants.migrations.migration_sql import head, revisions, upgrade_statements
 from tenants.progress import Progress, no_progress
 from tenants.provisioning.ownership import is_old_owner, schema_owner
 from tenants.registry.installation import check_installed
 from tenants.registry.schools import School, list_schools
 from tenants.relations import RELATIONS_OF_SCHEMA
+from tenants.role_faults import find_role_faults
 from tenants.tenancy import Tenancy
-from tenants.wording import counted
+from tenants.wording import MOST_SAID, counted, some
 
-_RIGHTS = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE"})
-_ADDING = frozenset({"SELECT", "INSERT"})
-MOST_SAID = 10  # tables of a school that are named of one kind of fault
-
-_LOGINS = text("SELECT rolname FROM pg_roles WHERE rolcanlogin AND rolname = ANY (:logins)")
-_ROLE = text(
-    "SELECT rolcanlogin, rolinherit, rolsuper, pg_has_role(:login, oid, 'SET') AS serves"
-    " FROM pg_roles WHERE rolname = :role"
-)
 _SCHEMAS = text("SELECT nspname FROM pg_namespace WHERE nspname ~ '^school_[0-9a-f]{32}$'")
-_USAGE = text("SELECT has_schema_privilege(:role, :schema, 'USAGE')")
 _TABLES = text(
-    f"SELECT c.relname, pg_get_userbyid(c.relowner) FROM {RELATIONS_OF_SCHEMA} WHERE c.relkind = 'r'"  # noqa: S608
+    f"SELECT c.relname FROM {RELATIONS_OF_SCHEMA} WHERE c.relkind = 'r'"  # noqa: S608
 )
-# Who has which rights on a school's tables, beside their owner; 0 is everybody.
-_GRANTS = text(
-    f"""
-    SELECT c.relname, CASE granted.grantee WHEN 0 THEN 'PUBLIC' ELSE pg_get_userbyid(granted.grantee) END,
-        array_agg(granted.privilege_type)
-    FROM {RELATIONS_OF_SCHEMA}, aclexplode(c.relacl) granted
-    WHERE c.relkind = 'r' AND granted.grantee <> c.relowner
-    GROUP BY 1, 2
-    """  # noqa: S608 -- a text of our own
-)
+_OWNERSHIP, _OPTIONS = ("owner of", "rights of"), "options of"
+_DELETIONS = """
+SELECT entity, count(*) FILTER (WHERE action = 'delete'), count(*) FILTER (WHERE action <> 'create')
+FROM {}.audit_entries WHERE at >= :since GROUP BY entity
+"""
+# Clocks differ, and an entry has the moment at which its request began.
+_MARGIN = timedelta(minutes=10)
+_DELETED_FROM = re.compile(r"\bDELETE FROM (\w+)")
 
 
 @dataclass
@@ -115,157 +106,137 @@ def verify(
 ) -> Verification:
     """Look at every school of an installation; raises NotInstalled.
 
-    `folder` is the folder of `tenants backup --all`: the rows of each school are compared with the manifest of its
-    newest backup, opened with the private keys `identities`. Backups are of earlier moments: other rows now are a note.
-    Faults are a table with rows in the backup and none now, and an audit log, which only grows, with fewer.
+    Roles, their memberships and rights are to be those of `tenants init` and `tenants create`, a school's schema is to
+    be a new school's. `folder` is the folder of `tenants backup --all`: the rows of each school are compared with the
+    manifest of its newest backup, opened with the private keys `identities`. Backups are of earlier moments: other rows
+    now are a note. A fault is a table that has lost more rows than were deleted since by the audit log.
     """
     found = Verification()
     with tenancy.admin.connect() as connection:
         check_installed(connection)
-        schools = list_schools(connection)
-        logins = set(connection.execute(_LOGINS, {"logins": list(tenancy.placement.all_logins)}).scalars())
+        found.schools = [VerifiedSchool(school) for school in list_schools(connection)]
         schemas = set(connection.execute(_SCHEMAS).scalars())
-    found.faults += [
-        f"the login {login} is missing, or may not sign in: run school-service tenants init"
-        for login in tenancy.placement.all_logins
-        if login not in logins
-    ]
-    known = {school.schema for school in schools}
+        _add_role_faults(tenancy, connection, found)
+    known = {one.school.schema for one in found.schools}
     found.faults += [
         f"the schema {schema} is of no school of the registry" for schema in sorted(schemas - known)
     ]
     backups = {} if folder is None else newest_backups(folder)
-    ids = {school.id for school in schools}
+    ids = {one.school.id for one in found.schools}
     found.notes += [
         f"{path} is of a school that the registry does not have: it was deleted, or is lost"
         for school_id, path in sorted(backups.items())
         if school_id not in ids
     ]
-    with progress(len(schools)) as advance:
-        for school in schools:
-            one = VerifiedSchool(school)
-            found.schools.append(one)
-            if school.deletion == "begun":
+    servers = {tenancy.admin.url}
+    with progress(len(found.schools)) as advance:
+        for one in found.schools:
+            if one.school.deletion == "begun":
                 one.notes.append("it is being deleted")
             else:
-                _verify(tenancy, one, backups.get(school.id), identities, compare=folder is not None)
+                manifest = None
+                if folder is not None:
+                    manifest = _manifest(one, backups.get(one.school.id), identities)
+                with (
+                    tenancy.placement.admin_of(tenancy.admin, one.school.id) as engine,
+                    engine.connect() as connection,
+                ):
+                    if engine.url not in servers:
+                        servers.add(engine.url)
+                        _add_role_faults(tenancy, connection, found)
+                    _verify(tenancy, connection, one, manifest)
             advance(1)
     return found
 
 
-def _verify(
-    tenancy: Tenancy,
-    one: VerifiedSchool,
-    backup: Path | None,
-    identities: Sequence[Identity],
-    *,
-    compare: bool,
-) -> None:
-    with tenancy.placement.admin_of(tenancy.admin, one.school.id) as engine, engine.connect() as connection:
-        owner = schema_owner(connection, one.school.schema)
-        if owner is None:
-            one.faults.append(f"the schema {one.school.schema} is missing")
-            return
-        one.faults += _faults_of_role(tenancy, connection, one.school)
-        one.faults += _faults_of_owner(tenancy, connection, one.school, owner)
-        one.faults += _faults_of_grants(connection, one.school)
-        one.faults += _faults_of_revision(tenancy, connection, one)
-        try:
-            one.tables = _count_rows(tenancy, connection, one.school.schema, owner)
-        except DBAPIError as error:
-            if sqlstate(error) is None:
-                raise
-            one.faults.append(f"its rows can't be counted: {first_line(error.orig)}")
-            return
-    if not compare:
-        return
+def _add_role_faults(tenancy: Tenancy, connection: Connection, found: Verification) -> None:
+    """Look at the roles of a server; a fault that another server has, too, is said once."""
+    schools = {one.school.schema: one for one in found.schools}
+    roles = find_role_faults(tenancy, connection, {schema: one.school for schema, one in schools.items()})
+    for said, more in (
+        (found.faults, roles.faults),
+        (found.notes, roles.notes),
+        *(
+            (schools[schema].faults, faults)
+            for schema, faults in roles.of_schools.items()
+            if schools[schema].school.deletion != "begun"
+        ),
+    ):
+        said += [text for text in more if text not in said]
+
+
+def _manifest(one: VerifiedSchool, backup: Path | None, identities: Sequence[Identity]) -> Manifest | None:
+    """Read the manifest of a school's newest backup."""
     if backup is None:
         one.notes.append("it has no backup in this folder")
-        return
+        return None
     one.backup = backup
     try:
         with open_archive(backup, identities) as archive:
-            _compare(one, archive.manifest)
+            manifest = archive.manifest
     except BackupRefused as error:
         one.faults.append(f"its newest backup: {error}")
+        return None
+    if manifest.school_id != one.school.id:
+        one.faults.append(f"its newest backup is of another school, {manifest.school_id}")
+        return None
+    return manifest
 
 
-def _faults_of_role(tenancy: Tenancy, connection: Connection, school: School) -> Iterator[str]:
-    login = tenancy.placement.login_of(school.id)
-    role = connection.execute(_ROLE, {"login": login, "role": school.schema}).one_or_none()
-    if role is None:
-        yield f"the role {school.schema} is missing: restore the server's roles (pg_dumpall --roles-only)"
+def _verify(tenancy: Tenancy, connection: Connection, one: VerifiedSchool, manifest: Manifest | None) -> None:
+    schema = one.school.schema
+    owner = schema_owner(connection, schema)
+    if owner is None:
+        one.faults.append(f"the schema {schema} is missing")
         return
-    if role.rolcanlogin and not tenancy.placement.roles_sign_in:
-        yield f"the role {school.schema} may sign in"
-    if role.rolsuper:
-        yield f"the role {school.schema} is a superuser"
-    if not role.serves:
-        yield f"the login {login} is no member of the role {school.schema}: run school-service tenants init"
+    is_old = is_old_owner(tenancy, schema, owner)
+    if is_old:
+        one.faults.append(
+            f"requests can become {owner}, which owns the schema: run school-service tenants migrate"
+        )
+    elif owner != tenancy.owner:
+        one.faults.append(f"{owner} owns the schema, not {tenancy.owner}")
+    _compare_schema(tenancy, connection, one, is_old=is_old)
+    try:
+        _become_owner(tenancy, connection, owner)
+        one.tables = _count_rows(connection, schema)
+        if manifest is not None:
+            _compare_rows(one, manifest, _named_rows(tenancy, connection, one, manifest))
+    except DBAPIError as error:
+        if sqlstate(error) is None:
+            raise
+        one.faults.append(f"its rows can't be counted: {first_line(error.orig)}")
 
 
-def _faults_of_owner(tenancy: Tenancy, connection: Connection, school: School, owner: str) -> Iterator[str]:
-    if is_old_owner(tenancy, school.schema, owner):
-        yield f"requests can become {owner}, which owns the schema: run school-service tenants migrate"
-        return
-    if owner != tenancy.owner:
-        yield f"{owner} owns the schema, not {tenancy.owner}"
-    others = [
-        f"{table} ({its})"
-        for table, its in connection.execute(_TABLES, {"schema": quote_identifier(school.schema)})
-        if its != owner
-    ]
-    if others:
-        yield f"tables have another owner than the schema: {_some(others)}"
-
-
-def _faults_of_grants(connection: Connection, school: School) -> Iterator[str]:
-    """See that the serving role has its rights on each table, no more than these, and nobody else any."""
-    role = school.schema
-    schema = quote_identifier(school.schema)
-    of_role: dict[str, set[str]] = {}
-    for table, grantee, rights in connection.execute(_GRANTS, {"schema": schema}):
-        if grantee == role:
-            of_role[table] = set(rights)
-        else:
-            yield f"{grantee} has rights on {table}: {', '.join(sorted(rights))}"
-    lacking, beyond = [], []
-    for table, _ in connection.execute(_TABLES, {"schema": schema}):
-        wanted, has = _ADDING if table in APPEND_ONLY else _RIGHTS, of_role.get(table, set())
-        lacking += [f"{table} ({', '.join(sorted(wanted - has))})"] * bool(wanted - has)
-        beyond += [f"{table} ({', '.join(sorted(has - wanted))})"] * bool(has - wanted)
-    if lacking:
-        yield f"{role} lacks rights on {_some(lacking)}"
-    if beyond:
-        yield f"{role} has rights that it should not have on {_some(beyond)}"
-    known = connection.execute(
-        text("SELECT to_regrole(:role)"), {"role": quote_identifier(role)}
-    ).scalar_one()
-    if (
-        known is not None
-        and not connection.execute(_USAGE, {"role": role, "schema": school.schema}).scalar_one()
-    ):
-        yield f"{role} may not use the schema"
-
-
-def _faults_of_revision(tenancy: Tenancy, connection: Connection, one: VerifiedSchool) -> Iterator[str]:
+def _compare_schema(tenancy: Tenancy, connection: Connection, one: VerifiedSchool, *, is_old: bool) -> None:
+    """Compare a school's schema with a new school's; of an old owner's without owners and rights."""
     revision = one.school.revision
     if revision not in revisions(tenancy.history):
-        yield f"this program does not know the revision {revision}: its newest is {head(tenancy.history)}"
+        one.faults.append(
+            f"this program does not know the revision {revision}: its newest is {head(tenancy.history)}"
+        )
         return
     if revision != head(tenancy.history):
         one.notes.append(f"it is behind {head(tenancy.history)}: run school-service tenants migrate")
-    odd = odd_parts(tenancy, connection, one.school.schema, revision)
-    if odd:
-        yield f"the schema is not that of its revision: {_some(odd)}"
+    found = read_catalogue(connection, one.school.schema, owner=tenancy.owner)
+    odd = differences(catalogue_of_revision(tenancy, revision), found)
+    # How its pages are filled and tidied up is a table's own affair.
+    one.notes += [said for kind, said in odd if kind == _OPTIONS]
+    faults = [said for kind, said in odd if kind != _OPTIONS and not (is_old and kind.startswith(_OWNERSHIP))]
+    one.faults += faults[:MOST_SAID]
+    if len(faults) > MOST_SAID:
+        one.faults.append(f"{len(faults) - MOST_SAID} more differences from a new school's schema")
 
 
-def _count_rows(tenancy: Tenancy, connection: Connection, schema: str, owner: str) -> dict[str, int]:
-    tables = [table for table, _ in connection.execute(_TABLES, {"schema": quote_identifier(schema)})]
-    if not tables:
-        return {}
+def _become_owner(tenancy: Tenancy, connection: Connection, owner: str) -> None:
     if tenancy.becomes_roles:
         connection.exec_driver_sql(f"SET LOCAL ROLE {quote_identifier(owner)}")
+
+
+def _count_rows(connection: Connection, schema: str) -> dict[str, int]:
+    tables = connection.execute(_TABLES, {"schema": quote_identifier(schema)}).scalars().all()
+    if not tables:
+        return {}
     query = " UNION ALL ".join(
         f"SELECT {quote_literal(table)}, count(*) FROM {quote_identifier(schema)}.{quote_identifier(table)}"  # noqa: S608
         for table in sorted(tables)
@@ -274,29 +245,50 @@ def _count_rows(tenancy: Tenancy, connection: Connection, schema: str, owner: st
     return {row[0]: row[1] for row in rows}
 
 
-def _compare(one: VerifiedSchool, manifest: Manifest) -> None:
+def _named_rows(
+    tenancy: Tenancy, connection: Connection, one: VerifiedSchool, manifest: Manifest
+) -> dict[str, int | None]:
+    """Count by table the rows whose deletion is named since a backup, by the audit log or by a migration.
+
+    None: any number may be, as an entry stands for several, or rows of the table expire.
+    """
+    entries = connection.execute(
+        text(_DELETIONS.format(quote_identifier(one.school.schema))), {"since": manifest.created_at - _MARGIN}
+    )
+    deleted, changed = Counter[str](), set()
+    for entity, deletions, changes in entries:
+        deleted[entity] = deletions
+        changed |= {entity} if changes else set()
+    named = {
+        table: None if changed & {*names.some} else sum(deleted[entity] for entity in names.each)
+        for table, names in tenancy.deletions.items()
+    }
+    if manifest.revision < one.school.revision and {manifest.revision, one.school.revision} <= {
+        *revisions(tenancy.history)
+    }:
+        migrating = "\n".join(upgrade_statements(manifest.revision, one.school.revision, tenancy.history))
+        named |= dict.fromkeys(_DELETED_FROM.findall(migrating))
+    return named
+
+
+def _compare_rows(one: VerifiedSchool, manifest: Manifest, named: Mapping[str, int | None]) -> None:
     """Compare a school's rows with those of a backup of it."""
-    if manifest.school_id != one.school.id:
-        one.faults.append(f"its newest backup is of another school, {manifest.school_id}")
-        return
     if manifest.revision > one.school.revision:
         one.faults.append(
             f"it is at an earlier revision than its newest backup, which is at {manifest.revision}"
         )
     changed = []
     for table, was in sorted(manifest.tables.items()):
-        rows = one.tables.get(table)
+        rows, deletions = one.tables.get(table), named.get(table)
         if rows is None:
             # Another revision may do without the table; one that it should have was missed above.
             continue
-        if rows < was.rows and (rows == 0 or table in APPEND_ONLY):
-            one.faults.append(f"{table} has {counted(rows, 'row')}, and had {was.rows} in its newest backup")
+        if deletions is not None and was.rows - rows > deletions:
+            one.faults.append(
+                f"{table} has {counted(rows, 'row')}, and had {was.rows} in its newest backup: "
+                f"{was.rows - rows - deletions} less than the audit log accounts for"
+            )
         elif rows != was.rows:
             changed.append(f"{table} {rows - was.rows:+}")
     if changed:
-        one.notes.append(f"rows since its newest backup: {_some(changed)}")
-
-
-def _some(parts: Sequence[str]) -> str:
-    more = f" and {len(parts) - MOST_SAID} more" if len(parts) > MOST_SAID else ""
-    return f"{', '.join(parts[:MOST_SAID])}{more}"
+        one.notes.append(f"rows since its newest backup: {some(changed)}")

@@ -22,8 +22,8 @@ from tenants.backups.backup import rows_of
 from tenants.backups.checksums import differences, table_checksums
 from tenants.backups.encryption import Identity
 from tenants.backups.revision_tables import refuse_unknown, table_columns
-from tenants.catalogue import table_statements
 from tenants.backups.table_rows import TableRows
+from tenants.catalogue import table_statements
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.driver_errors import first_line
 from tenants.exceptions import AlreadyExists, BackupRefused

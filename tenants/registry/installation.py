@@ -30,17 +30,18 @@ from tenants.tenancy import Tenancy
 # Any constant: two operators who install at the same moment do so one after the other.
 _INSTALLATION_LOCK = 7_203_114_225
 
-_ATTRIBUTES = {
+POWERS = {
     "rolsuper": "SUPERUSER",
     "rolcreaterole": "CREATEROLE",
     "rolcreatedb": "CREATEDB",
     "rolreplication": "REPLICATION",
     "rolbypassrls": "BYPASSRLS",
 }
+"""The attributes of roles that reach around the schools' roles, by their columns of `pg_roles`."""
 
 
 # What the login that serves may read of a client: all but the hash of its secret.
-_READ_OF_CLIENTS = ", ".join(column.name for column in clients.columns if column is not clients.c.secret_hash)
+READ_OF_CLIENTS = tuple(column.name for column in clients.columns if column is not clients.c.secret_hash)
 
 # Statements of one transaction: each takes locks, on a role or on a school's tables.
 _BATCH_SIZE = 100
@@ -256,7 +257,7 @@ def _provide_login(connection: Connection, tenancy: Tenancy, name: str) -> None:
     if found is None:
         execute_script(connection, f"CREATE ROLE {login} LOGIN NOINHERIT")
     else:
-        powers = [power for column, power in _ATTRIBUTES.items() if found._mapping[column]]
+        powers = [power for column, power in POWERS.items() if found._mapping[column]]
         if powers:
             raise UnfitLogin(
                 f"The login {name} has {' and '.join(powers)}, which reaches around the schools' roles: "
@@ -289,7 +290,7 @@ def _provide_login(connection: Connection, tenancy: Tenancy, name: str) -> None:
     execute_script(
         connection,
         f"REVOKE ALL ON registry.clients FROM {login};\n"
-        f"GRANT SELECT ({_READ_OF_CLIENTS}) ON registry.clients TO {login}",
+        f"GRANT SELECT ({', '.join(READ_OF_CLIENTS)}) ON registry.clients TO {login}",
     )
 
 
@@ -302,7 +303,7 @@ def _provide_owner(connection: Connection, name: str, logins: list[str]) -> None
     if found is None:
         execute_script(connection, f"CREATE ROLE {owner} NOLOGIN NOINHERIT")
     else:
-        attributes = {**_ATTRIBUTES, "rolcanlogin": "LOGIN"}
+        attributes = {**POWERS, "rolcanlogin": "LOGIN"}
         powers = [power for column, power in attributes.items() if found._mapping[column]]
         if powers:
             raise UnfitLogin(

@@ -149,7 +149,9 @@ def test_the_registry_is_what_its_tables_say(connection, fill):
     differences = drift(from_tables, installed)
     # Alembic's own table, and the functions that check a binding and a client's secret, are no tables of ours.
     of_alembic = re.compile(r".* revision(\..*)?")
-    assert {name for line in differences if not of_alembic.fullmatch(name := line.split(":")[0])} - ON_CITUS == {
+    assert {
+        name for line in differences if not of_alembic.fullmatch(name := line.split(":")[0])
+    } - ON_CITUS == {
         "function client_secret_matches(text, text)",
         "function enter(uuid, text[], text)",
         "function enter_as_client(uuid, text[], text, boolean)",
