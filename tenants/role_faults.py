@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,26 +66,37 @@ class RoleFindings:
 
 
 def find_role_faults(tenancy: Tenancy, connection: Connection, schools: Mapping[str, School]) -> RoleFindings:
-    """Look at the roles of a server, and at their rights on its database and registry; `schools` are by schema."""
+    """Look at the attributes and memberships of a server's roles; `schools` are by schema."""
     found = RoleFindings({schema: [] for schema in schools})
     admin = tenancy.admin_url.username or ""
-    logins = () if tenancy.one_login else tenancy.placement.all_logins
-    names = [*schools, *logins, *({tenancy.owner} - {admin})]
+    names = [*schools, *_logins(tenancy), *({tenancy.owner} - {admin})]
     roles = {row.rolname: row for row in connection.execute(_ROLES, {"names": [*names, admin]})}
     for name, fault in (
         *_faults_of_attributes(tenancy, names, roles),
         *_faults_of_members(tenancy, connection, schools, roles, found.notes),
     ):
         found.of_schools.get(name, found.faults).append(fault)
-    found.faults += _faults_on_database(connection, {*names}, logins, found.notes)
-    found.faults += _faults_on_registry(tenancy, connection, logins)
-    found.faults += [
-        f"default privileges of {row.role} give rights on all that it makes: {row.rights}"
-        for row in connection.execute(_DEFAULT_RIGHTS, {"names": [tenancy.owner, admin]})
-    ]
     if tenancy.one_login and roles[admin].rolsuper:
         found.notes.append(f"the login {admin} serves, and is a superuser")
     return found
+
+
+def find_right_faults(tenancy: Tenancy, connection: Connection, schemas: Collection[str]) -> RoleFindings:
+    """Look at the rights on the database and the registry, and at those that new tables would get."""
+    found = RoleFindings()
+    ours = {*schemas, *_logins(tenancy), tenancy.owner} - {tenancy.admin_url.username}
+    found.faults += _faults_on_database(tenancy, connection, ours, found.notes)
+    found.faults += _faults_on_registry(tenancy, connection)
+    found.faults += [
+        f"default privileges of {row.role} give rights on all that it makes: {row.rights}"
+        for row in connection.execute(_DEFAULT_RIGHTS, {"names": [tenancy.owner, tenancy.admin_url.username]})
+    ]
+    return found
+
+
+def _logins(tenancy: Tenancy) -> tuple[str, ...]:
+    """Name the logins that serve and do nothing else."""
+    return () if tenancy.one_login else tenancy.placement.all_logins
 
 
 def _faults_of_attributes(
@@ -161,7 +172,7 @@ def _faults_of_members(
 
 
 def _faults_on_database(
-    connection: Connection, ours: set[str], logins: tuple[str, ...], notes: list[str]
+    tenancy: Tenancy, connection: Connection, ours: Collection[str], notes: list[str]
 ) -> Iterator[str]:
     """See that everybody has no right on the database, and roles of ours no more than to connect."""
     rows = connection.execute(_ON_DATABASE).all()
@@ -172,14 +183,14 @@ def _faults_on_database(
             notes.append(f"{right}, whose owner can revoke that")
         elif row.grantee == "PUBLIC" or (row.grantee in ours and row.privilege != "CONNECT"):
             yield f"{right}, and should not"
-    for login in logins:
+    for login in _logins(tenancy):
         if not {(login, "CONNECT"), ("PUBLIC", "CONNECT")} & granted:
             yield f"the login {login} may not connect to the database: run school-service tenants init"
 
 
-def _faults_on_registry(tenancy: Tenancy, connection: Connection, logins: tuple[str, ...]) -> Iterator[str]:
+def _faults_on_registry(tenancy: Tenancy, connection: Connection) -> Iterator[str]:
     """See that the serving logins read the registry, but the hashes of secrets, and nobody else does."""
-    catalogue = read_catalogue(connection, "registry")
+    logins, catalogue = _logins(tenancy), read_catalogue(connection, "registry")
     readable = {name: "SELECT" for kind, name in catalogue if kind == "table" and name != "clients"}
     readable |= {f"clients.{column}": "SELECT" for column in READ_OF_CLIENTS} | {SCHEMA: "USAGE"}
     readable |= {name: "EXECUTE" for kind, name in catalogue if kind == "function"}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -29,8 +29,8 @@ from tenants.provisioning.ownership import is_old_owner, schema_owner
 from tenants.registry.installation import check_installed
 from tenants.registry.schools import School, list_schools
 from tenants.relations import RELATIONS_OF_SCHEMA
-from tenants.role_faults import find_role_faults
-from tenants.tenancy import Tenancy
+from tenants.role_faults import RoleFindings, find_right_faults, find_role_faults
+from tenants.tenancy import NamedDeletions, Tenancy
 from tenants.wording import MOST_SAID, counted, some
 
 _SCHEMAS = text("SELECT nspname FROM pg_namespace WHERE nspname ~ '^school_[0-9a-f]{32}$'")
@@ -116,8 +116,9 @@ def verify(
         check_installed(connection)
         found.schools = [VerifiedSchool(school) for school in list_schools(connection)]
         schemas = set(connection.execute(_SCHEMAS).scalars())
-        _add_role_faults(tenancy, connection, found)
-    known = {one.school.schema for one in found.schools}
+        known = {one.school.schema for one in found.schools}
+        _add(found, find_role_faults(tenancy, connection, _by_schema(found)))
+        _add(found, find_right_faults(tenancy, connection, known))
     found.faults += [
         f"the schema {schema} is of no school of the registry" for schema in sorted(schemas - known)
     ]
@@ -143,26 +144,27 @@ def verify(
                 ):
                     if engine.url not in servers:
                         servers.add(engine.url)
-                        _add_role_faults(tenancy, connection, found)
+                        _add(found, find_role_faults(tenancy, connection, _by_schema(found)))
                     _verify(tenancy, connection, one, manifest)
             advance(1)
     return found
 
 
-def _add_role_faults(tenancy: Tenancy, connection: Connection, found: Verification) -> None:
-    """Look at the roles of a server; a fault that another server has, too, is said once."""
-    schools = {one.school.schema: one for one in found.schools}
-    roles = find_role_faults(tenancy, connection, {schema: one.school for schema, one in schools.items()})
-    for said, more in (
-        (found.faults, roles.faults),
-        (found.notes, roles.notes),
-        *(
-            (schools[schema].faults, faults)
-            for schema, faults in roles.of_schools.items()
-            if schools[schema].school.deletion != "begun"
-        ),
-    ):
-        said += [text for text in more if text not in said]
+def _by_schema(found: Verification) -> dict[str, School]:
+    return {one.school.schema: one.school for one in found.schools}
+
+
+def _add(found: Verification, more: RoleFindings) -> None:
+    """Add what is found of roles; what another server has, too, is said once."""
+    for one in found.schools:
+        if one.school.deletion != "begun":
+            _say(one.faults, more.of_schools.get(one.school.schema, ()))
+    _say(found.faults, more.faults)
+    _say(found.notes, more.notes)
+
+
+def _say(said: list[str], more: Iterable[str]) -> None:
+    said += [text for text in more if text not in said]
 
 
 def _manifest(one: VerifiedSchool, backup: Path | None, identities: Sequence[Identity]) -> Manifest | None:
@@ -201,7 +203,7 @@ def _verify(tenancy: Tenancy, connection: Connection, one: VerifiedSchool, manif
         _become_owner(tenancy, connection, owner)
         one.tables = _count_rows(connection, schema)
         if manifest is not None:
-            _compare_rows(one, manifest, _named_rows(tenancy, connection, one, manifest))
+            _compare_rows(one, manifest, _named_since(tenancy, connection, one, manifest))
     except DBAPIError as error:
         if sqlstate(error) is None:
             raise
@@ -245,29 +247,39 @@ def _count_rows(connection: Connection, schema: str) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
-def _named_rows(
+def named_rows(
+    deletions: Mapping[str, NamedDeletions], entries: Iterable[tuple[str, int, int]]
+) -> dict[str, int | None]:
+    """Count by table the rows whose deletion entries name; None: any number, as an entry stands for several.
+
+    An entry is given as its entity, with how many there are of deletions, and of changes and deletions.
+    """
+    deleted, changed = Counter[str](), set()
+    for entity, number, any_change in entries:
+        deleted[entity] = number
+        changed |= {entity} if any_change else set()
+    return {
+        table: None if changed & {*names.some} else sum(deleted[entity] for entity in names.each)
+        for table, names in deletions.items()
+    }
+
+
+def _named_since(
     tenancy: Tenancy, connection: Connection, one: VerifiedSchool, manifest: Manifest
 ) -> dict[str, int | None]:
-    """Count by table the rows whose deletion is named since a backup, by the audit log or by a migration.
+    """Count by table the rows whose deletion is named since a backup, by the audit log; None: any number.
 
-    None: any number may be, as an entry stands for several, or rows of the table expire.
+    Of a table that is not given, rows expire, or a migration has deleted some.
     """
-    entries = connection.execute(
-        text(_DELETIONS.format(quote_identifier(one.school.schema))), {"since": manifest.created_at - _MARGIN}
-    )
-    deleted, changed = Counter[str](), set()
-    for entity, deletions, changes in entries:
-        deleted[entity] = deletions
-        changed |= {entity} if changes else set()
-    named = {
-        table: None if changed & {*names.some} else sum(deleted[entity] for entity in names.each)
-        for table, names in tenancy.deletions.items()
-    }
-    if manifest.revision < one.school.revision and {manifest.revision, one.school.revision} <= {
-        *revisions(tenancy.history)
-    }:
-        migrating = "\n".join(upgrade_statements(manifest.revision, one.school.revision, tenancy.history))
-        named |= dict.fromkeys(_DELETED_FROM.findall(migrating))
+    revision = one.school.revision
+    statement = _DELETIONS.format(quote_identifier(one.school.schema))
+    entries = connection.execute(text(statement), {"since": manifest.created_at - _MARGIN})
+    named = named_rows(tenancy.deletions, [(each[0], each[1], each[2]) for each in entries])
+    known = {*revisions(tenancy.history)}
+    if manifest.revision < revision and {manifest.revision, revision} <= known:
+        migrating = "\n".join(upgrade_statements(manifest.revision, revision, tenancy.history))
+        for table in _DELETED_FROM.findall(migrating):
+            named.pop(table, None)
     return named
 
 
