@@ -32,6 +32,8 @@ class EventLoop(dict[int, Any]):
     """
 
     wake: Callable[[], None]
+    live: Callable[[], None] = staticmethod(lambda: None)
+    """Called before each look at all connections: a sign of life of the thread that serves."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,6 +73,7 @@ class EventLoop(dict[int, Any]):
         now = time.monotonic()
         if now >= self._next_look:
             self._next_look = now + LOOK_INTERVAL
+            self.live()
             self._due.extend(self)
             self._paused.clear()
         for _ in range(min(MOST_LOOKS, len(self._due))):

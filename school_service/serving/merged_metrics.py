@@ -20,7 +20,7 @@ from prometheus_client.samples import Sample
 
 from school_service.serving.worker import LENGTH, WITH_DATABASE, WITHOUT_DATABASE
 
-PATIENCE = 3.0  # seconds that a scrape waits for the workers
+PATIENCE = 2.0  # seconds that a scrape waits for the workers: more than one waits for the database
 MOST_RECEIVED = 256 * 1024  # bytes at once
 BUSIEST = "school_service_busiest_school_requests"
 BUSIEST_NAMED = 10
@@ -46,18 +46,19 @@ class _Worker:
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._unread = b""
-        self._asked = 0
+        self._owes = False
         self.last: dict[str, Metric] = {}
 
     def ask(self, what: bytes) -> None:
-        """Ask for its metrics, unless it has not answered yet; raises OSError."""
-        if not self._asked:
-            self._connection.sendall(what)
-            self._asked += 1
+        """Ask for its metrics, unless it still owes an answer, and then has to have come by now; raises OSError."""
+        if self._owes:
+            self.hear(time.monotonic())
+        self._connection.sendall(what)
+        self._owes = True
 
     def hear(self, deadline: float) -> None:
         """Read its answer, or its last word, until a moment of `time.monotonic`; raises OSError."""
-        while self._asked and self._read(deadline):
+        while self._owes and self._read(deadline):
             pass
 
     def hear_last(self) -> None:
@@ -67,10 +68,8 @@ class _Worker:
         self._connection.close()
 
     def _read(self, deadline: float) -> bool:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("timed out")
-        self._connection.settimeout(left)
+        # 0: what has come by now; nothing raises BlockingIOError.
+        self._connection.settimeout(max(0.0, deadline - time.monotonic()))
         part = self._connection.recv(MOST_RECEIVED)
         self._unread += part
         while len(self._unread) >= LENGTH.size:
@@ -79,7 +78,7 @@ class _Worker:
                 break
             self.last = _parse(zlib.decompress(self._unread[LENGTH.size : end]).decode())
             self._unread = self._unread[end:]
-            self._asked = max(0, self._asked - 1)
+            self._owes = False
         return bool(part)
 
 
@@ -94,7 +93,7 @@ class MergedMetrics:
         self._thread = ThreadPoolExecutor(1, "metrics of workers")
         self._workers: dict[int, _Worker] = {}
         self._ended: dict[str, Metric] = {}
-        self._died = 0
+        self._died = self._hung = 0
         self.registry = CollectorRegistry()
         self.registry.register(self)
 
@@ -102,12 +101,15 @@ class MergedMetrics:
         """Ask a worker from now on, over this connection."""
         self._thread.submit(self._add, pid, connection)
 
-    def remove(self, pid: int, *, died: bool) -> None:
-        """Keep the counts of an ended worker; of one that died, as far as it was asked."""
-        self._thread.submit(self._remove, pid, died)
+    def remove(self, pid: int, *, died: bool, hung: bool = False) -> None:
+        """Keep the counts of an ended worker; of one that died or hung, as far as it was asked."""
+        self._thread.submit(self._remove, pid, died, hung)
 
     def collect(self) -> Iterator[Metric]:
-        """Ask every worker, and add up; for one without an answer in time, its last answer counts."""
+        """Ask every worker, and add up; for one without an answer in time, its last answer counts.
+
+        One that owed an answer before is not waited for again: a worker that hangs costs one scrape PATIENCE.
+        """
         yield from self._thread.submit(self._collect).result()
 
     def describe(self) -> list[Metric]:
@@ -117,8 +119,9 @@ class MergedMetrics:
     def _add(self, pid: int, connection: socket.socket) -> None:
         self._workers[pid] = _Worker(connection)
 
-    def _remove(self, pid: int, died: bool) -> None:
+    def _remove(self, pid: int, died: bool, hung: bool) -> None:
         self._died += died
+        self._hung += hung
         worker = self._workers.pop(pid, None)
         if worker is None:
             return
@@ -131,13 +134,15 @@ class MergedMetrics:
 
     def _collect(self) -> list[Metric]:
         workers = list(self._workers.values())
+        asked = []
         for number, worker in enumerate(workers):
             try:
                 worker.ask(WITHOUT_DATABASE if number else WITH_DATABASE)
+                asked.append(worker)
             except OSError as error:
                 _log.debug("a worker was not asked for metrics", extra={"reason": str(error)})
         deadline = time.monotonic() + PATIENCE
-        for worker in workers:
+        for worker in asked:
             try:
                 worker.hear(deadline)
             except OSError as error:
@@ -146,6 +151,7 @@ class MergedMetrics:
             GaugeMetricFamily("school_service_workers_wanted", "Workers that are to serve.", self._wanted),
             GaugeMetricFamily("school_service_workers", "Workers that are there.", len(workers)),
             CounterMetricFamily("school_service_workers_died", "Workers that ended untold.", self._died),
+            CounterMetricFamily("school_service_workers_hung", "Workers killed as they hung.", self._hung),
             *_merged([self._ended, *(worker.last for worker in workers)]).values(),
         ]
 

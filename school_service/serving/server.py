@@ -118,6 +118,7 @@ def serve(
             else:
                 worker.on_stop(stop_as_told)
                 worker.say_that_it_serves()
+                loop.live = worker.say_that_it_lives
             checked = time.monotonic()
             while not stopping.is_set():
                 loop.run_once(CHECK_INTERVAL)

@@ -33,12 +33,13 @@ from school_service.serving.common_state import Client, CommonState
 from school_service.serving.listening import base_address
 from school_service.serving.parts import Part
 from school_service.serving.server import SHUTDOWN_TIMEOUT
-from school_service.serving.worker import METRICS, SERVES, STOP
+from school_service.serving.worker import LIVES, METRICS, SERVES, STOP
 
 if TYPE_CHECKING:
     from school_service.serving.merged_metrics import MergedMetrics
 
 START_TIMEOUT = 60.0  # seconds that a worker has until it serves
+SILENT = 9.0  # seconds after which a worker without a sign of life is killed
 KILL_AFTER = SHUTDOWN_TIMEOUT + 5.0  # seconds after which a worker that was told to stop is killed
 END_TIMEOUT = 10.0  # seconds that a process has to end once its socket has
 STEADY = 30.0  # seconds after which a worker that dies is started anew at once
@@ -59,6 +60,10 @@ class Worker:
     started: float = field(default_factory=time.monotonic)
     serves: bool = False
     told_to_stop: float | None = None
+    silence: float | None = (
+        None  # seconds since its last sign of life; a worker of an earlier release gives none
+    )
+    hangs: bool = False
 
     def stop(self) -> None:
         """Tell it to end once its requests have."""
@@ -68,6 +73,16 @@ class Worker:
                 self.control.send(STOP)
             except OSError as error:
                 _log.debug("a worker has ended already", extra={"reason": error.strerror})
+
+    def is_silent(self, seconds: float) -> bool:
+        """Add so many seconds without a sign of life; tells whether they are too many.
+
+        Time in which the supervisor itself did not run does not count, since others may not have run either.
+        """
+        if self.silence is None:
+            return False
+        self.silence += min(seconds, 2 * LOOK_INTERVAL)
+        return self.silence > SILENT
 
     def kill(self) -> None:
         """End it at once."""
@@ -117,8 +132,10 @@ class Supervisor:
                 if not self._stopping:
                     self._look()
                 self._end_late()
+                before = time.monotonic()
                 for key, _ in self._selector.select(LOOK_INTERVAL):
                     key.data()
+                self._end_silent(time.monotonic() - before)
         if not self._has_served:
             raise SystemExit(1)
 
@@ -216,6 +233,8 @@ class Supervisor:
             word, descriptors = b"", []
         if word == CONNECTION:
             self._connect(socket.socket(fileno=descriptors[0]))
+        elif word == LIVES:
+            worker.silence = 0.0
         elif word == METRICS:
             connection = socket.socket(fileno=descriptors[0])
             if self._metrics is None:
@@ -263,7 +282,8 @@ class Supervisor:
             worker.kill()
             status = worker.process.wait()
         if self._metrics is not None:
-            self._metrics.remove(worker.process.pid, died=worker.told_to_stop is None)
+            died = worker.told_to_stop is None
+            self._metrics.remove(worker.process.pid, died=died, hung=worker.hangs)
         if self._stopping or worker.told_to_stop is not None:
             return
         if not self._has_served:
@@ -298,6 +318,15 @@ class Supervisor:
                 worker.kill()
             elif not worker.serves and now - worker.started > START_TIMEOUT:
                 _log.error("a worker did not start in time", extra={"worker": worker.number})
+                worker.kill()
+
+    def _end_silent(self, seconds: float) -> None:
+        """Kill the workers that hang; called once the signs that came in so many seconds have been read."""
+        for worker in self._workers:
+            if worker.is_silent(seconds) and not worker.hangs:
+                worker.hangs = True
+                details = {"worker": worker.number, "pid": worker.process.pid}
+                _log.error("a worker gives no sign of life, and is killed", extra=details)
                 worker.kill()
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 SERVES = b"r"
 """A worker's announcement of its service."""
+LIVES = b"l"
+"""A worker's sign of life, given by the thread that serves, each second at least."""
 METRICS = b"m"
 """A worker's word for the socket sent along: on this it is asked for its metrics."""
 STOP = b"s"
@@ -47,6 +49,11 @@ class Worker:
     def say_that_it_serves(self) -> None:
         """Let the supervisor know."""
         self.control.sendall(SERVES)
+
+    def say_that_it_lives(self) -> None:
+        """Let the supervisor know, unless it has so many signs to read that there is no room for another."""
+        with suppress(OSError):
+            self.control.send(LIVES, socket.MSG_DONTWAIT)
 
     def on_stop(self, stop: Callable[[], None]) -> None:
         """Call a function, in a thread of its own, once this worker is to stop: told to, or left alone."""

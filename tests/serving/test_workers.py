@@ -2,10 +2,12 @@
 
 import http.client
 import json
+import os
 import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -17,8 +19,9 @@ import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 
 from school_service.config import Settings
+from school_service.serving import merged_metrics, supervisor
 from school_service.serving.parts import Part, waiting_of_each
-from tests.cli.program import run, serving
+from tests.cli.program import ROOT, run, serving
 
 CLIENTS = 16
 
@@ -35,6 +38,7 @@ class Storm:
 
     def __init__(self, service, path="/health"):
         self.outcomes = Counter()
+        self.longest = 0.0  # seconds that a client has waited
         self._address, self._path = urlsplit(service.base_url).netloc, path
         self._ending = threading.Event()
         self._counted = threading.Condition()
@@ -60,6 +64,7 @@ class Storm:
     def _run(self):
         connection = None
         while not self._ending.is_set():
+            began = time.monotonic()
             connection = connection or http.client.HTTPConnection(self._address, timeout=60)
             try:
                 connection.request("GET", self._path)
@@ -73,6 +78,7 @@ class Storm:
                 outcome, ends = "lost", True
             with self._counted:
                 self.outcomes[outcome] += 1
+                self.longest = max(self.longest, time.monotonic() - began)
                 self._counted.notify_all()
             if ends:
                 connection.close()
@@ -212,6 +218,77 @@ def test_a_worker_that_is_killed_costs_the_requests_it_had_and_comes_back(servic
     of_token = ("school_service_request_seconds_count", "POST", "/auth/oauth/token", "401")
     assert after[of_token] >= before[of_token] >= 10
     assert after["school_service_database_up",] == 1
+
+
+def test_a_worker_is_silent_once_it_gave_no_sign_for_its_time_while_the_supervisor_ran():
+    worker = supervisor.Worker(1, 0, process=None, control=None)
+    looks = int(supervisor.SILENT / supervisor.LOOK_INTERVAL)
+
+    # One of an earlier release gives no sign.
+    assert not any(worker.is_silent(supervisor.LOOK_INTERVAL) for _ in range(2 * looks))
+    worker.silence = 0.0
+    assert [worker.is_silent(supervisor.LOOK_INTERVAL) for _ in range(looks + 1)] == [False] * looks + [True]
+    worker.silence = 0.0
+    assert not worker.is_silent(13.0)
+
+
+@pytest.fixture(scope="module")
+def hanging(installed, folder, tmp_path_factory):
+    """A service of two workers, each of which holds its interpreter for a minute at SIGUSR1."""
+    planted = tmp_path_factory.mktemp("planted")
+    # A function of C that is called by PyDLL keeps the interpreter's lock.
+    (planted / "sitecustomize.py").write_text(
+        "import ctypes, signal\nsignal.signal(signal.SIGUSR1, lambda *_: ctypes.PyDLL(None).sleep(60))\n"
+    )
+    settings = {**installed, "METRICS_PORT": "0", "PYTHONPATH": f"{planted}{os.pathsep}{ROOT}"}
+    with serving("--workers", "2", cwd=folder, settings=settings) as service:
+        yield service
+
+
+@pytest.mark.release
+@pytest.mark.program
+@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGUSR1])
+def test_a_worker_that_hangs_is_replaced_and_costs_the_requests_it_had(hanging, how):
+    before = metrics_of(hanging)
+    served = len(lines(hanging, "worker serves"))
+    victim = workers_of(hanging)[0]
+
+    with Storm(hanging) as storm:
+        victim.send_signal(how)
+        scrapes = 0
+        while len(lines(hanging, "worker serves")) == served:
+            assert metrics_of(hanging)["school_service_workers_wanted",] == 2
+            scrapes += 1
+        storm.wait_for_more()
+
+    assert set(storm.outcomes) <= {200, "lost"}
+    assert storm.outcomes["lost"] <= CLIENTS
+    assert storm.longest < supervisor.SILENT + 3
+    # None but the first waited for it.
+    assert scrapes > supervisor.SILENT / merged_metrics.PATIENCE
+    assert victim.pid in [
+        line["pid"] for line in lines(hanging, "a worker gives no sign of life, and is killed")
+    ]
+    after = metrics_of(hanging)
+    assert after["school_service_workers_hung_total",] == before["school_service_workers_hung_total",] + 1
+    assert after["school_service_workers",] == 2
+
+
+@pytest.mark.release
+@pytest.mark.program
+def test_a_supervisor_that_was_stopped_itself_kills_no_worker(hanging):
+    workers, hung = workers_of(hanging), metrics_of(hanging)["school_service_workers_hung_total",]
+
+    with Storm(hanging) as storm:
+        hanging.process.send_signal(signal.SIGSTOP)
+        time.sleep(supervisor.SILENT + 4)
+        hanging.process.send_signal(signal.SIGCONT)
+        # Two looks later it has judged.
+        time.sleep(4 * supervisor.LOOK_INTERVAL)
+
+    assert set(storm.outcomes) == {200}
+    assert workers_of(hanging) == workers
+    assert metrics_of(hanging)["school_service_workers_hung_total",] == hung
 
 
 @pytest.mark.release
