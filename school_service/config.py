@@ -60,7 +60,7 @@ class Settings:
     """The settings of a process, each named by its environment variable; empty is unset.
 
     DATABASE_URL_FILE, ADMIN_DATABASE_URL_FILE and RATE_LIMIT_STORAGE_FILE, each in place of the setting of the same
-    name, are the paths of files with the address on one line.
+    name, are the paths of files with the address on one line; a file open to changes by other users is refused.
 
     `database_url`      DATABASE_URL: the login for requests, `postgresql://user:password@host/database`
     `admin_database_url`  ADMIN_DATABASE_URL: the login for provisioning schools; default: DATABASE_URL
@@ -208,8 +208,8 @@ class Settings:
 def with_secrets_of_files(environment: Mapping[str, str]) -> dict[str, str]:
     """Read the secrets given as files (DATABASE_URL_FILE and so on) into an environment's copy.
 
-    SIGNING_KEY_FILE stays as it is: the rights to a key file are looked at when the key is read. Raises ConfigError if
-    a setting is given in both ways, or its file can't be read or is empty.
+    SIGNING_KEY_FILE stays as it is: a key is read where it is needed. Raises ConfigError if a setting is given in both
+    ways, or its file can't be read, is empty or open to changes by other users.
     """
     found = dict(environment)
     for name in SECRETS:
@@ -227,17 +227,25 @@ def with_secrets_of_files(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _secret_of_file(setting: str, path: str) -> str:
     """Read a text file with a secret as its content; no message repeats a part of it."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            content = file.read().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise ConfigError(f"{setting} {path} can't be read: {reason}.") from None
+    content = _read_unchanged(setting, path, "utf-8", "text in UTF-8").strip()
     if not content or "\n" in content:
         raise ConfigError(
             f"{setting} {path} must hold one line, which is the value of {setting[: -len(FILE_SUFFIX)]}."
         )
     return content
+
+
+def _read_unchanged(setting: str, path: str, encoding: str, kind: str) -> str:
+    """Read a file with a secret of this kind; raises ConfigError if it can't be read, or changed by other users."""
+    try:
+        with open(path, encoding=encoding) as file:
+            status = os.fstat(file.fileno())
+            if os.name == "posix" and status.st_mode & (S_IWGRP | S_IWOTH):
+                raise ConfigError(_exposed(setting, path, "changed", status))
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"it is no {kind}"
+        raise ConfigError(f"{setting} {path} can't be read: {reason}.") from None
 
 
 class _Provider(NamedTuple):
@@ -423,30 +431,25 @@ class _Reader:
             return None
         status = os.stat(path)
         group_reads = S_IRGRP if status.st_uid else 0
-        return _exposed(path, "read", status) if status.st_mode & (S_IROTH | group_reads) else None
+        return (
+            _exposed("SIGNING_KEY_FILE", path, "read", status)
+            if status.st_mode & (S_IROTH | group_reads)
+            else None
+        )
 
     def signing_key(self) -> str | None:
         inline, path = self.text("SIGNING_KEY"), self.text("SIGNING_KEY_FILE")
         if inline:
             # Environment files often hold a PEM on one line.
             return inline.replace("\\n", "\n")
-        if path:
-            try:
-                with open(path, encoding="ascii") as file:
-                    if os.name == "posix" and os.fstat(file.fileno()).st_mode & (S_IWGRP | S_IWOTH):
-                        raise ConfigError(_exposed(path, "changed", os.fstat(file.fileno())))
-                    return file.read()
-            except (OSError, UnicodeDecodeError) as error:
-                reason = error.strerror if isinstance(error, OSError) else "it is no PEM text"
-                raise ConfigError(f"SIGNING_KEY_FILE {path} can't be read: {reason}.") from None
-        return None
+        return _read_unchanged("SIGNING_KEY_FILE", path, "ascii", "PEM text") if path else None
 
 
-def _exposed(path: str, how: str, status: os.stat_result) -> str:
-    """Write the message on a key file exposed to other users, with the command to mend it."""
+def _exposed(setting: str, path: str, how: str, status: os.stat_result) -> str:
+    """Write the message on a file exposed to other users, with the command to mend it."""
     user, file = os.geteuid(), shlex.quote(path)
     mend = f"chmod 600 {file}" if user in (0, status.st_uid) else f"chown {user} {file} && chmod 600 {file}"
-    return f"SIGNING_KEY_FILE {path} may be {how} by other users of this machine. Run: {mend}"
+    return f"{setting} {path} may be {how} by other users of this machine. Run: {mend}"
 
 
 def _origin(name: str, value: str) -> str:

@@ -682,6 +682,22 @@ def test_a_file_without_a_secret_is_refused_and_not_repeated(tmp_path, content, 
     assert said == f"DATABASE_URL_FILE {path} {reason}"
 
 
+def test_a_file_of_a_secret_that_others_may_change_stops_the_start(tmp_path):
+    path = tmp_path / "url"
+    path.write_text(f"postgresql://u:{SECRET}@h/d")
+
+    for mode in (0o620, 0o602, 0o666):
+        path.chmod(mode)
+        said = refusal(DATABASE_URL="", DATABASE_URL_FILE=str(path))
+        assert (
+            said
+            == f"DATABASE_URL_FILE {path} may be changed by other users of this machine. Run: chmod 600 {path}"
+        )
+    # Docker hands secrets over that all may read.
+    path.chmod(0o444)
+    assert load(DATABASE_URL="", DATABASE_URL_FILE=str(path)).database_url.password == SECRET
+
+
 def test_a_file_with_a_wrong_address_is_told_by_the_settings_name(tmp_path):
     path = tmp_path / "url"
     path.write_text(f"mysql://u:{SECRET}@h/d")
