@@ -17,10 +17,11 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from flask import Flask, current_app
 from limits import RateLimitItem, RateLimitItemPerHour, RateLimitItemPerMinute
-from limits.errors import ConfigurationError
+from limits.errors import ConfigurationError, StorageError
 from limits.storage import storage_from_string
 from limits.strategies import MovingWindowRateLimiter, RateLimiter
 
@@ -100,6 +101,28 @@ class Limiter:
 
 
 limiter = Limiter()
+
+
+class StorageFailure(NamedTuple):
+    """The failure of the storage of tries: it `refuses` this process, as for a wrong password, or is away."""
+
+    refuses: bool
+    reason: str
+
+
+def storage_failure() -> StorageFailure | None:
+    """Ask the storage of tries, a Redis, whether it counts for this process; None if it does, and for memory."""
+    if current_app.config["RATELIMIT_STORAGE_URI"] == IN_MEMORY:
+        return None
+    from redis.exceptions import AuthenticationError, AuthorizationError, ResponseError
+
+    try:
+        limiter.limiter.storage.get("check")
+    except StorageError as error:
+        found = error.storage_error
+        refuses = isinstance(found, (AuthenticationError, AuthorizationError, ResponseError))
+        return StorageFailure(refuses, str(found).partition("\n")[0])
+    return None
 
 
 def count_try(limit: RateLimitItem, address: str, *, message: str) -> None:

@@ -13,6 +13,7 @@ import click
 
 from school_service.cli.data_folder import DataFolderError, data_folder
 from school_service.config import ConfigError, Settings, with_secrets_of_files
+from school_service.serving import ServingError
 from tenants.exceptions import TenancyError
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from tenants.tenancy import Tenancy
 
+REFUSALS = (ConfigError, DataFolderError, ServingError, TenancyError)
+"""The errors that stop a verb, and say why in one line."""
 DEFAULT_FOLDER = Path("school-data")
 _CHOSEN_FOLDER = "school_service.data_dir"
 _KEYS = ("SIGNING_KEY", "SIGNING_KEY_FILE")

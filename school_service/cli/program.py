@@ -12,21 +12,18 @@ import click
 from flask.cli import FlaskGroup
 
 from school_service.cli import accounts, records, roles, serving
-from school_service.cli.data_folder import DataFolderError
 from school_service.cli.installation import (
+    REFUSALS,
     folder_option,
     list_concerned,
     load_tenancy,
     make_app,
     with_folder_option,
 )
-from school_service.config import ConfigError
 from school_service.release import this_release
-from school_service.serving import ServingError
 from tenants.commands.groups import clients_group, tenants_group
 from tenants.commands.printing import show
 from tenants.commands.running import CONCERNED, LOADER
-from tenants.exceptions import TenancyError
 
 
 class Program(FlaskGroup):
@@ -46,7 +43,7 @@ class Program(FlaskGroup):
         """Run the command line; an error that stops it is told in one line, with exit status 1."""
         try:
             return super().main(*arguments, **options)
-        except (ConfigError, DataFolderError, ServingError, TenancyError) as error:
+        except REFUSALS as error:
             click.echo(f"Error: {error}", err=True)
             sys.exit(1)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
+import sys
 from typing import Any
 
 import click
 
-from school_service.cli.installation import chosen_folder, settings_of
+from school_service.cli.installation import REFUSALS, chosen_folder, settings_of
 from school_service.config import Settings
 from school_service.release import log_release
 from school_service.serving.listening import DEFAULT_HOST, DEFAULT_PORT, listen
@@ -18,6 +20,8 @@ from tenants.registry.installation import install
 # The application, and its server, are imported by the verbs that need them: they take longer than most verbs work.
 
 MOST_WORKERS = 64
+
+_log = logging.getLogger(__name__)
 
 _host = click.option("--host", default=DEFAULT_HOST, show_default=True, help="Address to listen on.")
 _port = click.option(
@@ -104,7 +108,15 @@ def serve(
     from school_service.web.request_log import configure_logging
 
     if sockets is not None:
-        _serve_as_worker(workers, threads or DEFAULT_THREADS, *sockets)
+        configure_logging("INFO")  # until the settings are known
+        try:
+            _serve_as_worker(workers, threads or DEFAULT_THREADS, *sockets)
+        except Exception as error:
+            # The operator of a service reads the log, where each line is JSON.
+            is_known = isinstance(error, REFUSALS)
+            details = {"worker": sockets[0], "reason": str(error)}
+            _log.error("a worker can't serve", extra=details, exc_info=not is_known)
+            sys.exit(1)
         return
     with listen(host, port) as listener:
         settings, in_folder = settings_of(os.environ, create=True)

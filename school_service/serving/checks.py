@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from flask import Flask
 from sqlalchemy import Connection, Row, text
 from sqlalchemy.exc import DBAPIError
 
+from school_service.auth.login_throttle import storage_failure
 from school_service.auth.passwords import is_strict
 from school_service.auth.tokens import own_issuer
 from school_service.config import Settings
@@ -26,13 +28,28 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _log = logging.getLogger(__name__)
 
 
+class Advice(NamedTuple):
+    """A sentence about a setting, with its figures and names; `level` is that of a line in the log."""
+
+    level: int
+    sentence: str
+    details: dict[str, Any] = {}
+
+
 def check_database(
     app: Flask, settings: Settings, threads: int, *, workers: int = 1, warn: bool = True
 ) -> None:
-    """Check the database, its presence and version, and `warn` of unwise settings.
+    """Check the database, its presence and version, and `warn` of unwise settings in the log.
 
     `threads` and the settings are those of one of `workers`. Raises ServingError if the database can't be served.
     """
+    for advice in examine(app, settings, threads, workers=workers):
+        if warn:
+            _log.log(advice.level, "%s", advice.sentence, extra=advice.details)
+
+
+def examine(app: Flask, settings: Settings, threads: int, *, workers: int = 1) -> list[Advice]:
+    """Check the database as `check_database` does, and return what is to be said of the settings."""
     placement: Placement = app.extensions["placement"]
     try:
         with app.app_context(), registry_connection() as connection:
@@ -55,44 +72,75 @@ def check_database(
             f"SERVING_LOGINS is {placement.logins}, and the database has not all of these logins. "
             "Run: school-service tenants init"
         )
-    if not warn:
-        return
-    _warn_of_login(login)
-    _warn_of_connections(login, placement, settings, threads, workers)
-    advice = placement.advice(schools.all_schools)
-    if advice:
-        _log.warning("%s", advice)
-    if settings.signing_key_warning:
-        _log.warning(settings.signing_key_warning)
-    _tell_of_address(settings)
-    if reserved:
-        _log.warning(
-            "redirect URIs have a parameter of our answer in their own query, so that the client is sent two: register "
-            "others (clients edit --redirect-uri)",
-            extra={"redirect_uris": reserved},
-        )
+    return [
+        *_of_login(login),
+        *_of_connections(login, placement, settings, threads, workers),
+        *_of_settings(settings, placement.advice(schools.all_schools), strict=strict),
+        *_of_address(settings),
+        *_of_counts(app),
+        *_of_records(reserved, schools.behind),
+    ]
+
+
+def _of_settings(settings: Settings, of_placement: str | None, *, strict: bool) -> Iterator[Advice]:
+    """Advise on where schools are placed, the file of the key and the policy of passwords."""
+    for sentence in (of_placement, settings.signing_key_warning):
+        if sentence:
+            yield Advice(logging.WARNING, sentence)
     if not strict:
-        _log.warning(
-            "PASSWORD_POLICY is not strict: users can have passwords of one character, and the most common ones"
-        )
-    if schools.behind:
-        _log.warning(
-            "schools are at a revision that this version does not serve: they answer 503",
-            extra={"schools": schools.behind},
+        yield Advice(
+            logging.WARNING,
+            "PASSWORD_POLICY is not strict: users can have passwords of one character, and the most common ones",
         )
 
 
-def _tell_of_address(settings: Settings) -> None:
-    """Say whether people can sign in by a browser or an app, and warn if they do without https."""
+def _of_address(settings: Settings) -> Iterator[Advice]:
+    """Say whether people can sign in by a browser or an app, and advise against doing so without https."""
     if settings.built_in_provider and settings.public_url is None:
-        _log.info("PUBLIC_URL is not set: people can't sign in by a browser or an app here")
+        yield Advice(logging.INFO, "PUBLIC_URL is not set: people can't sign in by a browser or an app here")
     elif settings.issuer is not None:
         parts = urlsplit(settings.issuer)
         if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
-            _log.warning(
+            yield Advice(
+                logging.WARNING,
                 "PUBLIC_URL is not https: whoever listens on the network reads the passwords that people type",
-                extra={"issuer": settings.issuer},
+                {"issuer": settings.issuer},
             )
+
+
+def _of_counts(app: Flask) -> Iterator[Advice]:
+    """Say that wrong passwords can't be counted, so that nobody can sign in."""
+    with app.app_context():
+        failure = storage_failure()
+    if failure is not None and failure.refuses:
+        yield Advice(
+            logging.ERROR,
+            "RATE_LIMIT_STORAGE does not let this process in: nobody can sign in, and /health/ready is not ready",
+            {"reason": failure.reason},
+        )
+    elif failure is not None:
+        yield Advice(
+            logging.WARNING,
+            "RATE_LIMIT_STORAGE does not answer: nobody can sign in until it does",
+            {"reason": failure.reason},
+        )
+
+
+def _of_records(reserved: list[str], behind: int) -> Iterator[Advice]:
+    """Advise on redirect URIs with names of our answer, and schools that are to be migrated."""
+    if reserved:
+        yield Advice(
+            logging.WARNING,
+            "redirect URIs have a parameter of our answer in their own query, so that the client is sent two: register "
+            "others (clients edit --redirect-uri)",
+            {"redirect_uris": reserved},
+        )
+    if behind:
+        yield Advice(
+            logging.WARNING,
+            "schools are at a revision that this version does not serve: they answer 503",
+            {"schools": behind},
+        )
 
 
 def _read_login(connection: Connection, placement: Placement) -> Row[Any]:
@@ -125,35 +173,39 @@ def _read_schools(connection: Connection) -> Row[Any]:
     ).one()
 
 
-def _warn_of_login(login: Row[Any]) -> None:
-    """Warn of a login with more rights than needed to serve."""
+def _of_login(login: Row[Any]) -> Iterator[Advice]:
+    """Advise against a login with more rights than needed to serve."""
     if login.reads_everything:
-        _log.warning(
+        yield Advice(
+            logging.WARNING,
             "the login of DATABASE_URL is a superuser: the wall between schools does not hold for it; name "
             "another there, and the superuser in ADMIN_DATABASE_URL, then run: school-service tenants init",
-            extra={"login": login.rolname},
+            {"login": login.rolname},
         )
     elif login.provisions:
-        _log.warning(
+        yield Advice(
+            logging.WARNING,
             "the same login serves and provisions: give DATABASE_URL one of its own",
-            extra={"login": login.rolname},
+            {"login": login.rolname},
         )
 
 
-def _warn_of_connections(
+def _of_connections(
     login: Row[Any], placement: Placement, settings: Settings, threads: int, workers: int
-) -> None:
-    """Warn of a POOL_SIZE too small for the threads, or too large for PostgreSQL."""
+) -> Iterator[Advice]:
+    """Advise against a POOL_SIZE too small for the threads, or too large for PostgreSQL."""
     if settings.pool_size < threads:
-        _log.warning(
+        yield Advice(
+            logging.WARNING,
             "POOL_SIZE is less than --threads: requests will wait for a database connection",
-            extra={"pool_size": settings.pool_size, "threads": threads},
+            {"pool_size": settings.pool_size, "threads": threads},
         )
     idle = workers * placement.logins * placement.idle_connections(settings.pool_size)
     if idle >= login.connections:
-        _log.warning(
+        yield Advice(
+            logging.WARNING,
             "POOL_SIZE asks for more connections than PostgreSQL allows",
-            extra={
+            {
                 "pool_size": settings.pool_size,
                 "workers": workers,
                 "idle_connections": idle,

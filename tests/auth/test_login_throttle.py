@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import socket
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import pytest
 
 from school_service.config import ConfigError
+from school_service.serving.checks import examine
 from tests.client import ApiClient, Document
 from tests.conftest import PASSWORD, make_place
 
@@ -85,6 +87,48 @@ def test_nobody_signs_in_while_the_redis_is_away(start, own_place, free_port):
     assert int(answer.headers["Retry-After"]) > 0
     assert "redis" not in answer.get_data(as_text=True).lower()
     assert api.get("/roles").status_code == 200
+
+
+@pytest.mark.program
+def test_a_process_that_its_redis_does_not_let_in_says_so_and_is_not_ready(start, own_place, redis_address):
+    redis = pytest.importorskip("redis")
+    with redis.from_url(redis_address) as client:
+        client.config_set("requirepass", "right")
+        app = start(RATE_LIMIT_STORAGE=redis_address.replace("//", "//:mistyped@"))
+        stranger = ApiClient(app, Document(app))
+
+        (advice,) = [
+            advice
+            for advice in examine(app, app.extensions["school-service"].settings, threads=1)
+            if advice.sentence.startswith("RATE_LIMIT_STORAGE does not let this process in")
+        ]
+        assert advice.level == logging.ERROR
+        assert "mistyped" not in str(advice)
+        answer = stranger.get("/health/ready")
+        assert (answer.status_code, int(answer.headers["Retry-After"])) == (503, 5)
+        found = answer.get_json()
+        assert (found["status"], found["database"], found["login_counts"]) == ("unavailable", "ok", "refused")
+        assert [stranger.get(path).status_code for path in ("/health", "/health/live")] == [200, 200]
+
+        client.config_set("requirepass", "mistyped")
+        assert stranger.ok(stranger.get("/health/ready"))["login_counts"] == "ok"
+        # From now on a Redis that refuses is of signing in alone.
+        client.config_set("requirepass", "another")
+        app.extensions["limiter"].storage.storage.connection_pool.disconnect()
+        caller = stranger.using(token=own_place.admin_token, school=own_place.id)
+        assert sign_in(caller, PASSWORD).status_code == 503
+        assert stranger.get("/health/ready").status_code == 200
+
+
+def test_a_process_whose_redis_is_away_says_so_and_serves_the_others(start, free_port):
+    pytest.importorskip("redis", reason="the extra [redis] is not installed")
+    app = start(RATE_LIMIT_STORAGE=f"redis://127.0.0.1:{free_port}")
+    stranger = ApiClient(app, Document(app))
+
+    told = examine(app, app.extensions["school-service"].settings, threads=1)
+
+    assert any(advice.sentence.startswith("RATE_LIMIT_STORAGE does not answer") for advice in told)
+    assert stranger.ok(stranger.get("/health/ready"))["login_counts"] == "ok"
 
 
 def test_a_redis_without_its_package_stops_the_start(start, monkeypatch):

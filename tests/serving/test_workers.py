@@ -336,6 +336,7 @@ def test_a_reload_whose_worker_can_not_serve_is_given_up(installed, folder, tmp_
         address.write_text("no address")
         service.process.send_signal(signal.SIGHUP)
         service.wait_for_log("the reload has failed: the workers go on as they are")
+        assert "DATABASE_URL" in service.wait_for_log("a worker can't serve")["reason"]
 
         assert {worker.pid for worker in workers_of(service)} == before
         assert service.request("GET", "/health").status == 200
@@ -353,7 +354,11 @@ def test_what_keeps_a_worker_from_serving_is_said_once(installed, folder):
     )
 
     assert done.returncode == 1
-    assert done.stderr.count("Error: SERVING_LOGINS is 3") == 1
+    assert "Error:" not in done.stderr
+    logged = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    (said,) = [line for line in logged if line["level"] == "ERROR"]
+    assert (said["message"], said["worker"]) == ("a worker can't serve", 1)
+    assert said["reason"].startswith("SERVING_LOGINS is 3")
 
 
 def test_settings_are_divided_and_rounded_up(installed):

@@ -1,4 +1,4 @@
-"""Whether the database answers."""
+"""Whether the database answers, and whether tries to sign in are counted."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from school_service.auth.login_throttle import storage_failure
 from school_service.core.database import HEALTH_BIND, db, placement
 from tenants.connections.dialect import SessionPool
 from tenants.driver_errors import TOO_MANY_CONNECTIONS, first_line, sqlstate
@@ -39,6 +40,25 @@ class Check:
         finally:
             self._lock.release()
         return self._last
+
+
+@dataclass
+class Admission:
+    """Whether the storage of tries, a Redis, lets this process in; it is asked until it has.
+
+    A process with a wrong password gets no requests. A Redis that is away, or refuses later, is of signing in alone: to
+    take every process away for it would help nobody.
+    """
+
+    _admitted: bool = False
+
+    def __call__(self) -> bool:
+        """Tell whether the process is not refused."""
+        if self._admitted:
+            return True
+        failure = storage_failure()
+        self._admitted = failure is None
+        return failure is None or not failure.refuses
 
 
 def database_answers() -> bool:

@@ -42,6 +42,18 @@ class HealthSchema(RecordSchema):
     database = fields.String(validate=validate.OneOf(["ok", "unreachable"]))
 
 
+class ReadinessSchema(HealthSchema):
+    """Whether the process can serve requests, and the answering release."""
+
+    login_counts = fields.String(
+        validate=validate.OneOf(["ok", "refused"]),
+        metadata={
+            "description": "`refused`: the storage of counted tries to sign in has not let this process in, as with a "
+            "wrong password in `RATE_LIMIT_STORAGE`."
+        },
+    )
+
+
 class LifeSchema(RecordSchema):
     """The answer of a running process."""
 
@@ -70,10 +82,17 @@ class Readiness(MethodView):
 
     @blp.public
     @blp.answers(400)
-    @blp.returns_health(HealthSchema, ok="ok", retry_after=5)
+    @blp.returns_health(ReadinessSchema, ok="ok", retry_after=5)
     def get(self) -> Any:
-        """Tell whether the process can serve requests: whether its database answers within two seconds; else 503."""
-        return _health()
+        """Tell whether the process can serve requests: whether its database answers within two seconds; else 503.
+
+        So is a process that has not been let in by the Redis of `RATE_LIMIT_STORAGE`, where there is one.
+        """
+        health = _health()
+        is_admitted = current_app.extensions["login_counts"]()
+        if not is_admitted:
+            health["status"] = "unavailable"
+        return {**health, "login_counts": "ok" if is_admitted else "refused"}
 
 
 @blp.route("/health/live")
