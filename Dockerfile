@@ -23,4 +23,5 @@ STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
     CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/health/live', timeout=3)"]
 ENTRYPOINT ["school-service"]
-CMD ["serve", "--host", "0.0.0.0"]
+# A worker for each processor that the container may use.
+CMD ["serve", "--host", "0.0.0.0", "--workers", "auto"]

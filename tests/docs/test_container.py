@@ -5,6 +5,7 @@ That the image's steps work is tried by `.ci/release.py`, without Docker.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,6 +85,19 @@ def test_settings_and_verbs_are_those_of_the_program(compose, objects):
         (container,) = pod["containers"]
         check_settings([setting["name"] for setting in container["env"]])
         check_command(container.get("args", ["serve"]))
+
+
+def test_a_container_has_a_worker_for_each_processor_that_it_may_use(compose, objects):
+    command = json.loads(re.search(r"^CMD (.*)$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.M)[1])
+    (pod,) = pods([found for found in objects if found["kind"] == "Deployment"])
+    (container,) = pod["containers"]
+
+    assert command[-2:] == ["--workers", "auto"]
+    # Compose starts the image's own.
+    assert "command" not in compose["services"]["api"]
+    assert container["args"] == command
+    # Else a node of 64 processors would start 64, beyond the limit of memory.
+    assert int(container["resources"]["limits"]["cpu"]) == 2
 
 
 def test_the_order_is_registry_processes_schools(compose):
