@@ -100,6 +100,7 @@ for _verb in (
     accounts.reset_admin,
     roles.switch_roles,
     records.erase_audit,
+    records.prune_audit,
     records.export_oneroster,
 ):
     tenants_group.add_command(_verb)

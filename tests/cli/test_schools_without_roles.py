@@ -70,6 +70,7 @@ def verbs(school, folder):
         "reset-admin": (school,),
         "switch-roles": (school, "--own", "Teacher"),
         "erase-audit": (school,),
+        "prune-audit": (school, str(folder / "made.ndjson"), "--older-than", "365"),
         "export-oneroster": (school, str(folder / "made.zip")),
     }
 

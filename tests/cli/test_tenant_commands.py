@@ -2,14 +2,17 @@
 
 import json
 import re
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import make_url
 
 from tenants import placement
+from tenants.registry.schools import schema_name
 from tests.cli.program import in_this_process, run
 from tests.factories import UNKNOWN_ID
 from tests.postgres import on_postgresql_alone
+from tests.tenants.installations import execute
 
 pytestmark = pytest.mark.program
 
@@ -444,6 +447,37 @@ def test_nodes_and_moves_are_refused_where_citus_places_no_schools(cli, verb, sw
 
     assert done.exit_code == 1
     assert done.stderr.startswith(f"Error: {said}")
+
+
+def test_old_entries_of_the_audit_log_are_moved_into_files(cli, printed, logins, tmp_path):
+    school = printed("tenants", "create", "Orderly College")["id"]
+    printed("tenants", "rename", school, "Orderly School")
+    execute(
+        make_url(logins["ADMIN_DATABASE_URL"]),
+        f"UPDATE {schema_name(UUID(school))}.audit_entries SET at = at - interval '91 days'",
+    )
+    older = ("--older-than", "90")
+
+    for wrong in (
+        (school, "x", "--older-than", "89"),
+        (school, *older),
+        ("--all", str(tmp_path), school, *older),
+    ):
+        assert cli("tenants", "prune-audit", *wrong).exit_code == 2, wrong
+    nowhere = cli("tenants", "prune-audit", school, str(tmp_path / "no" / "folder"), *older)
+    assert (nowhere.exit_code, "can't be written: No such file" in nowhere.stderr) == (1, True)
+    done = printed("tenants", "prune-audit", "--all", str(tmp_path), *older)
+
+    (pruned,) = [one for one in done["pruned"] if one["id"] == school]
+    (file,) = tmp_path.glob(f"{school}-*.ndjson")
+    assert (pruned["file"], pruned["entries"]) == (str(file), len(file.read_text().splitlines()))
+    assert (pruned["entries"] > 0, done["failed"]) == (True, [])
+    # The entry that says so is new.
+    assert printed("tenants", "prune-audit", school, str(tmp_path / "more"), *older) == {
+        "id": school,
+        "entries": 0,
+        "file": None,
+    }
 
 
 def test_the_audit_log_is_emptied_of_people_who_were_erased(printed, service, token):
