@@ -45,6 +45,8 @@ _ORIGIN = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]*+)://(?P<host>[a-z0-9_-]++(?>(?:\.[a-z0-9_-]++)*)|\[[0-9a-f:.]++\])(?::(?P<port>[0-9]{1,5}))?"
 )
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
+# The user and password, and the query, of an address.
+_IN_ADDRESS = re.compile(r"(?<=://)[^/@\s]{1,1000}@|(?<=\?)\S++")
 _DATABASE = "postgresql://user:password@host/database"
 
 
@@ -111,6 +113,9 @@ class Settings:
     `metrics_address`   METRICS_ADDRESS: the address to serve them on; default: 127.0.0.1
     `docs`              DOCS: on or off: the documents /openapi.json and /docs; default: on
     `log_level`         LOG_LEVEL: DEBUG, INFO, WARNING, ERROR or CRITICAL; default: INFO
+
+    `given` are the values of the settings that the environment has, to be shown: of a secret that it is `set`, and
+    nothing of a user, a password or a query in an address.
     """
 
     database_url: URL
@@ -147,6 +152,7 @@ class Settings:
     metrics_address: str
     docs: bool
     log_level: str
+    given: dict[str, str] = field(compare=False, repr=False)
 
     @property
     def issuer(self) -> str | None:
@@ -202,6 +208,7 @@ class Settings:
             metrics_address=read.address("METRICS_ADDRESS", default="127.0.0.1"),
             docs=read.switch("DOCS", default=True),
             log_level=read.choice("LOG_LEVEL", LOG_LEVELS, default="INFO"),
+            given=read.given(),
         )
 
 
@@ -262,10 +269,18 @@ class _Provider(NamedTuple):
 class _Reader:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
+        self._names: set[str] = set()
 
     def text(self, name: str) -> str | None:
+        self._names.add(name)
         value = self._environment.get(name, "").strip()
         return value or None
+
+    def given(self) -> dict[str, str]:
+        found = {name: value for name in sorted(self._names) if (value := self.text(name))}
+        return {
+            name: "set" if name in SECRETS else _IN_ADDRESS.sub("…", value) for name, value in found.items()
+        }
 
     # Addresses hold passwords: no message repeats one, or a part of one.
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from flask.cli import FlaskGroup
 
-from school_service.cli import accounts, records, roles, serving
+from school_service.cli import accounts, checking, records, roles, serving
 from school_service.cli.installation import (
     REFUSALS,
     folder_option,
@@ -104,7 +104,7 @@ for _verb in (
     records.export_oneroster,
 ):
     tenants_group.add_command(_verb)
-for _command in (serving.demo, serving.serve, tenants_group, clients_group):
+for _command in (serving.demo, serving.serve, checking.check, tenants_group, clients_group):
     program.add_command(with_folder_option(_command))
 
 

@@ -70,22 +70,26 @@ class WorkerCount(click.ParamType[int]):
         return click.IntRange(1, MOST_WORKERS).convert(value, param, ctx)
 
 
-@click.command("serve", short_help="Serve the API until stopped.")
-@_host
-@_port
-@click.option(
+threads_option = click.option(
     "--threads",
     type=click.IntRange(1, 500),
     help="Requests that are worked on at once, in all workers together; POOL_SIZE should be no less.  "
     f"[default: {DEFAULT_THREADS}, and with more workers {THREADS} for each]",
 )
-@click.option(
+workers_option = click.option(
     "--workers",
     type=WorkerCount(),
     default="1",
     show_default=True,
     help="Processes that serve, one for each processor it is to use; auto: as many as there are.",
 )
+
+
+@click.command("serve", short_help="Serve the API until stopped.")
+@_host
+@_port
+@threads_option
+@workers_option
 @click.option("--worker", "sockets", type=(int, int, int), hidden=True)
 def serve(
     host: str,

@@ -120,7 +120,7 @@ def _of_counts(app: Flask) -> Iterator[Advice]:
         )
     elif failure is not None:
         yield Advice(
-            logging.WARNING,
+            logging.ERROR,
             "RATE_LIMIT_STORAGE does not answer: nobody can sign in until it does",
             {"reason": failure.reason},
         )

@@ -156,7 +156,7 @@ def check_installed(connection: Connection) -> None:
     with advice.
     """
     try:
-        found = _read_revision(connection)
+        found = read_revision(connection)
     except ProgrammingError:
         raise NotInstalled from None
     if found == registry_head():
@@ -185,7 +185,8 @@ def check_roles(connection: Connection, *, most: int | None = None) -> None:
         raise MissingRole(role)
 
 
-def _read_revision(connection: Connection) -> str | None:
+def read_revision(connection: Connection) -> str | None:
+    """Read the revision that the registry is at."""
     found: str | None = connection.execute(
         text("SELECT version_num FROM registry.revision")
     ).scalar_one_or_none()
@@ -205,7 +206,7 @@ def _newer(connection: Connection, revision: str) -> NotInstalled:
 def _upgrade(connection: Connection, release: str) -> None:
     """Bring the registry to the newest revision, and note the release of this program."""
     created = connection.execute(text("SELECT to_regclass('registry.revision') IS NULL")).scalar_one()
-    before = None if created else _read_revision(connection)
+    before = None if created else read_revision(connection)
     if before is not None and before not in registry_revisions():
         raise _newer(connection, before)
     _run_migrations(connection)

@@ -61,6 +61,7 @@ def verbs(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["serve", "--port", "0"]),
         (0, ["tenants", "delete", SCHOOL, "--yes", "--no-backup"]),
         (0, ["tenants", "check"]),
+        (0, ["check"]),
         (0, ["tenants", "revision", "Nothing", "--empty", "--history", history]),
         (0, ["tenants", "baseline", "--history", history]),
     ]

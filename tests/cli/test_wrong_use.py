@@ -290,7 +290,14 @@ def test_help_names_every_command_without_any_setting(cli):
 
     assert result.exit_code == 0
     listed = result.stdout.partition("Commands:\n")[2]
-    assert re.findall(r"^  (\w+) ", listed, re.M) == ["demo", "serve", "tenants", "clients", "openapi"]
+    assert re.findall(r"^  (\w+) ", listed, re.M) == [
+        "demo",
+        "serve",
+        "check",
+        "tenants",
+        "clients",
+        "openapi",
+    ]
 
 
 def test_the_document_is_printed(cli):
