@@ -16,7 +16,7 @@ DELETIONS: Mapping[str, Named] = {
     "assessments": Named(some=("cohort-subject", "cohort", "term")),
     "attendance_codes": Named(each=("attendance-code",)),
     "attendance_settings": Named(),
-    "audit_entries": Named(),
+    "audit_entries": Named(some=("audit-pruning",)),
     "bank_accounts": Named(some=("employee",)),
     "batches": Named(each=("batch",)),
     "classrooms": Named(each=("classroom",)),

@@ -19,7 +19,7 @@ from tenants.operator_connection import connected_to_school
 from tenants.operator_log import record_operation
 from tenants.tenancy import Tenancy
 
-ENTITY = "audit"
+ENTITY = "audit-pruning"
 BATCH = 5000  # entries that are read and deleted at once
 
 _LINE = cast(
@@ -51,8 +51,8 @@ def prune_audit(tenancy: Tenancy, school_id: UUID, *, before: datetime, path: Pa
             return 0
         with atomic_file(path, before_naming=refuse) as file:
             entries = _move(connection, before, file)
-        about = {"pruned": True, "entries": entries, "before": before.isoformat(), "file": path.name}
-        record_operation(connection, tenancy, school_id, ENTITY, new=about)
+        gone = {"entries": entries, "before": before.isoformat(), "file": path.name}
+        record_operation(connection, tenancy, school_id, ENTITY, old=gone)
     return entries
 
 

@@ -19,6 +19,7 @@ from tenants.exceptions import AlreadyExists, SchoolUpgrading, UnknownSchool
 from tenants.operator_connection import connected_to_school
 from tenants.operator_log import operator_name
 from tenants.registry.schools import change_school
+from tenants.verification import named_rows
 from tests.factories import UNKNOWN_ID
 
 BEFORE = now() - timedelta(days=100)
@@ -68,11 +69,11 @@ def test_old_entries_are_in_the_file_as_they_were_and_the_others_in_the_log(
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     *left, told = entries_of(tenancy, school)
     assert left == others
-    assert (told["entity"], told["actor"], told["new"]) == (
-        "audit",
-        operator_name(),
-        {"pruned": True, "entries": len(old), "before": BEFORE.isoformat(), "file": path.name},
-    )
+    assert (told["entity"], told["action"], told["actor"]) == ("audit-pruning", "delete", operator_name())
+    # So nothing is lost to who verifies the school.
+    named = named_rows(tenancy.deletions, [(told["entity"], 1, True)])
+    assert (named["audit_entries"], named["students"]) == (None, 0)
+    assert told["old"] == {"entries": len(old), "before": BEFORE.isoformat(), "file": path.name}
     # Again there is nothing to do, and nothing is done.
     assert prune_audit(tenancy, school, before=BEFORE, path=tmp_path / "again.ndjson") == 0
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
