@@ -34,6 +34,7 @@ from school_service.app import create_app, tenancy_of
 from school_service.cli.data_folder import data_folder
 from school_service.config import Settings
 from school_service.core.database import db
+from school_service.core.error_types import ErrorType
 from school_service.demo.letterhead import draw_badge, draw_signature
 from school_service.features.results.models import Publication, ReportCard
 from school_service.web.transactions import in_transaction
@@ -653,8 +654,8 @@ def _invite(page: Page, year: dict[str, Any]) -> None:
 
         Where the operator has set `AUTH_LINKED_USERS=on`, somebody who signs in at the outside provider is the user
         whose account is linked to the token's `iss` and `sub`. An administrator links them
-        (`POST /users/{id}/identities`), or people do so themselves: an application that is told 403 with
-        `errors.token` `["not linked"]` asks for the code of an invitation, or for username and password, and sends it
+        (`POST /users/{id}/identities`), or people do so themselves: an application that is told 403 with the
+        type `not-linked` asks for the code of an invitation, or for username and password, and sends it
         with the same token to `POST /me/identities`. With neither, an invitation counts that was made with the e-mail
         address which the provider has verified (`emails` of `POST /invitations`); an address of the records never does.
         Nobody links their own account as an administrator does. A link that was made by a password ends when somebody
@@ -1278,6 +1279,15 @@ def _export(page: Page) -> None:
     page.show_file("/oneroster/csv?session=2025/2026")
 
 
+def _types_of_errors() -> str:
+    """Write the table of the types of errors, by status."""
+    rows = [
+        f"| `{one}` | {', '.join(map(str, one.statuses))} | {one.meaning} | {one.remedy} |"
+        for one in sorted(ErrorType, key=lambda one: (one.statuses, one))
+    ]
+    return "\n".join(["| type | status | when | what to do |", "|---|---|---|---|", *rows])
+
+
 def _errors(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
@@ -1313,19 +1323,14 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
         counts the members or rows of which nothing is told; it is absent where all is told. A message has at
         most 300 characters, and a name that nobody knows is said back by its first 60.
 
-        | status | when |
-        |---|---|
-        | 400 | no JSON, or no school named |
-        | 401 | no token, or one that is not valid |
-        | 403 | the token does not cover the school, or the permission is missing, which the message names |
-        | 404 | no such record in this school |
-        | 409 | a duplicate; a delete of something in use; a second request with a key that is under way |
-        | 412 | the record is not what `If-Match` names |
-        | 413, 415 | too large; a media type that is not accepted |
-        | 422 | input that is not valid, by field; parameters that an extension of the interface does not know |
-        | 429, 503 | try again after `Retry-After` seconds |
+        Go by `status` and `type`, a reason for programs. A type never changes its name or its meaning; new ones may
+        come, and a client that does not know one goes by the status. A record out of reach has the type of a record
+        that is not there, `unknown-id`, wherever it is named; a sheet or a list has this type where each bad row names
+        such a record and has no other fault, and each row has its own `code`. The endpoints below `/auth/oauth` answer
+        OAuth's statuses and `error`, and `type` beside them.
         """
     )
+    page.say(_types_of_errors())
     page.show("POST", "/graduates", {"student": year["leaver"]}, status=409)
     page.show("POST", "/classrooms", {"name": " ", "levels": "Senior"}, status=422)
     page.headers["X-SCHOOL-ID"] = "0b6e6a53-5c5a-4d5c-8d53-9d2b7f9d8a11"
@@ -1350,9 +1355,10 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
         [CHANGELOG.md](../CHANGELOG.md) has what changed.
 
         What may come with any version, so a client has to bear it: new operations, new optional parameters and
-        members of a body, new members of an answer, new header fields, new values of `code` in errors of rows, another
-        wording of any `message`, and an error where there was a failure (500). Go by statuses, members and codes, never
-        by words; take no notice of members that you do not know. The order of members means nothing.
+        members of a body, new members of an answer, new header fields, new values of `type` of errors and of `code`
+        in errors of rows, another wording of any `message`, and an error where there was a failure (500). Go by
+        statuses, types, members and codes, never by words; take no notice of members that you do not know.
+        The order of members means nothing.
 
         What comes with a new first number alone: an operation, a parameter or a member is taken away or renamed, gets
         another type or another meaning; something optional becomes required; a new value of an enumeration that is

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import urlencode
 
 from flask import Flask
+from flask.testing import FlaskClient
 from openapi_schema_validator import OAS30Validator
 from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
 
+from school_service.core.error_types import ErrorType
 from school_service.features.auth_provider.views import TokenErrorSchema
 from school_service.web.schemas import ErrorSchema
 
@@ -127,11 +132,27 @@ def check_error(response: TestResponse) -> None:
     body = response.get_json()
     # OAuth's endpoints may answer OAuth's members too.
     schema = TokenErrorSchema if response.request.path.startswith("/auth/oauth/") else ErrorSchema
-    assert {"code", "status", "message", "request_id"} <= set(body) <= {*schema().fields}, body
+    assert {"code", "status", "type", "message", "request_id"} <= set(body) <= {*schema().fields}, body
     assert body["code"] == response.status_code
+    assert "error" in body or body["code"] in ErrorType(body["type"]).statuses, body
     assert body["request_id"] == response.headers["X-Request-ID"]
     found = _INSIDE.search(str(body))
     assert found is None, f"An error shows {found[0]!r}: {body}"
+
+
+@contextmanager
+def checking_errors() -> Iterator[None]:
+    """Check each error that any test client of the service is answered."""
+    opening = FlaskClient.open
+
+    def open_and_check(self: FlaskClient, *arguments: Any, **options: Any) -> TestResponse:
+        response = opening(self, *arguments, **options)
+        if "flask-smorest" in getattr(self.application, "extensions", ()):
+            check_error(response)
+        return response
+
+    with patch.object(FlaskClient, "open", open_and_check):
+        yield
 
 
 _SERVER = {
@@ -218,7 +239,7 @@ class ApiClient:
         )
 
     def send(self, method: str, path: str, **options: Any) -> TestResponse:
-        """Send a request; its answer is not checked."""
+        """Send a request; its answer is not checked, unless it is an error (`checking_errors`)."""
         headers = dict(options.pop("headers", {}))
         if self.token is not None:
             headers.setdefault("Authorization", f"Bearer {self.token}")
@@ -241,7 +262,6 @@ class ApiClient:
                 response.get_data(),
             )
             self.document.check_tag(method, response)
-        check_error(response)
         response.get_data()
         response.close()  # as a server does when it has sent the answer
         return response

@@ -43,7 +43,7 @@ from tenants.provisioning.create import create_school
 from tenants.registry.installation import install
 from tenants.registry.schools import School, schema_name
 from tenants.tenancy import Administrator, Tenancy
-from tests.client import ApiClient, Document
+from tests.client import ApiClient, Document, checking_errors
 from tests.factories import Factory
 from tests.lent_schools import Lender
 from tests.pgbouncer import pgbouncer
@@ -193,6 +193,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker of pytest-xdist where the server is."""
     node.workerinput["server"] = server_of(node.config).render_as_string(hide_password=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _errors_are_checked() -> Iterator[None]:
+    """Whichever test asks: each error has the one shape, and a type that its status may have."""
+    with checking_errors():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 from uuid import UUID
 
-from school_service.auth.principal import Principal, VerifiedToken, given_password
+from school_service.auth.principal import PasswordGiven, Principal, VerifiedToken
 from school_service.core.errors import Forbidden
 from school_service.core.permissions import Permission
 from school_service.core.reach import EVERYTHING, REFUSED, Own, Reach, leading, reach_by
@@ -67,7 +67,7 @@ class Policy:
         if principal.token.is_for_signing_in and not self.takes_signing_in:
             raise Forbidden("The token says who has signed in, and is for nothing else.")
         if principal.must_change_password and not self._takes_given_password(principal.user_id):
-            raise given_password(principal.user_id)
+            raise PasswordGiven(principal.user_id)
         admission = self._judge(principal, state or {})
         # Last, so that who lacks a permission is told of the same ones with a narrowed token and without.
         principal.require_named(self.permissions)

@@ -9,6 +9,7 @@ from functools import cache, lru_cache
 from typing import Any, NoReturn
 from uuid import UUID
 
+from school_service.core.error_types import ErrorType
 from school_service.core.errors import Forbidden, Invalid, NotAuthenticated
 from school_service.core.texts import mailbox
 from tenants.clock import now
@@ -25,9 +26,13 @@ CANONICAL_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}
 class InvalidSchoolHeader(Invalid):
     """X-SCHOOL-ID is missing though it is needed, or is no uuid (400)."""
 
+    type = ErrorType.SCHOOL_HEADER
+
 
 class NotLinked(Forbidden):
     """An outside sign-in is linked to no account of the school."""
+
+    type = ErrorType.NOT_LINKED
 
     def __init__(self) -> None:
         super().__init__("This sign-in is linked to no account of the school.", {"token": ["not linked"]})
@@ -37,11 +42,15 @@ class LinkGone(NotLinked):
     """The link between the identity of a token and its user is gone."""
 
 
-def given_password(user_id: UUID | None) -> Forbidden:
-    """Make the refusal of a user with a password given by somebody else, to be changed first."""
-    return Forbidden(
-        f"Your password was given to you and must be changed first: PUT /users/{user_id}/password."
-    )
+class PasswordGiven(Forbidden):
+    """The user has a password given by somebody else, to be changed first."""
+
+    type = ErrorType.PASSWORD_CHANGE
+
+    def __init__(self, user_id: UUID | None) -> None:
+        super().__init__(
+            f"Your password was given to you and must be changed first: PUT /users/{user_id}/password."
+        )
 
 
 @dataclass(frozen=True, slots=True)

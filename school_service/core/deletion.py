@@ -35,7 +35,7 @@ from sqlalchemy import (
 )
 
 from school_service.core.database import db
-from school_service.core.errors import Conflict
+from school_service.core.errors import InUse
 from school_service.core.lock_order import rank
 from school_service.core.read_models import Query, ReadModel, read_model
 from school_service.core.records import not_found, record_name, singular
@@ -170,7 +170,7 @@ class Deletable:
         """Raise Conflict naming, counted, the rows referring to the record: of all tables, or of these."""
         counts = {name: self.counts[name] for name in tables or self.counts}
         if in_use_by := list(_in_words(counts)):
-            raise Conflict(f"The {self._name} is in use by {', '.join(in_use_by)}.")
+            raise InUse(f"The {self._name} is in use by {', '.join(in_use_by)}.")
 
     def delete(self, *afterwards: Executable) -> UUID:
         """Delete the record and the rows going with it, in one round trip; returns the record's id.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from school_service.core.error_types import ErrorType
 
 ANSWER_LIMIT = 64 * 1024
 """The most bytes in the answer of an error."""
@@ -15,8 +17,10 @@ SAID_BACK = 60
 class DomainError(Exception):
     """A refusal of a service, in words for the caller.
 
-    `errors` names the fields at fault: `{"name": ["already taken"]}`.
+    `errors` names the fields at fault: `{"name": ["already taken"]}`. `type` is the reason for programs.
     """
+
+    type: ErrorType
 
     def __init__(self, message: str, errors: Mapping[str, object] | None = None) -> None:
         super().__init__(message)
@@ -25,19 +29,94 @@ class DomainError(Exception):
 
 
 class NotFound(DomainError):
-    """The record does not exist in this school."""
+    """The record does not exist in this school, or is out of reach."""
+
+    type = ErrorType.UNKNOWN_ID
+
+
+class NothingPublished(NotFound):
+    """The record is not published, or not shown to such readers."""
+
+    type = ErrorType.NOT_PUBLISHED
 
 
 class Conflict(DomainError):
-    """The change collides with an existing record, or with a use of it."""
+    """The state of the records does not allow the change."""
+
+    type = ErrorType.CONFLICT
+
+
+class Duplicate(Conflict):
+    """There is such a record already."""
+
+    type = ErrorType.DUPLICATE
+
+
+class InUse(Conflict):
+    """Other records rest on the record."""
+
+    type = ErrorType.IN_USE
+
+
+class Stale(Conflict):
+    """The record was changed by somebody since it was read."""
+
+    type = ErrorType.STALE
+
+
+class Locked(Conflict):
+    """The record stays as it is, for good or until something else is undone."""
+
+    type = ErrorType.LOCKED
+
+
+class Incomplete(Conflict):
+    """Something has to be entered, marked or submitted before."""
+
+    type = ErrorType.INCOMPLETE
+
+
+class NotPublished(Conflict):
+    """The change rests on results that are not published."""
+
+    type = ErrorType.NOT_PUBLISHED
+
+
+class Unknown(str):
+    """A reason against a value that names nothing here, or nothing in reach: `no such role`."""
+
+    __slots__ = ()
+
+
+def joined(reasons: Iterable[str]) -> str:
+    """Join reasons; they are Unknown together if each is."""
+    there = [*reasons]
+    words = "; ".join(there)
+    return Unknown(words) if all(isinstance(reason, Unknown) for reason in there) else words
+
+
+def listed(reasons: Mapping[str, Sequence[str]]) -> str:
+    """Join reasons, each with the names that it is of; those without names are left out."""
+    return joined(type(reason)(f"{reason}: {', '.join(names)}") for reason, names in reasons.items() if names)
 
 
 class Invalid(DomainError):
-    """A member of the input is well-formed but can't be accepted, such as an unknown id."""
+    """A member of the input is well-formed but can't be accepted, such as an unknown id.
+
+    Its type is UNKNOWN_ID where each reason is Unknown.
+    """
+
+    type = ErrorType.VALIDATION
+
+    def __init__(self, message: str, errors: Mapping[str, object] | None = None) -> None:
+        super().__init__(message, errors)
+        reasons = [*_reasons(self.errors)]
+        if reasons and all(isinstance(reason, Unknown) for reason in reasons):
+            self.type = ErrorType.UNKNOWN_ID
 
     @classmethod
     def field(cls, name: str, reason: str) -> Invalid:
-        """Refuse one field: `Invalid.field("role", "no such role")`."""
+        """Refuse one field: `Invalid.field("role", Unknown("no such role"))`."""
         return cls.fields({name: reason})
 
     @classmethod
@@ -45,6 +124,15 @@ class Invalid(DomainError):
         """Refuse several fields, each for its reason."""
         words = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
         return cls(words, {name: [reason] for name, reason in reasons.items()})
+
+
+def _reasons(errors: Any) -> Iterator[str]:
+    """Walk over the reasons in errors, at any depth."""
+    if isinstance(errors, str):
+        yield errors
+    else:
+        for part in errors.values() if isinstance(errors, Mapping) else errors:
+            yield from _reasons(part)
 
 
 class RowsRefused(DomainError):
@@ -73,11 +161,19 @@ class RowsRefused(DomainError):
 class InvalidRows(RowsRefused):
     """Rows of a sheet, or records of a list, are bad."""
 
+    type = ErrorType.VALIDATION
+
     OF_SHEET = "The sheet has rows that can't be accepted; nothing was stored."
     OF_LIST = "The list has records that can't be accepted; nothing was stored."
 
 
-class RowsChanged(RowsRefused, Conflict):
+class RowsOfUnknown(InvalidRows):
+    """Each bad row names something that is not here, or not in reach, and has no other fault."""
+
+    type = ErrorType.UNKNOWN_ID
+
+
+class RowsChanged(RowsRefused, Stale):
     """A change made by somebody since the values were read would be lost."""
 
     OF_SHEET = (
@@ -92,6 +188,8 @@ class RowsChanged(RowsRefused, Conflict):
 class Busy(DomainError):
     """There is more to do than is done at once; a moment later it may succeed."""
 
+    type = ErrorType.OVERLOADED
+
     def __init__(self) -> None:
         super().__init__("The service is overloaded. Try again shortly.")
 
@@ -99,21 +197,31 @@ class Busy(DomainError):
 class InvalidHeader(DomainError):
     """A header of the request is malformed or not acceptable."""
 
+    type = ErrorType.MALFORMED
+
 
 class PreconditionFailed(DomainError):
     """The record is not in the state named by the caller."""
+
+    type = ErrorType.STALE
 
 
 class TooLarge(DomainError):
     """The request exceeds a limit of the service."""
 
+    type = ErrorType.TOO_LARGE
+
 
 class Forbidden(DomainError):
     """The caller is known but may not do this."""
 
+    type = ErrorType.FORBIDDEN
+
 
 class InsufficientScope(Forbidden):
     """The token was granted less than this needs; `scope` names it (RFC 6750, section 3.1)."""
+
+    type = ErrorType.INSUFFICIENT_SCOPE
 
     def __init__(self, scope: str) -> None:
         super().__init__(f"This needs a token with the scope {scope}.")
@@ -122,6 +230,17 @@ class InsufficientScope(Forbidden):
 
 class NotAuthenticated(DomainError):
     """The caller could not prove its identity."""
+
+    type = ErrorType.INVALID_TOKEN
+
+
+class NoToken(NotAuthenticated):
+    """The request has no bearer token."""
+
+    type = ErrorType.NO_TOKEN
+
+    def __init__(self) -> None:
+        super().__init__("A bearer token is needed.")
 
 
 class TokenRefused(NotAuthenticated):
@@ -143,9 +262,13 @@ class TokenRefused(NotAuthenticated):
 class WrongPassword(NotAuthenticated):
     """The user or client, or its password or secret, is wrong; the error does not tell the two apart."""
 
+    type = ErrorType.WRONG_CREDENTIALS
+
 
 class TooManyAttempts(DomainError):
     """Too many wrong passwords, or other tries; `retry_after` is in seconds."""
+
+    type = ErrorType.TOO_MANY_TRIES
 
     def __init__(self, retry_after: int, message: str = "Too many wrong passwords. Try again later.") -> None:
         super().__init__(message)

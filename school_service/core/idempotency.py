@@ -17,6 +17,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import created_at, primary_key
 from school_service.core.database import current_session, db, request_context
+from school_service.core.error_types import ErrorType
 from school_service.core.errors import Conflict, Invalid
 from school_service.core.statements import stored_in
 from tenants.clock import now
@@ -30,6 +31,24 @@ EXPIRED_AT_ONCE = 20
 UNDER_WAY = "A request with this Idempotency-Key is under way. Try again shortly."
 
 
+class RequestUnderWay(Conflict):
+    """Another transaction works on the same request."""
+
+    type = ErrorType.UNDER_WAY
+
+
+class KeyReused(Invalid):
+    """The key belongs to another request."""
+
+    type = ErrorType.IDEMPOTENCY_KEY
+
+
+class AnswerErased(Conflict):
+    """The request was carried out, and its answer is stored no more."""
+
+    type = ErrorType.IDEMPOTENCY_KEY
+
+
 class StoredAnswer(db.Model):
     """The answer of a request with an Idempotency-Key.
 
@@ -39,7 +58,7 @@ class StoredAnswer(db.Model):
 
     __tablename__ = "idempotency_keys"
     __table_args__ = (
-        UniqueConstraint("key", "actor", info={"message": UNDER_WAY}),
+        UniqueConstraint("key", "actor", info={"message": UNDER_WAY, "type": ErrorType.UNDER_WAY}),
         Index(None, "created_at"),
     )
 
@@ -106,14 +125,14 @@ def find_answer(request: KeyedRequest) -> tuple[int, bytes] | None:
         raise RuntimeError("The search for a stored answer has always a row.")
     if found["id"] is None:
         if not found["free"]:
-            raise Conflict(UNDER_WAY)
+            raise RequestUnderWay(UNDER_WAY)
         return None
     if found["operation"] != request.operation or found["fingerprint"] not in request.fingerprints:
-        raise Invalid(
+        raise KeyReused(
             "This Idempotency-Key was sent with another request before: each needs a key of its own."
         )
     if found["answer"] is None:
-        raise Conflict(
+        raise AnswerErased(
             "The request with this Idempotency-Key was carried out. Its answer is stored no more: a person's data "
             "have been erased since."
         )

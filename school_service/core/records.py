@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 
 from school_service.core.database import db
-from school_service.core.errors import Invalid, NotFound
+from school_service.core.errors import Invalid, NotFound, Unknown
 from school_service.core.narrowing import caller_has_own, within
 from school_service.core.reach import SCOPES, refuse_unjudged
 from school_service.core.statements import advisory_lock
@@ -180,7 +180,7 @@ def not_found(model: type[Any]) -> NotFound:
 
 def unknown_reference(model: type[Any], field: str) -> Invalid:
     """Make the error of a field of the input referring to no record."""
-    return Invalid.field(field, f"no such {_name_of(model)}")
+    return Invalid.field(field, Unknown(f"no such {_name_of(model)}"))
 
 
 def unnest_rows(

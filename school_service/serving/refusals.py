@@ -10,8 +10,9 @@ from uuid import uuid4
 import orjson
 from werkzeug.http import HTTP_STATUS_CODES
 
+from school_service.core.error_types import ErrorType
 from school_service.web import response_headers
-from school_service.web.error_responses import NO_ROOM_MESSAGE, NO_ROOM_RETRY_AFTER
+from school_service.web.error_responses import NO_ROOM_MESSAGE, NO_ROOM_RETRY_AFTER, framework_type
 
 SHED_RETRY_AFTER = 2  # seconds
 
@@ -19,8 +20,15 @@ SHED_RETRY_AFTER = 2  # seconds
 class Refusal:
     """An answer given without the application; a request has it in place of waitress' own errors."""
 
-    def __init__(self, status: HTTPStatus, message: str, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: HTTPStatus,
+        message: str,
+        headers: Mapping[str, str] | None = None,
+        type: ErrorType | None = None,
+    ) -> None:
         self._status = status
+        self._type = type or framework_type(status.value)
         self.message = message
         self._headers = dict(headers or {})
 
@@ -30,6 +38,7 @@ class Refusal:
         body = {
             "code": self._status.value,
             "status": HTTP_STATUS_CODES[self._status.value],
+            "type": self._type,
             "message": self.message,
             "request_id": request_id,
         }
@@ -39,12 +48,20 @@ class Refusal:
 
 
 TOO_LARGE = Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "The request is too large.")
-NO_ROOM = Refusal(HTTPStatus.SERVICE_UNAVAILABLE, NO_ROOM_MESSAGE, {"Retry-After": str(NO_ROOM_RETRY_AFTER)})
-NO_TOKEN = Refusal(HTTPStatus.UNAUTHORIZED, "A bearer token is needed.", {"WWW-Authenticate": "Bearer"})
+NO_ROOM = Refusal(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    NO_ROOM_MESSAGE,
+    {"Retry-After": str(NO_ROOM_RETRY_AFTER)},
+    ErrorType.UNAVAILABLE,
+)
+NO_TOKEN = Refusal(
+    HTTPStatus.UNAUTHORIZED, "A bearer token is needed.", {"WWW-Authenticate": "Bearer"}, ErrorType.NO_TOKEN
+)
 OVERLOADED = Refusal(
     HTTPStatus.SERVICE_UNAVAILABLE,
     "The service is overloaded. Try again shortly.",
     {"Retry-After": str(SHED_RETRY_AFTER)},
+    ErrorType.OVERLOADED,
 )
 
 _OF_WAITRESS = {

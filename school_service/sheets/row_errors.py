@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from school_service.core.errors import ANSWER_LIMIT, InvalidRows, RowsChanged
+from school_service.core.errors import ANSWER_LIMIT, InvalidRows, RowsChanged, RowsOfUnknown
 
 MAX_BAD_ROWS = 200
 MAX_ERRORS_OF_ROW = 200
@@ -52,11 +52,12 @@ class RowError:
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """Errors by row, as the answer lists them, and how many there are in all."""
+    """Errors by row, as the answer lists them, how many there are in all, and whether each names nothing here."""
 
     rows: list[Mapping[str, object]]
     problems: int
     bad_rows: int
+    all_unknown: bool
 
     @property
     def summary(self) -> str | None:
@@ -82,7 +83,8 @@ def raise_row_errors(
     """
     reported = _reported(errors, letters or {}, people or {}, member)
     if reported.rows:
-        raise InvalidRows(reported.rows, reported.bad_rows, reported.summary, member=member)
+        kind = RowsOfUnknown if reported.all_unknown else InvalidRows
+        raise kind(reported.rows, reported.bad_rows, reported.summary, member=member)
 
 
 def raise_changed_rows(
@@ -104,8 +106,11 @@ def _reported(
     by_row: dict[int, list[Mapping[str, object]]] = {}
     rows: set[int] = set()
     problems = length = 0
+    all_unknown = True
     for error in sorted(errors, key=lambda error: error.row):
         problems += 1
+        # A heading that nobody knows has no value: it names no record.
+        all_unknown = all_unknown and error.code == UNKNOWN and error.value is not None
         rows.add(error.row)
         if length > ANSWER_LIMIT or (len(by_row) == MAX_BAD_ROWS and error.row not in by_row):
             # An answer has no room for more.
@@ -115,7 +120,9 @@ def _reported(
             message = error.message(letters.get(error.column), people.get(error.row), member)
             of_row.append({"row": error.row, "column": error.column, "code": error.code, "message": message})
             length += len(message)
-    return Reported([error for of_row in by_row.values() for error in of_row], problems, len(rows))
+    return Reported(
+        [error for of_row in by_row.values() for error in of_row], problems, len(rows), all_unknown
+    )
 
 
 def _shown(value: str) -> str:

@@ -22,7 +22,7 @@ from school_service.core.database import (
     registry_connection,
     request_context,
 )
-from school_service.core.errors import Forbidden, NotAuthenticated
+from school_service.core.errors import Forbidden, NoToken
 from school_service.core.shares import Shares
 from school_service.web.linked_accounts import LinkedAccounts, linked_accounts
 from school_service.web.request_log import AUTHENTICATION_ERROR
@@ -149,7 +149,7 @@ def authenticate(state: AppState, environ: dict[str, Any]) -> VerifiedToken:
         raise error
     token = _bearer(environ.get("HTTP_AUTHORIZATION", ""))
     if token is None:
-        raise NotAuthenticated("A bearer token is needed.")
+        raise NoToken
     return state.verifier.verify(token)
 
 

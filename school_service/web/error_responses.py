@@ -22,6 +22,7 @@ from werkzeug.http import HTTP_STATUS_CODES
 from school_service.auth.jwks import ProviderUnavailable
 from school_service.auth.principal import InvalidSchoolHeader, NotLinked
 from school_service.core import errors
+from school_service.core.error_types import ErrorType
 from school_service.web.error_bounds import bounded, bounded_rows, shortened
 from school_service.web.integrity_errors import violation
 from school_service.web.rendering import object_response
@@ -56,6 +57,14 @@ STATUS: dict[type[Exception], int] = {
     OperationalError: 503,
     StorageError: 503,
 }
+TYPES: dict[type[Exception], ErrorType] = {
+    tenancy.SchoolForbidden: ErrorType.FORBIDDEN,
+    tenancy.ClientUnknown: ErrorType.FORBIDDEN,
+    tenancy.SchoolSuspended: ErrorType.SCHOOL_SUSPENDED,
+    tenancy.UnknownSchool: ErrorType.UNKNOWN_ID,
+    PoolTimeout: ErrorType.OVERLOADED,
+}
+"""Reasons of exceptions that are no domain errors; without one here it is UNAVAILABLE."""
 MESSAGES: dict[type[Exception], str] = {
     ProviderUnavailable: "The identity provider can't be reached. Try again shortly.",
     PoolTimeout: "The service is overloaded. Try again shortly.",
@@ -112,6 +121,15 @@ _FRAMEWORK_MESSAGES = {
     422: "The input is not valid.",
     500: "The service failed. The request id names the failure in its logs.",
 }
+_FRAMEWORK_TYPES = {
+    404: ErrorType.UNKNOWN_ADDRESS,
+    405: ErrorType.METHOD_NOT_ALLOWED,
+    413: ErrorType.TOO_LARGE,
+    415: ErrorType.MEDIA_TYPE,
+    422: ErrorType.VALIDATION,
+    431: ErrorType.TOO_LARGE,
+    500: ErrorType.FAILURE,
+}
 
 
 class StatementFailed(Exception):
@@ -148,6 +166,7 @@ def register(app: Flask) -> None:
 
 def error_response(
     status: int,
+    error_type: ErrorType,
     message: str,
     errors: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
@@ -156,6 +175,7 @@ def error_response(
     body: dict[str, Any] = {
         "code": status,
         "status": HTTP_STATUS_CODES.get(status, "Error"),
+        "type": error_type,
         "message": shortened(message),
     }
     if errors:
@@ -177,7 +197,15 @@ def http_response(error: HTTPException) -> Response:
     if allowed:
         headers["Allow"] = ", ".join(allowed)
     message = extra.get("message") or _FRAMEWORK_MESSAGES.get(error.code or 500) or error.name
-    return error_response(error.code or 500, message, extra.get("errors") or extra.get("messages"), headers)
+    error_type = framework_type(error.code or 500)
+    return error_response(
+        error.code or 500, error_type, message, extra.get("errors") or extra.get("messages"), headers
+    )
+
+
+def framework_type(status: int) -> ErrorType:
+    """Give the reason of an error that the framework, or the server, has found."""
+    return _FRAMEWORK_TYPES.get(status, ErrorType.MALFORMED)
 
 
 def handle(error: Exception) -> Response:
@@ -211,7 +239,10 @@ def handle(error: Exception) -> Response:
             or fields.keys() <= request.args.keys()
         )
         fields = {"query" if of_query else "json": fields}
-    return error_response(STATUS[known], MESSAGES.get(known) or str(error), fields, headers)
+    error_type = (
+        error.type if isinstance(error, errors.DomainError) else TYPES.get(known, ErrorType.UNAVAILABLE)
+    )
+    return error_response(STATUS[known], error_type, MESSAGES.get(known) or str(error), fields, headers)
 
 
 def _log_reason(error: Exception, status: int) -> None:
@@ -237,9 +268,11 @@ def handle_unexpected(error: Exception) -> Response:
         _log.error(
             "there is no room for temporary files", extra={"reason": str(error), "folder": gettempdir()}
         )
-        return error_response(503, NO_ROOM_MESSAGE, headers={"Retry-After": str(NO_ROOM_RETRY_AFTER)})
+        return error_response(
+            503, ErrorType.UNAVAILABLE, NO_ROOM_MESSAGE, headers={"Retry-After": str(NO_ROOM_RETRY_AFTER)}
+        )
     _log.error("unforeseen error", exc_info=error)
-    return error_response(500, _FRAMEWORK_MESSAGES[500])
+    return error_response(500, ErrorType.FAILURE, _FRAMEWORK_MESSAGES[500])
 
 
 def _database_response(error: DBAPIError) -> Response:
@@ -262,9 +295,14 @@ def _database_response(error: DBAPIError) -> Response:
         # Class 08: PostgreSQL itself lost a connection, such as to another server; or no connection was to be had.
         away = not state or state.startswith("08") or state == TOO_MANY_CONNECTIONS
         reason = OperationalError if away else PoolTimeout
-        return error_response(503, MESSAGES[reason], headers={"Retry-After": str(RETRY_AFTER[reason])})
+        return error_response(
+            503,
+            TYPES.get(reason, ErrorType.UNAVAILABLE),
+            MESSAGES[reason],
+            headers={"Retry-After": str(RETRY_AFTER[reason])},
+        )
     violated = violation(error)
     if violated is not None:
         fields = {"json": violated.fields} if violated.fields else None
-        return error_response(violated.status, violated.message, fields)
+        return error_response(violated.status, violated.type, violated.message, fields)
     return handle_unexpected(StatementFailed(error).with_traceback(error.__traceback__))

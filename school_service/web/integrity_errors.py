@@ -2,7 +2,8 @@
 
 The metadata has table and columns of each constraint, so no feature writes such a message. A constraint with words of
 its own brings them: `UniqueConstraint(…, info={"message": "…"})`; one on a column computed by the service names the
-field it is computed of: `info={"field": "…"}`.
+field it is computed of: `info={"field": "…"}`. One
+whose violation is no duplicate brings its reason: `info={"type": …}`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import ColumnCollectionConstraint
 
 from school_service.core.database import db
+from school_service.core.error_types import ErrorType
 from school_service.core.records import record_name
 from tenants import driver_errors
 
@@ -27,9 +29,10 @@ _BAD_VALUE = re.compile(r"22...|23502|23514")
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """The violation of a constraint by a statement: the status, the message and the fields at fault of its answer."""
+    """The violation of a constraint: the status, the reason, the message and the fields at fault of its answer."""
 
     status: int
+    type: ErrorType
     message: str
     fields: dict[str, list[str]] = field(default_factory=dict)
 
@@ -45,17 +48,18 @@ def violation(error: DBAPIError) -> Violation | None:
         return _overlap(_constraint_name(error))
     if _BAD_VALUE.fullmatch(state):
         own = _own_message(_constraint_name(error)) if state == "23514" else None
-        return Violation(422, own or "A value can't be stored.")
+        return Violation(422, ErrorType.VALIDATION, own or "A value can't be stored.")
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A constraint of the metadata: its table, its columns, and its own message, if it has one."""
+    """A constraint of the metadata: its table, its columns, and its own message and reason, if it has them."""
 
     table: Table
     columns: tuple[str, ...]
     message: str | None
+    type: ErrorType | None
 
 
 def _constraint_name(error: DBAPIError) -> str:
@@ -72,18 +76,20 @@ def _own_message(name: str) -> str | None:
 def _duplicate(name: str) -> Violation:
     known = _constraints().get(name)
     if known is None:
-        return Violation(409, "A record with these values exists already.")
+        return Violation(409, ErrorType.DUPLICATE, "A record with these values exists already.")
     fields = {_field(column): ["already taken"] for column in known.columns}
     columns = " and ".join(_field(column).replace("_", " ") for column in known.columns)
     one = _one_of(known.table)
     message = f"{one[0].upper()}{one[1:]} with this {columns} exists already."
-    return Violation(409, known.message or message, fields)
+    return Violation(409, known.type or ErrorType.DUPLICATE, known.message or message, fields)
 
 
 def _overlap(name: str) -> Violation:
     known = _constraints().get(name)
     record = "record" if known is None else record_name(known.table)
-    return Violation(409, (known and known.message) or f"It collides with another {record}.")
+    return Violation(
+        409, ErrorType.DUPLICATE, (known and known.message) or f"It collides with another {record}."
+    )
 
 
 def _broken_reference(error: DBAPIError) -> Violation:
@@ -93,12 +99,14 @@ def _broken_reference(error: DBAPIError) -> Violation:
     if str(error.orig).startswith("insert or update"):
         columns = known.columns if known else ()
         fields = {_field(column): ["does not exist"] for column in columns}
-        return Violation(422, "A record that the input refers to does not exist.", fields)
+        return Violation(
+            422, ErrorType.UNKNOWN_ID, "A record that the input refers to does not exist.", fields
+        )
     if known is None:
-        return Violation(409, "The record is in use.")
+        return Violation(409, ErrorType.IN_USE, "The record is in use.")
     used = next(key.referred_table for key in known.table.foreign_key_constraints if key.name == name)
     message = f"The {record_name(used)} is in use by {_one_of(known.table)}."
-    return Violation(409, known.message or message)
+    return Violation(409, ErrorType.IN_USE, known.message or message)
 
 
 @cache
@@ -121,7 +129,7 @@ def _describe(table: Table, source: Constraint | Index, columns: Iterable[Any] |
     names = tuple(column.name for column in columns) if columns is not None else ()
     if "field" in source.info:
         names = (source.info["field"],)
-    return _Known(table, names, source.info.get("message"))
+    return _Known(table, names, source.info.get("message"), source.info.get("type"))
 
 
 def _one_of(table: Table) -> str:

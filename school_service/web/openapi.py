@@ -21,12 +21,13 @@ from werkzeug.http import HTTP_STATUS_CODES
 from school_service.auth.policies import Policy
 from school_service.config import Settings
 from school_service.core.columns import Enumeration
+from school_service.core.error_types import ErrorType
 from school_service.core.records import singular
 from school_service.web.docs_page import docs_blueprint
 from school_service.web.error_responses import http_response
 from school_service.web.interface_operations import is_extension
 from school_service.web.operations import Operation, declared_in
-from school_service.web.schemas import ErrorSchema, Schema
+from school_service.web.schemas import ERROR_TYPE, ErrorSchema, Schema
 
 DESCRIPTION = """School administration: users, classes, subjects, students, their results and behaviour, staff
 and graduates.
@@ -60,9 +61,10 @@ _RETRY = {
 
 @dataclass(frozen=True)
 class DocumentedError:
-    """An error in the document: its meaning, its headers, and an example of its message and `errors`."""
+    """An error in the document: its meaning, its headers, and an example of its type, its message and `errors`."""
 
     meaning: str
+    type: ErrorType
     message: str
     headers: Mapping[str, Any] = field(default_factory=dict)
     errors: Mapping[str, Any] = field(default_factory=dict)
@@ -72,6 +74,7 @@ class DocumentedError:
         example: dict[str, Any] = {
             "code": status,
             "status": HTTP_STATUS_CODES[status],
+            "type": str(self.type),
             "message": self.message,
         }
         if self.errors:
@@ -91,43 +94,62 @@ class DocumentedError:
 ERRORS = {
     400: DocumentedError(
         "X-SCHOOL-ID is missing or no uuid, the body is not JSON, or what was sent is no request of HTTP.",
+        ErrorType.SCHOOL_HEADER,
         "The header X-SCHOOL-ID is missing.",
     ),
     401: DocumentedError(
-        "The token, or what was signed in with, is missing or wrong.", "The token is invalid.", _CHALLENGE
+        "The token, or what was signed in with, is missing or wrong.",
+        ErrorType.INVALID_TOKEN,
+        "The token is invalid.",
+        _CHALLENGE,
     ),
     403: DocumentedError(
         "The token does not cover the school, or a permission is lacking: the message names it.",
+        ErrorType.FORBIDDEN,
         "This needs the permission write:students.",
     ),
-    404: DocumentedError("There is no such record in this school, or no such school.", "No such classroom."),
+    404: DocumentedError(
+        "There is no such record in this school, or no such school.",
+        ErrorType.UNKNOWN_ID,
+        "No such classroom.",
+    ),
     409: DocumentedError(
         "It collides with a record that exists, or what is to be deleted is in use.",
+        ErrorType.DUPLICATE,
         "A classroom with this name exists already.",
         errors={"json": {"name": ["already taken"]}},
     ),
     412: DocumentedError(
         "The record is not what If-Match names: it was changed meanwhile.",
+        ErrorType.STALE,
         "The record is not what If-Match names: it was changed. Read it again.",
     ),
-    413: DocumentedError("The body is too large.", "The request is too large."),
+    413: DocumentedError("The body is too large.", ErrorType.TOO_LARGE, "The request is too large."),
     415: DocumentedError(
-        "The body is of a media type that is not accepted.", "The body must be application/json."
+        "The body is of a media type that is not accepted.",
+        ErrorType.MEDIA_TYPE,
+        "The body must be application/json.",
     ),
     422: DocumentedError(
         "The input is not valid: `errors` says which member and why.",
+        ErrorType.VALIDATION,
         "The input is not valid.",
         errors={"json": {"name": ["Missing data for required field."]}},
     ),
     429: DocumentedError(
-        "Too many tries, such as wrong passwords.", "Too many wrong passwords. Try again later.", _RETRY
+        "Too many tries, such as wrong passwords.",
+        ErrorType.TOO_MANY_TRIES,
+        "Too many wrong passwords. Try again later.",
+        _RETRY,
     ),
     500: DocumentedError(
         "The service failed; `request_id` names the failure in its logs.",
+        ErrorType.FAILURE,
         "The service failed. The request id names the failure in its logs.",
     ),
     503: DocumentedError(
         "Not now: the database is away or busy, or the school is being upgraded.",
+        ErrorType.OVERLOADED,
         "The service is overloaded. Try again shortly.",
         _RETRY,
     ),
@@ -176,6 +198,15 @@ def make_api(app: Flask, settings: Settings, version: str) -> ServiceApi:
     )
     api = ServiceApi(
         app, spec_kwargs={"marshmallow_plugin": FieldPlugin(), "extra_plugins": [Conventions(settings)]}
+    )
+    api.spec.components.schema(
+        ERROR_TYPE,
+        {
+            "type": "string",
+            "description": "Reasons of errors; more may come, and none changes its meaning.\n\n"
+            + "\n".join(f"- `{one}`: {one.meaning}" for one in ErrorType),
+            "enum": [*map(str, ErrorType)],
+        },
     )
     api.spec.components.security_scheme(
         "bearer",

@@ -216,6 +216,10 @@ class RowErrorSchema(RecordSchema):
     )
 
 
+ERROR_TYPE = "ErrorType"
+"""The name of the schema of an error's `type`."""
+
+
 class ErrorDetailsSchema(Schema):
     """The faults of the input: by place, field and reason."""
 
@@ -244,6 +248,13 @@ class ErrorSchema(Schema):
 
     code = fields.Integer(required=True, metadata={"description": "The HTTP status."})
     status = fields.String(required=True, metadata={"description": "The name of the status."})
+    type = fields.Raw(
+        required=True,
+        metadata={
+            "description": "The reason, for a program: one of these, or one that a later version has added.",
+            "anyOf": [{"$ref": f"#/components/schemas/{ERROR_TYPE}"}, {"type": "string"}],
+        },
+    )
     message = fields.String(required=True, metadata={"description": "What is wrong, for a person."})
     errors = fields.Nested(
         ErrorDetailsSchema,

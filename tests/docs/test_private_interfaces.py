@@ -12,8 +12,9 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 TITLE = "## Private interfaces we use"
-# Private in name alone: SQLAlchemy documents the first, Flask and Werkzeug the second, Python those of named tuples.
-DOCUMENTED = {"_mapping", "_get_current_object", "_asdict", "_replace"}
+# Private in name alone: SQLAlchemy documents the first, Flask and Werkzeug the second, Python those of named tuples and
+# of enumerations.
+DOCUMENTED = {"_mapping", "_get_current_object", "_asdict", "_replace", "_value_"}
 
 
 def read_table():

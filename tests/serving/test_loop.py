@@ -343,7 +343,7 @@ def test_a_refusal_has_no_body_where_head_asks(service, method, has_body):
 
     assert head.startswith(b"HTTP/1.1 413 ")
     assert body.startswith(b'{"code":413,') is has_body
-    assert b"\r\nContent-Length: 134\r\n" in head
+    assert b"\r\nContent-Length: 153\r\n" in head
 
 
 def test_a_request_without_a_body_is_answered_though_it_waits_to_be_asked_for_one(service):

@@ -23,11 +23,15 @@ def refused(answer):
     return place
 
 
+TYPES = {400: "malformed", 413: "too-large", 415: "media-type", 422: "validation"}
+
+
 def assert_error(answer, status, message=None):
     body = answer.get_json()
+    assert body["type"] == TYPES[status]
     assert (answer.status_code, body["code"]) == (status, status)
     assert body["request_id"] == answer.headers["X-Request-ID"]
-    assert set(body) <= {"code", "status", "message", "errors", "request_id"}
+    assert set(body) <= {"code", "status", "type", "message", "errors", "request_id"}
     if message:
         assert body["message"] == message
 

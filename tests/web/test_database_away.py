@@ -33,6 +33,7 @@ BUSY = "The service is overloaded. Try again shortly."
 def assert_away(answer, message):
     body = answer.get_json()
     assert (answer.status_code, body["message"]) == (503, message), body
+    assert body["type"] == ("overloaded" if message == BUSY else "unavailable")
     assert body["request_id"] == answer.headers["X-Request-ID"]
     assert 1 <= int(answer.headers["Retry-After"]) <= 60
 
@@ -342,6 +343,7 @@ def test_a_suspended_school_is_403_until_it_is_opened_again(caller, tenancy, own
         change_school(connection, own_place.id, status="active")
     for answer in refused:
         assert (answer.status_code, answer.get_json()["message"]) == (403, "This school is suspended.")
+        assert answer.get_json()["type"] == "school-suspended"
     assert caller.get("/classrooms").status_code == 200
 
 

@@ -13,14 +13,15 @@ import pytest
 from tests.web.conftest import FAILURES, SECRET
 
 
-def assert_error(answer, status, message=None, errors=None):
-    """Assert the status and the one shape; `errors` is what must stand there, nothing where it is None."""
+def assert_error(answer, status, error_type, message=None, errors=None):
+    """Assert the status, the type and the one shape; `errors` is what must stand there, nothing where it is None."""
     body = answer.get_json()
     assert answer.status_code == status, body
     assert answer.mimetype == "application/json"
     expected = {
         "code": status,
         "status": answer.status.split(" ", 1)[1].title(),
+        "type": error_type,
         "message": message or body["message"],
         "request_id": answer.headers["X-Request-ID"],
     }
@@ -53,7 +54,7 @@ def assert_error(answer, status, message=None, errors=None):
 def test_an_unknown_route_is_404(api, path, token):
     answer = api.using(token=token).get(path, environ_overrides={"PATH_INFO": unquote(path, "latin-1")})
 
-    assert_error(answer, 404, "There is nothing at this address.")
+    assert_error(answer, 404, "unknown-address", "There is nothing at this address.")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_an_unknown_route_is_404(api, path, token):
 def test_a_wrong_method_is_405_and_tells_those_allowed(api, method, path, allowed, token):
     answer = api.using(token=token).request(method, path)
 
-    assert_error(answer, 405, "This method is not allowed here.")
+    assert_error(answer, 405, "method-not-allowed", "This method is not allowed here.")
     assert set(answer.headers["Allow"].split(", ")) == allowed
 
 
@@ -86,7 +87,7 @@ def test_the_method_can_not_be_overridden(api, make):
 
     answer = api.post(f"/users/{user['id']}", {}, headers={"X-HTTP-Method-Override": "GET"})
 
-    assert_error(answer, 405)
+    assert_error(answer, 405, "method-not-allowed")
 
 
 # The table
@@ -95,19 +96,21 @@ def test_the_method_can_not_be_overridden(api, make):
 def test_a_missing_token_is_401(api):
     answer = api.using(token=None).get("/classrooms")
 
-    assert_error(answer, 401, "A bearer token is needed.")
+    assert_error(answer, 401, "no-token", "A bearer token is needed.")
     assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
 def test_a_bad_token_is_401_with_the_reason(api):
     answer = api.using(token="nonsense").get("/classrooms")
 
-    assert_error(answer, 401, "The token is invalid.")
+    assert_error(answer, 401, "invalid-token", "The token is invalid.")
     assert answer.headers["WWW-Authenticate"] == 'Bearer error="invalid_token"'
 
 
 def test_a_lacking_permission_is_403_and_named(make):
-    assert_error(make.caller().get("/classrooms"), 403, "This needs the permission read:classrooms.")
+    assert_error(
+        make.caller().get("/classrooms"), 403, "forbidden", "This needs the permission read:classrooms."
+    )
 
 
 def test_another_school_is_403_and_nothing_of_it_is_told(api, other_place, make_other):
@@ -115,15 +118,22 @@ def test_another_school_is_403_and_nothing_of_it_is_told(api, other_place, make_
 
     for school in (other_place.id, uuid4()):
         answer = api.using(school=school).get(f"/classrooms/{room['id']}")
-        assert_error(answer, 403, "The token does not cover this school.")
+        assert_error(answer, 403, "forbidden", "The token does not cover this school.")
 
 
 def test_a_missing_school_is_400(api):
-    assert_error(api.using(school=None).get("/classrooms"), 400, "The header X-SCHOOL-ID is missing.")
+    assert_error(
+        api.using(school=None).get("/classrooms"), 400, "school-header", "The header X-SCHOOL-ID is missing."
+    )
 
 
 def test_a_school_that_is_no_uuid_is_400(api):
-    assert_error(api.using(school="x").get("/classrooms"), 400, "The header X-SCHOOL-ID must be a uuid.")
+    assert_error(
+        api.using(school="x").get("/classrooms"),
+        400,
+        "school-header",
+        "The header X-SCHOOL-ID must be a uuid.",
+    )
 
 
 def test_wrong_members_of_a_body_are_422_by_name(api):
@@ -132,6 +142,7 @@ def test_wrong_members_of_a_body_are_422_by_name(api):
     assert_error(
         answer,
         422,
+        "validation",
         "The input is not valid.",
         {
             "json": {
@@ -151,6 +162,7 @@ def test_a_wrong_query_is_422_by_name(api):
     assert_error(
         answer,
         422,
+        "validation",
         "The input is not valid.",
         {
             "query": {
@@ -162,19 +174,19 @@ def test_a_wrong_query_is_422_by_name(api):
 
 
 def test_an_unknown_id_in_the_path_is_404(api):
-    assert_error(api.get(f"/classrooms/{uuid4()}"), 404, "No such classroom.")
+    assert_error(api.get(f"/classrooms/{uuid4()}"), 404, "unknown-id", "No such classroom.")
 
 
 def test_an_unknown_id_in_a_body_is_422_naming_the_field(api, place):
     answer = api.put(f"/users/{place.admin_id}/roles", {"role": str(uuid4())})
 
-    assert_error(answer, 422, "role: no such role", {"json": {"role": ["no such role"]}})
+    assert_error(answer, 422, "unknown-id", "role: no such role", {"json": {"role": ["no such role"]}})
 
 
 def test_an_unknown_id_in_a_query_is_422_naming_the_parameter(api):
     answer = api.get(f"/lgas?state={uuid4()}")
 
-    assert_error(answer, 422, "state: no such state", {"query": {"state": ["no such state"]}})
+    assert_error(answer, 422, "unknown-id", "state: no such state", {"query": {"state": ["no such state"]}})
 
 
 def test_a_duplicate_is_409_and_names_what_it_collides_with(api, make):
@@ -182,7 +194,13 @@ def test_a_duplicate_is_409_and_names_what_it_collides_with(api, make):
 
     answer = api.post("/roles", {"name": role["name"], "avatar": 1})
 
-    assert_error(answer, 409, "A role with this name exists already.", {"json": {"name": ["already taken"]}})
+    assert_error(
+        answer,
+        409,
+        "duplicate",
+        "A role with this name exists already.",
+        {"json": {"name": ["already taken"]}},
+    )
 
 
 def test_a_delete_of_what_is_in_use_is_409_and_says_by_what(api, make):
@@ -191,7 +209,7 @@ def test_a_delete_of_what_is_in_use_is_409_and_says_by_what(api, make):
 
     answer = api.delete(f"/templates/{subject['id']}")
 
-    assert_error(answer, 409, "The subject is in use by 1 cohort subject.")
+    assert_error(answer, 409, "in-use", "The subject is in use by 1 cohort subject.")
 
 
 def test_a_delete_is_200_and_answers_the_id(api, make):
@@ -207,7 +225,7 @@ def test_an_upload_of_more_than_its_limit_is_413(api):
 
     answer = api.post("/students/import-sheet", data=form, content_type="multipart/form-data; boundary=x")
 
-    assert_error(answer, 413, "The file has 10,485,761 bytes; 10,485,760 are allowed.")
+    assert_error(answer, 413, "too-large", "The file has 10,485,761 bytes; 10,485,760 are allowed.")
 
 
 def test_a_wrong_user_and_a_wrong_password_are_401_alike(api, make):
@@ -219,7 +237,7 @@ def test_a_wrong_user_and_a_wrong_password_are_401_alike(api, make):
     ]
 
     for answer in answers:
-        assert_error(answer, 401, "The username or the password is wrong.")
+        assert_error(answer, 401, "wrong-credentials", "The username or the password is wrong.")
         assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
@@ -232,7 +250,7 @@ def test_too_many_wrong_passwords_are_429_for_a_while(api, make):
 
     answer = api.post("/users/login", {"username": user["username"], "password": "right"})
 
-    assert_error(answer, 429, "Too many wrong passwords. Try again later.")
+    assert_error(answer, 429, "too-many-tries", "Too many wrong passwords. Try again later.")
     assert 1 <= int(answer.headers["Retry-After"]) <= 60
 
 
@@ -243,7 +261,7 @@ def test_too_many_wrong_passwords_are_429_for_a_while(api, make):
 def test_a_failure_is_500_and_shows_nothing_of_the_inside(probing, kind):
     answer = probing.test_client().get(f"/probe/failure/{kind}")
 
-    assert_error(answer, 500, "The service failed. The request id names the failure in its logs.")
+    assert_error(answer, 500, "failure", "The service failed. The request id names the failure in its logs.")
     for word in SECRET.split():
         assert word not in answer.get_data(as_text=True)
 

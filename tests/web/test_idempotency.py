@@ -137,7 +137,7 @@ def test_another_request_with_the_same_key_is_refused(api, path, body):
 
     answer = api.post(path, body, **keyed("k"))
 
-    assert answer.status_code == 422
+    assert (answer.status_code, answer.get_json()["type"]) == (422, "idempotency-key")
     assert "key of its own" in answer.get_json()["message"]
     assert "JSS 8" not in rooms(api)
     api.ok(api.post(path, {**body, "name": "Other"}, **keyed("another")))
@@ -154,7 +154,7 @@ def test_a_key_is_the_same_with_quotes_and_space_around_it(api, sent):
 def test_a_key_of_another_form_is_refused(api, key):
     answer = api.post("/classrooms", ROOM, **keyed(key))
 
-    assert answer.status_code == 400
+    assert (answer.status_code, answer.get_json()["type"]) == (400, "malformed")
     assert "Idempotency-Key" in answer.get_json()["message"]
     assert ROOM["name"] not in rooms(api)
     assert not documented(api, key)
@@ -286,7 +286,7 @@ def test_erasing_a_person_erases_stored_answers(api, other_api):
 
     assert [row.answer for row in stored(api)] == [None]
     again = api.post("/students", body, **keyed("k"))
-    assert again.status_code == 409
+    assert (again.status_code, again.get_json()["type"]) == (409, "idempotency-key")
     assert "was carried out" in again.get_json()["message"]
     assert "Adaeze" in stored(other_api)[0].answer
 
@@ -308,7 +308,7 @@ def test_of_two_that_find_nothing_stored_one_is_undone(api, monkeypatch):
 
     answer = api.post("/classrooms", {**ROOM, "name": "JSS 8"}, **keyed("k"))
 
-    assert answer.status_code == 409
+    assert (answer.status_code, answer.get_json()["type"]) == (409, "under-way")
     assert answer.get_json()["message"] == idempotency.UNDER_WAY
     assert "JSS 8" not in rooms(api)
 
@@ -331,7 +331,7 @@ def test_of_two_at_once_the_second_is_refused_and_the_work_done_once(committing,
         finally:
             go_on.set()
 
-    assert second.status_code == 409
+    assert (second.status_code, second.get_json()["type"]) == (409, "under-way")
     assert second.get_json()["message"] == idempotency.UNDER_WAY
     again = api.post("/classrooms", ROOM, **keyed("k"))
     assert (again.status_code, again.data) == (200, first.result().data)

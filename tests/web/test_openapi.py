@@ -224,6 +224,7 @@ def test_both_can_be_turned_off(settings, tenancy, path):
     assert answer.get_json() == {
         "code": 404,
         "status": "Not Found",
+        "type": "unknown-address",
         "message": "There is nothing at this address.",
         "request_id": answer.headers["X-Request-ID"],
     }

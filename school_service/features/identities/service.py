@@ -13,7 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from school_service.auth.login_throttle import WrongCodes
-from school_service.auth.principal import NotLinked, Principal, VerifiedToken, given_password
+from school_service.auth.principal import NotLinked, PasswordGiven, Principal, VerifiedToken
 from school_service.auth.signing_key import SigningKeys
 from school_service.core.database import db, request_context
 from school_service.core.errors import Conflict, Forbidden, Invalid, NotFound, WrongPassword
@@ -131,7 +131,7 @@ def _of_password(credentials: Mapping[str, Any]) -> User:
         # Another password was set meanwhile: what is linked by this one would not have ended with it.
         raise WrongPassword(WRONG_PASSWORD)
     if found.must_change_password:
-        raise given_password(user.id)
+        raise PasswordGiven(user.id)
     return user
 
 

@@ -13,7 +13,7 @@ import orjson
 from school_service.auth.principal import Principal
 from school_service.auth.signing_key import SigningKeys
 from school_service.core.database import current_school, request_context
-from school_service.core.errors import Forbidden, Invalid
+from school_service.core.errors import Forbidden, Invalid, Unknown
 from school_service.core.permissions import Permission
 from school_service.core.read_models import fetch_row
 from school_service.core.records import get_referenced, not_found, unknown_reference
@@ -130,7 +130,9 @@ def _invite(
     found = _lock(users, batch)
     found["users"] = [user for user in found["users"] if user["id"] != str(principal.user_id)]
     there = {user["id"] for user in found["users"]}
-    _refuse_each("users", users or (), lambda user: "no such user" if str(user) not in there else None)
+    _refuse_each(
+        "users", users or (), lambda user: Unknown("no such user") if str(user) not in there else None
+    )
     if batch is not None and not found["batch"]:
         raise unknown_reference(Batch, "batch")
     _require(principal, found)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import select
 
-from school_service.core.errors import Conflict
+from school_service.core.errors import Locked
 from school_service.core.narrowing import judged_before
 from school_service.core.read_models import Query
 from school_service.core.records import once_locked
@@ -32,7 +32,7 @@ def refuse_published(name: str | None) -> None:
     `name` is the column of `published_name`, read while the cohort is locked, FOR SHARE at least.
     """
     if name is not None:
-        raise Conflict(f"The results of {name}, are published: reopen that publication first.")
+        raise Locked(f"The results of {name}, are published: reopen that publication first.")
 
 
 def published_name(batch_id: Any, term_id: Any) -> Any:

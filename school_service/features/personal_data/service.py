@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db
-from school_service.core.errors import Conflict
+from school_service.core.errors import Conflict, InUse
 from school_service.core.facts import emptied
 from school_service.core.idempotency import erase_answers
 from school_service.core.read_models import Query, read_model
@@ -96,7 +96,7 @@ def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
     if user.erased_at is None:
         enrolled = select(Enrollment.id).where(Enrollment.student_id == student.id, CURRENT).limit(1)
         if db.session.scalar(enrolled) is not None:
-            raise Conflict("The student is enrolled: take them out of the cohort first.")
+            raise InUse("The student is enrolled: take them out of the cohort first.")
         pseudonym = token_hex(16)
         remove_guardians(student.id)
         _erase_account(user, pseudonym, principal, without_words(student.id))
@@ -153,7 +153,7 @@ def erase_guardian(*, guardian_id: UUID, principal: Principal) -> UUID:
     )
     theirs = StudentGuardian.guardian_id == guardian_id
     if db.session.scalar(enrolled.where(theirs, CURRENT).limit(1)) is not None:
-        raise Conflict("A child of the guardian is enrolled: take them out of the cohort first.")
+        raise InUse("A child of the guardian is enrolled: take them out of the cohort first.")
     pseudonym, user_id = token_hex(16), person.row["user_id"]
     remove_links(theirs)
     name = f"{FIRST_NAME} {pseudonym[:8].upper()}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import Conflict, Invalid, Locked, Unknown
 from school_service.features.people.models import ADMINISTRATOR, OWN, SCHOOL
 from school_service.features.people.roles.seeded import ROLES_OF_NEW_SCHOOL, SEEDED_ROLES, SeededRole
 
@@ -117,7 +117,7 @@ def _targets(named: Sequence[Mapping[str, Any]], roles: Mapping[str, Any]) -> di
     for place, each in enumerate(named):
         role = str(each["role"])
         if role not in roles:
-            wrong[f"roles.{place}.role"] = "no such role"
+            wrong[f"roles.{place}.role"] = Unknown("no such role")
         elif role in targets:
             wrong[f"roles.{place}.role"] = "named more than once"
         targets[role] = each["reach"]
@@ -125,7 +125,7 @@ def _targets(named: Sequence[Mapping[str, Any]], roles: Mapping[str, Any]) -> di
         raise Invalid.fields(wrong)
     for role, reach in targets.items():
         if reach == OWN and roles[role]["name"] == ADMINISTRATOR:
-            raise Conflict(f"The role {ADMINISTRATOR} reaches the whole school.")
+            raise Locked(f"The role {ADMINISTRATOR} reaches the whole school.")
         if reach == SCHOOL and roles[role]["given_to"]:
-            raise Conflict(f"The role {roles[role]['name']} is given to all of a kind: it is OWN.")
+            raise Locked(f"The role {roles[role]['name']} is given to all of a kind: it is OWN.")
     return targets

@@ -97,6 +97,7 @@ class TestAskingForAToken:
             assert body == {
                 "code": 401,
                 "status": "Unauthorized",
+                "type": "wrong-credentials",
                 "message": "The client or its secret is wrong.",
             }
             assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (401, "Bearer")

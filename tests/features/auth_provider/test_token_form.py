@@ -74,7 +74,7 @@ def refusal(answer):
     body = answer.get_json()
     assert body["error_description"]
     assert all(letter not in '"\\' and " " <= letter <= "~" for letter in body["error_description"])
-    assert set(body) == {"code", "status", "message", "request_id", "error", "error_description"}
+    assert set(body) == {"code", "status", "type", "message", "request_id", "error", "error_description"}
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.headers["Pragma"] == "no-cache"
     assert answer.headers.getlist("Content-Type") == ["application/json"]
@@ -218,7 +218,7 @@ class TestAskingByForm:
         answer = api.using(token=None, school=None).post(TOKEN, body)
 
         assert answer.status_code == 401
-        assert set(answer.get_json()) == {"code", "status", "message", "request_id"}
+        assert set(answer.get_json()) == {"code", "status", "type", "message", "request_id"}
         assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 

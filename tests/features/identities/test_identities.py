@@ -30,8 +30,9 @@ def outside(api, provider, subject="ada", **claims):
 
 def is_not_linked(answer):
     body = answer.get_json()
-    return (answer.status_code, body["message"], body["errors"]) == (
+    return (answer.status_code, body["type"], body["message"], body["errors"]) == (
         403,
+        "not-linked",
         NOT_LINKED,
         {"token": ["not linked"]},
     )

@@ -22,7 +22,12 @@ from tests.threads import run_concurrently
 
 CROCKFORD = set("0123456789ABCDEFGHJKMNPQRSTVWXYZ-")
 PASSWORD = "correct horse battery"
-REFUSED = {"code": 401, "status": "Unauthorized", "message": "The code is not valid."}
+REFUSED = {
+    "code": 401,
+    "status": "Unauthorized",
+    "type": "wrong-credentials",
+    "message": "The code is not valid.",
+}
 
 
 def invite(api, *users, **options):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from tests.client import ApiClient
 from tests.features.reach.conftest import Arms, Own
+from tests.features.scores.scoresheets.sheets import sheet_of, upload
 
 pytestmark = pytest.mark.usefixtures("made_arms")
 
@@ -129,3 +131,31 @@ def test_what_is_out_of_reach_changes_no_answer_about_results(arms, clients, mak
             act()
         now = answers(clients, arms)
         assert {name: now[name] for name in before if now[name] != before[name]} == {}
+
+
+def test_out_of_reach_is_unknown_in_path_query_body_list_and_sheet(arms, own, make):
+    """A student of the other arm, and one that nobody has: the answers differ in the ids alone."""
+    teacher, paper = own.subject_teacher(arms.subject, arms.a), make.assessment(arms.subject, arms.term)
+    numbers = {one: make.api.ok(make.api.get(f"/students/{one}"))["admission_number"] for one in arms.in_b}
+
+    def told_of(student: str, number: str, batch: str) -> dict[str, Any]:
+        score = {"student": student, "score": 1}
+        entry = {**score, "assessment": paper["id"], "batch": arms.a}
+        asked = {
+            "path": teacher.get(f"/students/{student}"),
+            "query": teacher.get(f"/gradebooks?batch={batch}"),
+            "body": teacher.post("/gradebooks", entry),
+            "list": teacher.put(f"/assessments/{paper['id']}/scores", {"scores": [score]}),
+            "sheet": upload(teacher, paper, sheet_of((number, "A", "B", 1))),
+        }
+        assert {place: one.get_json()["type"] for place, one in asked.items()} == dict.fromkeys(
+            asked, "unknown-id"
+        )
+        hidden = {student: "student", number: "number", batch: "batch"}
+        words = json.dumps({place: told(one) for place, one in asked.items()})
+        for value, name in hidden.items():
+            words = words.replace(value, name)
+        return json.loads(words)
+
+    nobody, nothing = str(uuid4()), str(uuid4())
+    assert told_of(arms.in_b[0], numbers[arms.in_b[0]], arms.b) == told_of(nobody, "X/404", nothing)

@@ -238,7 +238,7 @@ def test_a_token_for_signing_in_alone_tells_who_it_is_and_nothing_else(entrance,
 def test_user_info_needs_openid(entrance, person, client):
     plain = entrance.with_token(client.sign_in(person)["access_token"])
     for answer in (plain.get("/auth/userinfo"), entrance.admin.request("POST", "/auth/userinfo")):
-        assert answer.status_code == 403
+        assert (answer.status_code, answer.get_json()["type"]) == (403, "insufficient-scope")
         assert answer.headers["WWW-Authenticate"] == 'Bearer error="insufficient_scope", scope="openid"'
     with_openid = entrance.with_token(client.sign_in(person, scope="openid")["access_token"])
     told = {"sub": person.id, "school_id": str(entrance.place.id)}

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import select
 
 from school_service.core.database import db
-from school_service.core.errors import NotFound
+from school_service.core.errors import NothingPublished
 from school_service.core.narrowing import everybodys
 from school_service.core.records import get, get_referenced, unknown_reference
 from school_service.features.attendance.registers.reads import cohort_of
@@ -48,7 +48,7 @@ def check_student(*, id: UUID, term: str) -> None:
     student = get(Student, id)
     enrolled = select(Enrollment.session_id).where(Enrollment.student_id == student.id)
     _check_term(term, select(Term.id).where(Term.term == term, Term.session_id.in_(enrolled)))
-    raise NotFound("The school shows no attendance to families.")
+    raise NothingPublished("The school shows no attendance to families.")
 
 
 def _check_term(term: str, by_name: Any) -> None:

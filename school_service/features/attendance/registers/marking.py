@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import Conflict, Incomplete, Invalid, Stale, Unknown, listed
 from school_service.features.attendance.models import DRAFT, LATE, NOT_TAKEN, SUBMITTED
 
 MOST_NAMED = 200
@@ -169,9 +169,9 @@ def _refuse_strangers(member: str, rows: Sequence[Mapping[str, Any]], people: Ma
     named = Counter(str(row["student"]) for row in rows)
     reasons = {
         "named more than once": [str(people.get(each, each)) for each, times in named.items() if times > 1],
-        "not in the register": [each for each in named if each not in people],
+        Unknown("not in the register"): [each for each in named if each not in people],
     }
-    wrong = "; ".join(f"{reason}: {', '.join(names)}" for reason, names in reasons.items() if names)
+    wrong = listed(reasons)
     if wrong:
         raise Invalid.field(member, wrong)
 
@@ -213,7 +213,9 @@ def _kept_or_known(
 def _known(code: str, codes: Mapping[str, tuple[str, str]], field: str) -> tuple[str, str]:
     found = codes.get(code.casefold())
     if found is None:
-        raise Invalid.field(field, f"no such code; there are {', '.join(each for each, _ in codes.values())}")
+        raise Invalid.field(
+            field, Unknown(f"no such code; there are {', '.join(each for each, _ in codes.values())}")
+        )
     return found
 
 
@@ -225,7 +227,7 @@ def _differs(new: NewMark) -> bool:
 def _conflict(register: StoredRegister, conflicts: Sequence[NewMark]) -> Conflict:
     names = ", ".join(str(new.person) for new in conflicts[:MOST_NAMED])
     who = register.changed_by_name or "somebody"
-    return Conflict(
+    return Stale(
         f"Marks have changed since you saw them; nothing was stored. {who} changed the register last. "
         f"Students: {names}.",
         {
@@ -257,7 +259,7 @@ def _refuse_unmarked(register: StoredRegister, changed: Sequence[NewMark], *, su
         missing = [person for person in missing if register.state == SUBMITTED and person.id in cleared]
     if missing:
         names = [str(person) for person in missing[:MOST_NAMED]]
-        raise Conflict(
+        raise Incomplete(
             f"A register is submitted with everybody marked. Not marked: {', '.join(names)}.",
             {"unmarked": [person.id for person in missing[:MOST_NAMED]]},
         )

@@ -38,7 +38,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from school_service.auth.principal import Principal
 from school_service.core.deletion import Deletion
-from school_service.core.errors import Conflict, Forbidden, Invalid
+from school_service.core.errors import Conflict, Forbidden, Incomplete, Invalid
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import get_referenced, new_ids, unknown_reference, unnest_rows
@@ -360,7 +360,7 @@ def _refuse_time(
         _refuse_old(day, found["today"], found["lock_after"], principal)
     if row["term_id"] is None:
         if not found["has_dates"]:
-            raise Conflict("No term of the session has dates: set them in its calendar first.")
+            raise Incomplete("No term of the session has dates: set them in its calendar first.")
         raise Conflict(f"{day} is in no term of the session.")
     if not row["is_open"]:
         name = f": {row['day_name']}" if row["day_name"] else ""

@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import InUse, Invalid
 from school_service.core.narrowing import everybodys
 from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.records import unnest_rows
@@ -217,7 +217,7 @@ def _refuse_closed(
     if names:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         words = f"There are registers: {', '.join(names[:MOST_NAMED])}{more}."
-        raise Conflict(f"A day with registers is not closed. {words}", {"days": [words]})
+        raise InUse(f"A day with registers is not closed. {words}", {"days": [words]})
 
 
 def _shown(day: date, part: str) -> str:

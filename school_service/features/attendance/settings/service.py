@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import exists, select
 
 from school_service.core.database import request_context
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import InUse, Invalid
 from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.statements import execute, in_one_round_trip, put_row, table_lock
 from school_service.features.attendance import calendar
@@ -70,6 +70,6 @@ def change_attendance_settings(**changes: Any) -> BoundQuery:
         return read
     if mixed and new["parts"] != old["parts"]:
         reason = "the current term has registers of days"
-        raise Conflict(f"Parts stay: {reason}, and its sums would mix both.", {"parts": [reason]})
+        raise InUse(f"Parts stay: {reason}, and its sums would mix both.", {"parts": [reason]})
     audit_member_changes(ENTITY, request_context().school_id, old, new)
     return in_one_round_trip(put_row(AttendanceSettings, "singleton", **new), read=read)

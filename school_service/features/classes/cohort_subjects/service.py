@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.database import db
 from school_service.core.deletion import Deletion
-from school_service.core.errors import Conflict, Invalid, NotFound
+from school_service.core.errors import Conflict, Invalid, NotFound, Unknown
 from school_service.core.read_models import BoundQuery, Query, fetch_row
 from school_service.core.records import get, get_referenced, lock_rows, one_of, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row, statement
@@ -161,7 +161,7 @@ def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> C
         str(found.get(student_id, student_id)) for student_id in student_ids if student_id not in present
     ]
     if absent:
-        raise Invalid.field("students", f"not in the cohort: {', '.join(absent)}")
+        raise Invalid.field("students", Unknown(f"not in the cohort: {', '.join(absent)}"))
     takers = _takers(
         CohortSubject.id == subject.id, Enrollment.student_id.in_(present), moment=literal(now())
     )

@@ -16,7 +16,7 @@ import orjson
 from sqlalchemy import ARRAY, Uuid, any_, cast, delete, insert, null, select, update
 
 from school_service.core.database import db
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import Duplicate, Invalid, Unknown
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import get, lock_rows, not_found, unknown_reference, unnest_rows
 from school_service.core.statements import execute, statement
@@ -62,7 +62,7 @@ def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UU
     ]
     if elsewhere:
         reason = f"in another cohort of this session already: {', '.join(sorted(elsewhere))}"
-        raise Conflict(f"Students are {reason}.", {"students": [reason]})
+        raise Duplicate(f"Students are {reason}.", {"students": [reason]})
     starting = [one for one in student_ids if known[one]["batch"] != str(batch)]
     moving = [UUID(known[one]["enrollment"]) for one in starting if known[one]["enrollment"]]
     moment = now()
@@ -129,7 +129,7 @@ def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
     ended = _leave(Enrollment.cohort_id == cohort.id, Enrollment.student_id.in_(locked))
     absent = [str(locked.get(one, one)) for one in dict.fromkeys(student_ids) if one not in ended]
     if absent:
-        raise Invalid.field("student_ids", f"not in this cohort: {', '.join(absent)}")
+        raise Invalid.field("student_ids", Unknown(f"not in this cohort: {', '.join(absent)}"))
     return cohort.id
 
 
@@ -164,7 +164,7 @@ def _active(students: str, student_ids: Sequence[UUID]) -> dict[UUID, dict[str, 
     known = {UUID(one["id"]): one for one in orjson.loads(students)}
     unknown = [str(one) for one in student_ids if one not in known]
     if unknown:
-        raise Invalid.field("students", f"no such students: {', '.join(unknown)}")
+        raise Invalid.field("students", Unknown(f"no such students: {', '.join(unknown)}"))
     gone = [
         f"{_named(known[one])} is {known[one]['status']}"
         for one in student_ids

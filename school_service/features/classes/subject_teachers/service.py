@@ -11,7 +11,7 @@ import orjson
 from sqlalchemy import Date, Uuid, select
 from sqlalchemy.dialects.postgresql import insert
 
-from school_service.core.errors import Invalid
+from school_service.core.errors import Invalid, Unknown
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import get, get_referenced, remove, unknown_reference, unnest_rows
 from school_service.core.statements import execute, in_one_round_trip, statement
@@ -149,14 +149,14 @@ def _refuse(assignments: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) 
         subject, employee, batch = _key(each)
         cohort = found["subjects"].get(subject)
         if cohort is None:
-            wrong[f"assignments.{place}.cohort_subject"] = "no such cohort subject"
+            wrong[f"assignments.{place}.cohort_subject"] = Unknown("no such cohort subject")
         if employee not in employees:
-            wrong[f"assignments.{place}.employee"] = "no such employee"
+            wrong[f"assignments.{place}.employee"] = Unknown("no such employee")
         elif (subject, employee, batch) in keys:
             wrong[f"assignments.{place}.employee"] = "named more than once for the same subject and batch"
         keys.add((subject, employee, batch))
         if batch is not None and batch not in found["batches"]:
-            wrong[f"assignments.{place}.batch"] = "no such batch"
+            wrong[f"assignments.{place}.batch"] = Unknown("no such batch")
         elif batch is not None and cohort is not None and found["batches"][batch] != cohort:
             wrong[f"assignments.{place}.batch"] = "is no batch of the subject's cohort"
         if each["starts_on"] and each["ends_on"] and each["ends_on"] < each["starts_on"]:

@@ -19,7 +19,7 @@ from sqlalchemy import SmallInteger, String, Uuid, null, select
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.auth.principal import Principal
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import Conflict, Invalid, Unknown, listed
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import unnest_rows
@@ -231,14 +231,14 @@ def _refuse(
     named = Counter(row["student"] for row in comments)
     reasons = {
         "named more than once": [str(student) for student, times in named.items() if times > 1],
-        "not in the batch": [str(student) for student in named if student not in students],
+        Unknown("not in the batch"): [str(student) for student in named if student not in students],
         f"present more often than the {times_opened} times that school opened": [
             str(students[row["student"]])
             for row in comments
             if row["student"] in students and _is_more(row.get(TIMES_PRESENT), times_opened)
         ],
     }
-    wrong = "; ".join(f"{reason}: {', '.join(names)}" for reason, names in reasons.items() if names)
+    wrong = listed(reasons)
     if wrong:
         raise Invalid.field("comments", wrong)
 

@@ -19,7 +19,7 @@ from sqlalchemy.dialects.postgresql import insert
 from school_service.core.counters import TRAITS, next_numbers
 from school_service.core.database import db
 from school_service.core.deletion import Deletion
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import Duplicate, Invalid
 from school_service.core.narrowing import everybodys
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import change, get, get_referenced, unnest_rows
@@ -122,7 +122,7 @@ def _check_name(name: str, metric_type: str, but: UUID | None = None) -> None:
     for known in list_traits():
         same = known.metric_type == metric_type and composed_name(known.name) == composed_name(name)
         if same and known.id != but:
-            raise Conflict(
+            raise Duplicate(
                 f"The {metric_type} trait {known.name} exists already.", {"name": ["already taken"]}
             )
 

@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from school_service.core.database import db
 from school_service.core.deletion import Deletion
-from school_service.core.errors import Invalid
+from school_service.core.errors import Invalid, Unknown
 from school_service.core.narrowing import judged_before, within
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
@@ -136,4 +136,4 @@ def check_contact_filter(*, user_id: UUID, **_others: str | None) -> None:
 
 def _check_owner(user_id: UUID, field: str, *, for_update: bool = False) -> None:
     if get_referenced(User, user_id, field, for_update=for_update).deleted_at is not None:
-        raise Invalid.field(field, "no such user")
+        raise Invalid.field(field, Unknown("no such user"))

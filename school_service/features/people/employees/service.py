@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db
-from school_service.core.errors import Invalid, NotFound
+from school_service.core.errors import Invalid, NotFound, Unknown
 from school_service.core.read_models import fetch_row
 from school_service.core.records import change, find, get, get_referenced, not_found, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row
@@ -179,7 +179,7 @@ def add_form_teacher(*, batch_id: UUID, teacher_id: UUID) -> None:
     batch = get(Batch, batch_id, for_share=True)
     teacher = find_employee(teacher_id, for_share=True)
     if teacher is None:
-        raise Invalid.field("teacher_id", "no such employee")
+        raise Invalid.field("teacher_id", Unknown("no such employee"))
     if get(User, teacher.user_id, for_share=True).deleted_at is not None:
         raise Invalid.field("teacher_id", "the employee's user account is deleted")
     row = insert(FormTeacher).values(batch_id=batch.id, employee_id=teacher.id, created_at=now())

@@ -10,7 +10,7 @@ from sqlalchemy import delete, exists, func, select, update
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db
-from school_service.core.errors import Conflict, Forbidden, Invalid, NotFound
+from school_service.core.errors import Duplicate, Forbidden, Invalid, NotFound
 from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.records import unknown_reference
 from school_service.core.statements import (
@@ -63,7 +63,7 @@ def give_account(
     if user is not None and str(person.row["user_id"]) == str(user):
         return reads.guardian(guardian_id)
     if person.has_account:
-        raise Conflict("The guardian has an account already.")
+        raise Duplicate("The guardian has an account already.")
     if user is not None and not seen["is_user"]:
         raise unknown_reference(User, "user")
     made = [] if user is not None else _new_account(person, str(username), password_hash, seen["role"])

@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlalchemy import delete, func, literal_column, select
 from sqlalchemy.orm import aliased
 
-from school_service.core.errors import Conflict
+from school_service.core.errors import Locked
 from school_service.core.statements import Executable, execute, statement, table_lock
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.people.gains.service import gain_of_accounts
@@ -146,7 +146,7 @@ def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | Non
     if seen is None:
         raise LookupError("The statement always answers a row.")
     if seen["erased"]:
-        raise Conflict(ERASED_STUDENT)
+        raise Locked(ERASED_STUDENT)
     people = People(seen["people"])
     links = {link["guardian_id"]: link for link in seen["links"]}
     former = next((link for link in links.values() if link["is_primary"]), None)

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 from school_service.auth.principal import Principal
 from school_service.core.database import request_context
-from school_service.core.errors import Conflict
+from school_service.core.errors import Conflict, Locked
 from school_service.core.permissions import Permission
 from school_service.features.audit.service import OPERATOR
 from tenants.clock import now
@@ -64,7 +64,7 @@ class Person:
     def refuse_erased(self) -> None:
         """Refuse to change a person with erased data; raises Conflict."""
         if self.row["erased_at"] is not None:
-            raise Conflict("The guardian's data were erased: nothing of them can be changed.")
+            raise Locked("The guardian's data were erased: nothing of them can be changed.")
 
 
 def new_person(texts: Row, *, name: str, digits: str | None = None, email: str | None = None) -> Person:
@@ -165,7 +165,7 @@ ERASED_STUDENT = "The student's data were erased: nothing of them can be changed
 
 def refuse_stopped() -> None:
     """Refuse a way around a stop; raises Conflict."""
-    raise Conflict("This guardian's access to the student is stopped: lift the stop first.")
+    raise Locked("This guardian's access to the student is stopped: lift the stop first.")
 
 
 def refuse_too_many_guardians() -> None:

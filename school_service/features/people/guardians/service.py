@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlalchemy import delete, update
 
 from school_service.core.database import db
-from school_service.core.errors import Conflict, Forbidden, Invalid, NotFound
+from school_service.core.errors import Forbidden, InUse, Invalid, Locked, NotFound, Unknown
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import get, get_referenced, not_found
 from school_service.core.statements import Executable, execute, in_one_round_trip, row_lock, statement
@@ -114,9 +114,9 @@ def delete_guardian(*, guardian_id: UUID) -> UUID:
     """
     person = lock_guardian(guardian_id)
     if person.has_account:
-        raise Conflict("The guardian has an account: take that away first.")
+        raise InUse("The guardian has an account: take that away first.")
     if person.stops:
-        raise Conflict("The guardian's access to a student is stopped: lift the stop first.")
+        raise Locked("The guardian's access to a student is stopped: lift the stop first.")
     remove_links(StudentGuardian.guardian_id == guardian_id)
     execute(*storing(removed=[guardian_id]))
     audit_change(ENTITY, guardian_id, old={})
@@ -250,7 +250,7 @@ class _Family:
     def refuse_another(self, person: Person) -> None:
         """Refuse somebody as another guardian of the student; raises Conflict."""
         if self.erased:
-            raise Conflict(ERASED_STUDENT)
+            raise Locked(ERASED_STUDENT)
         person.refuse_erased()
         if any(is_stopped(link) and self.people[one].name == person.name for one, link in self.links.items()):
             refuse_stopped()
@@ -309,14 +309,14 @@ def _refuse_children(student_ids: Sequence[UUID], known: Mapping[str, Any]) -> N
     for number, student_id in enumerate(student_ids):
         field = f"students.{number}.student"
         if str(student_id) not in known:
-            raise Invalid.field(field, "no such student")
+            raise Invalid.field(field, Unknown("no such student"))
         if student_id in student_ids[:number]:
             raise Invalid.field(field, "is named twice")
     if len(student_ids) > MOST_CHILDREN:
         refuse_too_many_children()
     for student in known.values():
         if student["erased"]:
-            raise Conflict("A student's data were erased: nothing of them can be changed.")
+            raise Locked("A student's data were erased: nothing of them can be changed.")
         if student["stopped"]:
             refuse_stopped()
         if student["guardians"] >= MOST_GUARDIANS:

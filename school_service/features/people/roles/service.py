@@ -12,7 +12,7 @@ from sqlalchemy import Uuid, cast, delete, insert, select
 from school_service.auth.principal import Principal
 from school_service.core.database import db
 from school_service.core.deletion import Deletion
-from school_service.core.errors import SAID_BACK, Conflict, Invalid
+from school_service.core.errors import SAID_BACK, Duplicate, Invalid, Locked, Unknown
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import change, get, unnest_rows
 from school_service.core.statements import (
@@ -80,7 +80,7 @@ def create_role(*, name: str, avatar: int, reach: str = SCHOOL) -> NewRow:
     """
     check_reach(name, reach)
     if name in ROLES_OF_NEW_SCHOOL:
-        raise Conflict("A role with this name exists already.", _TAKEN)
+        raise Duplicate("A role with this name exists already.", _TAKEN)
     role = insert_row(Role, name=name, avatar_number=avatar, reach=reach)
     limited = {} if reach == SCHOOL else {"reach": reach}
     audit_change(ENTITY, role.id, new={"name": name, "avatar": avatar, **limited})
@@ -105,13 +105,13 @@ def change_role(*, role_id: UUID, name: str | None = None, avatar: int | None = 
 
 def _check_new_name(role: Role, name: str) -> None:
     if role.name == ADMINISTRATOR:
-        raise Conflict(f"The role {ADMINISTRATOR} keeps its name.", {"name": ["stays"]})
+        raise Locked(f"The role {ADMINISTRATOR} keeps its name.", {"name": ["stays"]})
     seeded = _SEEDED.get(casefolded(name))
     if seeded is None or role.name == seeded:
         return
     found = fetch_row(reads.had_name(role.id, name))
     if found is None or not found["had"]:
-        raise Conflict(f"{seeded} is the name of a role that every school begins with.", _TAKEN)
+        raise Duplicate(f"{seeded} is the name of a role that every school begins with.", _TAKEN)
 
 
 def _by_member(columns: Mapping[str, Any]) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def delete_role(*, role_id: UUID, principal: Principal) -> UUID:
     name, reach = found.values["name"], found.values["reach"]
     require_permissions(principal, found.values["permissions"], reach, f"Deleting the role {name}")
     if name == ADMINISTRATOR:
-        raise Conflict(f"The role {ADMINISTRATOR} can't be deleted.")
+        raise Locked(f"The role {ADMINISTRATOR} can't be deleted.")
     audit_change(ENTITY, role_id, old=found.values)
     return found.delete()
 
@@ -136,7 +136,7 @@ def delete_role(*, role_id: UUID, principal: Principal) -> UUID:
 def check_reach(name: str, reach: str) -> None:
     """Refuse the role Administrator any reach but the whole school. Raises Conflict."""
     if name == ADMINISTRATOR and reach != SCHOOL:
-        raise Conflict(f"The role {ADMINISTRATOR} reaches the whole school.")
+        raise Locked(f"The role {ADMINISTRATOR} reaches the whole school.")
 
 
 def require_permissions(principal: Principal, names: Iterable[str], reach: str, purpose: str) -> None:
@@ -215,12 +215,12 @@ def _find_permissions(texts: Sequence[str]) -> dict[UUID, str]:
         try:
             ids.append(UUID(text))
         except ValueError:
-            raise Invalid.field("permissionIds", f"no such permission: {text[:SAID_BACK]}") from None
+            raise Invalid.field("permissionIds", Unknown(f"no such permission: {text[:SAID_BACK]}")) from None
     found = {
         row.id: str(row)
         for row in db.session.scalars(select(StoredPermission).where(StoredPermission.id.in_(ids)))
     }
     for permission_id in ids:
         if permission_id not in found:
-            raise Invalid.field("permissionIds", f"no such permission: {permission_id}")
+            raise Invalid.field("permissionIds", Unknown(f"no such permission: {permission_id}"))
     return found

@@ -16,7 +16,7 @@ from school_service.core.counters import STUDENTS as STUDENT_NUMBERS
 from school_service.core.counters import next_numbers, numbers_taken
 from school_service.core.database import db
 from school_service.core.deletion import Deletion, deleting
-from school_service.core.errors import Conflict
+from school_service.core.errors import Locked
 from school_service.core.records import get, get_referenced
 from school_service.core.statements import Executable, execute, new_row
 from school_service.features.audit.service import Change, audit_change, audit_changes
@@ -125,11 +125,11 @@ def change_student(*, student_id: UUID, principal: Principal, **changes: Any) ->
     """
     student = get(Student, student_id, for_update=True)
     if "status" in changes and student.status == GRADUATED:
-        raise Conflict("The student has graduated: the status can't be changed.")
+        raise Locked("The student has graduated: the status can't be changed.")
     told = write_primary(student.id, changes.pop("guardian")) if "guardian" in changes else None
     user = get(User, student.user_id, for_update=True)
     if user.erased_at is not None:
-        raise Conflict(ERASED_STUDENT)
+        raise Locked(ERASED_STUDENT)
     if "gender" in changes:
         changes["gender"] = changes["gender"] or ""
     if "middle_name" in changes:

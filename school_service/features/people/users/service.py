@@ -16,7 +16,7 @@ from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.passwords import check_password, hash_new_password, hash_password, needs_rehash
 from school_service.auth.principal import Principal
 from school_service.core.database import db, outside_transaction, request_context
-from school_service.core.errors import Conflict, Invalid, NotFound, WrongPassword
+from school_service.core.errors import Invalid, Locked, NotFound, WrongPassword
 from school_service.core.permissions import Permission
 from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import change, find, get, not_found, unknown_reference
@@ -263,7 +263,7 @@ def restore_user(*, user_id: UUID, principal: Principal) -> dict[str, Any] | Non
     """
     user = get(User, user_id, for_update=True)
     if user.erased_at is not None:
-        raise Conflict("The user's data were erased: the account does not come back.")
+        raise Locked("The user's data were erased: the account does not come back.")
     require_to_change(principal, user.id, "Restoring this user")
     if user.deleted_at is None:
         return None

@@ -9,7 +9,7 @@ from sqlalchemy import Uuid, and_, cast, exists, or_, select, true
 
 from school_service.auth.principal import Principal
 from school_service.core.database import db, request_context
-from school_service.core.errors import Forbidden, Invalid, NotFound
+from school_service.core.errors import Forbidden, Invalid, NotFound, NothingPublished
 from school_service.core.narrowing import caller_has_own, everybodys, judged_before, within
 from school_service.core.records import get, get_referenced, unknown_reference
 from school_service.features.classes.models import CohortSubject
@@ -51,7 +51,7 @@ def check_term_result(
     else:
         check_term_of_student(student_id=student.id, term=term, session=session)
     if is_own:
-        raise NotFound("Nothing is published.")
+        raise NothingPublished("Nothing is published.")
     if version is not None:
         raise NotFound("The student has no report card of that version.")
     raise NotFound("The student belongs to no class in that term.")

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.counters import GRADUATES, Counter, number_taken, numbers_given_back, numbers_taken
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import Duplicate, Invalid
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import one_of, unknown_reference, unnest_rows
 from school_service.core.statements import Executable, execute, statement
@@ -48,7 +48,7 @@ def create_graduate(*, student: UUID) -> UUID:
         raise unknown_reference(Student, "student")
     if found["status"] == GRADUATED:
         reason = "has graduated already"
-        raise Conflict(f"The student {reason}.", {"student": [reason]})
+        raise Duplicate(f"The student {reason}.", {"student": [reason]})
     if found["status"] == WITHDRAWN:
         raise Invalid.field("student", "has withdrawn")
     graduate_id, last_class = uuid4(), found["last_class"]

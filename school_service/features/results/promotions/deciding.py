@@ -15,7 +15,7 @@ from uuid import UUID
 
 import orjson
 
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import Duplicate, Invalid, NotPublished, Unknown
 from school_service.core.read_models import fetch_document
 from school_service.core.statements import in_one_round_trip
 from school_service.features.people.models import ACTIVE
@@ -140,9 +140,9 @@ def judge_all(found: Mapping[str, Any], plan: Plan) -> Judged:
     moved = {str(move["batch"]) for move in plan.moves}
     live = [batch["name"] for batch in found["batches"] if batch["live"] and batch["id"] in moved]
     if live:
-        raise Conflict(f"Promoted already: {', '.join(live)}. Undo that promotion first.")
+        raise Duplicate(f"Promoted already: {', '.join(live)}. Undo that promotion first.")
     if unpublished := found["unpublished"]:
-        raise Conflict(
+        raise NotPublished(
             f"A promotion rests on published results: publish {', '.join(unpublished)} first.",
             {"unpublished": unpublished},
         )
@@ -174,7 +174,7 @@ def _refuse_moves(found: Mapping[str, Any], plan: Plan, batches: Mapping[str, Ma
     named = [move[name] for move in plan.moves for name in ("batch", "promote_to", "repeat_in")]
     unknown = [str(one) for one in named if one is not None and str(one) not in batches]
     if unknown:
-        raise Invalid.field("moves", f"no such batches: {', '.join(dict.fromkeys(unknown))}")
+        raise Invalid.field("moves", Unknown(f"no such batches: {', '.join(dict.fromkeys(unknown))}"))
     times = Counter(str(move["batch"]) for move in plan.moves)
     twice = [batches[batch]["name"] for batch, count in times.items() if count > 1]
     if twice:
@@ -190,7 +190,7 @@ def _next_session(
     """Find the session of the batches to go to: one session, with a later start. Raises Invalid."""
     for field, target in plan.targets:
         if str(target) not in batches:
-            raise Invalid.field(field, f"no such batch: {target}")
+            raise Invalid.field(field, Unknown(f"no such batch: {target}"))
     targets = [(field, batches[str(target)]) for field, target in plan.targets]
     wrong: dict[str, list[str]] = {}
     for field, batch in targets:
@@ -218,7 +218,9 @@ def _by_student(plan: Plan, students: Sequence[Mapping[str, Any]]) -> dict[str, 
     times = Counter(str(override["student"]) for override in plan.overrides)
     absent = [one for one in times if one not in known]
     if absent:
-        raise Invalid.field("overrides", f"not in a batch that is to be promoted: {', '.join(absent)}")
+        raise Invalid.field(
+            "overrides", Unknown(f"not in a batch that is to be promoted: {', '.join(absent)}")
+        )
     twice = [one for one, count in times.items() if count > 1]
     if twice:
         raise Invalid.field("overrides", f"students named more than once: {', '.join(twice)}")
@@ -299,7 +301,7 @@ def _refuse_elsewhere(decisions: Sequence[Decision], next_session: Mapping[str, 
     ]
     if elsewhere:
         words = f"Students are in another batch of {next_session['name']} already: {', '.join(elsewhere)}."
-        raise Conflict(words, {"students": elsewhere})
+        raise Duplicate(words, {"students": elsewhere})
 
 
 def _fingerprint(rules: Mapping[str, Any], plan: Plan, decisions: Sequence[Decision]) -> str:

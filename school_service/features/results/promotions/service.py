@@ -23,7 +23,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from school_service.auth.principal import Principal
 from school_service.core.database import request_context
-from school_service.core.errors import SAID_BACK, Conflict, Invalid
+from school_service.core.errors import SAID_BACK, Conflict, InUse, Invalid, Stale, Unknown, joined
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery, Made, array_of, fetch_document
 from school_service.core.records import json_rows, not_found
@@ -108,9 +108,9 @@ def _refuse_rules(rules: Sequence[Mapping[str, Any]], levels: set[str], subjects
             reasons.append(f"{number}: trial_average is not less than minimum_average")
         unknown = [str(one) for one in rule["required_subjects"] if str(one) not in subjects]
         if unknown:
-            reasons.append(f"{number}: no such subjects: {', '.join(unknown)}")
+            reasons.append(Unknown(f"{number}: no such subjects: {', '.join(unknown)}"))
     if reasons:
-        raise Invalid.field("_schema", "; ".join(reasons))
+        raise Invalid.field("_schema", joined(reasons))
 
 
 def _listed(rules: Mapping[str | None, Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -170,7 +170,7 @@ def promote(*, plan: Plan, fingerprint: str | None, principal: Principal) -> Bou
         return _shown_to(principal, found["committed"])
     judged = judge_all(found, plan)
     if fingerprint != judged.fingerprint:
-        raise Conflict("Something has changed since that dry run: look at a new one, and commit that.")
+        raise Stale("Something has changed since that dry run: look at a new one, and commit that.")
     lacking = [one.number for one in judged.decisions if one.lacks]
     if lacking:
         raise Invalid.field(
@@ -288,7 +288,7 @@ def undo(*, promotion_id: UUID, principal: Principal) -> UUID:
     resting = [one for one in found["rests"] if one["what"]][:MOST_NAMED]
     if resting:
         named = "; ".join(f"{one['student']}: {one['what']}" for one in resting)
-        raise Conflict(f"Something rests on the promotion. {named}.", {"students": resting})
+        raise InUse(f"Something rests on the promotion. {named}.", {"students": resting})
     audit_change(ENTITY, promotion_id, old={"counts": found["counts"]})
     back = {UUID(one["student"]): one["enrollments"] for one in graduated}
     execute(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import Duplicate, Incomplete, Invalid, Locked, NotPublished, Unknown, listed
 from school_service.features.results.computing.cards import Record
 from school_service.features.results.computing.class_term.loaded import Loaded, Person
 from school_service.features.results.computing.compute import Computed, blanks, compute
@@ -62,7 +62,7 @@ def judge(
     versions = [_next_version(one, loaded.people) for one in row["batches"]]
     empty = [one for one, version in zip(row["batches"], versions, strict=True) if not version.people]
     if empty:
-        raise Conflict(f"There is nobody in: {_names(empty)}.")
+        raise Incomplete(f"There is nobody in: {_names(empty)}.")
     record, computed = Record(loaded, row["record"]), compute(loaded.entered)
     in_the_way = _InTheWay(row, record, {str(one) for one in batches})
     _refuse_unsubmitted([*in_the_way.unsubmitted()])
@@ -82,13 +82,13 @@ def _refuse_batches(ids: Collection[UUID], batches: Sequence[Mapping[str, Any]],
     known = {one["id"] for one in batches}
     unknown = [str(one) for one in ids if str(one) not in known]
     if unknown:
-        raise Invalid.field("batches", f"no such batches: {', '.join(unknown)}")
+        raise Invalid.field("batches", Unknown(f"no such batches: {', '.join(unknown)}"))
     elsewhere = _names(one for one in batches if one["cohort"] != cohort_id)
     if elsewhere:
         raise Invalid.field("batches", f"not of the same cohort: {elsewhere}")
     done = _names(one for one in batches if one["state"] == PUBLISHED)
     if done:
-        raise Conflict(f"Published already: {done}.")
+        raise Duplicate(f"Published already: {done}.")
 
 
 def _refuse_strangers(
@@ -101,17 +101,14 @@ def _refuse_strangers(
     twice = [str(one) for one, times in Counter(leave_out).items() if times > 1]
     strangers = [str(one) for one in leave_out if str(one) not in leaving]
     not_out = [str(one) for one in take_in if str(one) not in coming]
-    reasons = {
+    reasons: dict[str, dict[str, list[str]]] = {
         "leave_out": {
             "named more than once": twice,
-            "do not belong to these batches in that term": strangers,
+            Unknown("do not belong to these batches in that term"): strangers,
         },
-        "take_in": {"were not left out of these batches, or have a card of another": not_out},
+        "take_in": {Unknown("were not left out of these batches, or have a card of another"): not_out},
     }
-    wrong = {
-        field: "; ".join(f"{reason}: {', '.join(names)}" for reason, names in of_field.items() if names)
-        for field, of_field in reasons.items()
-    }
+    wrong = {field: listed(of_field) for field, of_field in reasons.items()}
     if any(wrong.values()):
         raise Invalid.fields({field: reason for field, reason in wrong.items() if reason})
 
@@ -211,7 +208,7 @@ def _refuse_unsubmitted(subjects: Sequence[Mapping[str, Any]]) -> None:
             f"{one['subject']} ({', '.join(one['arms'])})" if one["arms"] else one["subject"]
             for one in subjects
         ]
-        raise Conflict(
+        raise Incomplete(
             f"Not submitted yet: {', '.join(words)}.", {"subjects": [one["subject"] for one in subjects]}
         )
 
@@ -219,7 +216,7 @@ def _refuse_unsubmitted(subjects: Sequence[Mapping[str, Any]]) -> None:
 def _refuse_incomplete(subjects: Sequence[Mapping[str, Any]]) -> None:
     if subjects:
         words = "; ".join(f"{one['subject']}: {', '.join(one['students'])}" for one in subjects)
-        raise Conflict(
+        raise Incomplete(
             f"Something is blank since it was submitted. Reopen the subject, and enter what is missing. {words}.",
             {"incomplete": subjects},
         )
@@ -228,12 +225,12 @@ def _refuse_incomplete(subjects: Sequence[Mapping[str, Any]]) -> None:
 def _refuse_other_terms(earlier: Sequence[Mapping[str, Any]], later: Sequence[Mapping[str, Any]]) -> None:
     """Raise Conflict for results of other terms to be published, or reopened, first."""
     if earlier:
-        raise Conflict(
+        raise NotPublished(
             f"The results of the session rest on earlier terms: publish {_results(earlier)} first.",
             {"earlier": _shortened(earlier)},
         )
     if later:
-        raise Conflict(
+        raise Locked(
             f"The session results of later terms would change: reopen {_results(later)} first.",
             {"later": _shortened(later)},
         )

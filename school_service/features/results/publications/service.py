@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import delete, or_, update
 
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import Conflict, InUse, Invalid
 from school_service.core.exact_json import write_json, written_moment
 from school_service.core.read_models import BoundQuery, fetch_document, fetch_rows
 from school_service.core.records import (
@@ -327,9 +327,9 @@ def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> Boun
     if state != PUBLISHED and not (withdraw and state == REOPENED):
         raise Conflict(f"This publication is {state}: only what is {PUBLISHED} can be reopened.")
     if later := found["later"]:
-        raise Conflict(f"Later results rest on it: reopen {', '.join(later)} first.")
+        raise InUse(f"Later results rest on it: reopen {', '.join(later)} first.")
     if found["promoted"]:
-        raise Conflict("A promotion rests on these results: undo that promotion first.")
+        raise InUse("A promotion rests on these results: undo that promotion first.")
     new = WITHDRAWN if withdraw else REOPENED
     audit_change(
         ENTITY,

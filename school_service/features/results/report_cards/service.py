@@ -11,7 +11,7 @@ import orjson
 from sqlalchemy import Uuid, cast, select, true
 
 from school_service.core.database import db, request_context
-from school_service.core.errors import Invalid, NotFound
+from school_service.core.errors import Invalid, NotFound, NothingPublished, Unknown
 from school_service.core.narrowing import caller_has_own, within
 from school_service.core.read_models import BoundQuery, Made, fetch_made, fetch_row
 from school_service.core.records import get
@@ -66,7 +66,7 @@ def print_card(
             check_term_result(id=student_id, term=term, session=session, live=draft, version=version)
         get(Student, student_id)
         check_term_of_student(student_id=student_id, term=term, session=session)
-        raise NotFound("No report card of this student and term is published.")
+        raise NothingPublished("No report card of this student and term is published.")
     about = orjson.loads(found["about"])
     of_version = {} if version is None else {"version": version}
     audit_change(
@@ -103,7 +103,7 @@ def print_cards(
     there = set(found["students"])
     missing = [str(one) for one in sorted(students or ()) if str(one) not in there]
     if missing:
-        raise Invalid.field("students", f"not in the batch: {', '.join(missing)}")
+        raise Invalid.field("students", Unknown(f"not in the batch: {', '.join(missing)}"))
     if len(there) > MAX_CARDS:
         raise Invalid.field("students", f"{len(there)} cards; at most {MAX_CARDS} are printed at once")
     about = orjson.loads(found["about"])

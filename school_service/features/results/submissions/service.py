@@ -16,7 +16,7 @@ from uuid import UUID
 import orjson
 from sqlalchemy import ARRAY, Uuid, any_, cast, delete, select, update
 
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import Conflict, Incomplete, Invalid, Locked
 from school_service.core.read_models import BoundQuery, Made, fetch_made
 from school_service.core.records import get_referenced, once_locked, unknown_reference
 from school_service.core.statements import NewRow, execute, in_one_round_trip, new_row, statement
@@ -69,7 +69,7 @@ def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, bla
     if not submitting:
         return read
     if not found["counting"]:
-        raise Conflict("Nothing counts in this subject and term: there is nothing to submit.")
+        raise Incomplete("Nothing counts in this subject and term: there is nothing to submit.")
     ids = {one["id"] for one in submitting}
     blank = [(paper, person) for paper, person in found["blanks"] if person.batch in ids]
     if blank and blanks == REFUSE:
@@ -117,9 +117,7 @@ def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | Non
         return read
     published = orjson.loads(found["published"])
     if published:
-        raise Conflict(
-            f"The results of {', '.join(published)} are published: reopen those publications first."
-        )
+        raise Locked(f"The results of {', '.join(published)} are published: reopen those publications first.")
     about = {"term": found["term_id"], **_audited(reopening, batches)}
     audit_change(
         reads.ENTITY,
@@ -202,7 +200,7 @@ def _refused(blank: Sequence[tuple[Paper, Person]]) -> Conflict:
         about = {"assessment": paper.id, "abbreviation": paper.abbreviation, "students": []}
         named.setdefault(paper.id, about)["students"].append(person.student["admission_number"])
     words = "There is one blank" if len(blank) == 1 else f"There are {len(blank)} blanks"
-    return Conflict(
+    return Incomplete(
         f"{words}: enter the scores or absences that are missing, or say with blanks what they become.",
         {"blanks": [*named.values()]},
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from school_service.core.errors import NotFound
+from school_service.core.errors import NothingPublished
 from school_service.core.records import get
 from school_service.features.people.models import Student
 
@@ -15,4 +15,4 @@ def check_transcript(*, id: UUID) -> None:
     The school's staff get one of everybody. Students get one of their published results.
     """
     get(Student, id)
-    raise NotFound("Nothing is published.")
+    raise NothingPublished("Nothing is published.")

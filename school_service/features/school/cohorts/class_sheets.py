@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import and_, func, or_, select
 
 from school_service.core.database import current_school, db
-from school_service.core.errors import Invalid
+from school_service.core.errors import Invalid, Unknown
 from school_service.core.narrowing import everybodys, within
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, fetch_row, read_model
@@ -47,7 +47,7 @@ def find_batch(batch: UUID | int, *, field: str) -> Any:
     )
     found = db.session.execute(within(query, scopes.arms_in_reach, Batch.id)).one_or_none()
     if found is None:
-        raise Invalid.field(field, "no such batch")
+        raise Invalid.field(field, Unknown("no such batch"))
     return found
 
 
@@ -67,7 +67,7 @@ def find_place(batch: UUID, term: str) -> Place:
     if found is None:
         raise unknown_reference(Batch, "batch")
     if found["term_id"] is None:
-        raise Invalid.field("term", "no such term")
+        raise Invalid.field("term", Unknown("no such term"))
     if not found["of_session"]:
         raise Invalid.field("term", "is not of the batch's session")
     return Place(batch, found["cohort_id"], found["session_id"], found["term_id"])
@@ -105,7 +105,7 @@ def find_term(text: str, batch: Any, error: Callable[[str], Invalid] | None = No
     meant = everybodys(select(Term).where(or_(is_term_id(text), of_session)))
     term = db.session.scalars(meant).one_or_none()
     if term is None:
-        raise refuse("no such term")
+        raise refuse(Unknown("no such term"))
     if term.session_id != batch.session_id:
         raise refuse("is not of the batch's session")
     return term

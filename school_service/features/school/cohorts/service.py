@@ -10,7 +10,7 @@ import orjson
 
 from school_service.core.database import db
 from school_service.core.deletion import Deletion
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import Conflict, Invalid, Unknown
 from school_service.core.narrowing import everybodys
 from school_service.core.read_models import fetch_row
 from school_service.core.records import change, get, get_referenced, not_found, unknown_reference
@@ -21,7 +21,7 @@ from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import FIRST_BATCH, AcademicSession, Batch, Classroom, Cohort
 
 ENTITY, BATCH = "cohort", "batch"
-NO_SESSION = "no such session"
+NO_SESSION = Unknown("no such session")
 
 DELETION = Deletion(
     Cohort,

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.database import registry_connection
-from school_service.core.errors import Invalid
+from school_service.core.errors import Invalid, Unknown
 from school_service.core.read_models import Query
 from school_service.core.records import unnest_rows
 from school_service.features.school.geography import reference
@@ -95,7 +95,7 @@ def list_lgas(*, state: UUID | None = None) -> list[dict[str, Any]]:
     found = _rows(query.where(lgas.c.state_id == state))
     if not found:
         # Every state has local government areas.
-        raise Invalid.field("state", "no such state")
+        raise Invalid.field("state", Unknown("no such state"))
     return found
 
 
@@ -112,9 +112,9 @@ def check_origin(*, lga: UUID, state: UUID, nationality: UUID) -> None:
     (found,) = _rows(
         select(lies_in.label("lies_in"), *(is_there.label(name) for name, is_there in known.items()))
     )
-    wrong = {name: f"no such {name}" for name in known if not found[name]}
+    wrong: dict[str, str] = {name: Unknown(f"no such {name}") for name in known if not found[name]}
     if found["lies_in"] is None:
-        wrong["lga"] = "no such local government area"
+        wrong["lga"] = Unknown("no such local government area")
     elif found["lies_in"] != state and found["state"]:
         wrong["lga"] = "does not lie in the state"
     if wrong:

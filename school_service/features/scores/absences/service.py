@@ -34,7 +34,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.database import db
-from school_service.core.errors import Conflict, Invalid, NotFound
+from school_service.core.errors import Conflict, Invalid, NotFound, Unknown, listed
 from school_service.core.narrowing import caller_has_own, within
 from school_service.core.reach import Reach
 from school_service.core.read_models import BoundQuery, Query
@@ -258,7 +258,7 @@ def _in_reach(reach: Reach, assessment: Assessment, student_id: Any) -> Any:
 def _refuse(students: Sequence[UUID], known: Mapping[UUID, Any]) -> None:
     """Raise the reasons against absences of any of the students, naming them all."""
     reasons = {
-        "no such student": [str(student) for student in students if student not in known],
+        Unknown("no such student"): [str(student) for student in students if student not in known],
         "withdrawn": _names(row for row in known.values() if row.status == WITHDRAWN),
         "not in the cohort": _names(
             row for row in known.values() if row.status != WITHDRAWN and not row.in_cohort
@@ -267,7 +267,7 @@ def _refuse(students: Sequence[UUID], known: Mapping[UUID, Any]) -> None:
             row for row in known.values() if row.in_cohort and not row.takes_subject
         ),
     }
-    wrong = "; ".join(f"{reason}: {', '.join(names)}" for reason, names in reasons.items() if names)
+    wrong = listed(reasons)
     if wrong:
         raise Invalid.field("absences", wrong)
     scored = _names(row for row in known.values() if row.has_score)

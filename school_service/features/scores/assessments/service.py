@@ -19,7 +19,7 @@ import orjson
 from sqlalchemy import select, true
 
 from school_service.core.database import db
-from school_service.core.errors import Conflict, Forbidden, Invalid
+from school_service.core.errors import Forbidden, InUse, Invalid, Locked, Unknown
 from school_service.core.narrowing import caller_has_own, within
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import change, find, get, get_referenced, not_found, unknown_reference
@@ -91,7 +91,7 @@ def create_assessments(*, subjects: Sequence[UUID], term: str, **fields: Any) ->
     found = execute(reads.lock_term(ids, term), reads.lock_subjects(ids), reads.all_taught(ids, term))
     taught = {UUID(one["id"]): one for one in orjson.loads(found["subjects"])} if found else {}
     wrong = {
-        str(place): ["named more than once" if subject in ids[:place] else "no such cohort subject"]
+        str(place): ["named more than once" if subject in ids[:place] else Unknown("no such cohort subject")]
         for place, subject in enumerate(ids)
         if subject in ids[:place] or subject not in taught
     }
@@ -170,7 +170,7 @@ def _refuse_below_a_score(assessment_id: UUID, total_points: Decimal) -> None:
     highest = found["score"] if found else None
     if highest is not None and highest > total_points:
         reason = f"there is a score of {highest.normalize():f}"
-        raise Conflict(
+        raise InUse(
             f"Total points can't be {total_points.normalize():f}: {reason}.", {"total_points": [reason]}
         )
 
@@ -274,7 +274,7 @@ def refuse_submitted(batch_ids: Collection[Any], cohort_subject_id: UUID, term_i
     if found is None:
         raise RuntimeError(f"There is no cohort subject {cohort_subject_id} with the term {term_id}.")
     of_some = f" for {found['arms']}" if found["arms"] else ""
-    raise Conflict(
+    raise Locked(
         f"The results of {found['subject']}, {found['term']}, are submitted{of_some}: reopen them first."
     )
 

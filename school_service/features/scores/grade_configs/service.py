@@ -9,7 +9,7 @@ from uuid import UUID
 from sqlalchemy import Select, exists, select
 
 from school_service.core.database import db
-from school_service.core.errors import Conflict, Invalid
+from school_service.core.errors import Duplicate, InUse, Invalid
 from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.records import get, lock_table, remove
 from school_service.core.statements import in_one_round_trip, new_row
@@ -83,7 +83,7 @@ def delete_grade_configuration(*, grade_configuration_id: UUID) -> UUID:
     lock_table(GradeConfiguration)
     band = get(GradeConfiguration, grade_configuration_id)
     if _grades_a_score(band):
-        raise Conflict(f"The grade configuration {band} is in use: it is the grade of gradebook entries.")
+        raise InUse(f"The grade configuration {band} is in use: it is the grade of gradebook entries.")
     audit_change(ENTITY, band.id, old=_audited(band))
     return remove(band)
 
@@ -133,7 +133,7 @@ def _check_thresholds(lower: Decimal, upper: Decimal, apart_from: GradeConfigura
     )
     if overlapped is not None:
         reason = f"overlaps {overlapped}"
-        raise Conflict(
+        raise Duplicate(
             f"The band from {lower} to {upper} {reason}.",
             {"lower_threshold": [reason], "upper_threshold": [reason]},
         )

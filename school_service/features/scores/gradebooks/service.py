@@ -35,7 +35,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from school_service.core.columns import POINTS, score_fault
 from school_service.core.database import db
-from school_service.core.errors import Invalid
+from school_service.core.errors import Invalid, Unknown
 from school_service.core.narrowing import caller_has_own, within
 from school_service.core.read_models import BoundQuery, RenderedRow, fetch_row
 from school_service.core.records import (
@@ -105,7 +105,7 @@ def check_gradebook_filter(
     if student is not None:
         get_referenced(Student, student, "student")
     if assessment is not None and find_assessment(assessment) is None:
-        raise Invalid.field("assessment", "no such assessment")
+        raise Invalid.field("assessment", Unknown("no such assessment"))
     if term is not None:
         check_term(term)
 
@@ -125,7 +125,7 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
         # Whoever undoes a promotion changes it: who is in the class now?
         found = fetch_row(entering)
     if found is None:
-        raise Invalid.field("assessment", "no such assessment")
+        raise Invalid.field("assessment", Unknown("no such assessment"))
     if not found["may_enter"] and caller_has_own():
         # Of who is out of reach nothing is told, nor that they are held.
         _refuse_hindered(assessment, student, batch)

@@ -34,6 +34,7 @@ def is_shut_out(caller):
     if answer.status_code == 200:
         return False
     assert (answer.status_code, answer.get_json()["message"]) == (403, REFUSED.format(caller.user["id"]))
+    assert answer.get_json()["type"] == "password-change"
     return True
 
 

@@ -34,7 +34,12 @@ def said(answer):
 
 WRONG = (
     401,
-    {"code": 401, "status": "Unauthorized", "message": "The username or the password is wrong."},
+    {
+        "code": 401,
+        "status": "Unauthorized",
+        "type": "wrong-credentials",
+        "message": "The username or the password is wrong.",
+    },
     "Bearer",
 )
 
