@@ -56,6 +56,7 @@ View = TypeVar("View", bound=Callable[..., Any])
 CheckFilters = Callable[..., None]
 
 SPREADSHEET = "application/octet-stream"
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
 PDF, ZIP = "application/pdf", "application/zip"
 
 
@@ -378,8 +379,7 @@ class Blueprint(flask_smorest.Blueprint):
                 return answer(name, content)
 
             _document_like(sent, documented)
-            binary = {"schema": {"type": "string", "format": "binary"}}
-            others = dict.fromkeys((*types[1:], *([SPREADSHEET] if media_types else [])), binary)
+            others = dict.fromkeys((*types[1:], *([SPREADSHEET] if media_types else [])), _BINARY)
             declare(sent, other_content=others)
             return sent  # type: ignore[return-value]
 
@@ -389,7 +389,7 @@ class Blueprint(flask_smorest.Blueprint):
         """Answer a picture: `content`, the one column of the row of the read model returned by the view, or 404.
 
         It has an ETag, and may be kept by its reader's own cache; the cache asks each time whether the picture is still
-        the same.
+        the same. A client preferring application/octet-stream gets it as this type.
         """
         documented = self.response(200, {"type": "string", "format": "binary"}, content_type=media_type)
 
@@ -399,10 +399,12 @@ class Blueprint(flask_smorest.Blueprint):
                 content = render_bytes(view(*arguments, **parameters))
                 if content is None:
                     raise NotFound("There is no such picture.")
-                return tagged_picture(content, media_type)
+                response = tagged_picture(content, preferred_type((media_type, SPREADSHEET)) or media_type)
+                response.vary.add("Accept")
+                return response
 
             _document_like(shown, documented)
-            declare(shown, tagged=True)
+            declare(shown, tagged=True, other_content={SPREADSHEET: _BINARY})
             return shown  # type: ignore[return-value]
 
         return decorate

@@ -387,6 +387,9 @@ def _null_beside_a_type(written: dict[str, Any]) -> dict[str, Any]:
         return written
     null = {"type": "string", "nullable": True, "enum": [None]}
     others = {name: value for name, value in written.items() if name not in {"nullable", "allOf", "anyOf"}}
+    if not {"allOf", "anyOf"} & written.keys():
+        # Without a type any value will do, and so will null.
+        return others
     return {**others, "anyOf": [*written.get("anyOf", written.get("allOf", ())), null]}
 
 

@@ -130,6 +130,15 @@ def test_its_address_and_tags(api, user, monkeypatch):
     assert found == second["photo"].replace("https://schools.example.org", "https://example.org/x")
 
 
+def test_a_generated_client_gets_the_bytes_as_the_type_that_it_knows(api, user):
+    api.ok(put(api, user, picture()))
+
+    as_file = shown(api, user, headers={"Accept": "application/octet-stream"})
+
+    assert (as_file.mimetype, as_file.headers["Vary"]) == ("application/octet-stream", "Accept")
+    assert as_file.data == shown(api, user).data
+
+
 def test_an_address_that_was_written_by_hand_is_answered_as_it_is(api, user):
     address = "https://pictures.example.org/ada.jpg"
     in_school(api, "UPDATE users SET photo = :photo WHERE id = :id", photo=address, id=user["id"])
