@@ -40,7 +40,7 @@ _LONGEST = 100  # characters of a definition that a message repeats
 _CONDITIONS = {"constraint", "index", "default of", "generation of"}
 _REREAD = re.compile(r"::(character varying|text)(\[\])?|[()]")
 # Of a shard of Citus, which a function of a school reads in place of its table.
-_SHARD = re.compile(r"_\d{6,}\b")
+_SHARD = re.compile(r"_\d{6,}+\b")
 
 # Definitions of constraints, indexes and the like are PostgreSQL's own texts. NOT NULL is a fact of a column; since
 # PostgreSQL 18 it is a constraint, too, whose name PostgreSQL makes up. Citus hides shards, as it does from everybody.

@@ -44,7 +44,7 @@ FROM {}.audit_entries WHERE at >= :since GROUP BY entity
 """
 # Clocks differ, and an entry has the moment at which its request began.
 _MARGIN = timedelta(minutes=10)
-_DELETED_FROM = re.compile(r"\bDELETE FROM (\w+)")
+_DELETED_FROM = re.compile(r"\bDELETE FROM (\w++)")
 
 
 @dataclass

@@ -33,6 +33,7 @@ WITHOUT_READ_MODEL = {
     "TermResultSchema": "computed of what was entered, or made of a stored card",
     "VerifiedPaperSchema": "made of a stored card or transcript",
     "HealthSchema": "found out by the view",
+    "ReadinessSchema": "found out by the view",
     "LifeSchema": "said by the view",
     "ImportedSchema": "counts of an import",
     "SwitchedRolesSchema": "what the service judges",
@@ -186,7 +187,7 @@ def example(document, schema, ids, name=""):
         return example(document, schema[combination][0], ids, name)
     if "enum" in schema:
         return schema["enum"][0]
-    match schema["type"]:
+    match schema.get("type", "string"):
         case "object":
             if "properties" not in schema:
                 return {"x": example(document, schema["additionalProperties"], ids)}

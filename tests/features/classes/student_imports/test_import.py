@@ -150,6 +150,7 @@ def test_rows_become_students(api):
         "batch": None,
         "cohort": None,
         "user": student["user"],
+        "photo": None,
         "guardian": {
             "full_name": "Ngozi Bàlógun",
             "relationship": "mother",

@@ -28,8 +28,9 @@ THE_SCHOOL = "00000000-0000-4000-8000-00000005c001"
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MARKUP = re.compile(r"<style.*?</style>|<[^>]*>", re.DOTALL)
-# The moment of the server's clock, and the id of the request.
+# The moment of the server's clock, the id of the request, and the `type` of errors, later than the oldest recordings.
 _OF_NOW = (
+    (re.compile(r'"type": ?"[a-z-]+", ?("message":)'), r"\1"),
     (re.compile(r'("generated_at": ?")[^"]*'), r"\1now"),
     (re.compile(r'("request_id": ?")[^"]*'), r"\1one"),
     (re.compile(r"(PROVISIONAL: as of )[\w ]*"), r"\1now"),
