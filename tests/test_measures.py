@@ -68,10 +68,17 @@ def test_a_line_of_code_has_a_token_that_is_neither_comment_nor_docstring(tmp_pa
     assert set(module.functions) == {(8, f"{name}:outer"), (3, f"{name}:inner")}
 
 
-def test_what_is_printed_adds_up(capsys):
+def test_the_printed_counts_add_up(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(measures, "ROOT", tmp_path)
+    monkeypatch.setattr(measures, "LONGEST", 3)
+    for folder in ("school_service/web", "school_service/core", "tenants", "tests"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+        (tmp_path / folder / "module.py").write_text(SOURCE, encoding="utf-8")
+
     measures.main()
 
     found = json.loads(capsys.readouterr().out)
-    assert found["program"] == found["totals"]["school_service"] + found["totals"]["tenants"]
-    assert sum(found["packages"].values()) == sum(found["totals"].values())
-    assert len(found["functions"]["longest"]) == measures.LONGEST
+    assert found["totals"] == {"school_service": 18, "tenants": 9, "tests": 9}
+    assert found["program"] == 27
+    assert sum(found["packages"].values()) == 36
+    assert list(found["functions"]["longest"].values()) == [8, 8, 8]
