@@ -109,5 +109,9 @@ class ProgramFailed(TenancyError):
     """A program of PostgreSQL failed; the message repeats its own."""
 
 
+class ServerAway(TenancyError):
+    """The server of a school, of several servers, can't be reached; the message repeats the driver's."""
+
+
 class BackupRefused(TenancyError):
     """A backup can't be written or read, or is damaged or unfit; the message says why."""

@@ -21,9 +21,11 @@ from uuid import UUID
 
 from sqlalchemy import URL, Connection, Table, text
 from sqlalchemy.engine import Engine
+from sqlalchemy.exc import DBAPIError
 
 from tenants.connections.registry import RegistryConnections
-from tenants.exceptions import UnfitPlacement
+from tenants.driver_errors import first_line, sqlstate
+from tenants.exceptions import ServerAway, UnfitPlacement
 from tenants.wording import counted
 
 MAX_LOGINS = 99
@@ -43,6 +45,31 @@ class Entry(NamedTuple):
     statement: str
     location: Callable[[UUID], Any]
     grant: str
+
+
+class Reaching:
+    """The servers of schools in one run over all of them, of which each that is away is tried once.
+
+    `servers` has the server of each school by its schema, as `Placement.servers_of_schools` names them; of the schools
+    of one server alone none is reached without it, and the driver's error ends the run.
+    """
+
+    def __init__(self, servers: Mapping[str, str] | None) -> None:
+        self._servers, self._away = servers or {}, dict[str, str]()
+
+    @contextmanager
+    def school(self, schema: str) -> Iterator[None]:
+        """Work on a school in the block; raises ServerAway if its server can't be reached."""
+        server = self._servers.get(schema)
+        if server in self._away:
+            raise ServerAway(self._away[server])
+        try:
+            yield
+        except DBAPIError as error:
+            if server is None or sqlstate(error) is not None:
+                raise
+            self._away[server] = f"{server} can't be reached: {first_line(error.orig)}"
+            raise ServerAway(self._away[server]) from None
 
 
 class Record(Protocol):

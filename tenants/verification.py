@@ -22,8 +22,9 @@ from tenants.backups.encryption import Identity
 from tenants.catalogue import catalogue_of_revision, differences, read_catalogue
 from tenants.connections.engines import quote_identifier, quote_literal
 from tenants.driver_errors import first_line, sqlstate
-from tenants.exceptions import BackupRefused
+from tenants.exceptions import BackupRefused, ServerAway
 from tenants.migrations.migration_sql import head, revisions, upgrade_statements
+from tenants.placement import Reaching
 from tenants.progress import Progress, no_progress
 from tenants.provisioning.ownership import is_old_owner, schema_owner
 from tenants.registry.installation import check_installed
@@ -109,12 +110,14 @@ def verify(
     Roles, their memberships and rights are to be those of `tenants init` and `tenants create`, a school's schema is to
     be a new school's. `folder` is the folder of `tenants backup --all`: the rows of each school are compared with the
     manifest of its newest backup, opened with the private keys `identities`. Backups are of earlier moments: other rows
-    now are a note. A fault is a table that has lost more rows than were deleted since by the audit log.
+    now are a note. A fault is a table that has lost more rows than were deleted since by the audit log. Of several
+    servers, one that is away is a fault of each of its schools.
     """
     found = Verification()
     with tenancy.admin.connect() as connection:
         check_installed(connection)
         found.schools = [VerifiedSchool(school) for school in list_schools(connection)]
+        reaching = Reaching(tenancy.placement.servers_of_schools(connection))
         schemas = set(connection.execute(_SCHEMAS).scalars())
         known = {one.school.schema for one in found.schools}
         _add(found, find_role_faults(tenancy, connection, _by_schema(found)))
@@ -138,14 +141,18 @@ def verify(
                 manifest = None
                 if folder is not None:
                     manifest = _manifest(one, backups.get(one.school.id), identities)
-                with (
-                    tenancy.placement.admin_of(tenancy.admin, one.school.id) as engine,
-                    engine.connect() as connection,
-                ):
-                    if engine.url not in servers:
-                        servers.add(engine.url)
-                        _add(found, find_role_faults(tenancy, connection, _by_schema(found)))
-                    _verify(tenancy, connection, one, manifest)
+                try:
+                    with (
+                        reaching.school(one.school.schema),
+                        tenancy.placement.admin_of(tenancy.admin, one.school.id) as engine,
+                        engine.connect() as connection,
+                    ):
+                        if engine.url not in servers:
+                            servers.add(engine.url)
+                            _add(found, find_role_faults(tenancy, connection, _by_schema(found)))
+                        _verify(tenancy, connection, one, manifest)
+                except ServerAway as error:
+                    one.faults.append(str(error))
             advance(1)
     return found
 

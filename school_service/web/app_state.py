@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
-
-from cachetools import LRUCache, TTLCache
-from sqlalchemy.exc import DBAPIError
 
 from school_service.auth.principal import InvalidSchoolHeader, Principal, VerifiedToken
 from school_service.auth.tokens import TokenVerifier
@@ -19,17 +16,15 @@ from school_service.core.database import (
     RoutedSession,
     context_globals,
     current_application,
-    registry_connection,
     request_context,
 )
 from school_service.core.errors import Forbidden, NoToken
+from school_service.core.remembered import KnownByRegistry
 from school_service.core.shares import Shares
 from school_service.web.linked_accounts import LinkedAccounts, linked_accounts
 from school_service.web.request_log import AUTHENTICATION_ERROR
 from tenants.connections.binding import BindingOptions
 from tenants.connections.sessions import bind_sessions
-from tenants.connections.statements import is_unreachable
-from tenants.exceptions import RegistrySilent
 from tenants.registry.schools import School, find_school
 
 SCHOOL_CACHE_SIZE = 10_000
@@ -57,12 +52,9 @@ class AppState:
     audit_insertion: AuditInsertion
     binding_options: BindingOptions
     shares: Shares
-    _schools: TTLCache[UUID, School] = field(
-        default_factory=lambda: TTLCache(SCHOOL_CACHE_SIZE, SCHOOL_CACHE_SECONDS)
+    _schools: KnownByRegistry[UUID, School] = field(
+        default_factory=lambda: KnownByRegistry(SCHOOL_CACHE_SIZE, SCHOOL_CACHE_SECONDS)
     )
-    # As they were read last, for when the registry can't be read.
-    _last_known: LRUCache[UUID, School] = field(default_factory=lambda: LRUCache(SCHOOL_CACHE_SIZE))
-    _lock: threading.Lock = field(default_factory=threading.Lock)
     linked_accounts: LinkedAccounts = field(default_factory=linked_accounts)
 
     def known_school(self, authorization: str, header: str | None) -> str | None:
@@ -94,20 +86,7 @@ class AppState:
 
         Whether the school is open does not depend on them: its own server says so to each transaction.
         """
-        with self._lock:
-            school = self._schools.get(school_id)
-            known = self._last_known.get(school_id)
-        if school is None:
-            try:
-                with registry_connection() as connection:
-                    school = find_school(connection, school_id)
-            except (DBAPIError, RegistrySilent) as error:
-                if known is None or (isinstance(error, DBAPIError) and not is_unreachable(error)):
-                    raise
-                school = known
-            with self._lock:
-                self._schools[school_id] = self._last_known[school_id] = school
-        return school
+        return self._schools.find(school_id, partial(find_school, school_id=school_id))
 
 
 def app_state() -> AppState:

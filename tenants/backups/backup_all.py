@@ -15,7 +15,8 @@ from tenants.backups.archive import Manifest, readable_errors
 from tenants.backups.backup import back_up
 from tenants.clock import now
 from tenants.driver_errors import first_line, sqlstate
-from tenants.exceptions import BackupRefused, SchoolDeleting, UnknownSchool
+from tenants.exceptions import BackupRefused, SchoolDeleting, ServerAway, UnknownSchool
+from tenants.placement import Reaching
 from tenants.progress import Progress, no_progress
 from tenants.registry.schools import School, list_schools
 from tenants.tenancy import Tenancy
@@ -66,18 +67,20 @@ def back_up_all(
     `keep`: once a school's new file is complete, only so many of its files (1 or more) stay, this one and the newest
     before it; None: all of them. Nothing is removed but files of such names in such folders, older than the new one.
     Several runs at once each make files of their own. If the database itself goes away, the run stops with the driver's
-    error. Raises also ValueError for a text that is no key.
+    error; of several servers, the schools of one that is away fail. Raises also ValueError for a text that is no key.
     """
     report = BackupReport()
     with tenancy.admin.connect() as connection:
         schools = list_schools(connection)
+        reaching = Reaching(tenancy.placement.servers_of_schools(connection))
     with progress(len(schools)) as advance:
         for school in schools:
             try:
-                _back_up(tenancy, school, folder, keep, encrypt_to, report)
+                with reaching.school(school.schema):
+                    _back_up(tenancy, school, folder, keep, encrypt_to, report)
             except (UnknownSchool, SchoolDeleting):
                 report.skipped.append(school)
-            except BackupRefused as error:
+            except (BackupRefused, ServerAway) as error:
                 report.failed.append((school, str(error)))
             except DBAPIError as error:
                 if sqlstate(error) is None:

@@ -20,6 +20,16 @@ _LOCAL_TABLES = text(
     """
 )
 
+# Written while a worker is away, too: the coordinator alone has its rows.
+_OF_COORDINATOR = "backups"
+_FOREIGN_KEY_OF_REFERENCE_TABLE = text(
+    """
+    SELECT k.conname AS name, pg_get_constraintdef(k.oid) AS definition
+    FROM pg_dist_partition p JOIN pg_constraint k ON k.conrelid = p.logicalrelid
+    WHERE p.logicalrelid = CAST(:table AS regclass) AND p.repmodel = 't' AND k.contype = 'f'
+    """
+)
+
 _SHARD = text("SELECT shardid FROM pg_dist_shard WHERE logicalrelid = CAST(:table AS regclass)")
 
 # At its end, moving a school takes the locks of its shards on every node, in exclusive mode and in the order of their
@@ -99,10 +109,21 @@ def distribute_registry(connection: Connection) -> None:
     """Put the registry on every node, within the connection's transaction; again, its new parts."""
     execute_script(connection, SEQUENTIAL)
     for table in connection.execute(_LOCAL_TABLES).scalars().all():
-        connection.execute(text("SELECT create_reference_table(:table)"), {"table": f"registry.{table}"})
+        if table != _OF_COORDINATOR:
+            connection.execute(text("SELECT create_reference_table(:table)"), {"table": f"registry.{table}"})
+    _take_back(connection, f"registry.{_OF_COORDINATOR}")
     for function in (_ENTER_NODE, CLIENT_GRANT, _READ_SHARDS):
         execute_script(connection, function)
     execute_script(connection, read_shards_statement("registry"))
+
+
+def _take_back(connection: Connection, table: str) -> None:
+    """Leave a table to the coordinator, with its foreign key, where it is a reference table, as it was once."""
+    key = connection.execute(_FOREIGN_KEY_OF_REFERENCE_TABLE, {"table": table}).one_or_none()
+    if key is not None:
+        execute_script(connection, f"ALTER TABLE {table} DROP CONSTRAINT {key.name}")
+        connection.execute(text("SELECT undistribute_table(:table)"), {"table": table})
+        execute_script(connection, f"ALTER TABLE {table} ADD CONSTRAINT {key.name} {key.definition}")
 
 
 def distribute_statements(schema: str) -> list[str]:

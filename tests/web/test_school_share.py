@@ -70,8 +70,8 @@ def test_the_name_of_a_school_is_known_for_five_seconds(own, tenancy):
             change_school(connection, place.id, name="Renamed High School")
 
         assert state.school(place.id).name == before
-        assert state._schools.ttl == 5
-        state._schools.clear()
+        assert state._schools._fresh._values.ttl == 5
+        state._schools._fresh._values.clear()
         assert state.school(place.id).name == "Renamed High School"
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
+
+from sqlalchemy import Connection
 
 from school_service.auth.login_throttle import LoginThrottle
 from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_client_token
 from school_service.core.database import registry_connection
 from school_service.core.errors import Forbidden, WrongPassword
-from school_service.core.remembered import Remembered
+from school_service.core.remembered import KnownByRegistry
 from tenants.registry.clients import TokenClient, check_secret, find_token_client, token_claims
 
 TOKEN_CLIENTS = "token clients"  # noqa: S105 -- it names them
@@ -45,14 +48,14 @@ def issue_token(
 
 
 class TokenClients:
-    """The clients asking for people's tokens, remembered for SECONDS: public ones give their id, and no more.
+    """The clients asking for people's tokens; public ones, which give their id alone, are remembered for SECONDS.
 
     The facts for a grant, whether the client stands, its session number and its ceiling, are read anew with the binding
     to the school.
     """
 
     def __init__(self) -> None:
-        self._found: Remembered[str, TokenClient] = Remembered(REMEMBERED, SECONDS)
+        self._known: KnownByRegistry[str, TokenClient | None] = KnownByRegistry(REMEMBERED, SECONDS)
 
     def authenticate(
         self, *, client_id: str, client_secret: str | None, throttle: LoginThrottle
@@ -62,27 +65,26 @@ class TokenClients:
         Raises WrongPassword, TooManyAttempts.
         """
         if client_secret is None:
-            known = self._found.find(client_id)
-            if known is not None:
-                return known
-        else:
-            throttle.check(client_id)
+            client = self._known.find(client_id, partial(_public_client, client_id=client_id))
+            if client is None:
+                raise WrongPassword(WRONG)
+            return client
+        throttle.check(client_id)
         with registry_connection() as connection:
             client = find_token_client(connection, client_id)
-            if client is not None and client_secret is None and client.is_public:
-                self._found.remember(client_id, client)
-                return client
-            is_right = (
+            if (
                 client is not None
-                and client_secret is not None
                 and not client.is_public
                 and check_secret(connection, client_id, client_secret)
-            )
-            if client is not None and is_right:
+            ):
                 return client
-        if client_secret is not None:
-            throttle.record_failure(client_id)
+        throttle.record_failure(client_id)
         raise WrongPassword(WRONG)
+
+
+def _public_client(connection: Connection, client_id: str) -> TokenClient | None:
+    client = find_token_client(connection, client_id)
+    return client if client is not None and client.is_public else None
 
 
 def is_public_client(client_id: str) -> bool:

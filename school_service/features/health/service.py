@@ -62,19 +62,20 @@ class Admission:
 
 
 def database_answers() -> bool:
-    """Tell whether the database answers, on a connection for this check alone."""
+    """Tell whether the database answers, on a connection for this check alone.
+
+    A process that serves schools on several servers does not wait for the registry's.
+    """
+    # Whoever has a connection is served: nobody would be helped by another process.
+    if _serves(placement().engines_by_server()):
+        return True
     try:
         with db.engines[HEALTH_BIND].connect() as connection:
             connection.execute(text("SELECT 1"))
     except (DBAPIError, PoolTimeout) as error:
-        # Whoever has a connection is served: nobody would be helped by another process.
-        on_nodes = _serves(placement().engines_by_server())
         is_full = isinstance(error, DBAPIError) and sqlstate(error) == TOO_MANY_CONNECTIONS
-        if is_full and (on_nodes or _serves(db.engines)):
+        if is_full and _serves(db.engines):
             _log.warning("the database takes no more connections", extra={"reason": _reason(error)})
-            return True
-        if on_nodes:
-            _log.warning("the registry does not answer, schools do", extra={"reason": _reason(error)})
             return True
         _log.warning("the database does not answer", extra={"reason": _reason(error)})
         return False

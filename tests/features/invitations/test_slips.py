@@ -104,7 +104,7 @@ def test_the_address_to_type_names_the_school_as_people_do(api, batch, issuer, t
         with tenancy.admin.begin() as connection:
             change_school(connection, api.school, short_name=short_name)
         # Its details are remembered for some seconds.
-        api.app.extensions["school-service"]._schools.clear()
+        api.app.extensions["school-service"]._schools._fresh._values.clear()
 
     named("queen-amina-college-of-lagos-and-kaduna")
     try:

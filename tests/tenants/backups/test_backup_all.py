@@ -16,9 +16,11 @@ from tenants.backups import backup_all
 from tenants.backups.backup_all import back_up_all
 from tenants.backups.encryption import new_identity
 from tenants.backups.restore import restore
+from tenants.connections.engines import admin_engine
 from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
-from tenants.registry.schools import change_school, schools
+from tenants.registry.schools import change_school, list_schools, schools
+from tenants.verification import verify
 from tests.tenants.backups.test_backup import contents, without_log
 from tests.tenants.installations import ADMINISTRATOR, execute, installation
 from tests.threads import run_concurrently
@@ -266,3 +268,52 @@ def test_two_runs_at_once_both_end_well_and_the_newest_stays(tenancy, ada, bisi,
             # Whoever made an older one may have ended last: then that one stays too, until the next run.
             assert newest in left
             assert len(left) <= 3
+
+
+# Several servers
+
+
+@pytest.fixture
+def server_away(tenancy, ada, monkeypatch):
+    """Two servers, of which that of Ada and of a third school takes no connections; those tried are counted."""
+    eve = create_school(tenancy, name="Eve", administrator=ADMINISTRATOR)
+    placement, tried = tenancy.placement, []
+    away = admin_engine(tenancy.admin_url.set(host="127.0.0.1", port=1, query={}))
+
+    @contextmanager
+    def admin_of(admin, school_id):
+        tried.append(school_id)
+        yield away if school_id in {ada.id, eve.id} else admin
+
+    monkeypatch.setattr(placement, "admin_of", admin_of)
+    servers = {ada.schema: "one", eve.schema: "one"}
+    monkeypatch.setattr(
+        placement,
+        "servers_of_schools",
+        lambda connection: {one.schema: servers.get(one.schema, "two") for one in list_schools(connection)},
+    )
+    yield tried
+    away.dispose()
+
+
+def test_a_server_that_is_away_fails_its_schools_alone_and_is_tried_once(
+    tenancy, bisi, server_away, tmp_path
+):
+    report = back_up_all(tenancy, tmp_path)
+
+    assert [manifest.school["name"] for _, manifest in report.made] == ["Bisi"]
+    assert [(school.name, reason.partition(":")[0]) for school, reason in report.failed] == [
+        ("Ada", "one can't be reached"),
+        ("Eve", "one can't be reached"),
+    ]
+    assert len(server_away) == 2
+
+    found = verify(tenancy, folder=tmp_path)
+
+    assert {one.school.name: [fault.partition(":")[0] for fault in one.faults] for one in found.schools} == {
+        "Ada": ["one can't be reached"],
+        "Bisi": [],
+        "Eve": ["one can't be reached"],
+    }
+    assert not found.is_good
+    assert len(server_away) == 4

@@ -318,6 +318,30 @@ def test_a_backup_is_of_one_moment_and_comes_back_beside_the_original(here, scho
         assert session.scalar(text("SELECT count(*) FROM classrooms")) == 2
 
 
+def test_backups_are_remembered_by_the_coordinator_alone(here, school, tmp_path):
+    """Else a school could not be backed up while any other node is away."""
+    repmodel = "SELECT repmodel FROM pg_dist_partition WHERE logicalrelid = 'registry.backups'::regclass"
+    assert execute(here.admin_url, repmodel) == [("s",)]
+    # Earlier releases had them on each node.
+    execute(here.admin_url, "ALTER TABLE registry.backups DROP CONSTRAINT fk_backups_school_id")
+    execute(here.admin_url, "SELECT create_reference_table('registry.backups')")
+    execute(
+        here.admin_url,
+        "ALTER TABLE registry.backups ADD CONSTRAINT fk_backups_school_id FOREIGN KEY (school_id)"
+        " REFERENCES registry.schools (id) ON DELETE CASCADE",
+    )
+    assert execute(here.admin_url, repmodel) == [("t",)]
+    back_up(here, school.id, tmp_path / "school.zip")
+
+    install(here)
+
+    assert execute(here.admin_url, repmodel) == [("s",)]
+    backed_up = "SELECT school_id::text FROM registry.backups"
+    assert (str(school.id),) in execute(here.admin_url, backed_up)
+    delete_school(here, school.id, backup_folder=tmp_path)
+    assert (str(school.id),) not in execute(here.admin_url, backed_up)
+
+
 def test_a_deleted_school_leaves_nothing_on_any_node(here, school, tmp_path):
     deleted = delete_school(here, school.id, backup_folder=tmp_path)
 

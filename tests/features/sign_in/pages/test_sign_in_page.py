@@ -18,11 +18,13 @@ from sqlalchemy import event, update
 
 from school_service.auth.id_tokens import issue_id_token
 from school_service.core.database import db
+from school_service.features.auth_provider.service import TOKEN_CLIENTS
 from school_service.features.sign_in.pages.answers import KNOWN_CLIENTS
 from school_service.features.sign_in.pages.clients import KnownClients
 from school_service.features.sign_in.pages.requests import MOST_BYTES
 from school_service.web.pages import FORM
 from school_service.web.request_log import JsonFormatter
+from tenants.exceptions import RegistrySilent
 from tenants.registry.clients import revoke_client
 from tenants.registry.schools import schools
 from tests.conftest import make_place
@@ -789,3 +791,55 @@ def test_the_docs_page_is_led_back_to_under_its_policy(browser):
         assert (answer.status_code, answer.mimetype) == (200, kind)
         assert answer.headers["Content-Security-Policy"] == page.headers["Content-Security-Policy"]
     assert browser.get("/docs/swagger-ui.css").status_code == 404
+
+
+# The registry is away
+
+
+@pytest.fixture
+def no_registry(entrance, monkeypatch):
+    """Takes the registry away, and has what was read of it grow old."""
+
+    def away():
+        raise RegistrySilent
+
+    def take():
+        monkeypatch.setattr(entrance.app.extensions["registry"], "connect", away)
+        for clients in (entrance.app.extensions[KNOWN_CLIENTS], entrance.app.extensions[TOKEN_CLIENTS]):
+            clients._known._fresh._values.clear()
+
+    return take
+
+
+def test_people_sign_in_by_a_public_client_that_is_known_while_the_registry_is_away(entrance, no_registry):
+    client, stranger, secret_one = entrance.client(), entrance.client(), entrance.client(secret=True)
+    person = entrance.person("read:classrooms")
+    client.sign_in(person)
+    code = secret_one.begin(person)
+    no_registry()
+
+    token = client.sign_in(person)["access_token"]
+
+    assert entrance.with_token(token).get("/classrooms").status_code == 200
+    browser = entrance.app.test_client()
+    assert browser.get(client.ask()[0]).status_code == 200
+    unknown = browser.get(stranger.ask()[0])
+    assert (unknown.status_code, unknown.mimetype) == (503, "text/html")
+    # A secret is compared by the registry alone.
+    assert secret_one.exchange(*code).status_code == 503
+
+
+def test_a_client_that_was_revoked_signs_nobody_in_while_the_registry_is_away(entrance, no_registry):
+    client, person = entrance.client(), entrance.person("read:classrooms")
+    client.sign_in(person)
+    with entrance.tenancy.admin.begin() as connection:
+        revoke_client(connection, client.id)
+    no_registry()
+
+    answer = entrance.app.test_client().post(
+        client.ask()[0],
+        data={"username": person.username, "password": person.password},
+        headers={"Sec-Fetch-Site": "same-origin"},
+    )
+
+    assert "code=" not in answer.headers.get("Location", "")
