@@ -1346,7 +1346,8 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
         openapi-python-client and openapi-typescript make clients of it that work as they come: `tox -e openapi` takes
         the first through a school's year, and compiles the types of the second under `--strict`. OAuth libraries get a
         token at `/auth/oauth/token` as they do anywhere (a form, HTTP Basic), and find it by
-        `/.well-known/oauth-authorization-server`.
+        `/.well-known/oauth-authorization-server`. `scope` in the form names permissions of the client's grant, with a
+        space between two: the token has these alone. One that the grant does not cover is 400 `invalid_scope`.
 
         ## Versions, and what will not change under you
 

@@ -68,7 +68,8 @@ class VerifiedToken:
 
     Of a token given to a user by signing in by a client, `client_id`: `session_id` is the session, still to be there;
     `client_session` the client's session number, `scope` the granted scope. `ceiling`, unless it is None, has the
-    permissions to narrow those of the roles to; without any the token is for signing in alone.
+    permissions to narrow those of the roles, or of the client's grant, to; without any the token is for signing in
+    alone.
     `link`: issuer and subject of an outside token, by which its user was found; the link must still be there.
 
     `identity`: issuer and subject of an outside token, by which a user of the request's school is still to be found;
@@ -202,7 +203,10 @@ class VerifiedToken:
             return Principal(self, self.permissions, all_permissions=False)
         if state is None:
             return Principal(self, frozenset(), all_permissions=False)
-        return Principal(self, frozenset(state["permissions"]), all_permissions=state["all_permissions"])
+        if self.ceiling is None:
+            return Principal(self, frozenset(state["permissions"]), all_permissions=state["all_permissions"])
+        within = self.ceiling if state["all_permissions"] else self.ceiling.intersection(state["permissions"])
+        return Principal(self, within, all_permissions=False)
 
 
 @lru_cache(SCHOOLS_REMEMBERED)

@@ -277,14 +277,18 @@ def _of_session(claims: dict[str, Any]) -> dict[str, Any]:
     """Read the session in the token of somebody signed in by a client; nothing of any other token."""
     if "sid" not in claims:
         return {}
-    permissions = claims.get("permissions")
     return {
         "session_id": UUID(claims["sid"]),
         "client_id": claims["azp"],
         "client_session": claims["client_session"],
         "scope": frozenset(claims["scope"].split()),
-        "ceiling": None if permissions is None else frozenset(permissions),
+        "ceiling": _ceiling(claims),
     }
+
+
+def _ceiling(claims: dict[str, Any]) -> frozenset[str] | None:
+    permissions = claims.get("permissions")
+    return None if permissions is None else frozenset(permissions)
 
 
 def _own_token(claims: dict[str, Any]) -> VerifiedToken:
@@ -300,6 +304,7 @@ def _own_token(claims: dict[str, Any]) -> VerifiedToken:
             permissions=None,
             # Tokens of earlier versions have none; the clients of that time have the number 0.
             session_number=claims.get("session", 0),
+            ceiling=_ceiling(claims),
         )
     return VerifiedToken(
         UUID(claims["sub"]),
@@ -321,15 +326,23 @@ def issue_user_token(key: SigningKey, user_id: UUID, school_id: UUID, session_nu
 
 
 def issue_client_token(
-    key: SigningKey, client_id: str, schools: list[UUID], *, session_number: int = 0
+    key: SigningKey,
+    client_id: str,
+    schools: list[UUID],
+    *,
+    session_number: int = 0,
+    permissions: Collection[str] | None = None,
 ) -> dict[str, Any]:
     """Issue a token for a machine client; `schools` are those its grant names, none if it has them all.
 
-    It is valid as long as the client's session number is this one; the number of a new client is 0.
+    It is valid as long as the client's session number is this one; the number of a new client is 0. `permissions` are
+    those it may have of the grant's (None: all of them).
     """
     claims: dict[str, Any] = {"client_id": client_id, "session": session_number}
     if schools:
         claims["school_id"] = [str(school) for school in schools]
+    if permissions is not None:
+        claims["permissions"] = sorted(permissions)
     return _issue(key, client_id, claims)
 
 

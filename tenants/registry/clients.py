@@ -266,14 +266,22 @@ def find_token_client(connection: Connection, client_id: str) -> TokenClient | N
     return None if row is None else TokenClient(*row)
 
 
-def token_claims(connection: Connection, client_id: str) -> tuple[int, list[UUID]]:
-    """Read the contents of a client's token: its session number, and the schools granted to it by name.
+class TokenClaims(NamedTuple):
+    """The grant of a client at the token endpoint: no schools if it has them all, None for all permissions."""
 
-    No schools if it has them all. Read it before the secret is checked: if the secret is changed meanwhile, the token
-    is one of before.
+    session_number: int
+    schools: list[UUID]
+    permissions: list[str] | None
+
+
+def token_claims(connection: Connection, client_id: str) -> TokenClaims:
+    """Read the contents of a client's token: its session number, the schools granted to it by name, its permissions.
+
+    Read it before the secret is checked: if the secret is changed meanwhile, the token is one of before.
     """
+    grant = clients.c.session_number, clients.c.all_permissions, clients.c.permissions
     query = (
-        select(clients.c.session_number, client_schools.c.school_id)
+        select(*grant, client_schools.c.school_id)
         .outerjoin_from(
             clients,
             client_schools,
@@ -283,7 +291,11 @@ def token_claims(connection: Connection, client_id: str) -> tuple[int, list[UUID
         .order_by(client_schools.c.school_id)
     )
     rows = connection.execute(query).all()
-    return (rows[0].session_number if rows else 0), [row.school_id for row in rows if row.school_id]
+    if not rows:
+        return TokenClaims(0, [], [])
+    permissions = None if rows[0].all_permissions else list(rows[0].permissions)
+    schools = [row.school_id for row in rows if row.school_id]
+    return TokenClaims(rows[0].session_number, schools, permissions)
 
 
 def _client_of(row: Row[Any], schools: Iterable[UUID]) -> Client:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,9 @@ from school_service.auth.signing_key import SigningKey
 from school_service.auth.tokens import issue_client_token
 from school_service.core.database import registry_connection
 from school_service.core.errors import Forbidden, WrongPassword
+from school_service.core.permissions import Permission
 from school_service.core.remembered import KnownByRegistry
+from school_service.features.sign_in.grants import InvalidScope
 from tenants.registry.clients import TokenClient, check_secret, find_token_client, token_claims
 
 TOKEN_CLIENTS = "token clients"  # noqa: S105 -- it names them
@@ -30,21 +33,35 @@ def issue_token(
     audience: str,
     expected_audience: str,
     throttle: LoginThrottle,
+    scope: str | None = None,
 ) -> dict[str, Any]:
     """Issue a token to a client by its secret (OAuth 2.0 client credentials, RFC 6749 section 4.4).
 
-    Raises WrongPassword for a wrong client or secret, Forbidden for another audience, TooManyAttempts.
+    `scope` has the permissions to narrow the grant's to. Raises WrongPassword for a wrong client or secret, Forbidden
+    for another audience, InvalidScope, TooManyAttempts.
     """
     throttle.check(client_id)
     with registry_connection() as connection:
-        session_number, schools = token_claims(connection, client_id)
+        granted = token_claims(connection, client_id)
         if not check_secret(connection, client_id, client_secret):
             throttle.record_failure(client_id)
             raise WrongPassword(WRONG)
         throttle.record_success(client_id)
         if audience != expected_audience:
             raise Forbidden("The client may not have tokens for this audience.")
-        return issue_client_token(key, client_id, schools, session_number=session_number)
+        named = None if scope is None else _named(scope, granted.permissions)
+        token = issue_client_token(
+            key, client_id, granted.schools, session_number=granted.session_number, permissions=named
+        )
+        return token if named is None else {**token, "scope": " ".join(named)}
+
+
+def _named(scope: str, granted: Collection[str] | None) -> list[str]:
+    """Read the permissions of a scope, each once; raises InvalidScope for any that the grant does not cover."""
+    named = list(dict.fromkeys(scope.split(" ")))
+    if not {*(map(str, Permission) if granted is None else granted)}.issuperset(named):
+        raise InvalidScope
+    return named
 
 
 class TokenClients:

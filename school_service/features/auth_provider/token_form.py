@@ -139,6 +139,11 @@ def peoples_grant() -> str | None:
     return named[0] if len(named) == 1 and named[0] in PEOPLES_GRANTS else None
 
 
+def asked_scope() -> str | None:
+    """Read the scope that the form of this request asks for; None without one, and for JSON."""
+    return (request.form.get("scope") or None) if _is_form(request) else None
+
+
 def read_client() -> tuple[str, str | None]:
     """Read the client of a form about a person's tokens, and its secret if it gave one.
 
@@ -190,11 +195,6 @@ def _read_form(req: Request) -> dict[str, str | None]:
             f"The grants are client_credentials{others}."
             if others
             else "The only grant is client_credentials.",
-        )
-    if "scope" in given:
-        raise TokenFormRefused(
-            "invalid_scope",
-            "There are no scopes: a token has the permissions of its client's grant. Leave scope out.",
         )
     try:
         client_id, client_secret = _client_of(req, given)

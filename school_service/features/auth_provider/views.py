@@ -25,6 +25,7 @@ from school_service.features.auth_provider.token_form import (
     TokenFormRefused,
     TokenRequestParser,
     answer_error,
+    asked_scope,
     peoples_grant,
     read_client,
     read_parameters,
@@ -143,7 +144,9 @@ class TokenSchema(RecordSchema):
     refresh_token = fields.String(
         metadata={"description": "Of people: what the next token is asked for with."}
     )
-    scope = fields.String(metadata={"description": "Of people: what was granted."})
+    scope = fields.String(
+        metadata={"description": "Of people, and of clients that ask for a scope: what was granted."}
+    )
     school_id = fields.UUID(metadata={"description": "Of people: the school, for X-SCHOOL-ID."})
     id_token = fields.String(metadata={"description": "Of people with the scope `openid`: who they are."})
 
@@ -282,19 +285,24 @@ class Tokens(MethodView):
 
         OAuth clients send a form (application/x-www-form-urlencoded) with `grant_type`, and the client's id and
         secret by HTTP Basic or in the form: then request and errors are those of RFC 6749. The audience may be left
-        out of a form. People's tokens are asked for by a form alone, with `grant_type` authorization_code (`code`,
+        out of a form. `scope` of a form narrows the token to some of the grant's permissions; others are 400
+        `invalid_scope`. People's tokens are asked for by a form alone, with `grant_type` authorization_code (`code`,
         `code_verifier`) or refresh_token (`refresh_token`, perhaps less `scope`); public clients send their
         `client_id` and no secret.
         """
         attempted_username(REALM, credentials["client_id"])
-        return service.issue_token(
-            app_state().verifier.key,
-            client_id=credentials["client_id"],
-            client_secret=credentials["client_secret"],
-            audience=credentials["audience"],
-            expected_audience=app_state().settings.auth_audience,
-            throttle=LoginThrottle(REALM, client_address()),
-        )
+        try:
+            return service.issue_token(
+                app_state().verifier.key,
+                client_id=credentials["client_id"],
+                client_secret=credentials["client_secret"],
+                audience=credentials["audience"],
+                expected_audience=app_state().settings.auth_audience,
+                throttle=LoginThrottle(REALM, client_address()),
+                scope=asked_scope(),
+            )
+        except grants.InvalidScope:
+            raise TokenFormRefused("invalid_scope", "The scope has more than the client's grant.") from None
 
 
 def forbid_old_caches(response: Response) -> Response:

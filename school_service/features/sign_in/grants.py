@@ -87,7 +87,7 @@ WHERE id = %(session_id)s
 
 
 class InvalidScope(Exception):
-    """A refresh asks for more than the session has."""
+    """A refresh asks for more than the session has, or a client for more than its grant."""
 
 
 @dataclass(frozen=True, slots=True)

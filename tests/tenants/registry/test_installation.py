@@ -411,7 +411,7 @@ def test_of_two_who_grant_a_revoked_id_at_once_one_does(tenancy):
 
     with tenancy.admin.begin() as connection:
         assert check_secret(connection, name, secret)
-        assert token_claims(connection, name) == (1, [])
+        assert token_claims(connection, name) == (1, [], [])
         revoke_client(connection, name)
 
 
