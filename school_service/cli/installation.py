@@ -19,6 +19,8 @@ from tenants.exceptions import TenancyError
 if TYPE_CHECKING:
     from flask import Flask
 
+    from tenants.progress import Progress
+    from tenants.registry.schools import School
     from tenants.tenancy import Tenancy
 
 REFUSALS = (ConfigError, DataFolderError, ServingError, TenancyError)
@@ -87,12 +89,23 @@ def load_tenancy() -> Tenancy:
     """Describe the schools to a verb; raises ConfigError, DataFolderError."""
     from school_service.tenancy import tenancy_of
 
+    ctx = click.get_current_context()
+    if ctx.info_name == "revision" and not with_secrets_of_files(os.environ).get("DATABASE_URL", "").strip():
+        _choose_temporary_folder(ctx)
+    return tenancy_of(_settings_without_key(create=ctx.info_name in {"init", "revision"}))
+
+
+def _settings_without_key(*, create: bool = False) -> Settings:
     # The operator's verbs sign nothing: the key may be out of their reach.
     environment = {name: value for name, value in os.environ.items() if name not in _KEYS}
-    ctx = click.get_current_context()
-    if ctx.info_name == "revision" and not with_secrets_of_files(environment).get("DATABASE_URL", "").strip():
-        _choose_temporary_folder(ctx)
-    return tenancy_of(settings_of(environment, create=ctx.info_name in {"init", "revision"})[0])
+    return settings_of(environment, create=create)[0]
+
+
+def fill_sample(tenancy: Tenancy, school: School, progress: Progress) -> dict[str, str]:
+    """Fill a new school as a school of the demo; returns the names and secrets of those who may enter."""
+    from school_service.demo.sample import fill_sample
+
+    return fill_sample(tenancy, _settings_without_key(), school, progress)
 
 
 def list_concerned() -> list[dict[str, Any]]:

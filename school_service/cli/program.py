@@ -14,6 +14,7 @@ from flask.cli import FlaskGroup
 from school_service.cli import accounts, checking, records, roles, serving
 from school_service.cli.installation import (
     REFUSALS,
+    fill_sample,
     folder_option,
     list_concerned,
     load_tenancy,
@@ -23,7 +24,7 @@ from school_service.cli.installation import (
 from school_service.release import this_release
 from tenants.commands.groups import clients_group, tenants_group
 from tenants.commands.printing import show
-from tenants.commands.running import CONCERNED, LOADER
+from tenants.commands.running import CONCERNED, FILLER, LOADER
 
 
 class Program(FlaskGroup):
@@ -90,6 +91,7 @@ def program(ctx: click.Context) -> None:
     """
     ctx.meta[LOADER] = load_tenancy
     ctx.meta[CONCERNED] = list_concerned
+    ctx.meta[FILLER] = fill_sample
 
 
 # Flask's group brings options for choosing an application and debugging it; here the application is given.

@@ -4,6 +4,7 @@
 `demo_file`          demo.json, the secrets for a second start
 `sample_schools`     the sample schools
 `fill_school`        the records of a school, step by step
+`sample`             a sample school on a real server, with passwords and a secret of its own
 `context`            the people of a school, and the ids of the records made so far
 `people`             names, and the people with these names
 `students`           the students, each with a guardian, and the account of one guardian; last year's leavers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from sqlalchemy import select
 
@@ -53,11 +53,16 @@ STEPS: tuple[Callable[[DemoContext], None], ...] = (
 )
 
 
-def fill_school(school: SampleSchool) -> None:
-    """Fill a sample school, unless an earlier start has done so."""
+def fill_school(
+    school: SampleSchool,
+    steps: Iterable[Callable[[DemoContext], None]] = STEPS,
+    done: Callable[[int], None] = lambda _number: None,
+) -> None:
+    """Fill a sample school, unless an earlier start has done so; each of the steps is told when it is `done`."""
     with in_transaction(SchoolBinding(school.id)):
         if db.session.scalars(select(AcademicSession.id).limit(1)).first() is not None:
             return
         context = DemoContext.of(school)
-        for step in STEPS:
+        for step in steps:
             step(context)
+            done(1)

@@ -10,7 +10,7 @@ from school_service.demo.people import EDO, EFIK, HAUSA, IGBO, TIV, YORUBA, Name
 
 @dataclass(frozen=True)
 class SampleSchool:
-    """A sample school; its id is made of its code: every start finds it again.
+    """A sample school; its id is made of its code, unless it has another: every start finds it again.
 
     `state`: its state of Nigeria. `language`: the Nigerian language it teaches, name and code. `peoples`: the peoples
     of its children, and their weights. `colour`: of its badge, as red, green and blue.
@@ -27,11 +27,12 @@ class SampleSchool:
     language: tuple[str, str]
     colour: tuple[int, int, int]
     peoples: tuple[tuple[Names, int], ...]
+    school_id: UUID | None = None
 
     @property
     def id(self) -> UUID:
-        """The school's id, the same in every installation."""
-        return uuid5(NAMESPACE_URL, f"urn:school-service:demo:{self.code}")
+        """The school's id; of a school of the demo the same in every installation."""
+        return self.school_id or uuid5(NAMESPACE_URL, f"urn:school-service:demo:{self.code}")
 
     @property
     def details(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ import click
 
 from tenants.commands.arguments import Detail, Name, ShortName, read_password
 from tenants.commands.printing import as_json, show, show_table
-from tenants.commands.running import progress_bar, with_schools, with_tenancy
+from tenants.commands.running import FILLER, progress_bar, with_schools, with_tenancy
 from tenants.exceptions import UnfitPlacement
 from tenants.operator_log import record_operation
 from tenants.placement import ONE_SERVER
@@ -21,6 +21,9 @@ from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
 from tenants.registry import schools as registry
 from tenants.tenancy import Administrator, Tenancy
+
+SAMPLE = "Sample"
+"""The first word of the name of a sample school."""
 
 short_name_option = click.option(
     "--short-name", type=ShortName(), help="What people type for the school where they sign in."
@@ -57,6 +60,7 @@ def details_options(verb: Callable[..., None]) -> Callable[..., None]:
     "--admin", "username", type=Name(), default="admin", show_default=True, help="First user's name."
 )
 @click.option("--password-stdin", is_flag=True, help="Read the first user's password from standard input.")
+@click.option("--sample", is_flag=True, help="Fill it as a school of the demo; its name begins with Sample.")
 @short_name_option
 @details_options
 @as_json
@@ -67,11 +71,20 @@ def create(
     school_id: UUID | None,
     username: str,
     password_stdin: bool,
+    sample: bool,
     short_name: str | None,
     details: dict[str, str | None],
     as_json: bool,
 ) -> None:
-    """Create a school, ready to use; prints its id, and the administrator's password where it made one."""
+    """Create a school, ready to use; prints its id, and the administrator's password where it made one.
+
+    With --sample it has a year of records to try the service by, and accounts of a teacher, a guardian and a student,
+    and a client for it alone. Each password and secret is new, and is printed this once.
+    """
+    if sample:
+        if password_stdin:
+            raise click.UsageError("--sample makes every password itself: leave --password-stdin out.")
+        name = name if f"{name} ".startswith(f"{SAMPLE} ") else Name().convert(f"{SAMPLE} {name}", None, None)
     if short_name:
         details = {**details, "short_name": short_name}
     password = read_password(tenancy, username) if password_stdin else secrets.token_urlsafe(12)
@@ -84,7 +97,18 @@ def create(
     )
     shown = {detail: value for detail, value in details.items() if value}
     record = {"id": str(school.id), "name": school.name, **shown, "admin": username}
-    show(record if password_stdin else {**record, "password": password}, as_json)
+    entered = _fill(tenancy, school) if sample else {}
+    show(record if password_stdin else {**record, "password": password, **entered}, as_json)
+
+
+def _fill(tenancy: Tenancy, school: registry.School) -> dict[str, str]:
+    """Fill a new school with records to try it by; if that fails, the school is deleted again."""
+    try:
+        entered: dict[str, str] = click.get_current_context().meta[FILLER](tenancy, school, progress_bar)
+    except BaseException:
+        delete_school(tenancy, school.id, backup_folder=None)
+        raise
+    return entered
 
 
 @click.command("list")
