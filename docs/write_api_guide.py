@@ -1272,8 +1272,11 @@ def _export(page: Page) -> None:
         """
         ## Give other programs the school's data
 
-        A learning platform or a library takes classes, people and results as OneRoster 1.2: a zip of CSV files, of the
-        current session or of the one that is named.
+        A learning platform or a library takes classes, people and results as OneRoster: a zip of CSV files, of the
+        current session or of the one that is named. The files are of version 1.2, with `version=1.1` of 1.1, for
+        those that read no other. A record has the same `sourcedId` in both, and keeps it: its own id, where it has
+        one. They are for programs: a name is in them as it was entered, also one that a spreadsheet takes for a
+        formula.
         """
     )
     page.show_file("/oneroster/csv?session=2025/2026")

@@ -124,12 +124,19 @@ def _pruned(tenancy: Tenancy, school_id: UUID, before: datetime, path: Path) -> 
 @click.argument("school_id", metavar="ID", type=click.UUID)
 @click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--session", help="The academic session's id or name.  [default: the current one]")
+@click.option(
+    "--version",
+    type=click.Choice(["1.1", "1.2"]),
+    default="1.2",
+    show_default=True,
+    help="The version of OneRoster that the receiver reads.",
+)
 @as_json
 @with_schools
 def export_oneroster(
-    tenancy: Tenancy, school_id: UUID, file: Path, session: str | None, as_json: bool
+    tenancy: Tenancy, school_id: UUID, file: Path, session: str | None, version: str, as_json: bool
 ) -> None:
-    """Write an academic session of a school into FILE, as a zip of OneRoster 1.2 CSV files (bulk).
+    """Write an academic session of a school into FILE, as a zip of OneRoster CSV files (bulk).
 
     Everything is in it that the school has of the session: people, classes, scores and published results. FILE can be
     read by its owner alone, and replaces one of that name; the school's audit log says that it was made.
@@ -139,6 +146,6 @@ def export_oneroster(
 
     import_models()
     try:
-        show(export_to_file(tenancy, school_id, file, session), as_json)
+        show(export_to_file(tenancy, school_id, file, session, version), as_json)
     except OSError as error:
         raise click.ClickException(f"{file} can't be written: {error.strerror}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -40,7 +41,7 @@ def fill_sample(tenancy: Tenancy, settings: Settings, school: School, progress: 
     entered: dict[str, str] = {}
     # Nothing is signed by this application, which nobody serves.
     app = create_app(replace(settings, signing_key=SigningKey.generate().to_pem()))
-    steps = (*STEPS, partial(_let_in, entered))
+    steps: list[Callable[[DemoContext], None]] = [*STEPS, partial(_let_in, entered)]
     with app.app_context(), progress(len(steps)) as advance:
         fill_school(model, steps, advance)
         db.session.remove()

@@ -10,7 +10,7 @@ import psycopg2
 import pytest
 
 from tests.factories import UNKNOWN_ID
-from tests.features.exchange.oneroster.csv_binding import TABLES, read_zip
+from tests.features.exchange.oneroster.csv_binding import TABLES, TABLES_1_1, read_zip
 
 pytestmark = pytest.mark.program
 
@@ -51,6 +51,19 @@ def test_must_hold_13_an_empty_school_is_exported_and_its_audit_log_says_so(cli,
     assert actor.startswith("operator:")
     assert (action, new["format"], new["session"]) == ("create", "OneRoster 1.2", None)
     assert set(new["files"]) == set(TABLES)
+
+
+def test_a_school_is_exported_in_the_form_of_1_1(cli, installed, school, tmp_path):
+    path = tmp_path / "school.zip"
+
+    done = cli("tenants", "export-oneroster", school, str(path), "--version", "1.1")
+
+    assert (done.exit_code, done.stderr) == (0, "")
+    _, files = read_zip(path.read_bytes(), "1.1")
+    assert set(files) == set(TABLES_1_1)
+    ((_, _, new),) = exports_of(installed, school)
+    assert new["format"] == "OneRoster 1.1"
+    assert cli("tenants", "export-oneroster", school, str(path), "--version", "1.0").exit_code == 2
 
 
 def test_what_can_not_be_exported_leaves_no_file(cli, installed, school, tmp_path):

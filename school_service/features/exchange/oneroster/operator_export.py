@@ -8,6 +8,7 @@ from uuid import UUID
 
 from school_service.core.permissions import Permission
 from school_service.features.audit.service import EXPORT
+from school_service.features.exchange.oneroster import standard
 from school_service.features.exchange.oneroster.service import record_of, write_export
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from tenants.atomic_file import atomic_file
@@ -22,7 +23,11 @@ class UnknownSession(TenancyError):
 
 
 def export_to_file(
-    tenancy: Tenancy, school_id: UUID, path: Path, session: str | None = None
+    tenancy: Tenancy,
+    school_id: UUID,
+    path: Path,
+    session: str | None = None,
+    version: str = standard.V1_2.number,
 ) -> dict[str, Any]:
     """Export everything of a session of a school, given by id or name; by default of the current session.
 
@@ -44,7 +49,8 @@ def export_to_file(
                 school_name=school.name,
                 permissions=frozenset(Permission),
                 session_id=found,
+                version=standard.VERSIONS[version],
             )
-            record = record_of(exported, frozenset(Permission))
+            record = record_of(exported, frozenset(Permission), standard.VERSIONS[version])
             record_operation(connection, tenancy, school_id, EXPORT, new=record)
     return {"id": str(school_id), "session": record["session"], "file": str(path)}

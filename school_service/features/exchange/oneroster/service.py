@@ -18,8 +18,8 @@ from school_service.core.database import current_school, db
 from school_service.core.permissions import Permission
 from school_service.core.read_models import CompiledStatement
 from school_service.features.audit.service import EXPORT, audit_change
-from school_service.features.exchange.oneroster import standard
-from school_service.features.exchange.oneroster.reads import Exported, files_of, rows_of
+from school_service.features.exchange.oneroster import reads, standard, version_1_1
+from school_service.features.exchange.oneroster.reads import Exported, Rows
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import AcademicSession
 from tenants.connections.statements import copy_rows
@@ -35,7 +35,12 @@ _FIRST = re.compile(rb"\A" + _IDS)
 _FIRST_AND_FOURTH = re.compile(rb"\A" + _IDS + rb",,," + _IDS)
 
 
-def export(*, permissions: Collection[Permission], session: str | None = None) -> tuple[str, BinaryIO]:
+def export(
+    *,
+    permissions: Collection[Permission],
+    session: str | None = None,
+    version: str = standard.V1_2.number,
+) -> tuple[str, BinaryIO]:
     """Export the permitted records of a session, by default the current one; returns a file name and the file.
 
     The transaction should be a snapshot, so all files show the same moment. If no session is current, the files have
@@ -52,21 +57,33 @@ def export(*, permissions: Collection[Permission], session: str | None = None) -
             school_name=school.name,
             permissions=permissions,
             session_id=found,
+            version=standard.VERSIONS[version],
         )
     except BaseException:
         file.close()
         raise
-    audit_change(EXPORT, exported, new=record_of(exported, permissions))
+    record = record_of(exported, permissions, standard.VERSIONS[version])
+    audit_change(EXPORT, exported, new=record)
     return "oneroster.zip", file
 
 
-def record_of(session_id: UUID | None, permissions: Collection[Permission]) -> Mapping[str, object]:
+def record_of(
+    session_id: UUID | None, permissions: Collection[Permission], version: standard.Version
+) -> Mapping[str, object]:
     """Make the values of an export for the audit log: the session and the names of the files."""
     return {
-        "format": f"OneRoster {standard.VERSION}",
+        "format": f"OneRoster {version.number}",
         "session": None if session_id is None else str(session_id),
-        "files": files_of(permissions),
+        "files": _files_of(permissions, version),
     }
+
+
+def _files_of(permissions: Collection[Permission], version: standard.Version) -> list[str]:
+    return [name for name in reads.files_of(permissions) if name in version.columns]
+
+
+def _rows_of(name: str, exported: Exported, version: standard.Version) -> Rows:
+    return version_1_1.rows_of(name, exported) if version is standard.V1_1 else reads.rows_of(name, exported)
 
 
 def write_export(
@@ -77,6 +94,7 @@ def write_export(
     school_name: str,
     permissions: Collection[Permission],
     session_id: UUID | None = None,
+    version: standard.Version = standard.V1_2,
 ) -> UUID | None:
     """Write the zip of a session, by default the current one, into a file; returns the session, None without one.
 
@@ -86,14 +104,14 @@ def write_export(
     if session_id is None:
         session_id = connection.scalar(select(AcademicSession.id).where(AcademicSession.current))
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
-        names = files_of(permissions)
-        archive.writestr("manifest.csv", _manifest(school_id, names))
+        names = _files_of(permissions, version)
+        archive.writestr("manifest.csv", _manifest(school_id, names, version))
         for name in names:
             with archive.open(f"{name}.csv", "w") as out:
-                out.write(_csv([standard.COLUMNS[name]]))
+                out.write(_csv([version.columns[name]]))
                 if session_id is not None:
                     exported = Exported(school_id, school_name, session_id, permissions)
-                    statement = CompiledStatement(rows_of(name, exported))
+                    statement = CompiledStatement(_rows_of(name, exported, version))
                     copy_rows(
                         connection,
                         statement.sql,
@@ -103,13 +121,13 @@ def write_export(
     return session_id
 
 
-def _manifest(school_id: UUID, present: Collection[str]) -> bytes:
-    files = {name: standard.BULK if name in present else standard.ABSENT for name in standard.FILES}
+def _manifest(school_id: UUID, present: Collection[str], version: standard.Version) -> bytes:
+    files = {name: standard.BULK if name in present else standard.ABSENT for name in version.files}
     return _csv(
         [
             ("propertyName", "value"),
             ("manifest.version", standard.MANIFEST_VERSION),
-            ("oneroster.version", standard.VERSION),
+            ("oneroster.version", version.number),
             *((f"file.{name}", found) for name, found in files.items()),
             ("source.systemName", SYSTEM),
             ("source.systemCode", str(school_id)),

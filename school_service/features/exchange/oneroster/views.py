@@ -7,10 +7,10 @@ from typing import Any
 from flask.views import MethodView
 
 from school_service.core.permissions import Permission
-from school_service.features.exchange.oneroster import reads, service
+from school_service.features.exchange.oneroster import reads, service, standard
 from school_service.web.app_state import current_principal
 from school_service.web.blueprint import ZIP, Blueprint
-from school_service.web.fields import sought_text
+from school_service.web.fields import Choice, sought_text
 from school_service.web.operations import Run
 from school_service.web.schemas import Schema
 
@@ -22,9 +22,14 @@ class ExportQuery(Schema):
         required=False,
         metadata={"description": "The academic session's id or its name; by default the current one."},
     )
+    version = Choice(
+        tuple(standard.VERSIONS),
+        required=False,
+        metadata={"description": "The version of OneRoster that the receiver reads; by default 1.2."},
+    )
 
 
-blp = Blueprint("exchange", __name__, description="A school's records in the form of 1EdTech OneRoster 1.2.")
+blp = Blueprint("exchange", __name__, description="A school's records in the form of 1EdTech OneRoster.")
 
 
 @blp.route("/oneroster/csv")
@@ -35,13 +40,14 @@ class OneRosterCsv(MethodView):
     @blp.arguments(ExportQuery, location="query")
     @blp.returns_file(ZIP)
     def get(self, filters: dict[str, Any]) -> Any:
-        """Export an academic session, by default the current one, as a zip of OneRoster 1.2 CSV files (bulk).
+        """Export an academic session, by default the current one, as a zip of OneRoster CSV files (bulk).
 
-        `session` is its id or name. Files of sessions need `read:terms`, of courses and classes `read:cohorts`, of who
-        is in a class `read:students` too, as demographics do; scores need `read:gradebooks`, published results
+        `session` is its id or name, `version` 1.2 or, for receivers that read no other, 1.1: a record has the same
+        sourcedId in both, and keeps it. Files of sessions need `read:terms`, of courses and classes `read:cohorts`,
+        of who is in a class `read:students` too, as demographics do; scores need `read:gradebooks`, published results
         `read:results`, e-mail addresses `read:contacts`. A column is blank without its permission; the manifest says
-        `absent` of a file without its own, and of every file that refers to it. All files tell of one moment. Where no
-        session is current, they have headers alone.
+        `absent` of a file without its own, and of every file that refers to it. All files tell of one moment. Where
+        no session is current, they have headers alone.
         """
         principal = current_principal()
         permissions = {permission for permission in reads.PERMISSIONS if principal.has(permission)}

@@ -1,4 +1,4 @@
-"""The CSV binding of OneRoster 1.2 as far as a set of files is held against it: 1EdTech, final release.
+"""The CSV bindings of OneRoster 1.2 and 1.1 as far as a set of files is held against them: 1EdTech, final releases.
 
 Columns in their order, what is required, types, vocabularies and the manifest are those of the standard's own text, the
 final release 1.2 of September 2022, section 3, which IMS Japan still publishes (https://imsjapan.github.io/or12.html).
@@ -7,6 +7,10 @@ two programs that name it as their source, have nothing to do with each other or
 LongsightGroup/oneroster on GitHub, which is run through 1EdTech's own sets for certification, and the gem meibo, in its
 profile "CSV Binding Final Release v1.2.1". To the tables of 1.2 it is one change here: `users` lost
 `resourceSourcedIds`, which is held here against 1.2, the release that the manifest names.
+
+Those of 1.1 are of the final release 1.1 (https://www.imsglobal.org/oneroster-v11-final-csv-tables), as two programs
+read it that have nothing to do with each other or with this one: Moodle's plugin (catalyst/moodle-enrol_oneroster, five
+files) and oat-sa/oneroster-import (config/v1.1). The former has the words for roles and grades, too.
 
 Each line is a column: `!` where a value is required in a set that is bulk, then what it may be. One rule of the text
 is not here: that no file is without rows (docs/why/oneroster.md says why such files are there, with their header).
@@ -22,7 +26,7 @@ from io import BytesIO, StringIO
 from uuid import UUID
 from zipfile import ZipFile
 
-MANIFEST_VERSION, VERSION = "1.0", "1.2"
+MANIFEST_VERSION = "1.0"
 
 HEADER = """
 sourcedId          ! id
@@ -154,6 +158,54 @@ missing              true|false
 """,
 }  # fmt: skip
 
+_SAME = ("academicSessions", "orgs", "enrollments", "demographics")
+TABLES_1_1 = {
+    **{name: TABLES[name] for name in _SAME},
+    "courses": TABLES["courses"].replace("grades               list", "grades               grades"),
+    "classes": TABLES["classes"].replace("grades               list", "grades               grades"),
+    "users": """
+enabledUser        ! true|false
+orgSourcedIds      ! ->>orgs
+role               ! administrator|aide|guardian|parent|proctor|relative|student|teacher
+username           ! text
+userIds              text
+givenName          ! text
+familyName         ! text
+middleName           text
+identifier           text
+email                text
+sms                  text
+phone                text
+agentSourcedIds      ->>users
+grades               grades
+password             text
+""",
+    "categories": """
+title              ! text
+""",
+    "lineItems": """
+title              ! text
+description          text
+assignDate         ! date
+dueDate            ! date
+classSourcedId     ! ->classes
+categorySourcedId  ! ->categories
+gradingPeriodSourcedId ! ->academicSessions
+resultValueMin     ! number
+resultValueMax     ! number
+""",
+    "results": """
+lineItemSourcedId  ! ->lineItems
+studentSourcedId   ! ->users
+scoreStatus        ! exempt|fully graded|not submitted|partially graded|submitted
+score              ! number
+scoreDate          ! date
+comment              text
+""",
+}
+
+GRADES = "IT PR PK TK KG 01 02 03 04 05 06 07 08 09 10 11 12 13 PS UG Other"
+
 ROLES = """
 aide counselor districtAdministrator guardian parent principal proctor relative siteAdministrator student
 systemAdministrator teacher
@@ -168,13 +220,22 @@ file.scoreScales file.userProfiles file.userResources file.users
 source.systemName source.systemCode
 """
 
+MANIFEST_1_1 = """
+manifest.version oneroster.version
+file.academicSessions file.categories file.classes file.classResources file.courses file.courseResources
+file.demographics file.enrollments file.lineItems file.orgs file.resources file.results file.users
+source.systemName source.systemCode
+"""
+
+BINDINGS = {"1.2": (TABLES, MANIFEST), "1.1": (TABLES_1_1, MANIFEST_1_1)}
+
 Rows = list[dict[str, str]]
 
 
-def columns_of(file: str) -> list[tuple[str, bool, str]]:
+def columns_of(file: str, version: str = "1.2") -> list[tuple[str, bool, str]]:
     """The columns of a file: name, whether a value is required, what it may be."""
     found = []
-    for line in (HEADER + TABLES[file]).strip().splitlines():
+    for line in (HEADER + BINDINGS[version][0][file]).strip().splitlines():
         if not line:
             continue
         name, *others = line.split(maxsplit=2)
@@ -183,24 +244,24 @@ def columns_of(file: str) -> list[tuple[str, bool, str]]:
     return found
 
 
-def read_zip(content: bytes) -> tuple[dict[str, str], dict[str, Rows]]:
+def read_zip(content: bytes, version: str = "1.2") -> tuple[dict[str, str], dict[str, Rows]]:
     """Read a set of files, holding it against the binding: the manifest's properties, and the rows of each file."""
     with ZipFile(BytesIO(content)) as archive:
         assert archive.testzip() is None
         texts = {name.removesuffix(".csv"): archive.read(name) for name in archive.namelist()}
     manifest = dict(_records(texts.pop("manifest"), ["propertyName", "value"]))
-    assert list(manifest) == MANIFEST.split()
+    assert list(manifest) == BINDINGS[version][1].split()
     assert manifest["manifest.version"] == MANIFEST_VERSION
-    assert manifest["oneroster.version"] == VERSION
+    assert manifest["oneroster.version"] == version
     states = {name.removeprefix("file."): value for name, value in manifest.items() if "file." in name}
     assert set(states.values()) <= {"bulk", "absent"}
     assert set(texts) == {name for name, state in states.items() if state == "bulk"}
     files = {}
     for name, text in texts.items():
-        columns = [column for column, _, _ in columns_of(name)]
+        columns = [column for column, _, _ in columns_of(name, version)]
         files[name] = [dict(zip(columns, row, strict=True)) for row in _records(text, columns)]
     for name, rows in files.items():
-        _check(name, rows, files)
+        _check(name, rows, files, version)
     _check_together(files)
     return manifest, files
 
@@ -219,11 +280,11 @@ def _records(content: bytes, header: list[str]) -> list[list[str]]:
     return records
 
 
-def _check(name: str, rows: Rows, files: dict[str, Rows]) -> None:
+def _check(name: str, rows: Rows, files: dict[str, Rows], version: str) -> None:
     ids = [row["sourcedId"] for row in rows]
     assert len(set(ids)) == len(ids), f"{name} has an id twice"
     known = {file: {row["sourcedId"] for row in found} for file, found in files.items()}
-    for column, required, kind in columns_of(name):
+    for column, required, kind in columns_of(name, version):
         for row in rows:
             value = row[column]
             assert value or not required, f"{name}.{column} is required: {row}"
@@ -236,9 +297,8 @@ def _check_together(files: dict[str, Rows]) -> None:
     known = {"users": {row["sourcedId"] for row in files["users"]}}
     for row in files.get("demographics", []):
         assert fits(row["sourcedId"], "->users", known), "a demographic has the id of its user"
-    primary = [(row["userSourcedId"], row["orgSourcedId"]) for row in files["roles"] if is_primary(row)]
-    assert len(set(primary)) == len(primary), "of a user's roles in an org one at most is primary"
-    assert {user for user, _ in primary} == known["users"], "every user has a role"
+    if "roles" in files:
+        _check_roles(files["roles"], known["users"])
     teaching = [row["classSourcedId"] for row in files.get("enrollments", []) if row["primary"] == "true"]
     assert len(set(teaching)) == len(teaching), "a class has one primary teacher at most"
     for row in files.get("enrollments", []):
@@ -250,10 +310,16 @@ def _check_together(files: dict[str, Rows]) -> None:
     items = {row["sourcedId"]: row for row in files.get("lineItems", [])}
     for row in files.get("results", []):
         item = items[row["lineItemSourcedId"]]
-        assert row["classSourcedId"] in ("", item["classSourcedId"])
+        assert row.get("classSourcedId", "") in ("", item["classSourcedId"])
         if row["score"]:
             low, high = (Decimal(item[name]) for name in ("resultValueMin", "resultValueMax"))
             assert low <= Decimal(row["score"]) <= high
+
+
+def _check_roles(roles: Rows, users: set[str]) -> None:
+    primary = [(row["userSourcedId"], row["orgSourcedId"]) for row in roles if is_primary(row)]
+    assert len(set(primary)) == len(primary), "of a user's roles in an org one at most is primary"
+    assert {user for user, _ in primary} == users, "every user has a role"
 
 
 def is_primary(role: dict[str, str]) -> bool:
@@ -271,6 +337,8 @@ def fits(value: str, kind: str, known: dict[str, set[str]]) -> bool:
             return str(UUID(value)) == value
         case "blank":
             return False
+        case "grades":
+            return set(value.split(",")) <= set(GRADES.split())
         case "role":
             return value in ROLES.split()
         case "date":
