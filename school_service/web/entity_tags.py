@@ -1,6 +1,7 @@
 """ETag of single records, If-None-Match and If-Match (RFC 9110, section 13).
 
-A tag is strong: the hash of the bytes of the record's answer.
+A tag is strong: the hash of the bytes of the record's answer. A proxy that compresses an answer marks its tag, with
+`W/` or with `-gzip` at its end; it still names the same bytes, and comes back as the record's.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from flask import Response, request
+from werkzeug.datastructures import ETags
 
 from school_service.core.errors import PreconditionFailed
 from school_service.core.read_models import BoundQuery
@@ -18,6 +20,8 @@ from school_service.web.rendering import json_response, render_one, with_members
 
 IF_MATCH = "HTTP_IF_MATCH"
 DIGITS = 32  # hex digits of a tag
+COMPRESSED = "-gzip"
+"""The end of a tag that Caddy and Apache httpd give a compressed answer."""
 
 
 def tagged_response(body: bytes, besides: Mapping[str, Any] | None = None) -> Response:
@@ -26,7 +30,7 @@ def tagged_response(body: bytes, besides: Mapping[str, Any] | None = None) -> Re
     `besides` are members apart from the record: the tag is without them.
     """
     tag = _tag(body)
-    if request.method in {"GET", "HEAD"} and request.if_none_match.contains_weak(tag):
+    if request.method in {"GET", "HEAD"} and _is_named(request.if_none_match, tag):
         response = Response(status=304)
     else:
         response = json_response(with_members(body, besides))
@@ -37,10 +41,8 @@ def tagged_response(body: bytes, besides: Mapping[str, Any] | None = None) -> Re
 def tagged_picture(content: bytes, media_type: str) -> Response:
     """Answer a picture with its ETag, for its reader's own cache; 304 and no body if a GET has the tag."""
     tag = _tag(content)
-    if request.if_none_match.contains_weak(tag):
-        response = Response(status=304)
-    else:
-        response = Response(content, mimetype=media_type)
+    known = _is_named(request.if_none_match, tag)
+    response = Response(status=304) if known else Response(content, mimetype=media_type)
     response.set_etag(tag)
     response.cache_control.private = True
     response.cache_control.no_cache = True
@@ -55,8 +57,15 @@ def check_if_match(
     `render` makes the answer of a GET. A missing record is left to the view. Raises PreconditionFailed.
     """
     body = render(in_one_round_trip(*locks, read=read))
-    if body is not None and not request.if_match.contains(_tag(body)):
+    if body is not None and not _is_named(request.if_match, _tag(body)):
         raise PreconditionFailed("The record is not what If-Match names: it was changed. Read it again.")
+
+
+def _is_named(given: ETags, tag: str) -> bool:
+    """Tell whether a header names a tag, as it was answered or as marked by a proxy."""
+    return given.star_tag or tag in {
+        each.removesuffix(COMPRESSED) for each in given.as_set(include_weak=True)
+    }
 
 
 def _tag(body: bytes) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import random
 import re
@@ -33,6 +34,8 @@ from school_service.auth.tokens import MAX_TOKEN_LENGTH
 from school_service.config import Settings
 from school_service.serving.channel import IDLE_TIMEOUT
 from school_service.serving.parser import HEADER_LIMIT
+from school_service.web.blueprint import SPREADSHEET
+from school_service.web.entity_tags import COMPRESSED
 
 pytestmark = pytest.mark.program
 
@@ -56,6 +59,10 @@ class Echo(BaseHTTPRequestHandler):
             return
         body = json.dumps({"headers": dict(self.headers), "path": self.path, "length": length}).encode()
         self.send_response(200)
+        if media_type := self.headers["X-Answer-Type"]:
+            body *= int(self.headers["X-Answer-Times"])
+            self.send_header("Content-Type", media_type)
+            self.send_header("ETag", '"a-tag"')
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -415,6 +422,74 @@ def test_beside_the_path_there_is_nothing_and_the_path_leads_to_its_root(changed
 
     assert beside == [404] * 3
     assert (root.status, root.headers["Location"].removeprefix(f"https://{NAME}")) == (308, "/schools/")
+
+
+def compressed(proxy, path, media_type, times=100):
+    """Whether an answer comes compressed, and all of it."""
+    headers = {
+        "X-Answer-Type": media_type,
+        "X-Answer-Times": str(times),
+        "Accept-Encoding": "gzip",
+        "Authorization": "Bearer x",
+    }
+    answer = proxy.request(path=path, headers=headers, decode_content=False)
+    assert answer.status == 200
+    if answer.headers.get("Content-Encoding") != "gzip":
+        assert len(answer.data) >= 100
+        return False
+    unpacked = gzip.decompress(answer.data)
+    assert len(unpacked) > 5 * len(answer.data)
+    assert unpacked.count(b'"path"') == times
+    assert "Accept-Encoding" in answer.headers["Vary"]
+    return True
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    [
+        *("application/json", "application/x-ndjson", "text/csv; charset=utf-8", "text/html; charset=utf-8"),
+        *("application/javascript", "text/css; charset=utf-8"),
+    ],
+)
+def test_json_csv_ndjson_and_pages_of_documentation_are_compressed(proxy, media_type):
+    assert compressed(proxy, "/users?pageSize=50", media_type)
+    # What is not asked for compressed comes as it is.
+    assert "Content-Encoding" not in proxy.request(path="/users").headers
+
+
+@pytest.mark.parametrize("media_type", ["application/pdf", "application/zip", "image/png", SPREADSHEET])
+def test_what_is_compressed_already_is_not_compressed_again(proxy, media_type):
+    assert not compressed(proxy, "/students/1/report-card", media_type)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/auth/authorize?state=x", "/auth/invitation", "/auth/a-school/invitation/a-code", "/auth/logout"),
+        *("/auth/oauth/token", "/auth/userinfo", "/users/login", "/users/login/invitation"),
+    ],
+)
+def test_nothing_of_signing_in_is_compressed(proxy, changed_proxy, path):
+    for media_type in ("text/html", "application/json"):
+        assert not compressed(proxy, path, media_type)
+        assert not compressed(changed_proxy, f"/schools{path}", media_type)
+
+
+def test_below_a_path_all_else_is_compressed(changed_proxy):
+    for path in ("/schools/users", "/schools/docs", "/schools/users/loginsides"):
+        assert compressed(changed_proxy, path, "application/json")
+
+
+def test_a_small_answer_is_not_compressed(proxy):
+    assert not compressed(proxy, "/users/1", "application/json", times=1)
+
+
+def test_the_tag_of_a_compressed_answer_is_one_that_the_service_takes_back(proxy):
+    headers = {"X-Answer-Type": "application/json", "X-Answer-Times": "100", "Accept-Encoding": "gzip"}
+
+    tag = proxy.request(path="/users/1", headers=headers).headers["ETag"]
+
+    assert re.fullmatch(rf'(W/)?"a-tag({COMPRESSED})?"', tag)
 
 
 def test_another_name_gets_no_answer(proxy):
