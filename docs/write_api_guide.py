@@ -73,7 +73,7 @@ _SEEN = {
 _DONE = {
     "enter and correct scores and absences": "POST /gradebooks",
     "submit a subject for an arm": "POST /cohort-subjects/{id}/submission",
-    "add, change and delete assessments (who teaches every arm)": "POST /assessments",
+    "add assessments; change and delete empty ones (others: a teacher of every arm)": "POST /assessments",
     "enter traits and comments": "PUT /comments",
     "set a password": "PUT /users/{id}/password",
 }

@@ -210,7 +210,6 @@ CASES: dict[str, list[Case]] = {
             },
             others=(SESSION,),
             at="subject",
-            every_arm=True,
         )
     ],
     "PATCH /assessments/{id}": [
@@ -242,7 +241,6 @@ CASES: dict[str, list[Case]] = {
             },
             others=(SESSION,),
             at="subject",
-            every_arm=True,
         )
     ],
     "DELETE /assessments/{id}": [

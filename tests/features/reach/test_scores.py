@@ -7,7 +7,8 @@ from io import BytesIO
 import pytest
 
 from tests.factories import UNKNOWN_ID
-from tests.features.reach.conftest import ids, said
+from tests.features.reach.conftest import Own, ids, make_arms, said
+from tests.threads import run_concurrently
 
 # Every test of the module has the same begin, whichever ran before.
 pytestmark = pytest.mark.usefixtures("made_arms")
@@ -22,6 +23,29 @@ def teacher(arms, own):
 @pytest.fixture
 def assessment(arms, make):
     return make.assessment(arms.subject, arms.term)
+
+
+def fields_of(arms):
+    """The body of a new assessment."""
+    return {
+        "category": "CA1",
+        "subject": arms.subject["id"],
+        "name": "Test",
+        "abbreviation": "T",
+        "due_date": "2025-10-17",
+        "total_points": 20,
+        "term": arms.term["id"],
+        "description": "Fractions",
+        "file_name": "test.xlsx",
+        "include_in_final": True,
+        "publish_scores": False,
+    }
+
+
+def many_of(arms):
+    """The body of the same for several subjects."""
+    fields = fields_of(arms)
+    return {**{name: fields[name] for name in fields if name != "subject"}, "subjects": [fields["subject"]]}
 
 
 def body_of(assessment, student, batch, score=12.5):
@@ -74,39 +98,99 @@ class TestAssessments:
         assert ids(in_b, query + arms.subject["id"]) == set()
         assert said(in_b.get(query + arms.other["id"])) == said(in_b.get(query + UNKNOWN_ID))
 
-    def test_adding_and_deleting_one_needs_every_arm(self, arms, make, own, teacher, assessment):
-        body = {
-            "category": "CA1",
-            "subject": arms.subject["id"],
-            "name": "Test",
-            "abbreviation": "T",
-            "due_date": "2025-10-17",
-            "total_points": 20,
-            "term": arms.term["id"],
-            "description": "Fractions",
-            "file_name": "test.xlsx",
-            "include_in_final": True,
-            "publish_scores": False,
-        }
-        of_both, of_all = own.subject_teacher(arms.subject, None), own.teacher()
-        for batch in (arms.a, arms.b):
-            own.assign(of_all[0], arms.subject, batch)
+    def test_a_teacher_of_any_arm_adds_one_and_changes_and_deletes_it_while_it_is_empty(
+        self, arms, own, teacher
+    ):
+        made = teacher.ok(teacher.post("/assessments", fields_of(arms)))
+        (many,) = teacher.ok(teacher.post("/assessments/many", many_of(arms)))
 
-        for refused in (
-            teacher.post("/assessments", body),
-            teacher.delete(f"/assessments/{assessment['id']}"),
-        ):
+        for one in (made, many):
+            path = f"/assessments/{one['id']}"
+            assert teacher.ok(teacher.patch(path, {"name": "Another"}))["name"] == "Another"
+            teacher.ok(teacher.delete(path))
+        of_both, form_teacher = own.subject_teacher(arms.subject, None), own.form_teacher(arms.a)
+        elsewhere, unknown = (
+            said(of_both.post("/assessments", {**fields_of(arms), "subject": subject}))
+            for subject in (arms.other["id"], UNKNOWN_ID)
+        )
+        assert elsewhere == unknown
+        assert form_teacher.post("/assessments", fields_of(arms)).status_code == 422
+        assert form_teacher.post("/assessments/many", many_of(arms)).status_code == 422
+
+    @pytest.mark.parametrize("entered", ["score", "absence"])
+    @pytest.mark.parametrize("arm", ["a", "b"])
+    def test_one_that_is_not_empty_needs_a_teacher_of_every_arm(
+        self, arms, make, own, teacher, assessment, entered, arm
+    ):
+        student, batch = (arms.in_a[0], arms.a) if arm == "a" else (arms.in_b[0], arms.b)
+        if entered == "score":
+            make.entry(assessment, student, batch)
+        else:
+            make.api.ok(make.absences(assessment, {student: "ABSENT"}))
+        path = f"/assessments/{assessment['id']}"
+        of_both, of_all = own.subject_teacher(arms.subject, None), own.teacher()
+        for each in (arms.a, arms.b):
+            own.assign(of_all[0], arms.subject, each)
+
+        for refused in (teacher.patch(path, {"name": "Another"}), teacher.delete(path)):
             assert refused.status_code == 403
             assert "every arm" in refused.get_json()["message"]
-        for let_in in (of_both, of_all[1]):
-            made = let_in.ok(let_in.post("/assessments", body))
-            let_in.ok(let_in.delete(f"/assessments/{made['id']}"))
-        elsewhere = {**body, "subject": arms.other["id"]}
-        assert said(of_both.post("/assessments", elsewhere)) == said(
-            of_both.post("/assessments", {**body, "subject": UNKNOWN_ID})
+        assert make.api.ok(make.api.get(path))["name"] == assessment["name"]
+        of_both.ok(of_both.patch(path, {"name": "Another"}))
+        of_all[1].ok(of_all[1].delete(path))
+
+    def test_none_is_added_changed_or_deleted_once_an_arm_is_submitted(self, arms, make, own, teacher):
+        empty = make.assessment(arms.subject, arms.term, include_in_final=False)
+        second = make.term(arms.session, term="SECOND")
+        later = make.assessment(arms.subject, second)
+        make.entry(make.assessment(arms.subject, arms.term), arms.in_b[0], arms.b)
+        body = {"term": "FIRST", "batch": arms.b, "blanks": "EXCUSED"}
+        make.api.ok(make.api.post(f"/cohort-subjects/{arms.subject['id']}/submission", body))
+        in_b = own.subject_teacher(arms.subject, arms.b)
+
+        def refused(client):
+            yield client.post("/assessments", fields_of(arms))
+            yield client.post("/assessments/many", many_of(arms))
+            yield client.patch(f"/assessments/{later['id']}", {"term": "FIRST"})
+            yield client.patch(f"/assessments/{empty['id']}", {"name": "Another"})
+            yield client.delete(f"/assessments/{empty['id']}")
+
+        told = "are submitted: reopen them first."
+        for answer in refused(teacher):
+            assert answer.status_code == 409
+            # Nothing is named of the arm that is out of reach.
+            assert answer.get_json()["message"].endswith(told)
+        for answer in refused(in_b):
+            assert answer.status_code == 409
+            assert "submitted for B: reopen" in answer.get_json()["message"]
+
+    def test_a_score_that_comes_while_a_teacher_of_one_arm_deletes_is_seen(self, committing):
+        """The deletion waits for the score's lock, and judges by what is there then."""
+        arms = make_arms(committing)
+        paper = committing.assessment(arms.subject, arms.term)
+        own = Own(committing)
+        in_a, in_b = own.subject_teacher(arms.subject, arms.a), own.subject_teacher(arms.subject, arms.b)
+        entry = body_of(paper, arms.in_b[0], arms.b)
+
+        def race(number):
+            if number:
+                return in_a.using().delete(f"/assessments/{paper['id']}").status_code
+            return in_b.using().post("/gradebooks", entry).status_code
+
+        found = tuple(run_concurrently(2, race))
+
+        assert found in {(200, 403), (404, 200), (422, 200)}, found
+
+    def test_a_teacher_takes_a_score_away_where_they_teach(self, arms, make, teacher, assessment):
+        own_entry, other = (
+            make.entry(assessment, student, batch)["id"]
+            for student, batch in ((arms.in_a[0], arms.a), (arms.in_b[0], arms.b))
         )
-        form_teacher = own.form_teacher(arms.a)
-        assert form_teacher.post("/assessments", body).status_code == 422
+
+        teacher.ok(teacher.delete(f"/gradebooks/{own_entry}"))
+        assert said(teacher.delete(f"/gradebooks/{other}")) == said(
+            teacher.delete(f"/gradebooks/{UNKNOWN_ID}")
+        )
 
 
 class TestSubmissions:

@@ -39,25 +39,22 @@ class SeededRole:
     given_to: str | None = None
 
 
+_OF_REGISTRAR = (
+    _to("read", *_RECORDS, *_TEACHING, "attendance", "employees", "settings", "teachers", "users")
+    | _to("write", *_RECORDS, "attendance-corrections", "teachers", "users")
+    | _to("delete", *_RECORDS, "teachers")
+)
+_OF_TEACHER = (
+    _to("read", *_RECORDS, *_TEACHING, "attendance", "settings", "teachers") - _to("read", "graduates")
+    | _to("write", "assessments", "attendance", "gradebooks", "metrics")
+    | _to("delete", "assessments", "gradebooks")
+)
+_KEPT_BY_PRINCIPAL = ("settings", "cohorts", "employees", "teachers", "assessments", "gradebooks")
+
 SEEDED_ROLES = (
     SeededRole(ADMINISTRATOR, frozenset(Permission)),
-    SeededRole(
-        "Registrar",
-        frozenset(
-            _to("read", *_RECORDS, *_TEACHING, "attendance", "employees", "settings", "teachers", "users")
-            | _to("write", *_RECORDS, "attendance-corrections", "teachers", "users")
-            | _to("delete", *_RECORDS, "teachers")
-        ),
-    ),
-    SeededRole(
-        "Teacher",
-        frozenset(
-            _to("read", *_RECORDS, *_TEACHING, "attendance", "settings", "teachers")
-            - _to("read", "graduates")
-            | _to("write", "assessments", "attendance", "gradebooks", "metrics")
-        ),
-        OWN,
-    ),
+    SeededRole("Registrar", frozenset(_OF_REGISTRAR)),
+    SeededRole("Teacher", frozenset(_OF_TEACHER), OWN),
     SeededRole(
         "Bursar",
         frozenset(
@@ -68,19 +65,11 @@ SEEDED_ROLES = (
     SeededRole(
         "Principal",
         frozenset(
-            _every("read") - _to("read", "roles")
-            | _to(
-                "write",
-                "attendance",
-                "attendance-corrections",
-                "cohorts",
-                "graduates",
-                "metrics",
-                "results",
-                "teachers",
-                "terms",
-            )
-            | _to("delete", "cohorts", "teachers")
+            _OF_REGISTRAR
+            | _OF_TEACHER
+            | _every("read")
+            | _to("write", *_KEPT_BY_PRINCIPAL, "graduates", "metrics", "results", "terms", "users")
+            | _to("delete", *_KEPT_BY_PRINCIPAL)
         ),
     ),
     SeededRole("Guardian", frozenset(_to("read", *_OF_CLASSES)), OWN, GUARDIANS),

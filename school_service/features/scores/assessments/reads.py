@@ -15,7 +15,7 @@ from school_service.features.classes.models import CohortSubject
 from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Subject, Term
 from school_service.features.school.sessions.service import is_term, is_term_id
-from school_service.features.scores.models import NOT_DELETED, Assessment, GradebookEntry, Submission
+from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry, Submission
 
 NO_BATCHES: Any = literal_column("'{}'::text[]", ARRAY(Text))
 
@@ -91,8 +91,7 @@ def taught(cohort_subject_id: UUID, term: str, reach: Reach | None = None) -> Qu
 
     `term` is the id of a term or its name in the cohort's session. `of_session` tells whether the term is of the
     cohort's session, null for an unknown term; `submitted` are the arms with submitted results of that term, as texts,
-    and for it the cohort subject must be locked. With a reach, `to_all` tells whether the caller teaches it to every
-    arm.
+    and for it the cohort subject must be locked.
     """
     return _taught(CohortSubject.id == cohort_subject_id, term, reach)
 
@@ -133,9 +132,7 @@ def _taught(is_one: Any, term: Any, reach: Reach | None) -> Query:
     )
     if reach is None:
         return found
-    subject = CohortSubject.id, CohortSubject.cohort_id
-    to_all = scopes.is_taught_to_all(reach, *subject).label("to_all")
-    return found.add_columns(to_all).where(scopes.subjects_in_reach(reach, *subject))
+    return found.where(scopes.subjects_in_reach(reach, CohortSubject.id, CohortSubject.cohort_id))
 
 
 @judged_before
@@ -237,12 +234,22 @@ def holding(assessment_id: UUID, student_id: UUID) -> Query:
 
 
 @judged_before
-def submitted(cohort_subject_id: UUID, term_id: UUID, batch_ids: list[str]) -> Query:
-    """Select the names of submissions of arms: of subject and term, and of the arms if some are open.
+def entered(assessment_id: UUID) -> Query:
+    """Select a row if a locked assessment has a score or an absence; none if it is empty."""
+    entries = (exists().where(model.assessment_id == assessment_id) for model in (GradebookEntry, Absence))
+    return select(literal_column("true").label("entered")).where(or_(*entries))
 
-    `arms` is null if these are all of the cohort.
+
+@read_model
+def submitted(
+    cohort_subject_id: UUID, term_id: UUID, batch_ids: list[str], reach: Reach | None = None
+) -> Query:
+    """Select the names of submissions of arms: of subject and term, and of the arms in reach if some are open.
+
+    `arms` is null if these are all of the cohort, or none of them is in reach.
     """
     is_one = Batch.id == any_(cast(batch_ids, ARRAY(Uuid)))
+    is_named = is_one if reach is None else and_(is_one, scopes.arms_in_reach(reach, Batch.id))
     names = (
         select(
             case(
@@ -250,7 +257,7 @@ def submitted(cohort_subject_id: UUID, term_id: UUID, batch_ids: list[str]) -> Q
                     ~func.bool_and(is_one),
                     func.string_agg(
                         Batch.name, aggregate_order_by(literal_column("', '"), Batch.name)
-                    ).filter(is_one),
+                    ).filter(is_named),
                 )
             )
         )

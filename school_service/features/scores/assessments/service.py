@@ -4,7 +4,8 @@ Results are submitted by arm. Submitting them locks the cohort subject and its a
 UPDATE. Adding an assessment locks the cohort subject FOR SHARE, then looks for a submission; a writer of scores or
 absences locks the assessment, and reads the submitted arms there. So no write is lost between a submission and its
 figures. A change for all arms, such as one of the assessment, is refused once one arm is submitted; a score or an
-absence, once its student's arm is.
+absence, once its student's arm is. A teacher of some arms adds an assessment for all, and changes or deletes an empty
+one; with a score or an absence in it, it takes a teacher of every arm.
 """
 
 from __future__ import annotations
@@ -54,14 +55,13 @@ def create_assessment(
 
     `term` is the id of a term or its name in that session, `total_points` the maximum score. Raises Invalid for an
     unknown cohort subject or term, and for a term of another session, and Conflict if results of the subject and term
-    are submitted, of whichever arm; Forbidden if the caller teaches some of the arms alone.
+    are submitted, of whichever arm. A teacher of one arm adds it for all.
     """
     found = execute(
         reads.lock_term([subject], term), reads.lock_subjects([subject]), reads.taught(subject, term)
     )
     if found is None:
         raise unknown_reference(CohortSubject, "subject")
-    require_every_arm(found.get("to_all", True))
     assessment = _new_assessment(
         subject,
         found,
@@ -84,8 +84,7 @@ def create_assessments(*, subjects: Sequence[UUID], term: str, **fields: Any) ->
 
     The `fields` are those of `create_assessment`, and its rules hold for each. Returns the read model of the
     assessments, inserted and read in one round trip, in the order of the subjects. Raises Invalid, naming the places of
-    subjects unknown or named twice, and for subjects of several cohorts, and Forbidden if the caller teaches some of
-    the arms alone.
+    subjects unknown or named twice, and for subjects of several cohorts.
     """
     ids = list(subjects)
     found = execute(reads.lock_term(ids, term), reads.lock_subjects(ids), reads.all_taught(ids, term))
@@ -100,7 +99,6 @@ def create_assessments(*, subjects: Sequence[UUID], term: str, **fields: Any) ->
         raise Invalid(words, {"subjects": wrong})
     if len({one["cohort_id"] for one in taught.values()}) > 1:
         raise Invalid.field("subjects", "are of several cohorts")
-    require_every_arm(all(one.get("to_all", True) for one in taught.values()))
     made = [_new_assessment(subject, taught[subject], **fields) for subject in ids]
     return in_one_round_trip(*made, read=reads.made_at_once([one.id for one in made]))
 
@@ -129,8 +127,8 @@ def change_assessment(*, assessment_id: UUID, **changes: Any) -> UUID:
     """Change any member of an assessment but its cohort subject.
 
     `term` is the id of a term of the cohort's session, or its name there; the scores go with it. Raises NotFound,
-    Invalid for an unknown term and one of another session, and Conflict if results of an arm are submitted, in this
-    term or in the other, and for total points below an existing score.
+    Invalid for an unknown term and one of another session, Forbidden as `lock_open_assessment` does, and Conflict if
+    results of an arm are submitted, in this term or in the other, and for total points below an existing score.
     """
     if "term" in changes:
         # Submitting locks the cohort subject first, and before that the term.
@@ -211,17 +209,21 @@ def lock_assessment(assessment_id: UUID) -> Assessment:
 def lock_open_assessment(assessment_id: UUID) -> Assessment:
     """Lock an assessment FOR NO KEY UPDATE, for a change of all arms.
 
-    Raises NotFound, Conflict if results of an arm are submitted, and Forbidden if the caller teaches some of the arms
-    alone.
+    Raises NotFound, Conflict if results of an arm are submitted, and Forbidden if it has a score or an absence and the
+    caller teaches some of the arms alone.
     """
-    assessment = _lock_for_every_arm(assessment_id)
+    assessment, is_taught_to_all = _lock_with_arms(assessment_id)
+    # Its own statement, after the lock: no score is entered meanwhile, and one entered while it waited is seen.
+    if not is_taught_to_all and fetch_row(reads.entered(assessment_id)):
+        require_every_arm(is_taught_to_all)
     refuse_submitted(assessment.submitted_batches, assessment.cohort_subject_id, assessment.term_id)
     return assessment
 
 
-def _lock_for_every_arm(assessment_id: UUID) -> Assessment:
+def _lock_with_arms(assessment_id: UUID) -> tuple[Assessment, bool]:
+    """Lock an assessment, and tell whether the caller has every arm of its subject in reach."""
     if not caller_has_own():
-        return lock_assessment(assessment_id)
+        return lock_assessment(assessment_id), True
     subject, cohort = Assessment.cohort_subject_id, Assessment.cohort_id
     to_all = within(select(true()), scopes.is_taught_to_all, subject, cohort).correlate(Assessment)
     locking = (
@@ -233,9 +235,7 @@ def _lock_for_every_arm(assessment_id: UUID) -> Assessment:
     found = db.session.execute(within(locking, reads.in_reach)).one_or_none()
     if found is None:
         raise not_found(Assessment)
-    require_every_arm(found.to_all)
-    locked: Assessment = found.Assessment
-    return locked
+    return found.Assessment, found.to_all
 
 
 def require_every_arm(is_taught_to_all: bool) -> None:
@@ -266,7 +266,8 @@ def refuse_held(
 def refuse_submitted(batch_ids: Collection[Any], cohort_subject_id: UUID, term_id: UUID) -> None:
     """Refuse to change the submitted results of a cohort subject and term; raises Conflict.
 
-    `batch_ids` are the arms with a submission holding them, in a locked assessment, or of a locked cohort subject.
+    `batch_ids` are the arms with a submission holding them, in a locked assessment, or of a locked cohort subject. The
+    ones in reach of the caller are named.
     """
     if not batch_ids:
         return
@@ -282,7 +283,7 @@ def refuse_submitted(batch_ids: Collection[Any], cohort_subject_id: UUID, term_i
 def delete_assessment(*, assessment_id: UUID) -> UUID:
     """Delete an assessment softly: it is gone from every answer, its entries with it.
 
-    Raises NotFound, and Conflict while results of an arm are submitted.
+    Raises NotFound, Forbidden as `lock_open_assessment` does, and Conflict while results of an arm are submitted.
     """
     assessment = lock_open_assessment(assessment_id)
     assessment.deleted_at = now()
