@@ -31,12 +31,17 @@ from openpyxl import load_workbook
 from sqlalchemy import select
 
 from school_service.app import create_app, tenancy_of
+from school_service.auth.policies import Policy
 from school_service.cli.data_folder import data_folder
 from school_service.config import Settings
 from school_service.core.database import db
 from school_service.core.error_types import ErrorType
+from school_service.core.permissions import Permission
 from school_service.demo.letterhead import draw_badge, draw_signature
+from school_service.features.people.models import OWN
+from school_service.features.people.roles.seeded import ROLES_OF_NEW_SCHOOL, SEEDED_ROLES, SeededRole
 from school_service.features.results.models import Publication, ReportCard
+from school_service.web.operations import operations_of
 from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.provisioning.create import create_school
@@ -76,6 +81,38 @@ _DONE = {
     "add assessments; change and delete empty ones (others: a teacher of every arm)": "POST /assessments",
     "enter traits and comments": "PUT /comments",
     "set a password": "PUT /users/{id}/password",
+}
+# What a school does in a year, each with the operation that says which of its roles may.
+_IN_A_YEAR = {
+    "make roles, change their permissions": "POST /roles",
+    "hire, and give those hired their roles": "POST /employees",
+    "invite teachers, and set their passwords": "POST /invitations",
+    "set time zone, letterhead, weights, promotion": "PATCH /result-settings",
+    "open sessions, terms and their calendars": "POST /sessions",
+    "set up the next session": "POST /sessions/{id}/copy-from",
+    "make classrooms, classes and subjects": "POST /cohorts",
+    "enter students and guardians": "POST /students",
+    "invite students and guardians, and set their passwords": "POST /invitations",
+    "put students into classes": "POST /cohorts/{id}/enrollment",
+    "say who teaches and who looks after a class": "PUT /subject-teachers",
+    "call registers": "PUT /registers",
+    "correct registers that are submitted": "PUT /registers/corrections",
+    "add assessments, and enter scores": "POST /gradebooks",
+    "write comments and traits": "PUT /metrics",
+    "hand results in": "POST /cohort-subjects/{id}/submission",
+    "see which subjects are handed in": "GET /submissions",
+    "reopen a subject, publish, correct": "POST /publications",
+    "print report cards": "GET /report-cards",
+    "promote": "POST /promotions",
+    "let students graduate": "POST /graduates",
+    "let an employee go": "DELETE /employees/{id}",
+    "read the audit log": "GET /audit",
+}
+# What some of it needs beside: nobody gives away what they lack.
+_FURTHER = {
+    "hire, and give those hired their roles": {Permission.USERS_WRITE, *ROLES_OF_NEW_SCHOOL["Teacher"]},
+    "invite teachers, and set their passwords": ROLES_OF_NEW_SCHOOL["Teacher"],
+    "invite students and guardians, and set their passwords": {Permission.RESULTS_READ},
 }
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
@@ -256,6 +293,7 @@ def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
     page.headers = {}
     _begin(page, str(school.id), secret)
     _say_who_sees_what(page)
+    _say_what_roles_do(page)
     people = _set_up(page)
     _set_up_results(page, people)
     year = _enrol(page, people)
@@ -373,6 +411,47 @@ def _say_who_sees_what(page: Page) -> None:
         `GET /me` tells somebody their permissions, classes, subjects and children, and `mine=true` shows whoever
         reaches the whole school what OWN would. In `/docs` each operation says as `x-own` whom it serves: `T`, `F`,
         `S`, `G` and `M` for these five, `EVERYTHING` or `REFUSED`.
+        """
+    )
+
+
+def _say_what_roles_do(page: Page) -> None:
+    roles = [role for role in SEEDED_ROLES if role.given_to is None]
+    operations = operations_of(page.app)
+
+    def cell(role: SeededRole, words: str, operation: str) -> str:
+        policy = operations[operation].policy or Policy()
+        may = role.permissions >= {*policy.permissions, *_FURTHER.get(words, ())}
+        if not may or (role.reach == OWN and policy.own.refused):
+            return "–"  # noqa: RUF001
+        return "their own" if role.reach == OWN else "yes"
+
+    rows = (
+        f"| {words} | {' | '.join(cell(role, words, operation) for role in roles)} |"
+        for words, operation in _IN_A_YEAR.items()
+    )
+    page.say(
+        """
+        ### What each role does in a year
+
+        The account of the first day, with the role Administrator, makes the account of whoever leads the school and
+        gives it the role Principal; the rest of the year can go by without it. An administrator changes the permissions
+        of a role by `PATCH /roles/{id}/permissions`. Roles of a school that is older than this release stay as they
+        are: `differs` of `PUT /role-reaches` lists what they have beside these permissions, and what they lack.
+        """
+    )
+    head = f"| to | {' | '.join(role.name for role in roles)} |"
+    page.say("\n".join([head, "|---" * (len(roles) + 1) + "|", *rows]))
+    page.say(
+        """
+        Students and guardians read their results once they are published, and need no permission for it. Nobody gives
+        away what they lack: a role, an invitation and a password for somebody need all that the account has, so that a
+        Registrar is refused (403) for a guardian who is a teacher too.
+
+        An employee who teaches or has form classes is not deleted in passing: `DELETE /employees/{id}` answers 409, and
+        names these. With `?hand_over=` and the id of a colleague the colleague has them from today on, with
+        `?release=true` nobody has. `GET /subject-teachers?employee=` still shows who taught what, and `GET
+        /cohort-subjects?without_teacher=true` what nobody teaches today.
         """
     )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
@@ -281,6 +281,34 @@ class Made:
     def of(self, row: bytes | str) -> Any:
         """Make the answer of the row, written as JSON by PostgreSQL, for the caller it was read for."""
         return self.make(read_json(row), request_context().reach)
+
+
+@dataclass(frozen=True, slots=True)
+class MadeTogether:
+    """A list computed in parts, such as one of each class: their rows are read by one statement, however many."""
+
+    parts: Sequence[Made]
+
+    def fetch(self) -> dict[int, Any]:
+        """Fetch the rows of the parts within the transaction under way, by place, if there is one."""
+        if not self.parts:
+            return {}
+        batches = [part.read.batch(as_json_row) for part in self.parts]
+        # The texts are those of read models, and values are parameters.
+        rows = " UNION ALL ".join(
+            f"SELECT {place} AS place, part.* FROM ({text}) AS part"  # noqa: S608
+            for place, (text, _) in enumerate(batches)
+        )
+        text = f"SELECT json_object_agg(place, row::json)::text AS rows FROM ({rows}) AS parts"  # noqa: S608
+        parameters = tuple(value for _, values in batches for value in values)
+        found = write(current_session().bound_connection(), text, parameters)
+        read = read_json(found["rows"]) if found and found["rows"] else {}
+        return {int(place): row for place, row in read.items()}
+
+    def of(self, rows: Mapping[int, Any]) -> list[Any]:
+        """Make the list of the rows, for the caller they were read for."""
+        reach = request_context().reach
+        return [one for place, row in rows.items() for one in self.parts[place].make(row, reach)]
 
 
 def as_json_row(query: Query) -> ClauseElement:

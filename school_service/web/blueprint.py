@@ -23,7 +23,7 @@ from school_service.core.database import context_globals
 from school_service.core.errors import Invalid, NotFound, TooLarge
 from school_service.core.permissions import Permission
 from school_service.core.reach import REFUSED, Own
-from school_service.core.read_models import BoundQuery, RenderedRow
+from school_service.core.read_models import BoundQuery, MadeTogether, RenderedRow
 from school_service.core.statements import Lock
 from school_service.core.texts import plain_file_name
 from school_service.web.app_state import app_state, current_user_id
@@ -296,7 +296,7 @@ class Blueprint(flask_smorest.Blueprint):
         """
 
         def render(result: Any, check: Callable[[], None]) -> Response | JsonAnswer:
-            if not isinstance(result, QUERY_TYPES):
+            if not isinstance(result, (*QUERY_TYPES, MadeTogether)):
                 return object_response(dumper.dump(result))
             body, empty = render_list(result)
             if empty:

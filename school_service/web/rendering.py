@@ -43,7 +43,7 @@ from school_service.core.database import (
 )
 from school_service.core.exact_json import write_json
 from school_service.core.reach import Reach, refuse_unjudged
-from school_service.core.read_models import BoundQuery, CompiledStatement, Made, Query, Wrapper
+from school_service.core.read_models import BoundQuery, CompiledStatement, Made, MadeTogether, Query, Wrapper
 from school_service.core.shares import computing
 from tenants.connections.statements import SEPARATOR, Texts, write
 
@@ -250,6 +250,14 @@ def _made(made: Made) -> Any:
         return made.of(found.portions[0])
 
 
+def _made_together(made: MadeTogether) -> list[Any]:
+    """Make a list of the rows of its parts, read in a read-only transaction, which ends: then a turn is waited for."""
+    rows = made.fetch()
+    db.session.rollback()
+    with computing.of(request_context().school_id):
+        return made.of(rows)
+
+
 def render_one(read: Query | BoundQuery | Made, *, without_null: str | None = None) -> bytes | None:
     """Render the single row of a read model as a JSON object; None if there is no row.
 
@@ -275,14 +283,14 @@ def render_bytes(read: Query | BoundQuery) -> bytes | None:
     return None if found.empty else a2b_base64(found.portions[0])
 
 
-def render_list(read: Query | BoundQuery | Made) -> Rendered:
+def render_list(read: Query | BoundQuery | Made | MadeTogether) -> Rendered:
     """Render the rows of a read model as a JSON array.
 
     There may be very many: each is a row of the result, and portions of the array are handed on as they are. One text
     of them all, as of a page, would be several times in memory, and PostgreSQL has no text of more than 1 GB.
     """
-    if isinstance(read, Made):
-        listed = _made(read) or []
+    if isinstance(read, Made | MadeTogether):
+        listed = (_made(read) or []) if isinstance(read, Made) else _made_together(read)
         return Rendered([write_json(listed)], empty=not listed)
     portions, empty, _ = _render(read, _one)
     if empty:

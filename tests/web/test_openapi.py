@@ -35,7 +35,9 @@ AT_TIMES = {
     ("POST", "/assessments/{id}/scoresheet"): _OF_UPLOADS,
     ("POST", "/comments/upload-sheet"): _OF_UPLOADS,
     ("POST", "/metrics/upload-sheet"): _OF_UPLOADS,
+    ("GET", "/cohort-subjects"): {"arms_without_teacher"},
     ("GET", "/cohorts"): {"batches"},
+    ("GET", "/submissions"): {"cohort", "classroom"},
     ("POST", "/publications"): {"registers_missing"},
     ("POST", "/registers/upload-sheet"): _OF_UPLOADS,
     ("POST", "/students/import-sheet"): {

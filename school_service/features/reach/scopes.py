@@ -45,6 +45,9 @@ from tenants.clock import now
 
 Condition = ColumnElement[bool]
 
+DAYS_OF_ENDED_SESSIONS = 60
+"""For as long relations of teachers hold in a session after its end; `caller_state` has the same."""
+
 # Unlike false() it stays one of several conditions, whose tables a statement needs.
 _NOTHING: Condition = literal_column("false", Boolean())
 
@@ -362,6 +365,12 @@ def today() -> ColumnElement[date]:
     moment = bindparam("the_moment", callable_=lambda: now(), type_=DateTime(timezone=True))
     settings = _table("school_settings")
     return cast(func.timezone(select(settings.c.time_zone).scalar_subquery(), moment), Date)
+
+
+def session_counts(session: Any) -> Condition:
+    """Whether relations of teachers hold in an academic session: it is current, or ended not too long ago."""
+    recent = session.end_date >= today() - DAYS_OF_ENDED_SESSIONS
+    return or_(session.current, recent)
 
 
 def holds_today(row: Any) -> Condition:

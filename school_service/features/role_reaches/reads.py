@@ -29,8 +29,6 @@ from school_service.features.people.roles.reads import names_of_permissions
 from school_service.features.reach import scopes
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort, Subject
 
-DAYS_OF_ENDED_SESSIONS = 60  # for which a session that has ended counts
-
 
 @read_model
 def locked(role_ids: list[UUID]) -> Query:
@@ -136,9 +134,8 @@ def _looked_after() -> Query:
 
 def _in_sessions_that_count(employees: Query) -> Query:
     """Narrow to cohorts of the current session, and of sessions ended not too long ago."""
-    recent = AcademicSession.end_date >= scopes.today() - DAYS_OF_ENDED_SESSIONS
     counting = employees.join(AcademicSession, AcademicSession.id == Cohort.session_id)
-    return counting.where(NOT_DELETED, or_(AcademicSession.current, recent)).group_by(Employee.user_id)
+    return counting.where(NOT_DELETED, scopes.session_counts(AcademicSession)).group_by(Employee.user_id)
 
 
 def _children() -> Query:

@@ -25,6 +25,7 @@ from tests.features.classes.student_imports.test_import import sheet as students
 from tests.features.classes.student_imports.test_import import upload as import_students
 from tests.features.observations.comments.sheets import Said
 from tests.features.observations.metrics.sheets import PSYCHOMOTOR, TRAITS, Observed
+from tests.features.reach.conftest import this_session
 from tests.features.results.promotions.ends import End
 from tests.features.results.publications.arms import Arms
 from tests.features.results.submissions.classes import Class
@@ -560,11 +561,14 @@ def _(scene):
     return lambda: scene.api.post("/employees", body)
 
 
-@writes("DELETE /employees/{id}", "employee", "user", "form-teacher")
+@writes("DELETE /employees/{id}", "employee", "user", "form-teacher", "subject-teacher")
 def _(scene):
-    batch, teacher = scene.teacher()
-    scene.api.ok(scene.api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": teacher}))
-    return lambda: scene.api.delete(f"/employees/{teacher}")
+    cohort = scene.make.cohort(session=this_session(scene.make))
+    teacher, heir = scene.make.employee()["id"], scene.make.employee()["id"]
+    scene.api.ok(scene.api.patch(f"/teachers/{cohort['id']}/add_to_batch", {"teacher_id": teacher}))
+    row = {"cohort_subject": scene.make.cohort_subject(cohort)["id"], "employee": teacher}
+    scene.api.ok(scene.api.put("/subject-teachers", {"assignments": [row]}))
+    return lambda: scene.api.delete(f"/employees/{teacher}?hand_over={heir}")
 
 
 def deleting(path, kind):

@@ -26,7 +26,7 @@ def path_of(kind, person):
 def leave(api, kind, person):
     """Let a person leave the school."""
     if kind == "employees":
-        api.ok(api.delete(f"/employees/{person['id']}"))
+        api.ok(api.delete(f"/employees/{person['id']}?release=true"))
     else:
         removed = {"student_ids": [person["id"]]}
         api.ok(api.patch(f"/cohorts/{person['cohort_id']}/remove_students", removed))

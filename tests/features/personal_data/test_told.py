@@ -114,7 +114,7 @@ def test_the_audit_log_tells_what_changed_and_who_only_where_it_was_the_person(a
 def test_a_deleted_employee_is_told_too(api, make):
     employee = make_employee(make)
     before = told(api, "employees", employee)
-    api.ok(api.delete(f"/employees/{employee['id']}"))
+    api.ok(api.delete(f"/employees/{employee['id']}?release=true"))
     assert api.get(f"/employees/{employee['id']}").status_code == 404
 
     after = told(api, "employees", employee)

@@ -525,6 +525,7 @@ CASES: dict[str, list[Case]] = {
             others=(SESSION,),
             at="batch",
         ),
+        Case("TF", lambda _: "/submissions", listed=True, at="batch"),
     ],
     "POST /cohort-subjects/{id}/submission": [
         Case(

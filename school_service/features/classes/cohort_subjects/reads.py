@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import exists, select
+from sqlalchemy import exists, func, or_, select
+from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
-from school_service.features.classes.models import CohortSubject
+from school_service.core.read_models import Query, json_object, read_model
+from school_service.features.classes.models import CohortSubject, SubjectEnrollment, SubjectTeacher
+from school_service.features.people.models import NOT_DELETED, Employee, User
 from school_service.features.reach import scopes
 from school_service.features.school.cohorts.reads import session_by_id_or_name
-from school_service.features.school.models import Batch, Cohort, Subject
+from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Subject
 
 
 @read_model
@@ -20,11 +23,13 @@ def cohort_subjects(
     batch: UUID | None = None,
     base: UUID | None = None,
     session: str | None = None,
+    without_teacher: bool | None = None,
     reach: Reach | None = None,
 ) -> Query:
-    """Read model of CohortSubjectSchema, by the subject's name.
+    """Read model of ListedCohortSubjectSchema, by the subject's name.
 
-    All, or those of a cohort (any of its batches), of a subject, of a session (its id or name).
+    All, or those of a cohort (any of its batches), of a subject, of a session (its id or name); with `without_teacher`
+    those with an arm in want of one, which then are told.
     """
     found = (
         select(
@@ -49,7 +54,45 @@ def cohort_subjects(
     if session is not None:
         meant = session_by_id_or_name(session).scalar_subquery()
         found = found.join(Cohort, Cohort.id == CohortSubject.cohort_id).where(Cohort.session_id == meant)
+    if without_teacher is not None:
+        arms = _arms_without_teacher(reach)
+        found = found.add_columns(arms.c.arms_without_teacher).join(
+            arms, arms.c.arms_without_teacher.is_not(None)
+        )
     return found
+
+
+def _arms_without_teacher(reach: Reach | None) -> Any:
+    """The arms in reach with takers of the subject and without a teacher of it today: a row for each CohortSubject."""
+    taken = (
+        exists()
+        .where(
+            SubjectEnrollment.cohort_subject_id == CohortSubject.id,
+            Enrollment.student_id == SubjectEnrollment.student_id,
+            Enrollment.batch_id == Batch.id,
+            CURRENT,
+        )
+        .correlate(CohortSubject, Batch)
+    )
+    taught = (
+        exists()
+        .where(
+            SubjectTeacher.cohort_subject_id == CohortSubject.id,
+            or_(SubjectTeacher.batch_id.is_(None), SubjectTeacher.batch_id == Batch.id),
+            scopes.holds_today(SubjectTeacher),
+            Employee.id == SubjectTeacher.employee_id,
+            NOT_DELETED,
+            User.id == Employee.user_id,
+            User.deleted_at.is_(None),
+        )
+        .correlate(CohortSubject, Batch)
+    )
+    arm = json_object(batch=Batch.id, batch_name=Batch.name)
+    listed = func.json_agg(aggregate_order_by(arm, Batch.name, Batch.id)).label("arms_without_teacher")
+    found = select(listed).where(Batch.cohort_id == CohortSubject.cohort_id, taken, ~taught)
+    if reach is not None:
+        found = found.where(scopes.arms_in_reach(reach, Batch.id))
+    return found.correlate(CohortSubject).lateral("arms")
 
 
 @read_model

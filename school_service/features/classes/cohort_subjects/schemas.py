@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from marshmallow import fields
 
-from school_service.web.fields import Id, StrictBoolean, sought_text
+from school_service.web.fields import Id, QueryBoolean, StrictBoolean, sought_text
 from school_service.web.schemas import MineSchema, RecordSchema, Schema
 
 
@@ -16,6 +18,27 @@ class CohortSubjectSchema(RecordSchema):
     subject = fields.String(metadata={"description": "The subject's name."})
     code = fields.String(metadata={"description": "The subject's code."})
     cohort = fields.UUID()
+
+
+class ArmWithoutTeacherSchema(RecordSchema):
+    """An arm in which a subject has takers and nobody teaches it."""
+
+    batch = fields.UUID()
+    batch_name = fields.String(metadata={"description": "The arm's name."})
+
+
+class ListedCohortSubjectSchema(CohortSubjectSchema):
+    """A cohort subject in a list of them."""
+
+    SOMETIMES: ClassVar[frozenset[str]] = frozenset({"arms_without_teacher"})
+
+    arms_without_teacher = fields.List(
+        fields.Nested(ArmWithoutTeacherSchema),
+        metadata={
+            "description": "Where `without_teacher` is true: the arms in which somebody takes it and nobody teaches it "
+            "today, by name."
+        },
+    )
 
 
 class NewCohortSubjectSchema(Schema):
@@ -32,3 +55,9 @@ class CohortSubjectFilterSchema(MineSchema):
     batch = Id(required=False, metadata={"description": "A cohort, or any batch of it."})
     base = Id(required=False, metadata={"description": "The subject that is taught."})
     session = sought_text(required=False, metadata={"description": "The academic session's id or its name."})
+    without_teacher = QueryBoolean(
+        required=False,
+        metadata={
+            "description": "Those alone that nobody teaches today in an arm in which somebody takes them."
+        },
+    )

@@ -43,7 +43,7 @@ DELETION = Deletion(
 
 
 def check_cohort_subject_filter(
-    *, batch: UUID | None = None, base: UUID | None = None, session: str | None = None
+    *, batch: UUID | None = None, base: UUID | None = None, session: str | None = None, **_others: Any
 ) -> None:
     """Check that the records named by a filter of cohort subjects exist. Raises Invalid."""
     if batch is not None:

@@ -13,6 +13,7 @@ from school_service.features.classes.cohort_subjects import reads, service
 from school_service.features.classes.cohort_subjects.schemas import (
     CohortSubjectFilterSchema,
     CohortSubjectSchema,
+    ListedCohortSubjectSchema,
     NewCohortSubjectSchema,
 )
 from school_service.web.blueprint import Blueprint
@@ -25,11 +26,11 @@ class CohortSubjects(MethodView):
     """The subjects taught to cohorts."""
 
     @blp.requires(Permission.COHORT_SUBJECTS_READ, own=related("TFSG"))
-    @blp.returns_page(CohortSubjectSchema, if_empty=service.check_cohort_subject_filter)
+    @blp.returns_page(ListedCohortSubjectSchema, if_empty=service.check_cohort_subject_filter)
     @blp.arguments(CohortSubjectFilterSchema, location="query")
     def get(self, filters: dict[str, Any]) -> Any:
-        """List cohort subjects by name: all, or those of a cohort, of a subject, of a session."""
-        return reads.cohort_subjects(**filters)
+        """List cohort subjects by name: all, or those of a cohort, a subject, a session, or in want of a teacher."""
+        return reads.cohort_subjects(**{**filters, "without_teacher": filters.get("without_teacher") or None})
 
     @blp.requires(Permission.COHORT_SUBJECTS_WRITE)
     @blp.arguments(NewCohortSubjectSchema)

@@ -5,16 +5,30 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Text, Uuid, and_, any_, case, cast, func, literal_column, or_, select
+from sqlalchemy import (
+    ARRAY,
+    Text,
+    Uuid,
+    and_,
+    any_,
+    case,
+    cast,
+    exists,
+    func,
+    literal_column,
+    or_,
+    select,
+    true,
+)
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
+from school_service.core.read_models import Query, json_object, read_model
 from school_service.core.records import one_of, unnest_rows
 from school_service.features.classes.models import UNCOPIED, CohortSubject, SubjectTeacher
 from school_service.features.people.employees.reads import TITLED_NAME
-from school_service.features.people.models import NOT_DELETED, Employee, User
+from school_service.features.people.models import NOT_DELETED, Employee, FormTeacher, User
 from school_service.features.reach import scopes
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort, Subject
@@ -33,13 +47,11 @@ _CLASSES = (
     .offset(literal_column("0"))
     .subquery("classes")
 )
-_TEACHERS = (
-    select(Employee.id, Employee.title, User.first_name, User.last_name, User.name_sort_key)
-    .join(User, User.id == Employee.user_id)
-    .where(IS_THERE)
-    .offset(literal_column("0"))
-    .subquery("teachers")
+_NAMED = select(Employee.id, Employee.title, User.first_name, User.last_name, User.name_sort_key).join(
+    User, User.id == Employee.user_id
 )
+_TEACHERS = _NAMED.where(IS_THERE).offset(literal_column("0")).subquery("teachers")
+_AND_FORMER = _NAMED.offset(literal_column("0")).subquery("teachers")
 
 
 @read_model
@@ -52,8 +64,9 @@ def subject_teachers(
 ) -> Query:
     """Read model of SubjectTeacherSchema, by class, subject, arm and name, without those of deleted employees.
 
-    All, or those of a cohort subject, for an arm, of an employee, of a session (its id or name).
+    All, or those of a cohort subject, for an arm, of an employee, deleted or not, of a session (its id or name).
     """
+    teachers = _TEACHERS if employee is None else _AND_FORMER
     found = (
         select(
             SubjectTeacher.id,
@@ -67,9 +80,9 @@ def subject_teachers(
             SubjectTeacher.batch_id.label("batch"),
             Batch.name.label("batch_name"),
             SubjectTeacher.employee_id.label("employee"),
-            _TEACHERS.c.title,
-            _TEACHERS.c.first_name,
-            _TEACHERS.c.last_name,
+            teachers.c.title,
+            teachers.c.first_name,
+            teachers.c.last_name,
             SubjectTeacher.starts_on,
             SubjectTeacher.ends_on,
             SubjectTeacher.created_at.label("createdAt"),
@@ -78,7 +91,7 @@ def subject_teachers(
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .join(_CLASSES, _CLASSES.c.id == SubjectTeacher.cohort_id)
         .outerjoin(Batch, Batch.id == SubjectTeacher.batch_id)
-        .join(_TEACHERS, _TEACHERS.c.id == SubjectTeacher.employee_id)
+        .join(teachers, teachers.c.id == SubjectTeacher.employee_id)
         .order_by(
             _CLASSES.c.name,
             _CLASSES.c.start_date.desc(),
@@ -86,7 +99,7 @@ def subject_teachers(
             Subject.name,
             CohortSubject.id,
             Batch.name.nulls_first(),
-            _TEACHERS.c.name_sort_key,
+            teachers.c.name_sort_key,
             SubjectTeacher.id,
         )
     )
@@ -290,6 +303,120 @@ def copying(from_session: UUID, to_session: UUID) -> Query:
         .where(Cohort.session_id == from_session)
     )  # fmt: skip
     return select(rows.scalar_subquery().label("rows"))
+
+
+# An employee who leaves
+
+
+@read_model
+def lock_subjects_of(employee_id: UUID) -> Query:
+    """Lock the cohort subjects taught by an employee FOR SHARE, in order of id."""
+    taught = select(SubjectTeacher.cohort_subject_id).where(SubjectTeacher.employee_id == employee_id)
+    return (
+        select(CohortSubject.id)
+        .where(CohortSubject.id.in_(taught))
+        .order_by(CohortSubject.id)
+        .with_for_update(read=True)
+    )
+
+
+@read_model
+def lock_batches_of(employee_id: UUID) -> Query:
+    """Lock the batches taught or looked after by an employee FOR KEY SHARE, in order of id."""
+    taught = select(SubjectTeacher.batch_id).where(SubjectTeacher.employee_id == employee_id)
+    looked_after = select(FormTeacher.batch_id).where(FormTeacher.employee_id == employee_id)
+    return (
+        select(Batch.id)
+        .where(or_(Batch.id.in_(taught), Batch.id.in_(looked_after)))
+        .order_by(Batch.id)
+        .with_for_update(read=True, key_share=True)
+    )
+
+
+@read_model
+def lock_leaver(employee_id: UUID, heir_id: UUID | None = None) -> Query:
+    """Lock an employee who leaves, and the heir, FOR NO KEY UPDATE, in order of id: neither gets another subject."""
+    return (
+        select(Employee.id)
+        .where(or_(Employee.id == employee_id, Employee.id == heir_id))
+        .order_by(Employee.id)
+        .with_for_update(key_share=True)
+    )
+
+
+@read_model
+def left_behind(employee_id: UUID, heir_id: UUID | None = None) -> Query:
+    """Select the work of an employee in sessions that count, to be read once all of it is locked; the rest is past.
+
+    As JSON: `assignments` to hold after today, and `batches` looked after, each by name, and with whether the `heir`
+    has it already; an assignment has `begun` or not. `day` is the school's, `heir` tells whether the heir may teach.
+    """
+    of_heir, form_of_heir = aliased(SubjectTeacher), aliased(FormTeacher)
+    has_subject = (
+        exists()
+        .where(
+            of_heir.employee_id == heir_id,
+            of_heir.cohort_subject_id == SubjectTeacher.cohort_subject_id,
+            of_heir.batch_id.is_not_distinct_from(SubjectTeacher.batch_id),
+        )
+        .correlate(SubjectTeacher)
+    )
+    has_batch = (
+        exists()
+        .where(form_of_heir.employee_id == heir_id, form_of_heir.batch_id == FormTeacher.batch_id)
+        .correlate(FormTeacher)
+    )
+    name = func.concat_ws(" ", Classroom.name, Batch.name)
+    begun = func.coalesce(SubjectTeacher.starts_on <= scopes.today(), true())
+    assignment = json_object(
+        id=SubjectTeacher.id,
+        cohort_subject=SubjectTeacher.cohort_subject_id,
+        cohort=SubjectTeacher.cohort_id,
+        employee=SubjectTeacher.employee_id,
+        batch=SubjectTeacher.batch_id,
+        starts_on=SubjectTeacher.starts_on,
+        ends_on=SubjectTeacher.ends_on,
+        begun=begun,
+        heir=has_subject,
+        name=func.concat(Subject.name, " in ", name, ", ", AcademicSession.name),
+    )
+    batch = json_object(id=Batch.id, heir=has_batch, name=func.concat(name, ", ", AcademicSession.name))
+    session = AcademicSession.start_date.desc()
+    assignments = (
+        select(_listed(assignment, session, Classroom.name, Subject.name, Batch.name, SubjectTeacher.id))
+        .select_from(SubjectTeacher)
+        .join(Cohort, Cohort.id == SubjectTeacher.cohort_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(CohortSubject, CohortSubject.id == SubjectTeacher.cohort_subject_id)
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .outerjoin(Batch, Batch.id == SubjectTeacher.batch_id)
+        .where(
+            SubjectTeacher.employee_id == employee_id,
+            scopes.session_counts(AcademicSession),
+            or_(SubjectTeacher.ends_on.is_(None), SubjectTeacher.ends_on > scopes.today()),
+        )
+    )
+    batches = (
+        select(_listed(batch, session, Classroom.name, Batch.name, Batch.id))
+        .select_from(FormTeacher)
+        .join(Batch, Batch.id == FormTeacher.batch_id)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .where(FormTeacher.employee_id == employee_id, scopes.session_counts(AcademicSession))
+    )
+    is_there = exists().where(Employee.id == heir_id, User.id == Employee.user_id, IS_THERE)
+    return select(
+        assignments.scalar_subquery().label("assignments"),
+        batches.scalar_subquery().label("batches"),
+        cast(scopes.today(), Text).label("day"),
+        is_there.label("heir"),
+    )
+
+
+def _listed(row: Any, *order: Any) -> Any:
+    return _or_empty(func.json_agg(aggregate_order_by(row, *order)))
 
 
 # Who teaches today, as it is shown beside a subject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import fields, validate
+from marshmallow import ValidationError, fields, validate, validates_schema
 
 from school_service.features.classes.models import UNCOPIED
 from school_service.web.fields import MAX_IDS, Id, IsoDate, ListOf, Nested, QueryBoolean, sought_text
@@ -82,6 +82,27 @@ class SubjectTeachersSchema(Schema):
         validate=validate.Length(min=1, max=MAX_IDS),
         metadata={"description": "All or none of them; others stay as they are."},
     )
+
+
+class LeavingSchema(Schema):
+    """The future of what an employee who leaves teaches and looks after."""
+
+    hand_over = Id(
+        required=False,
+        metadata={
+            "description": "An employee who has the subjects and form classes from today on; needs write:teachers."
+        },
+    )
+    release = QueryBoolean(
+        load_default=False,
+        metadata={"description": "Nobody has the subjects and form classes then; needs delete:teachers."},
+    )
+
+    @validates_schema
+    def check_one(self, options: dict[str, Any], **_options: Any) -> None:
+        """Let it be one of both at most."""
+        if options["release"] and "hand_over" in options:
+            raise ValidationError("Give either hand_over or release.", "hand_over")
 
 
 class CopySchema(Schema):

@@ -13,12 +13,11 @@ from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.errors import Invalid, Unknown
 from school_service.core.read_models import BoundQuery, fetch_row
-from school_service.core.records import get, get_referenced, remove, unknown_reference, unnest_rows
+from school_service.core.records import get, get_referenced, remove, unnest_rows
 from school_service.core.statements import execute, in_one_round_trip, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.classes.models import CohortSubject, SubjectTeacher
 from school_service.features.classes.subject_teachers import reads
-from school_service.features.people.employees.service import find_employee
 from school_service.features.people.models import Employee
 from school_service.features.school.cohorts.service import NO_SESSION, find_session
 from school_service.features.school.models import Batch
@@ -52,8 +51,8 @@ def check_subject_teacher_filter(
         get_referenced(CohortSubject, cohort_subject, "cohort_subject")
     if batch is not None:
         get_referenced(Batch, batch, "batch")
-    if employee is not None and find_employee(employee) is None:
-        raise unknown_reference(Employee, "employee")
+    if employee is not None:
+        get_referenced(Employee, employee, "employee")
     if session is not None:
         find_session(session, "session")
 
@@ -83,14 +82,14 @@ def put_subject_teachers(*, assignments: Sequence[Mapping[str, Any]]) -> BoundQu
         (
             Change(
                 each["cohort_subject"],
-                _audited(known[_key(each)]) if _key(each) in known else None,
-                _audited(each),
+                audited(known[_key(each)]) if _key(each) in known else None,
+                audited(each),
             )
             for each in changed
         ),
     )
     cohorts = [UUID(found["subjects"][str(each["cohort_subject"])]) for each in changed]
-    return in_one_round_trip(*_storing(changed, cohorts), read=read)
+    return in_one_round_trip(*storing(changed, cohorts), read=read)
 
 
 def delete_subject_teacher(*, assignment_id: UUID) -> UUID:
@@ -130,8 +129,8 @@ def copy_subject_teachers(*, from_session: str, to_session: str, dry_run: bool =
     left_out = sorted((each for each in rows if each["code"]), key=_order)
     new = [each for each in rows if not each["code"] and not each["there"]]
     if new and not dry_run:
-        execute(*_storing(new, [UUID(each["cohort"]) for each in new]))
-        audit_changes(ENTITY, [Change(UUID(each["cohort_subject"]), None, _audited(each)) for each in new])
+        execute(*storing(new, [UUID(each["cohort"]) for each in new]))
+        audit_changes(ENTITY, [Change(UUID(each["cohort_subject"]), None, audited(each)) for each in new])
     return {
         "rows": len(rows),
         "copied": len(new),
@@ -165,7 +164,7 @@ def _refuse(assignments: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) 
         raise Invalid.fields(wrong)
 
 
-def _storing(rows: Sequence[Mapping[str, Any]], cohorts: Sequence[UUID]) -> Iterable[BoundQuery]:
+def storing(rows: Sequence[Mapping[str, Any]], cohorts: Sequence[UUID]) -> Iterable[BoundQuery]:
     """Make the statements to store assignments; those without an arm have another key."""
     moment = now()
     for store, of_arm in ((_store_of_arms, True), (_store_of_all, False)):
@@ -244,7 +243,7 @@ def _dates(row: Mapping[str, Any]) -> tuple[str | None, ...]:
     return tuple(None if row.get(name) is None else str(row[name]) for name in ("starts_on", "ends_on"))
 
 
-def _audited(row: Mapping[str, Any]) -> dict[str, Any]:
+def audited(row: Mapping[str, Any]) -> dict[str, Any]:
     """The values of an assignment in the audit log; the id there is the cohort subject's."""
     return {name: row.get(name) for name in ("employee", "batch", "starts_on", "ends_on")}
 

@@ -9,15 +9,20 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
-from school_service.features.classes.subject_teachers import reads, service
+from school_service.core.statements import row_lock
+from school_service.features.classes.subject_teachers import leaving, reads, service
 from school_service.features.classes.subject_teachers.schemas import (
     CopiedSchema,
     CopyOptionsSchema,
     CopySchema,
+    LeavingSchema,
     SubjectTeacherFilterSchema,
     SubjectTeacherSchema,
     SubjectTeachersSchema,
 )
+from school_service.features.people.employees.reads import account_lock, employee
+from school_service.features.people.models import Employee
+from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
 
 blp = Blueprint("subject-teachers", __name__, description="Who teaches which subject of a cohort.")
@@ -70,3 +75,22 @@ class CopyOfSubjectTeachers(MethodView):
         Cohorts are matched by classroom, subjects by what is taught, arms by name; answers what finds no match.
         """
         return service.copy_subject_teachers(**sessions, **options)
+
+
+# An employee's other operations are in a wing that knows nothing of subjects.
+@blp.route("/employees/<uuid:id>", tags=["employees"])
+class LeavingEmployee(MethodView):
+    """An employee who leaves."""
+
+    @blp.requires(Permission.EMPLOYEES_DELETE)
+    @blp.arguments(LeavingSchema, location="query")
+    @blp.returns_deleted()
+    @blp.if_match(employee, reads.lock_subjects_of, reads.lock_batches_of, row_lock(Employee), account_lock)
+    def delete(self, options: dict[str, Any], id: UUID) -> Any:
+        """Delete an employee and their user account; the records stay. What they teach is handed over, or released.
+
+        Who teaches a subject or has a form class in a session that is current, or ended at most 60 days ago, is 409,
+        which counts and names these, unless `hand_over` or `release` says what becomes of them. Assignments end today
+        and are listed with `employee`; those of the heir begin today, and what the heir teaches already stays.
+        """
+        return leaving.delete_employee(employee_id=id, principal=current_principal(), **options)

@@ -155,7 +155,7 @@ def find_employee(employee_id: UUID, *, for_update: bool = False, for_share: boo
 
 
 def delete_employee(*, employee_id: UUID, principal: Principal) -> UUID:
-    """Delete an employee softly, and the user account with them; they teach no batch any more.
+    """Delete an employee softly, and the user account with them; they look after no batch any more.
 
     Raises NotFound, Forbidden if the principal lacks a permission of the user, and Conflict if nobody would be left
     with every permission.

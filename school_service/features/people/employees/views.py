@@ -80,13 +80,6 @@ class OneEmployee(MethodView):
             service.change_employee(employee_id=id, **changes, principal=current_principal())
         )
 
-    @blp.requires(Permission.EMPLOYEES_DELETE)
-    @blp.returns_deleted()
-    @blp.if_match(reads.employee, row_lock(Employee), reads.account_lock)
-    def delete(self, id: UUID) -> Any:
-        """Delete an employee and their user account; the records stay, and they teach no batch any more."""
-        return service.delete_employee(employee_id=id, principal=current_principal())
-
 
 @blp.route("/employees/<uuid:id>/bank-account")
 class BankAccountOfEmployee(MethodView):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from school_service.core.reach import Reach
-from school_service.core.read_models import Made
+from school_service.core.read_models import Made, MadeTogether
 from school_service.features.results.computing.class_term.loaded import Loaded, Person, Subject
 from school_service.features.results.computing.compute import Paper, TaughtSubject, blanks
 from school_service.features.results.models import OPEN, SUBMITTED
@@ -117,13 +117,37 @@ def _by(found: Submitted | None) -> dict[str, Any]:
     }
 
 
-def of_class(batch: UUID, term: str, *, cohort: bool = False) -> Made:
-    """Answer SubmissionSchema of a batch, or of all batches of a cohort, by the subject's name, then by the batch's.
+def of_class(batch: UUID, term: str, *, cohort: bool = False, state: str | None = None) -> Made:
+    """Answer ListedSubmissionSchema of a batch, or of all batches of a cohort, by the subject's name, then the batch's.
 
-    The subjects with an assessment that counts, and the submitted ones in any case.
+    The subjects with an assessment that counts, and the submitted ones in any case; those in a `state`, or all.
     """
     read = reads.of_class(batch, term, cohort or None)
-    return Made(read, partial(_of_class, None if cohort else str(batch)))
+    return Made(read, partial(_in_state, state, partial(_of_class, None if cohort else str(batch))))
+
+
+def of_classes(classes: Sequence[Row], *, state: str | None = None) -> MadeTogether:
+    """Answer ListedSubmissionSchema of several classes, each in a term, with the name of the class."""
+    return MadeTogether([_of_named(one, state) for one in classes])
+
+
+def _of_named(named: Row, state: str | None) -> Made:
+    about = {name: named[name] for name in ("cohort", "classroom")}
+    of = of_class(UUID(named["cohort"]), named["term"], cohort=True, state=state)
+
+    def make(row: Row, reach: Reach | None) -> list[dict[str, Any]]:
+        return [{**one, **about} for one in of.make(row, reach)]
+
+    return Made(of.read, make)
+
+
+def _in_state(
+    state: str | None,
+    make: Callable[[Row, Reach | None], list[dict[str, Any]]],
+    row: Row,
+    reach: Reach | None,
+) -> list[dict[str, Any]]:
+    return [one for one in make(row, reach) if state is None or one["state"] == state]
 
 
 def _of_class(batch: str | None, row: Row, reach: Reach | None) -> list[dict[str, Any]]:

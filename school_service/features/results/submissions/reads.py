@@ -7,6 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import FromClause, Text, Uuid, and_, cast, exists, func, literal, null, or_, select
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
+from sqlalchemy.orm import aliased
 
 from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
@@ -20,8 +21,15 @@ from school_service.features.results.computing.class_term.entered import ClassTe
 from school_service.features.results.computing.class_term.roster import members_at_submission
 from school_service.features.results.computing.class_term.scopes import one, scope_of_batch, scope_of_subject
 from school_service.features.results.models import PUBLISHED, Publication
-from school_service.features.school.models import Batch, Classroom, Cohort, Term
-from school_service.features.school.sessions.service import is_term
+from school_service.features.school.models import (
+    AcademicSession,
+    Batch,
+    Classroom,
+    Cohort,
+    Term,
+    TermCalendar,
+)
+from school_service.features.school.sessions.service import has_today, is_term
 from school_service.features.scores.models import BOTH, NOT_DELETED, OF_COHORT, Assessment, Submission
 
 ENTITY = "submission"
@@ -56,6 +64,34 @@ def of_class(batch_id: UUID, term: str, cohort: bool | None = None, reach: Reach
             .scalar_subquery()
         )
     return _handing(of, reached=reached)
+
+
+@read_model
+def classes(term: str | None = None, reach: Reach | None = None) -> Query:
+    """Select the classes of the current session, by name, each with a term: `cohort`, `classroom` and `term`, an id.
+
+    It is the term given, by id or name, else the one with the school's day by its calendar; without any, each term.
+    """
+    found = (
+        select(Cohort.id.label("cohort"), Classroom.name.label("classroom"), Term.id.label("term"))
+        .join(AcademicSession, AcademicSession.id == Cohort.session_id)
+        .join(Classroom, Classroom.id == Cohort.classroom_id)
+        .join(Term, Term.session_id == Cohort.session_id)
+        .where(AcademicSession.current)
+        .order_by(Classroom.name, Cohort.id, Term.term)
+    )
+    if reach is not None:
+        found = found.where(scopes.cohorts_in_reach(reach, Cohort.id))
+    if term is not None:
+        return found.where(is_term(term))
+    of_session = aliased(Term)
+    now = (
+        select(TermCalendar.term_id)
+        .join(of_session, of_session.id == TermCalendar.term_id)
+        .where(of_session.session_id == AcademicSession.id, has_today())
+        .correlate(AcademicSession)
+    )
+    return found.where(or_(Term.id.in_(now), ~now.exists()))
 
 
 @judged_before

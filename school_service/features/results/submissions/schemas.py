@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from marshmallow import ValidationError, fields, validate, validates_schema
 
@@ -43,18 +43,31 @@ class SubmissionSchema(RecordSchema):
     teachers = teacher_names()
 
 
+class ListedSubmissionSchema(SubmissionSchema):
+    """A submission in a list of them."""
+
+    SOMETIMES: ClassVar[frozenset[str]] = frozenset({"cohort", "classroom"})
+
+    cohort = described(fields.UUID, "The class, where neither `batch` nor `cohort` is given.")
+    classroom = described(fields.String, "Its name, where neither `batch` nor `cohort` is given.")
+
+
 class SubmissionFilterSchema(MineSchema):
-    """The submissions to list: those of a batch, or of all batches of a cohort."""
+    """The submissions to list: those of a batch, of all batches of a cohort, or of all of the current session."""
 
     batch = described(Id, "A batch: one for each subject. A cohort's id is its first batch.", required=False)
     cohort = described(Id, "In place of a batch, a cohort: one for each subject and batch.", required=False)
-    term = term_text("the batch's")
+    term = term_text("the batch's, or the current", required=False)
+    state = described(Choice, "Those in this state alone.", SUBMISSION_STATES, required=False)
 
     @validates_schema
     def check_one(self, filters: dict[str, Any], **_options: Any) -> None:
-        """Let it be either a batch or a cohort."""
-        if len(filters.keys() & {"batch", "cohort"}) != 1:
+        """Let it be a batch or a cohort at most, and with a term."""
+        given = filters.keys() & {"batch", "cohort"}
+        if len(given) > 1:
             raise ValidationError("Give either a batch or a cohort.", "batch")
+        if given and "term" not in filters:
+            raise ValidationError("Missing data for required field.", "term")
 
 
 def _batch() -> Id:

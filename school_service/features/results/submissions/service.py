@@ -16,8 +16,10 @@ from uuid import UUID
 import orjson
 from sqlalchemy import ARRAY, Uuid, any_, cast, delete, select, update
 
+from school_service.core.database import db
 from school_service.core.errors import Conflict, Incomplete, Invalid, Locked
-from school_service.core.read_models import BoundQuery, Made, fetch_made
+from school_service.core.narrowing import everybodys
+from school_service.core.read_models import BoundQuery, Made, MadeTogether, fetch_made, fetch_rows
 from school_service.core.records import get_referenced, once_locked, unknown_reference
 from school_service.core.statements import NewRow, execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import acting, audit_change
@@ -26,7 +28,8 @@ from school_service.features.results.computing.compute import Paper
 from school_service.features.results.figures.service import check_broadsheet, check_subject_results
 from school_service.features.results.models import OPEN, REFUSE, SUBMITTED
 from school_service.features.results.submissions import answers, reads
-from school_service.features.school.models import Batch, Cohort
+from school_service.features.school.models import AcademicSession, Batch, Cohort, Term
+from school_service.features.school.sessions.service import is_term
 from school_service.features.scores.absences.service import storing_blanks
 from school_service.features.scores.assessments.service import require_every_arm
 from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
@@ -35,13 +38,40 @@ from tenants.clock import now
 MAX_NAMED = 200  # admission numbers in an error
 
 
-def check_submissions(*, term: str, batch: UUID | None = None, cohort: UUID | None = None) -> None:
+def check_submissions(
+    *, term: str | None = None, batch: UUID | None = None, cohort: UUID | None = None, **_others: Any
+) -> None:
     """Tell whether the objects of a list of submissions exist. Raises Invalid."""
+    if batch is None and cohort is None and term is not None:
+        of_session = Term.session_id == AcademicSession.id
+        meant = (
+            select(Term.id).join(AcademicSession, of_session).where(AcademicSession.current, is_term(term))
+        )
+        if db.session.scalar(everybodys(meant)) is None:
+            raise unknown_reference(Term, "term")
     if batch is not None:
         check_broadsheet(batch=batch, term=term)
     if cohort is not None:
         get_referenced(Cohort, cohort, "cohort")
         check_broadsheet(batch=cohort, term=term)
+
+
+def list_submissions(
+    *,
+    term: str | None = None,
+    batch: UUID | None = None,
+    cohort: UUID | None = None,
+    state: str | None = None,
+) -> Made | MadeTogether:
+    """List the submissions of a batch, of a cohort or, without either, of all classes of the current session.
+
+    Of the latter without a `term` they are of the term of today by the calendar or, without any, of each term.
+    """
+    if cohort is not None and term is not None:
+        return answers.of_class(cohort, term, cohort=True, state=state)
+    if batch is not None and term is not None:
+        return answers.of_class(batch, term, state=state)
+    return answers.of_classes([*fetch_rows(reads.classes(term))], state=state)
 
 
 def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, blanks: str = REFUSE) -> Made:

@@ -9,8 +9,9 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
-from school_service.features.results.submissions import answers, service
+from school_service.features.results.submissions import service
 from school_service.features.results.submissions.schemas import (
+    ListedSubmissionSchema,
     NewSubmissionSchema,
     ReopeningSchema,
     SubmissionFilterSchema,
@@ -25,16 +26,18 @@ blp = Blueprint(
 
 @blp.route("/submissions")
 class Submissions(MethodView):
-    """The submissions of a class."""
+    """The submissions of classes."""
 
     @blp.requires(Permission.RESULTS_READ, own=related("TF"))
     @blp.arguments(SubmissionFilterSchema, location="query")
-    @blp.returns_list(SubmissionSchema, if_empty=service.check_submissions)
+    @blp.returns_list(ListedSubmissionSchema, if_empty=service.check_submissions)
     def get(self, filters: dict[str, Any]) -> Any:
-        """List the subjects of a batch in which something counts in a term, by name; or of all batches of a cohort."""
-        if "cohort" in filters:
-            return answers.of_class(filters["cohort"], filters["term"], cohort=True)
-        return answers.of_class(filters["batch"], filters["term"])
+        """List the subjects of a batch, a cohort or the whole session in which something counts in a term, by name.
+
+        Without `batch` and `cohort` they are those of all classes of the current session, class by class; without
+        `term` then those of the term that has the school's day by its calendar, and where none has it, of each term.
+        """
+        return service.list_submissions(**filters)
 
 
 @blp.route("/cohort-subjects/<uuid:id>/submission")

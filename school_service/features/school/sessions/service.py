@@ -16,6 +16,7 @@ from school_service.core.read_models import Query, read_model
 from school_service.core.records import change, get, get_referenced, lock_table, unknown_reference
 from school_service.core.statements import NewRow, insert_row
 from school_service.features.audit.service import audit_change, audit_member_changes
+from school_service.features.reach import scopes
 from school_service.features.school.models import TERMS, AcademicSession, Term, TermCalendar
 
 ENTITY, TERM = "session", "term"
@@ -55,6 +56,11 @@ def terms(session_id: UUID | None = None) -> Query:
         .order_by(AcademicSession.start_date, AcademicSession.id, Term.term, Term.id)
     )
     return found if session_id is None else found.where(Term.session_id == session_id)
+
+
+def has_today() -> ColumnElement[bool]:
+    """Tell whether the school's day is in the term of a row of TermCalendar."""
+    return scopes.today().between(TermCalendar.start_date, TermCalendar.end_date)
 
 
 def is_term(term: Any) -> ColumnElement[bool]:

@@ -10,7 +10,6 @@ from school_service.core.narrowing import everybodys
 from school_service.core.read_models import Made, Query, json_object
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import NOT_DELETED, Employee
-from school_service.features.reach.scopes import today
 from school_service.features.school.models import (
     CURRENT,
     AcademicSession,
@@ -20,7 +19,7 @@ from school_service.features.school.models import (
     Term,
     TermCalendar,
 )
-from school_service.features.school.sessions.service import sessions, terms
+from school_service.features.school.sessions.service import has_today, sessions, terms
 
 
 def current_session() -> Made:
@@ -32,11 +31,10 @@ def current_session() -> Made:
 def with_counts() -> Query:
     """Read model of CurrentSessionSchema; no row where no session is current."""
     session = sessions.query().where(AcademicSession.current).subquery()
-    days = (TermCalendar.start_date, TermCalendar.end_date)
     term = (
         terms.query()
         .join(TermCalendar, TermCalendar.term_id == Term.id)
-        .where(Term.session_id == session.c.id, today().between(*days))
+        .where(Term.session_id == session.c.id, has_today())
         .limit(1)
         .subquery()
     )

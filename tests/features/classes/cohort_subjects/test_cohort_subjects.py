@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from uuid import uuid4
 
 import pytest
@@ -214,3 +215,65 @@ def test_two_at_once_make_one_cohort_subject(committing):
 
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 19
     assert page(api)["total"] == 1
+
+
+class TestWithoutTeacher:
+    """GET /cohort-subjects?without_teacher=true."""
+
+    @staticmethod
+    def wanting(client, **query):
+        """The arms without a teacher, by subject."""
+        found = client.ok(client.get("/cohort-subjects", query_string={"without_teacher": "true", **query}))
+        assert found["total"] == len(found["data"])
+        return {
+            one["id"]: [arm["batch_name"] for arm in one["arms_without_teacher"]] for one in found["data"]
+        }
+
+    def test_it_lists_the_subjects_with_takers_in_an_arm_that_nobody_teaches(self, api, make, arms, own):
+        subject, other, empty = arms.subject["id"], arms.other["id"], make.cohort_subject(arms.cohort)
+        make.batch(arms.cohort, name="C")  # without takers
+
+        # A later subject is taken by all who are there, and an elective by nobody.
+        elective = make.cohort_subject(arms.cohort, elective=True)
+        seen = self.wanting(api, session=arms.session["id"])
+        assert seen == {key: ["A", "B"] for key in (subject, other, empty["id"])}
+        assert elective["id"] not in seen
+        teacher = make.employee()
+        own.assign(teacher, arms.subject, arms.b)
+        own.assign(teacher, arms.other, None)
+        assert self.wanting(api, batch=arms.a) == {subject: ["A"], empty["id"]: ["A", "B"]}
+        api.ok(api.delete(f"/employees/{teacher['id']}?release=true"))
+        assert self.wanting(api, batch=arms.a) == seen
+
+    def test_dates_and_accounts_count(self, api, make, arms, own):
+        today = date.fromisoformat(own.today())
+        yesterday, tomorrow = (str(today + timedelta(days=days)) for days in (-1, 1))
+        own.assign(make.employee(), arms.subject, None, ends_on=yesterday)
+        own.assign(make.employee(), arms.subject, None, starts_on=tomorrow)
+        closed = make.employee()
+        own.assign(closed, arms.subject, None)
+        assert arms.subject["id"] not in self.wanting(api)
+
+        api.ok(api.delete(f"/users/{make.account_of(closed)['id']}/delete"))
+
+        assert self.wanting(api)[arms.subject["id"]] == ["A", "B"]
+
+    def test_to_a_form_teacher_arms_in_reach_are_told(self, make, arms, own):
+        own.assign(make.employee(), arms.other, arms.a)
+
+        assert self.wanting(own.form_teacher(arms.a)) == {arms.subject["id"]: ["A"]}
+        assert self.wanting(own.form_teacher(arms.b)) == {
+            arms.subject["id"]: ["B"],
+            arms.other["id"]: ["B"],
+        }
+        assert self.wanting(own.teacher()[1]) == {}
+
+    def test_without_the_filter_no_arms_are_told_and_it_is_one_message(self, api, arms, messages):
+        for query in ("", "?without_teacher=false"):
+            listed = api.ok(api.get(f"/cohort-subjects{query}"))["data"]
+            assert {one["id"] for one in listed} >= {arms.subject["id"], arms.other["id"]}
+            assert all("arms_without_teacher" not in one for one in listed)
+        with messages() as sent:
+            self.wanting(api)
+        assert len(sent) == 1
+        assert api.get("/cohort-subjects?without_teacher=perhaps").status_code == 422

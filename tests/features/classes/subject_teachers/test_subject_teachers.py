@@ -164,7 +164,7 @@ class TestListing:
         subject, employee = make.cohort_subject(), make.employee()
         put(row(subject, employee))
 
-        api.ok(api.delete(f"/employees/{employee['id']}"))
+        api.ok(api.delete(f"/employees/{employee['id']}?release=true"))
 
         assert listed(api) == []
 
@@ -212,7 +212,7 @@ class TestCopying:
         )
         room = make.cohort(session={"id": before["session"]})
         put(row(make.cohort_subject(room), stays))
-        api.ok(api.delete(f"/employees/{leaves['id']}"))
+        api.ok(api.delete(f"/employees/{leaves['id']}?release=true"))
         sessions = {"from_session": before["session"], "to_session": after["session"]}
 
         dry = api.ok(api.post(f"{PATH}/copy?dry_run=true", sessions))
@@ -297,7 +297,7 @@ class TestCopying:
         before, _, after, (_, _, gone) = year
         left, stays = make.employee(), make.employee()
         put(row(gone, left, ends_on="2020-01-01"), row(gone, stays, ends_on="2020-01-01"))
-        api.ok(api.delete(f"/employees/{left['id']}"))
+        api.ok(api.delete(f"/employees/{left['id']}?release=true"))
 
         sessions = {"from_session": before["session"], "to_session": after["session"]}
         found = api.ok(api.post(f"{PATH}/copy", sessions))["left_out"]
@@ -360,7 +360,7 @@ class TestWhoTeachesNow:
         own.assign(employee, arms.subject, arms.a)
         assert teacher.ok(teacher.get("/students"))["total"] == len(arms.in_a)
 
-        make.api.ok(make.api.delete(f"/employees/{employee['id']}"))
+        make.api.ok(make.api.delete(f"/employees/{employee['id']}?release=true"))
 
         # Their account goes with them, and so does what they may do.
         assert teacher.get("/students").status_code == 401

@@ -399,7 +399,7 @@ class TestDeleting:
             for teacher in (stays, made):
                 api.ok(api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": teacher["id"]}))
 
-        api.ok(api.delete(f"/employees/{made['id']}"))
+        api.ok(api.delete(f"/employees/{made['id']}?release=true"))
 
         for batch in batches:
             assert api.ok(api.get(f"/teachers/{batch}"))["last_name"] == stays["last_name"]

@@ -207,7 +207,7 @@ def test_restoring_the_account_of_a_deleted_employee_makes_no_teacher(api, make,
     teacher = make.employee()
     api.ok(add(api, batch, teacher["id"]))
     user = make.account_of(teacher)
-    api.ok(api.delete(f"/employees/{teacher['id']}"))
+    api.ok(api.delete(f"/employees/{teacher['id']}?release=true"))
     api.ok(api.put(f"/users/{user['id']}/restore"))
 
     assert api.get(f"/teachers/{batch}").status_code == 404
@@ -286,7 +286,7 @@ def test_one_who_is_deleted_while_being_added_teaches_nobody(committing, tenancy
 
         def work(number, teacher=teacher):
             if number == len(batches):
-                return api.using().delete(f"/employees/{teacher}").status_code
+                return api.using().delete(f"/employees/{teacher}?release=true").status_code
             return add(api.using(), batches[number], teacher).status_code
 
         *added, deleted = run_concurrently(len(batches) + 1, work)
