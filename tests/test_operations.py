@@ -34,6 +34,8 @@ MORE = {
     # A list that is empty, whose filter is checked.
     "GET /publications/{id}/changes": (4, 5),
     "GET /users/{id}/identities": (1, 5),
+    # A list of all classes, which are read before their results.
+    "GET /submissions": (4, 4),
     # The names of clients are the registry's.
     "GET /users/{id}/sessions": (5, 3),
 }

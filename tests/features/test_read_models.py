@@ -30,6 +30,7 @@ WITHOUT_READ_MODEL = {
     "BroadsheetSchema": "computed of what was entered, or made of stored cards",
     "StudentSubjectResultSchema": "computed of what was entered, or made of stored cards",
     "SubmissionSchema": "counted of what was entered",
+    "ListedSubmissionSchema": "counted of what was entered",
     "TermResultSchema": "computed of what was entered, or made of a stored card",
     "VerifiedPaperSchema": "made of a stored card or transcript",
     "HealthSchema": "found out by the view",

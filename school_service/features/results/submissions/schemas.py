@@ -17,7 +17,7 @@ from school_service.web.schemas import MineSchema, RecordSchema, Schema, describ
 class SubmissionSchema(RecordSchema):
     """The results of an arm in a cohort subject and a term: their progress, and their submitter."""
 
-    cohort_subject = fields.UUID()
+    cohort_subject = described(fields.UUID, "The id of the cohort subject.")
     base = described(fields.UUID, "The subject that is taught.")
     subject = described(fields.String, "Its name.")
     batch = described(
@@ -35,11 +35,15 @@ class SubmissionSchema(RecordSchema):
     takers = described(fields.Integer, "How many take it.")
     assessments = described(fields.Integer, "How many assessments count.")
     blanks = described(fields.Integer, "How many scores are missing, of those who take it in what counts.")
-    submitted_at = fields.AwareDateTime(allow_none=True)
+    submitted_at = described(
+        fields.AwareDateTime, "When it was submitted; null while it is open.", allow_none=True
+    )
     submitted_by = described(
         fields.String, "The user's id, or the client's; null while open.", allow_none=True
     )
-    submitted_by_name = fields.String(allow_none=True)
+    submitted_by_name = described(
+        fields.String, "The name of who submitted it, at that time; null while it is open.", allow_none=True
+    )
     teachers = teacher_names()
 
 
@@ -48,8 +52,10 @@ class ListedSubmissionSchema(SubmissionSchema):
 
     SOMETIMES: ClassVar[frozenset[str]] = frozenset({"cohort", "classroom"})
 
-    cohort = described(fields.UUID, "The class, where neither `batch` nor `cohort` is given.")
-    classroom = described(fields.String, "Its name, where neither `batch` nor `cohort` is given.")
+    cohort = described(fields.UUID, "Where neither `batch` nor `cohort` is given: the class.")
+    classroom = described(
+        fields.String, "Where neither `batch` nor `cohort` is given: the name of the class."
+    )
 
 
 class SubmissionFilterSchema(MineSchema):
