@@ -496,6 +496,8 @@ def test_members_that_are_there_at_times_alone_say_when(document):
     found = {}
     for key, _kind, answered in answers(document):
         shape = resolve(document, answered.get("items", answered))
+        rows = shape.get("properties", {}).get("data", {})
+        shape = resolve(document, rows["items"]) if "items" in rows else shape
         sometimes = set(shape.get("properties", ())) - set(shape.get("required", ()))
         if sometimes:
             found[key] = sometimes

@@ -122,7 +122,9 @@ def test_a_deleted_employee_is_told_too(api, make):
     assert after["employee"]["deleted_at"] is not None
     assert after["bank_account"] == before["bank_account"]
     assert after["form_teachers"] == []
-    assert after["subject_teachers"] == before["subject_teachers"]
+    (ended,) = after["subject_teachers"]
+    assert ended["ends_on"] is not None
+    assert [{**ended, "ends_on": None}] == before["subject_teachers"]
 
 
 def test_a_score_of_a_deleted_assessment_is_told_too(api, make):

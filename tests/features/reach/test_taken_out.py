@@ -185,11 +185,13 @@ OF_CLASSES = {
     "school_service.features.results.figures.reads.subject_in_term",
     "school_service.features.results.report_cards.reads.drafted_of_batch",
     "school_service.features.results.report_cards.reads.drafted_of_student",
-    "school_service.features.results.submissions.reads.of_class",
+    "school_service.features.results.submissions.reads.classes",
 }
-"""Read models that tell of each row whether it is in reach: where they say nothing of it, no row is shown."""
+"""Read models that tell of each row whether it is in reach, or which classes have one: else no row is shown."""
 ITSELF = {"school_service.features.me.reads.me"}
 """What is of the caller by whatever text: `/me` tells the relations of whoever asks, which test_me has."""
+ELSEWHERE = {"school_service.features.scores.assessments.reads.submitted"}
+"""The names of submitted arms, of which test_scores asks: in the matrix each arm is submitted, and none is named."""
 
 
 def test_each_is_missed_when_it_is_taken_out(make: Factory, own: Own, taken: Taken):
@@ -230,5 +232,5 @@ def test_each_is_missed_when_it_is_taken_out(make: Factory, own: Own, taken: Tak
         for one in vars(module).values()
         if isinstance(one, ReadModel) and "reach" in signature(one.query).parameters
     }
-    assert declared - narrows == FORWARDED | ITSELF
+    assert declared - narrows == FORWARDED | ITSELF | ELSEWHERE
     assert SCOPES.keys() - narrows == {*_EVERYBODYS, "employees"}

@@ -54,12 +54,19 @@ def delete_employee(
         raise Invalid.field("hand_over", "is the employee who leaves")
     if hand_over is not None and not left["heir"]:
         raise unknown_reference(Employee, "hand_over")
-    if hand_over is None and not release:
-        _refuse_work(left, named=principal.has(Permission.TEACHERS_READ))
-    writes = [*_ending(left, hand_over), *_looking_after(left["batches"], employee_id, hand_over)]
+    is_told = hand_over is not None or release
+    writes = (
+        [*_ending(left, hand_over), *_looking_after(left["batches"], employee_id, hand_over)]
+        if is_told
+        else []
+    )
     if writes:
         execute(*writes)
-    return employees.delete_employee(employee_id=employee_id, principal=principal)
+    deleted = employees.delete_employee(employee_id=employee_id, principal=principal)
+    if not is_told:
+        # Now, so that nobody is told of the work of an employee whom they may not delete.
+        _refuse_work(left, named=principal.has(Permission.TEACHERS_READ))
+    return deleted
 
 
 def _refuse_work(left: Mapping[str, Any], *, named: bool) -> None:

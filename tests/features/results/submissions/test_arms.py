@@ -428,7 +428,6 @@ def test_a_batch_is_one_of_the_cohort(arms, make, make_other, act):
 def test_a_list_is_of_a_batch_or_of_a_cohort(arms, make_other):
     theirs = make_other.cohort()["id"]
     for query, named in (
-        ({}, "batch"),
         ({"batch": arms.first, "cohort": arms.cohort["id"]}, "batch"),
         ({"cohort": arms.second}, "cohort"),
         ({"cohort": theirs}, "cohort"),
