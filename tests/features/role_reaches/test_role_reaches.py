@@ -138,6 +138,18 @@ class TestDiffering:
         assert committed(api, add_seeded=True)["differs"] == found
         assert api.ok(put(api, dry=True))["differs"] == found
 
+    def test_what_differs_is_given_and_taken_by_the_permissions_of_the_role(self, api):
+        self.without(api, "Teacher", ["delete:assessments", "delete:gradebooks"])
+        (told,) = api.ok(put(api, dry=True))["differs"]
+        known = {f"{one['access']}:{one['section']}": one["id"] for one in api.ok(api.get("/permissions"))}
+        held = {one["id"] for one in api.ok(api.get(f"/roles/{told['role']}"))["permissions"]}
+        wanted = held - {known[name] for name in told["more"]} | {known[name] for name in told["less"]}
+
+        api.ok(api.patch(f"/roles/{told['role']}/permissions", {"permissionIds": sorted(wanted)}))
+
+        assert told["less"] == ["delete:assessments", "delete:gradebooks"]
+        assert api.ok(put(api, dry=True))["differs"] == []
+
     def test_a_role_with_more_and_one_of_another_name(self, api, make):
         (bursar,) = [role for role in api.ok(api.get("/roles")) if role["name"] == "Bursar"]
         make.role("read:students")

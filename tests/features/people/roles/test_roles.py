@@ -141,6 +141,29 @@ class TestShowingRoles:
         left_out = {f"read:{section}" for section in ("audit", "employees", "roles", "users")}
         assert set(map(named, viewer["permissions"])) == reads - left_out
 
+    def test_a_principal_has_what_teachers_and_registrars_have_and_leaves_roles_to_the_administrator(
+        self, api
+    ):
+        held = {role["name"]: set(map(named, role["permissions"])) for role in api.ok(api.get("/roles"))}
+        principal = held["Principal"]
+
+        assert held["Teacher"] | held["Registrar"] <= principal
+        assert {one for one in Permission if one.access == "read"} <= principal
+        kept = ("settings", "cohorts", "employees", "teachers", "assessments", "gradebooks")
+        assert {f"{access}:{section}" for access in ("write", "delete") for section in kept} <= principal
+        others = {"results", "graduates", "metrics", "terms", "users"}
+        assert {f"write:{section}" for section in others} <= principal
+        assert set(Permission) - principal == {
+            "delete:attendance",
+            "delete:metrics",
+            "delete:results",
+            "delete:roles",
+            "delete:scoresheets",
+            "delete:users",
+            "write:roles",
+            "write:scoresheets",
+        }
+
     def test_they_are_listed_by_name_each_with_its_permissions(self, api, make):
         make.role(name="Zookeeper")
         role = make.role("read:users", "delete:classrooms", "read:classrooms", name="Archivist")
