@@ -403,8 +403,9 @@ def _say_who_sees_what(page: Page) -> None:
         """
         A student and a guardian need no permission for results, report card and transcript, and are shown what is
         published and no more: nothing live, no draft. A guardian who is stopped for a child sees nothing of that child
-        from the next request on. To a subject teacher `dob` and `guardian` of a student are null. Figures are those of
-        the whole class, whoever reads them: a position is the same to a teacher and to the principal.
+        from the next request on. To a subject teacher `dob`, `former_school` and `guardian` of a student are null, and
+        `leaving_reason` is shown to the school alone. Figures are those of the whole class, whoever reads them: a
+        position is the same to a teacher and to the principal.
 
         What is out of reach is not there: it is in no list, total, search or file, and its id is answered as one that
         nobody has, with 404 in a path and 422 elsewhere. An operation that says nothing of OWN refuses it with 403.
@@ -649,6 +650,8 @@ def _enrol(page: Page, people: dict[str, Any]) -> dict[str, Any]:
             "admission_number": "QC/2020/001",
             "gender": "FEMALE",
             "dob": "2009-02-28",
+            "admitted_on": "2020-09-14",
+            "former_school": "Corona School",
             "guardian": {"full_name": "Ngozi Bàlógun", "relationship": "Mother"},
         },
     )
@@ -659,7 +662,16 @@ def _enrol(page: Page, people: dict[str, Any]) -> dict[str, Any]:
     )
     ids = [student["id"], other["id"]]
     page.show("POST", f"/cohorts/{cohort['id']}/enrollment", {"students": ids, "batch": cohort["id"]})
-    page.say("The form teacher:")
+    page.say(
+        """
+        The first day in the class may be given, `started_on`, of all or of each (`started_on_each`), and the last one
+        with the removal (`PATCH /cohorts/{cohortId}/remove_students`, `ended_on`). Registers go by these days; where
+        nobody has entered them, by the day of the request. Who leaves the school is WITHDRAWN by `PATCH /students/{id}`,
+        with `left_on` and `leaving_reason` where they are known, and ACTIVE again when they come back.
+
+        The form teacher:
+        """
+    )
     page.show("PATCH", f"/teachers/{cohort['id']}/add_to_batch", {"teacher_id": people["employee"]["id"]})
     body = {"classroom": people["last_classroom"]["id"], "session_id": people["session"]["id"]}
     last = page.quietly("POST", "/cohorts", body)
@@ -1337,11 +1349,11 @@ def _graduate(page: Page, year: dict[str, Any]) -> None:
         ## Graduate
 
         Students of the last class graduate by the promotion, where `promote_to` is null; a student may graduate alone,
-        too. Graduates are counted from 1, `student` is the student's number. The
-        enrollment ends; scores and history stay.
+        too, with the date of leaving where it is known. Graduates are counted from 1, `student` is the student's number.
+        The enrollment ends; scores and history stay.
         """
     )
-    page.show("POST", "/graduates", {"student": year["leaver"]})
+    page.show("POST", "/graduates", {"student": year["leaver"], "left_on": "2026-07-17"})
     page.show("GET", "/graduates?page=0&size=50")
     page.show("GET", f"/students/{year['leaver']}")
 

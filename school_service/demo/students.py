@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
 from uuid import UUID
 
 from sqlalchemy import select
 
 from school_service.core.database import db
 from school_service.core.read_models import fetch_row
-from school_service.demo.context import LAST_SESSION, THIS_YEAR, DemoContext
+from school_service.demo.context import LAST_SESSION, THIS_YEAR, DemoContext, first_day
 from school_service.demo.people import FEMALE
 from school_service.features.classes.enrollments.service import enroll
 from school_service.features.people.guardians.accounts import give_account
@@ -44,6 +45,7 @@ def make_student(context: DemoContext, *, admitted: int, number: int) -> UUID:
         gender=child.gender,
         admission_number=f"{context.school.code}/{admitted}/{number:03}",
         dob=people.birthday(admitted - AGE_OF_ADMISSION),
+        admitted_on=first_day(admitted),
         guardian={
             "full_name": parent.full_name,
             "relationship": "Mother" if parent.gender == FEMALE else "Father",
@@ -75,4 +77,4 @@ def make_graduates(context: DemoContext) -> None:
     leavers = [make_student(context, admitted=admitted, number=number) for number in range(1, count + 1)]
     enroll(cohort_id=cohort_id, batch=cohort_id, students=leavers)
     for student_id in leavers:
-        create_graduate(student=student_id)
+        create_graduate(student=student_id, left_on=date(THIS_YEAR, 7, 24))

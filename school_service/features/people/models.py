@@ -305,6 +305,10 @@ ACTIVE, GRADUATED, WITHDRAWN = STUDENT_STATUSES = Enumeration(
 )
 
 
+SCHOOLING_LENGTH = 500  # of the former school, and of the reason for leaving
+_OF_LEAVERS = "Of a student who has withdrawn or graduated; blank for a new one."
+
+
 class Student(db.Model):
     """A student; first name, last name and gender are in the user account of each student.
 
@@ -375,6 +379,50 @@ class Student(db.Model):
         default=ACTIVE,
         index=True,
         info=fact("status", BY_SERVICE, own="TFSGM", says="The student's status.", exported=True),
+    )
+    admitted_on: Mapped[date | None] = mapped_column(
+        Date,
+        info=fact(
+            "dates of admission and of leaving",
+            EMPTIED,
+            own="TFSG",
+            says="The date of admission to the school; null where nobody has entered it.",
+            heading=Heading(
+                "Date of admission: a date, or a text such as 2022-09-12.",
+                width=14,
+                also="admission date, date admitted, date of admission, admitted",
+            ),
+        ),
+    )
+    former_school: Mapped[str | None] = mapped_column(
+        String(SCHOOLING_LENGTH),
+        info=fact(
+            "former school",
+            EMPTIED,
+            own="FSG",
+            says="The school before this one.",
+            heading=Heading("The school before this one.", width=24, also="previous school, last school"),
+        ),
+    )
+    left_on: Mapped[date | None] = mapped_column(
+        Date,
+        info=fact(
+            "dates of admission and of leaving",
+            EMPTIED,
+            own="TFSG",
+            says="The date of leaving the school; null in the records of those who are there.",
+            heading=Heading(_OF_LEAVERS, width=14, also="leaving date, date left, date of leaving"),
+        ),
+    )
+    leaving_reason: Mapped[str | None] = mapped_column(
+        String(SCHOOLING_LENGTH),
+        info=fact(
+            "reason for leaving",
+            EMPTIED,
+            own="",
+            says="The reason for leaving, for the school alone.",
+            heading=Heading(_OF_LEAVERS, width=24, also="reason for leaving"),
+        ),
     )
     guardian_full_name: Mapped[str | None] = mapped_column(
         String(NAME_LENGTH), info=fact(None, STAYS, own="", told=False)

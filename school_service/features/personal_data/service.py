@@ -99,7 +99,7 @@ def erase_student(*, student_id: UUID, principal: Principal) -> UUID:
             raise InUse("The student is enrolled: take them out of the cohort first.")
         pseudonym = token_hex(16)
         remove_guardians(student.id)
-        _erase_account(user, pseudonym, principal, without_words(student.id))
+        _erase_account(user, pseudonym, principal, without_words(student.id), _without_dates(student.id))
         student.admission_number = f"erased-{pseudonym}"
         _empty(student)
         if student.status == ACTIVE:
@@ -379,6 +379,12 @@ def _rename_giver(actor: str, name: str) -> Any:
     """Replace the name of the giver of passwords, by their id, by another."""
     given = update(User).where(User.password_given_by == actor)
     return given.values(password_given_by_name=name)
+
+
+@statement
+def _without_dates(student_id: UUID) -> Any:
+    """Empty the first and the last day of a student in each class."""
+    return update(Enrollment).where(Enrollment.student_id == student_id).values(emptied(Enrollment))
 
 
 _take_roles, _delete_sessions, _delete_identities, _delete_invitation = map(

@@ -32,7 +32,7 @@ from school_service.core.columns import (
 )
 from school_service.core.database import db
 from school_service.core.deletion import goes_with
-from school_service.core.facts import STAYS, stored
+from school_service.core.facts import EMPTIED, STAYS, differing, stored
 
 
 class Department(db.Model):
@@ -241,7 +241,8 @@ class Enrollment(db.Model):
     """A student in a batch: the beginning and, once it has ended, the end.
 
     Cohort and session are the batch's own. The session is here so that a student can be in one batch of it
-    at most, whoever writes at the same time.
+    at most, whoever writes at the same time. `started_at` and `ended_at` are the moments of entering both; `started_on`
+    and `ended_on` are the first and the last day in the class, as the school knows them, else null.
     """
 
     __tablename__ = "enrollments"
@@ -268,6 +269,8 @@ class Enrollment(db.Model):
     session_id: Mapped[UUID]
     started_at: Mapped[datetime] = created_at()
     ended_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
+    started_on: Mapped[date | None] = mapped_column(Date, info=differing(erased=EMPTIED))
+    ended_on: Mapped[date | None] = mapped_column(Date, info=differing(erased=EMPTIED))
 
 
 CURRENT = Enrollment.ended_at.is_(None)

@@ -7,13 +7,14 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import String
+from sqlalchemy import String, update
 
 from school_service.core.database import db
 from school_service.core.facts import emptied, headed
 from school_service.core.statements import execute, new_row
 from school_service.features.attendance.models import Mark, Register
 from school_service.features.people.models import Student
+from school_service.features.people.students.leaving import OF_LEAVING
 from school_service.features.results.computing.stored import OF_STUDENT
 from school_service.features.results.models import (
     LEFT_OUT,
@@ -27,6 +28,7 @@ from school_service.features.results.models import (
     Publication,
     ReportCard,
 )
+from school_service.features.school.models import Enrollment
 from school_service.web.transactions import in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
@@ -40,12 +42,14 @@ PRIVATE_OF_STUDENT = {
         column.name: f"{column.name}-Zxqvjk"[: column.type.length]
         for column, _ in headed(Student)
         if column.name in emptied(Student) and isinstance(column.type, String)
+        if column.name not in OF_LEAVING
     },
     "first_name": "Chidinma-Zxqvjk",
     "middle_name": "Oluwaseun-Zxqvjk",
     "last_name": "Bàlógun-Zxqvjk",
     "gender": "FEMALE-Zxqvjk",
     "dob": "2011-03-29",
+    "admitted_on": "2022-02-03",
 }
 GUARDIAN = {
     "full_name": "Emeka-Zxqvjk",
@@ -89,8 +93,19 @@ def make_student(make: Factory) -> dict[str, Any]:
     decide_promotion(make, seen, student)
     complete_account(make, {"id": student["user"]})
     make.api.ok(make.api.patch(f"/users/{student['user']}", {"last_name": "Bello-Zxqvjk"}))
+    date_student(make, student)
     student["cohort_id"] = seen.cohort["id"]
     return student
+
+
+def date_student(make: Factory, student: dict[str, Any]) -> None:
+    """Store when a student left, and why, and their days in the class, however their status is now."""
+    student_id = UUID(student["id"])
+    with make.api.app.app_context(), in_transaction(SchoolBinding(make.api.school)):
+        row = db.session.get(Student, student_id)
+        row.left_on, row.leaving_reason = date(2026, 3, 27), "moves to Jos-Zxqvjk"
+        theirs = update(Enrollment).where(Enrollment.student_id == student_id)
+        db.session.execute(theirs.values(started_on=date(2022, 2, 4), ended_on=date(2026, 3, 27)))
 
 
 def mark_register(make: Factory, seen: Observed, student: dict[str, Any]) -> None:

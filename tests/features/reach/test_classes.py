@@ -99,6 +99,32 @@ class TestSubjectTeachers:
 
         assert shown == {**api.ok(api.get(f"/students/{student}")), "dob": None, "guardian": None}
 
+    def test_the_reason_for_leaving_is_the_schools_and_the_former_school_no_subject_teachers(
+        self, arms, own, make
+    ):
+        api, student = make.api, arms.in_a[0]
+        facts = {"admitted_on": "2020-09-14", "former_school": "Corona School", "left_on": "2026-03-27"}
+        guardian = make.guardian({"id": student})
+        callers = {
+            "T": own.subject_teacher(arms.subject, arms.a),
+            "F": own.form_teacher(arms.a),
+            "S": own.student(student, "read:students", "read:cohorts"),
+            "G": own.guardian(guardian["id"], "read:students", "read:cohorts"),
+        }
+        left = {**facts, "status": "WITHDRAWN", "leaving_reason": "Fees"}
+        assert api.ok(api.patch(f"/students/{student}", left))["leaving_reason"] == "Fees"
+
+        for relation, caller in callers.items():
+            for path in (f"/students/{student}", "/students", f"/cohorts/{arms.a}/students"):
+                found = caller.ok(caller.get(path))
+                listed = found.get("data", [found]) if isinstance(found, dict) else found
+                (shown,) = [one for one in listed if one["id"] == student]
+                assert {name: shown[name] for name in facts} == {
+                    **facts,
+                    **({"former_school": None} if relation == "T" else {}),
+                }, (relation, path)
+                assert shown["leaving_reason"] is None, (relation, path)
+
 
 class TestStudents:
     def test_they_reach_themselves(self, arms, own, make):

@@ -9,7 +9,8 @@ from sqlalchemy import ARRAY, Text, Uuid, and_, any_, cast, func, select
 
 from school_service.core.read_models import Query, read_model
 from school_service.features.people.models import Student
-from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment
+from school_service.features.people.students.leaving import last_day
+from school_service.features.school.models import CURRENT, AcademicSession, Batch, Cohort, Enrollment
 
 
 @read_model
@@ -42,6 +43,7 @@ def lock_students(student_ids: list[UUID]) -> Query:
 def enrolling(cohort_id: UUID, batch_id: UUID, student_ids: list[UUID]) -> Query:
     """Select the facts for and against enrolling students; to be read once they are locked. No row without a cohort.
 
+    `first_day` and `last_day` are the session's.
     `of_cohort` tells whether the batch belongs to the cohort; it is null for an unknown batch. `students` is JSON: the
     existing students, each with the open enrollment in the cohort's session, if there is one.
     """
@@ -53,6 +55,7 @@ def enrolling(cohort_id: UUID, batch_id: UUID, student_ids: list[UUID]) -> Query
             _array_of(
                 "id", Student.id, "admission_number", Student.admission_number, "status", Student.status,
                 "enrollment", Enrollment.id, "cohort", Enrollment.cohort_id, "batch", Enrollment.batch_id,
+                "started_on", Enrollment.started_on,
             )
         )
         .select_from(Student)
@@ -61,17 +64,20 @@ def enrolling(cohort_id: UUID, batch_id: UUID, student_ids: list[UUID]) -> Query
         .correlate(Cohort)
     )  # fmt: skip
     of_cohort = select(Batch.cohort_id == Cohort.id).where(Batch.id == batch_id)
-    return select(
-        Cohort.session_id,
+    found = select(
+        AcademicSession.start_date.label("first_day"),
+        AcademicSession.end_date.label("last_day"),
         of_cohort.scalar_subquery().label("of_cohort"),
         students.scalar_subquery().label("students"),
-    ).where(Cohort.id == cohort_id)
+    ).join(Cohort, Cohort.session_id == AcademicSession.id)
+    return found.where(Cohort.id == cohort_id)
 
 
 def open_enrollments(student_id: Any) -> Any:
     """Make the column of the open enrollments of a student, as JSON."""
+    members = {"cohort": Enrollment.cohort_id, "batch": Enrollment.batch_id, **last_day(Enrollment)}
     return (
-        select(_array_of("id", Enrollment.id, "cohort", Enrollment.cohort_id, "batch", Enrollment.batch_id))
+        select(_array_of(*(part for member in members.items() for part in member)))
         .where(Enrollment.student_id == student_id, CURRENT)
         .scalar_subquery()
     )

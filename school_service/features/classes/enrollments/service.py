@@ -7,16 +7,17 @@ them deadlock.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
-from sqlalchemy import ARRAY, Uuid, any_, cast, delete, insert, null, select, update
+from sqlalchemy import ARRAY, Date, Uuid, any_, cast, delete, func, insert, null, select, update
 
 from school_service.core.database import db
-from school_service.core.errors import Duplicate, Invalid, Unknown
+from school_service.core.errors import Duplicate, Invalid, Unknown, listed
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import get, lock_rows, not_found, unknown_reference, unnest_rows
 from school_service.core.statements import execute, statement
@@ -28,23 +29,33 @@ from school_service.features.classes.cohort_subjects.service import (
 )
 from school_service.features.classes.enrollments import reads
 from school_service.features.people.models import ACTIVE, Student, student_name
-from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment
+from school_service.features.school.models import CURRENT, AcademicSession, Batch, Cohort, Enrollment
 from tenants.clock import now
 
 ENTITY = "enrollment"
 """The name in the audit log of a student's place in a cohort; the id is the student's."""
 
-_ENDED = (Enrollment.student_id, Enrollment.cohort_id, Enrollment.batch_id)
+_ENDED = (Enrollment.student_id, Enrollment.cohort_id, Enrollment.batch_id, Enrollment.started_on)
 
 
-def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UUID]:
+def enroll(
+    *,
+    cohort_id: UUID,
+    batch: UUID,
+    students: Sequence[UUID],
+    started_on: date | None = None,
+    started_on_each: Sequence[Mapping[str, Any]] = (),
+) -> list[UUID]:
     """Enroll students into a batch of a cohort and its compulsory subjects; returns their ids, each once.
 
-    A student in another batch of the cohort moves, a student in this one stays as they are; all or nothing. Raises
-    NotFound, Invalid for a batch of another cohort and naming students unknown or not ACTIVE, and Conflict naming
-    students in another cohort of the session.
+    A student in another batch of the cohort moves, a student in this one stays there; all or nothing. `started_on` is
+    the first day there, if it is known, and `started_on_each` that of some students; the last day in the former batch
+    is the one before. Raises NotFound, Invalid for a batch of another cohort, for days outside of the session or not
+    after the first one in the former batch, and naming students unknown or not ACTIVE; Conflict naming students in
+    another cohort of the session.
     """
     student_ids = list(dict.fromkeys(students))
+    days = _first_days(student_ids, started_on, started_on_each)
     found = execute(
         reads.lock_cohort(cohort_id),
         reads.lock_students(student_ids),
@@ -64,16 +75,101 @@ def enroll(*, cohort_id: UUID, batch: UUID, students: Sequence[UUID]) -> list[UU
         reason = f"in another cohort of this session already: {', '.join(sorted(elsewhere))}"
         raise Duplicate(f"Students are {reason}.", {"students": [reason]})
     starting = [one for one in student_ids if known[one]["batch"] != str(batch)]
-    moving = [UUID(known[one]["enrollment"]) for one in starting if known[one]["enrollment"]]
+    moving = [one for one in starting if known[one]["enrollment"]]
+    _refuse_days(days, found["first_day"], found["last_day"], {one: known[one] for one in moving})
+    dated = [one for one in student_ids if one not in starting and _is_dated_anew(known[one], days[one])]
     moment = now()
     execute(
-        *([_end(moving, moment)] if moving else []),
-        _start(starting, [uuid4() for _ in starting], [batch for _ in starting], moment),
+        *(_moving(moving, known, days, moment) if moving else ()),
+        *(_dating(dated, known, days) if dated else ()),
+        _start(
+            starting,
+            [uuid4() for _ in starting],
+            [batch for _ in starting],
+            [days[one] for one in starting],
+            moment,
+        ),
         take_compulsory_subjects(cohort_id=cohort_id, student_ids=student_ids),
     )
     after = {"cohort": cohort_id, "batch": batch}
-    audit_changes(ENTITY, [Change(one, _place_of(known[one]), after) for one in starting])
+    audit_changes(
+        ENTITY, [Change(one, _place_of(known[one]), after | _first_day(days[one])) for one in starting]
+    )
     return student_ids
+
+
+def _first_days(
+    student_ids: Sequence[UUID], started_on: date | None, each: Sequence[Mapping[str, Any]]
+) -> dict[UUID, date | None]:
+    """Give the first day of each student, None where it is not known. Raises Invalid for students of no use."""
+    named = Counter(one["student"] for one in each)
+    wrong = listed(
+        {
+            "named more than once": [str(one) for one, times in named.items() if times > 1],
+            Unknown("not among the students"): [str(one) for one in named if one not in student_ids],
+        }
+    )
+    if wrong:
+        raise Invalid.field("started_on_each", wrong)
+    return {**dict.fromkeys(student_ids, started_on), **{one["student"]: one["started_on"] for one in each}}
+
+
+def _refuse_days(
+    days: Mapping[UUID, date | None], first: date, last: date, moving: Mapping[UUID, Mapping[str, Any]]
+) -> None:
+    """Refuse first days outside of the session, and those of movers not after the first one in the former batch."""
+    outside = {str(day) for day in days.values() if day is not None and not first <= day <= last}
+    if outside:
+        reason = f"is not within the session, {first} to {last}: {', '.join(sorted(outside))}"
+        raise Invalid.field("started_on", reason)
+    late = [
+        f"{_named(one)} ({one['started_on']})"
+        for student, one in moving.items()
+        if (day := days[student]) and (one["started_on"] or "") >= day.isoformat()
+    ]
+    if late:
+        raise Invalid.field(
+            "started_on", f"is not after the first day in the former batch: {', '.join(late)}"
+        )
+
+
+def _moving(
+    students: Sequence[UUID],
+    known: Mapping[UUID, Mapping[str, Any]],
+    days: Mapping[UUID, date | None],
+    moment: datetime,
+) -> tuple[BoundQuery, ...]:
+    """End the enrollments of movers: with a first day elsewhere, on the day before."""
+    last = [day and day - timedelta(days=1) for day in (days[one] for one in students)]
+    return (_end([UUID(known[one]["enrollment"]) for one in students], last, moment),)
+
+
+def _is_dated_anew(enrollment: Mapping[str, Any], day: date | None) -> bool:
+    return day is not None and enrollment["started_on"] != day.isoformat()
+
+
+def _dating(
+    students: Sequence[UUID], known: Mapping[UUID, Mapping[str, Any]], days: Mapping[UUID, date | None]
+) -> tuple[BoundQuery, ...]:
+    """Give students who are in the batch already their first day there."""
+    audit_changes(
+        ENTITY,
+        [
+            Change(
+                one,
+                {**(_place_of(known[one]) or {}), "started_on": known[one]["started_on"]},
+                {**(_place_of(known[one]) or {}), **_first_day(days[one])},
+            )
+            for one in students
+        ],
+    )
+    enrollments = [UUID(known[one]["enrollment"]) for one in students]
+    return (_date(enrollments, [day for one in students if (day := days[one]) is not None]),)
+
+
+def _first_day(day: date | None) -> dict[str, Any]:
+    """The first day in the audit log, if it is known."""
+    return {} if day is None else {"started_on": day}
 
 
 def lock_cohorts(*, cohort_ids: Collection[UUID]) -> None:
@@ -98,7 +194,13 @@ def start_enrollments(enrollments: Sequence[tuple[UUID, UUID, Any]]) -> tuple[Bo
     )
     students = [student for _, student, _ in enrollments]
     return (
-        _start(students, [each for each, _, _ in enrollments], [one.id for _, _, one in enrollments], now()),
+        _start(
+            students,
+            [each for each, _, _ in enrollments],
+            [one.id for _, _, one in enrollments],
+            [None for _ in enrollments],
+            now(),
+        ),
         take_compulsory_subjects_of_cohorts(
             cohort_ids=list({batch.cohort_id for _, _, batch in enrollments}), student_ids=students
         ),
@@ -119,14 +221,23 @@ def delete_enrollments(enrollments: Sequence[Mapping[str, Any]]) -> tuple[BoundQ
     )
 
 
-def remove(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> UUID:
+def remove(*, cohort_id: UUID, student_ids: Sequence[UUID], ended_on: date | None = None) -> UUID:
     """Take students out of a cohort and its subjects, all or none; scores stay. Returns the cohort's id.
 
-    Raises NotFound, and Invalid naming students outside the cohort.
+    `ended_on` is their last day there, if it is known. Raises NotFound, and Invalid naming students outside the cohort,
+    and for a last day before the session or before somebody's first day.
     """
     cohort = get(Cohort, cohort_id, for_share=True)
+    if ended_on is not None:
+        begins = get(AcademicSession, cohort.session_id, judged_before=True).start_date
+        if ended_on < begins:
+            raise Invalid.field("ended_on", f"is before the session begins, {begins}")
     locked = lock_rows(Student, student_ids)
-    ended = _leave(Enrollment.cohort_id == cohort.id, Enrollment.student_id.in_(locked))
+    theirs = Enrollment.cohort_id == cohort.id, Enrollment.student_id.in_(locked)
+    ended = _leave(*theirs, ended_on=ended_on)
+    late = [str(locked[one]) for one, day in ended.items() if ended_on and day and day > ended_on]
+    if late:
+        raise Invalid.field("ended_on", f"is before the first day in the class: {', '.join(late)}")
     absent = [str(locked.get(one, one)) for one in dict.fromkeys(student_ids) if one not in ended]
     if absent:
         raise Invalid.field("student_ids", Unknown(f"not in this cohort: {', '.join(absent)}"))
@@ -141,7 +252,8 @@ def end_enrollments(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) 
     ended = [(student, one) for student, open_ones in enrollments.items() for one in open_ones]
     audit_changes(ENTITY, [Change(student, _place_of(one), None) for student, one in ended])
     cohorts = [UUID(cohort) for cohort in {one["cohort"] for _, one in ended}]
-    return _end([UUID(one["id"]) for _, one in ended], now()), drop_subjects(cohorts, list(enrollments))
+    ids = [UUID(one["id"]) for _, one in ended]
+    return _end(ids, [None for _ in ids], now()), drop_subjects(cohorts, list(enrollments))
 
 
 def reopen_enrollments(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> tuple[BoundQuery, ...]:
@@ -187,30 +299,47 @@ def _place_of(enrollment: Mapping[str, Any]) -> dict[str, Any] | None:
 
 @statement
 def _start(
-    student_ids: list[UUID], enrollment_ids: list[UUID], batch_ids: list[UUID], moment: datetime
+    student_ids: list[UUID],
+    enrollment_ids: list[UUID],
+    batch_ids: list[UUID],
+    days: list[date | None],
+    moment: datetime,
 ) -> Any:
-    """Insert enrollments: each of a student, in a batch of a locked cohort."""
-    rows = unnest_rows(id=(Uuid, enrollment_ids), student_id=(Uuid, student_ids), batch_id=(Uuid, batch_ids))
+    """Insert enrollments: each of a student, in a batch of a locked cohort, with the first day there, or null."""
+    rows = unnest_rows(
+        id=(Uuid, enrollment_ids),
+        student_id=(Uuid, student_ids),
+        batch_id=(Uuid, batch_ids),
+        day=(Date, days),
+    )
+    of_batch = Batch.id, Batch.cohort_id, Cohort.session_id
     values = (
-        select(rows.c.id, rows.c.student_id, Batch.id, Batch.cohort_id, Cohort.session_id, moment)  # type: ignore[call-overload]
+        select(rows.c.id, rows.c.student_id, *of_batch, moment, rows.c.day)  # type: ignore[call-overload]
         .join(Batch, Batch.id == rows.c.batch_id)
         .join(Cohort, Cohort.id == Batch.cohort_id)
     )
-    columns = ["id", "student_id", "batch_id", "cohort_id", "session_id", "started_at"]
+    columns = ["id", "student_id", "batch_id", "cohort_id", "session_id", "started_at", "started_on"]
     return insert(Enrollment).from_select(columns, values)
 
 
 @statement
-def _end(enrollment_ids: list[UUID], moment: datetime) -> Any:
-    """End enrollments of students with locked rows."""
-    ended = Enrollment.id == any_(cast(enrollment_ids, ARRAY(Uuid)))
-    return update(Enrollment).where(ended).values(ended_at=moment)
+def _date(enrollment_ids: list[UUID], days: list[date]) -> Any:
+    rows = unnest_rows("dated", None, id=(Uuid, enrollment_ids), day=(Date, days))
+    return update(Enrollment).where(Enrollment.id == rows.c.id).values(started_on=rows.c.day)
+
+
+@statement
+def _end(enrollment_ids: list[UUID], days: list[date | None], moment: datetime) -> Any:
+    """End enrollments of students with locked rows; a last day that is null leaves the stored one."""
+    rows = unnest_rows("ended", None, id=(Uuid, enrollment_ids), day=(Date, days))
+    last = func.coalesce(rows.c.day, Enrollment.ended_on)
+    return update(Enrollment).where(Enrollment.id == rows.c.id).values(ended_at=moment, ended_on=last)
 
 
 @statement
 def _reopen(enrollment_ids: list[UUID]) -> Any:
     ended = Enrollment.id == any_(cast(enrollment_ids, ARRAY(Uuid)))
-    return update(Enrollment).where(ended).values(ended_at=null())
+    return update(Enrollment).where(ended).values(ended_at=null(), ended_on=null())
 
 
 @statement
@@ -218,14 +347,18 @@ def _delete(enrollment_ids: list[UUID]) -> Any:
     return delete(Enrollment).where(Enrollment.id == any_(cast(enrollment_ids, ARRAY(Uuid))))
 
 
-def _leave(*conditions: Any) -> set[UUID]:
-    """End open enrollments and the subjects taken with them; returns the ids of the students."""
-    ending = update(Enrollment).where(CURRENT, *conditions).values(ended_at=now())
+def _leave(*conditions: Any, ended_on: date | None) -> dict[UUID, date | None]:
+    """End open enrollments and the subjects taken with them; returns the first days there by the students' ids."""
+    last: dict[str, Any] = {} if ended_on is None else {"ended_on": ended_on}
+    ending = update(Enrollment).where(CURRENT, *conditions).values(ended_at=now(), **last)
     ended = db.session.execute(ending.returning(*_ENDED)).all()
     audit_changes(
         ENTITY,
-        [Change(row.student_id, {"cohort": row.cohort_id, "batch": row.batch_id}, None) for row in ended],
+        [
+            Change(row.student_id, {"cohort": row.cohort_id, "batch": row.batch_id, **last}, None)
+            for row in ended
+        ],
     )
-    students, cohorts = {row.student_id for row in ended}, {row.cohort_id for row in ended}
+    students, cohorts = {row.student_id: row.started_on for row in ended}, {row.cohort_id for row in ended}
     execute(drop_subjects(list(cohorts), list(students)))
     return students

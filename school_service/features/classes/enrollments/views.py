@@ -6,16 +6,24 @@ from typing import Any
 from uuid import UUID
 
 from flask.views import MethodView
+from marshmallow import validate
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
 from school_service.features.classes.enrollments import service
 from school_service.features.people.students import reads
-from school_service.features.people.students.schemas import StudentSchema
+from school_service.features.people.students.schemas import EnrolledStudentSchema, StudentSchema
 from school_service.features.school.cohorts.service import check_cohort
 from school_service.web.blueprint import Blueprint
-from school_service.web.fields import Id, id_list
+from school_service.web.fields import MAX_IDS, Id, IsoDate, ListOf, Nested, id_list
 from school_service.web.schemas import Schema
+
+
+class FirstDaySchema(Schema):
+    """The first day of a student in a batch."""
+
+    student = Id()
+    started_on = IsoDate(allow_none=True)
 
 
 class EnrollmentSchema(Schema):
@@ -23,12 +31,30 @@ class EnrollmentSchema(Schema):
 
     students = id_list(least=1)
     batch = Id(metadata={"description": "A batch of the cohort; the cohort's id is its first one."})
+    started_on = IsoDate(
+        required=False,
+        allow_none=True,
+        metadata={
+            "description": "Their first day in the batch, within the session; null where it is not known."
+        },
+    )
+    started_on_each = ListOf(
+        Nested(FirstDaySchema),
+        required=False,
+        validate=validate.Length(max=MAX_IDS),
+        metadata={"description": "The first day of some of the students, in place of `started_on`."},
+    )
 
 
 class RemovalSchema(Schema):
     """Students to take out of a cohort."""
 
     student_ids = id_list(least=1)
+    ended_on = IsoDate(
+        required=False,
+        allow_none=True,
+        metadata={"description": "Their last day in the class; null where it is not known."},
+    )
 
 
 blp = Blueprint("enrollments", __name__, description="Who is in which cohort.")
@@ -44,7 +70,8 @@ class Enrollments(MethodView):
     def post(self, enrollment: dict[str, Any], id: UUID) -> Any:
         """Enroll students into a batch of the cohort and into its compulsory subjects, all or none.
 
-        Who is in another batch of the cohort moves. Answers the students of the request.
+        Who is in another batch of the cohort moves: a first day in the new one ends the former the day before. Who is
+        in this batch stays there, and a first day is taken. Answers the students of the request.
         """
         return reads.students(student_ids=service.enroll(cohort_id=id, **enrollment))
 
@@ -54,10 +81,10 @@ class StudentsOfCohort(MethodView):
     """The students of a cohort."""
 
     @blp.requires(Permission.COHORTS_READ, own=related("TFSG"))
-    @blp.returns_list(StudentSchema, if_empty=check_cohort)
+    @blp.returns_list(EnrolledStudentSchema, if_empty=check_cohort)
     def get(self, id: UUID) -> Any:
-        """List the students of a cohort, of all its batches, by name."""
-        return reads.students(cohort=id)
+        """List the students of a cohort, of all its batches, by name, with their first and last day there."""
+        return reads.students_of_cohort(id)
 
 
 @blp.route("/cohorts/<uuid:cohortId>/remove_students")

@@ -35,6 +35,7 @@ from school_service.features.people.guardians.people import require_results
 from school_service.features.people.models import ACTIVE, Student, User
 from school_service.features.people.models import STUDENTS as GIVEN_TO_STUDENTS
 from school_service.features.people.roles.service import give_to_new
+from school_service.features.people.students.leaving import OF_LEAVERS, OF_LEAVING
 from school_service.features.people.students.service import ENTITY as STUDENT
 from school_service.features.people.usernames import username_key
 from school_service.features.people.users.service import AUDITED, ENTITY
@@ -72,6 +73,7 @@ MAX_CLASSES_SHOWN = 8  # classes that an error names at most
 
 _GUARDIANS = {"guardian_2": "guardian_2_", "guardian": "guardian_"}
 """The members of a record for guardians, and the beginnings of their columns; of two fitting ones, the first."""
+DAYS = ("dob", "admitted_on", "left_on")
 PHONE_NUMBERS = ("guardian_phone_number", "guardian_2_phone_number")
 _PHONES = (
     "phone",
@@ -94,7 +96,7 @@ def _of_guardian(*words: str) -> tuple[str, ...]:
 
 _IDENTITY = ("first_name", "last_name", "admission_number")
 _NAMES = ("first_name", "middle_name", "last_name", "guardian_full_name", "guardian_2_full_name")
-_IMPOSSIBLE_DAYS = frozenset({"Is before 1900.", "Is in the future."})
+_IMPOSSIBLE_DAYS = frozenset({"Is before 1900.", "Is in the future.", f"{OF_LEAVERS.capitalize()}."})
 _FIRST = ("first_name", "middle_name", "last_name", "admission_number", "gender")
 _HEADED = {column.name: (column, heading) for model in (User, Student) for column, heading in headed(model)}
 _OF_RECORD = [_HEADED[name] for name in dict.fromkeys((*_FIRST, *_HEADED))]
@@ -151,9 +153,10 @@ _MEANINGS = {
         "Left blank, the student is in none yet."
     ),
 }
-COLUMNS = tuple(_MEANINGS)
-_READ = (*COLUMNS, Column(ARM))
-_MOST = {column.name: column.most for column in COLUMNS}
+_READ = (*_MEANINGS, Column(ARM))
+_MOST = {column.name: column.most for column in _READ}
+COLUMNS = tuple(column for column in _MEANINGS if column.name not in OF_LEAVING)
+"""The columns of the template: a new student has not left, and is refused where the sheet of a clerk says so."""
 
 # Validates a record as POST /students validates its body; raises Invalid, which names the fields.
 Validate = Callable[[dict[str, Any]], dict[str, Any]]
@@ -183,6 +186,7 @@ def template() -> tuple[str, bytes]:
     meanings = [
         {"column": column.name, "needed": "yes" if column.required else "no", "what to write": meaning}
         for column, meaning in _MEANINGS.items()
+        if column in COLUMNS
     ]
     help_columns = [Column(name, locked=True) for name in ("column", "needed", "what to write")]
     return FILE_NAME, write_workbook([Table(SHEET, COLUMNS), Table("Help", help_columns, meanings)])
@@ -289,14 +293,16 @@ class _StudentUpload(SheetUpload[_Records]):
 
     def _read_texts(self, rows: Sequence[Row]) -> list[RowError]:
         """Find texts in a wrong character set; read dates written as texts, and numbers without their lost 0."""
-        days = read_days(rows, "dob", self.dates)
+        days = {column: read_days(rows, column, self.dates) for column in DAYS}
         country = country_of(current_school().phone_number)
         numbers = {column: read_numbers(rows, column, country) for column in PHONE_NUMBERS}
         of_numbers = (warning for column, each in numbers.items() for warning in each.warnings(column))
-        for warning in (*days.warnings("dob"), *of_numbers):
+        of_days = (warning for column, each in days.items() for warning in each.warnings(column))
+        for warning in (*of_days, *of_numbers):
             self.warn(warning)
-        wrong = [error for each in numbers.values() for error in each.errors]
-        return [*charset_errors(rows, names=_NAMES), *days.errors, *wrong]
+        wrong = [error for each in days.values() for error in each.errors]
+        wrong += [error for each in numbers.values() for error in each.errors]
+        return [*charset_errors(rows, names=_NAMES), *wrong]
 
     def _hashes(
         self, students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames]
@@ -370,7 +376,7 @@ def _cell_error(row: Row, column: str, message: str) -> RowError:
     value = row.values.get(column)
     if value is None:
         return RowError(row.number, column, REQUIRED, f"{column} is missing")
-    if column == "dob" and message not in _IMPOSSIBLE_DAYS:
+    if column in DAYS and message not in _IMPOSSIBLE_DAYS:
         return RowError(row.number, column, INVALID, "is no date", str(value), day_remedy(str(value)))
     most = _MOST.get(column, 0)
     if isinstance(value, str) and len(composed(value, most)) > most:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ColumnElement, Text, Uuid, any_, cast, func, select, union
+from sqlalchemy import ARRAY, ColumnElement, Text, Uuid, and_, any_, cast, func, select, union
 from sqlalchemy.dialects.postgresql import array
+from sqlalchemy.orm import aliased
 
 from school_service.core.facts import shown
 from school_service.core.reach import Reach
@@ -69,6 +70,10 @@ def students(
             Student.admission_number,
             func.nullif(User.gender, "").label("gender"),
             shown(Student.dob, reach, _is_by),
+            Student.admitted_on,
+            shown(Student.former_school, reach, _is_by),
+            Student.left_on,
+            shown(Student.leaving_reason, reach, _is_by),
             Student.status,
             place[1].label("batch"),
             place[2].label("cohort"),
@@ -99,6 +104,15 @@ def students(
         if cohort is not None:
             found = found.where(scopes.cohorts_in_reach(reach, cohort))
     return found
+
+
+@read_model
+def students_of_cohort(cohort_id: UUID, reach: Reach | None = None) -> Query:
+    """Read model of EnrolledStudentSchema: the students in a cohort now, by name."""
+    place = aliased(Enrollment)
+    is_there = and_(place.student_id == Student.id, place.cohort_id == cohort_id, place.ended_at.is_(None))
+    found = students.query(cohort=cohort_id, reach=reach).join(place, is_there)
+    return found.add_columns(place.started_on, place.ended_on)
 
 
 @read_model

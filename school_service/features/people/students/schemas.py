@@ -12,7 +12,8 @@ from marshmallow import fields, validate
 from school_service.core.errors import Invalid
 from school_service.core.genders import listed_gender
 from school_service.features.people.gains.schemas import PlantedSchema
-from school_service.features.people.models import ACTIVE, STUDENT_STATUSES, WITHDRAWN
+from school_service.features.people.models import ACTIVE, SCHOOLING_LENGTH, STUDENT_STATUSES, WITHDRAWN
+from school_service.features.people.students.leaving import OF_LEAVERS
 from school_service.features.people.users.schemas import password_text
 from school_service.web.fields import Choice, Email, Id, IsoDate, Nested, Text, sought_text
 from school_service.web.schemas import MineSchema, RecordSchema, Schema
@@ -41,6 +42,10 @@ class StudentSchema(RecordSchema):
     admission_number = fields.String()
     gender = fields.String(allow_none=True)
     dob = fields.Date(allow_none=True)
+    admitted_on = fields.Date(allow_none=True)
+    former_school = fields.String(allow_none=True)
+    left_on = fields.Date(allow_none=True)
+    leaving_reason = fields.String(allow_none=True)
     status = fields.String(validate=validate.OneOf(STUDENT_STATUSES))
     batch = fields.UUID(allow_none=True)
     cohort = fields.UUID(allow_none=True)
@@ -48,6 +53,17 @@ class StudentSchema(RecordSchema):
     guardian = fields.Nested(PrimaryGuardianSchema, allow_none=True)
     created_at = fields.AwareDateTime(data_key="createdAt")
     photo = fields.Url(allow_none=True)
+
+
+class EnrolledStudentSchema(StudentSchema):
+    """A student in a class."""
+
+    started_on = fields.Date(
+        allow_none=True, metadata={"description": "The first day in the class; null where it is not known."}
+    )
+    ended_on = fields.Date(
+        allow_none=True, metadata={"description": "The last day in the class, of a student who has left."}
+    )
 
 
 class WrittenStudentSchema(PlantedSchema, StudentSchema):
@@ -70,9 +86,13 @@ class NewGuardianSchema(Schema):
     email_address = Email(required=False, allow_none=True)
 
 
-def _validate_dob(day: date) -> None:
+def _validate_day(day: date) -> None:
     if not day >= EARLIEST_DOB:
         raise ma.ValidationError("Is before 1900.")
+
+
+def _validate_dob(day: date) -> None:
+    _validate_day(day)
     if day > now().date():
         raise ma.ValidationError("Is in the future.")
 
@@ -90,6 +110,18 @@ class Gender(Text):
         if text and listed is None:
             raise self.make_error("gender")
         return listed or text
+
+
+def dated(description: str) -> IsoDate:
+    """A date of a student's time at the school."""
+    about = {"description": description}
+    return IsoDate(required=False, allow_none=True, validate=_validate_day, metadata=about)
+
+
+def schooling(description: str) -> Text:
+    """A text about a student's time at a school."""
+    about = {"description": description}
+    return Text(SCHOOLING_LENGTH, any_characters=True, required=False, allow_none=True, metadata=about)
 
 
 class PersonSchema(Schema):
@@ -110,6 +142,10 @@ class PersonSchema(Schema):
         validate=_validate_dob,
         metadata={"description": "Date of birth: from 1900 on, and not in the future."},
     )
+    admitted_on = dated("Date of admission; not after `left_on`.")
+    former_school = schooling("The school before this one.")
+    left_on = dated("Date of leaving, the last day in the class too.")
+    leaving_reason = schooling("The reason for leaving; shown to the school alone.")
     guardian = WholeRecord(NewGuardianSchema, required=False, allow_none=True)
 
 
@@ -123,9 +159,18 @@ class NewStudentSchema(PersonSchema):
         required=False, metadata={"description": "Without one, nobody can sign in to the account."}
     )
 
+    @ma.validates("left_on", "leaving_reason")
+    def _is_there(self, value: object, **_options: Any) -> None:
+        """A new student has not left."""
+        if value is not None:
+            raise ma.ValidationError(f"{OF_LEAVERS.capitalize()}.")
+
 
 class StudentChangesSchema(PersonSchema):
-    """Changes of a student: any of these. A guardian is replaced as a whole, null takes it away."""
+    """Changes of a student: any of these. A guardian is replaced as a whole, null takes it away.
+
+    `left_on` and `leaving_reason` are of students who have withdrawn or graduated; ACTIVE again empties them.
+    """
 
     status = Choice((ACTIVE, WITHDRAWN), required=False)
 

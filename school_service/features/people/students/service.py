@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -16,7 +16,8 @@ from school_service.core.counters import STUDENTS as STUDENT_NUMBERS
 from school_service.core.counters import next_numbers, numbers_taken
 from school_service.core.database import db
 from school_service.core.deletion import Deletion, deleting
-from school_service.core.errors import Locked
+from school_service.core.errors import Invalid, Locked
+from school_service.core.read_models import fetch_document
 from school_service.core.records import get, get_referenced
 from school_service.core.statements import Executable, execute, new_row
 from school_service.features.audit.service import Change, audit_change, audit_changes
@@ -26,6 +27,7 @@ from school_service.features.people.guardians.of_students import Finding, remove
 from school_service.features.people.guardians.people import ERASED_STUDENT, require_results
 from school_service.features.people.guardians.reads import lock as lock_guardians
 from school_service.features.people.models import (
+    ACTIVE,
     GRADUATED,
     STUDENTS,
     Role,
@@ -36,7 +38,7 @@ from school_service.features.people.models import (
 )
 from school_service.features.people.roles.administrators import require_administrator
 from school_service.features.people.roles.service import give_to_new
-from school_service.features.people.students import reads
+from school_service.features.people.students import leaving, reads
 from school_service.features.people.users.service import AUDITED as AUDITED_OF_USER
 from school_service.features.people.users.service import ENTITY as USER
 from school_service.features.people.users.service import hash_first, new_user
@@ -64,6 +66,10 @@ def create_student(
     middle_name: str | None = None,
     gender: str | None = None,
     dob: date | None = None,
+    admitted_on: date | None = None,
+    former_school: str | None = None,
+    left_on: date | None = None,
+    leaving_reason: str | None = None,
     guardian: Mapping[str, str | None] | None = None,
     username: str | None = None,
     password: str | None = None,
@@ -98,6 +104,10 @@ def create_student(
         admission_number=admission_number,
         middle_name=middle_name or None,
         dob=dob,
+        admitted_on=admitted_on,
+        former_school=former_school,
+        left_on=left_on,
+        leaving_reason=leaving_reason,
     )
     guardians: list[Executable] = []
     if finding:
@@ -118,14 +128,16 @@ def change_student(*, student_id: UUID, principal: Principal, **changes: Any) ->
     """Change any of a student's members but username and password; first name, last name and gender are the account's.
 
     A change of these needs every permission of the user; the username stays as it is. The primary guardian is replaced
-    as a whole, None takes them away; if an account gets a child, the credentials others made for it are returned. A
-    taken admission number is a conflict. Raises NotFound, Forbidden, also if an account would get a child, and Conflict
-    if the status of a graduate is to change, if the student's data were erased, and for a guardian stopped here or with
-    as many children as may be.
+    as a whole, None takes them away; if an account gets a child, the credentials others made for it are returned. The
+    date of leaving is the last day in the class, too. A taken admission number is a conflict. Raises NotFound, Invalid
+    for dates in the wrong order, and for those of leaving of an ACTIVE student, Forbidden, also if an account would get
+    a child, and Conflict if the status of a graduate is to change, if the student's data were erased, and for a
+    guardian stopped here or with as many children as may be.
     """
     student = get(Student, student_id, for_update=True)
     if "status" in changes and student.status == GRADUATED:
         raise Locked("The student has graduated: the status can't be changed.")
+    writes = _leave(student, changes)
     told = write_primary(student.id, changes.pop("guardian")) if "guardian" in changes else None
     user = get(User, student.user_id, for_update=True)
     if user.erased_at is not None:
@@ -140,7 +152,28 @@ def change_student(*, student_id: UUID, principal: Principal, **changes: Any) ->
     _change(user, of_user, USER)
     _change(student, changes, ENTITY)
     db.session.flush()
+    if writes:
+        execute(*writes)
     return told
+
+
+def _leave(student: Student, changes: dict[str, Any]) -> Sequence[Executable]:
+    """Judge the dates of a student, and empty those of leaving for an ACTIVE one; returns the writes in the class."""
+    if changes.get("status", student.status) == ACTIVE:
+        given = [name for name in leaving.OF_LEAVING if changes.get(name) is not None]
+        if given:
+            raise Invalid.field(given[0], leaving.OF_LEAVERS)
+        changes |= dict.fromkeys(leaving.OF_LEAVING) if "status" in changes else {}
+    admitted_on, left_on = (changes.get(name, getattr(student, name)) for name in ("admitted_on", "left_on"))
+    leaving.refuse_order(admitted_on, left_on, field="left_on" if changes.get("left_on") else "admitted_on")
+    if left_on == student.left_on:
+        return ()
+    writes: list[Executable] = [leaving.forget_last_days(student.id)]
+    if left_on is not None:
+        opened = fetch_document(leaving.open_enrollments(student.id))["enrollments"]
+        leaving.refuse_last_day(opened, left_on)
+        writes += leaving.last_days({student.id: left_on}, {student.id: opened})
+    return writes
 
 
 def _change(record: Student | User, changes: Mapping[str, Any], entity: str) -> None:

@@ -44,6 +44,7 @@ def graduating(student_id: UUID) -> Query:
     """
     return select(
         Student.status,
+        Student.admitted_on,
         last_class(student_id).label("last_class"),
         open_enrollments(student_id).label("enrollments"),
     ).where(Student.id == student_id)

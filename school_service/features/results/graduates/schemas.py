@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from marshmallow import fields
 
+from school_service.features.people.students.schemas import dated, schooling
 from school_service.web.fields import Id
 from school_service.web.schemas import RecordSchema, Schema
 
@@ -26,3 +27,5 @@ class NewGraduateSchema(Schema):
     """The student to graduate."""
 
     student = Id()
+    left_on = dated("Date of leaving, the last day in the class too.")
+    leaving_reason = schooling("The reason for leaving; shown to the school alone.")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 import orjson
 from sqlalchemy import (
     JSON,
+    Date,
     Integer,
     Text,
     Uuid,
@@ -17,6 +18,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    null,
     select,
     update,
 )
@@ -31,6 +33,7 @@ from school_service.features.audit.service import Change, audit_change, audit_ch
 from school_service.features.classes.enrollments.reads import lock_cohorts_of, lock_students
 from school_service.features.classes.enrollments.service import end_enrollments
 from school_service.features.people.models import ACTIVE, GRADUATED, WITHDRAWN, Student
+from school_service.features.people.students import leaving
 from school_service.features.results.graduates import reads
 from school_service.features.results.models import Graduate
 from tenants.clock import now
@@ -38,10 +41,11 @@ from tenants.clock import now
 ENTITY = "graduate"
 
 
-def create_graduate(*, student: UUID) -> UUID:
+def create_graduate(*, student: UUID, left_on: date | None = None, leaving_reason: str | None = None) -> UUID:
     """Let a student graduate: they leave every cohort; history and scores stay. Returns the graduate's id.
 
-    Raises Invalid for an unknown student and for a withdrawn one, Conflict if they have graduated.
+    Raises Invalid for an unknown student and for a withdrawn one, and for a date of leaving before the admission or the
+    first day in the class; Conflict if they have graduated.
     """
     found = execute(lock_cohorts_of([student]), lock_students([student]), reads.graduating(student))
     if found is None:
@@ -51,11 +55,17 @@ def create_graduate(*, student: UUID) -> UUID:
         raise Duplicate(f"The student {reason}.", {"student": [reason]})
     if found["status"] == WITHDRAWN:
         raise Invalid.field("student", "has withdrawn")
+    enrollments = {student: orjson.loads(found["enrollments"])}
+    if left_on is not None:
+        leaving.refuse_order(found["admitted_on"], left_on)
+        leaving.refuse_last_day(enrollments[student], left_on)
     graduate_id, last_class = uuid4(), found["last_class"]
     # The number comes last: it locks the counter, and who has that lock waits for no other, so none deadlock.
     made = execute(
-        *end_enrollments(enrollments={student: orjson.loads(found["enrollments"])}),
+        *_note_left_on({student: left_on} if left_on else {}, enrollments),
+        *end_enrollments(enrollments=enrollments),
         _end_status([student]),
+        *([_note_reason(student, leaving_reason)] if leaving_reason else ()),
         _insert(graduate_id, student, last_class, now()),
     )
     number = made["number"] if made else None
@@ -65,15 +75,20 @@ def create_graduate(*, student: UUID) -> UUID:
     return graduate_id
 
 
-def graduate_all(*ahead: Executable, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) -> None:
+def graduate_all(
+    *ahead: Executable,
+    enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]],
+    left_on: Mapping[UUID, date],
+) -> None:
     """Let students graduate, in this order of numbers: they are ACTIVE, and the caller has locked their rows.
 
-    They leave every cohort: `enrollments` are all open ones of each student, by the student's id. Takes one round trip;
-    the statements `ahead` run first.
+    They leave every cohort: `enrollments` are all open ones of each student, by the student's id, and `left_on` the
+    known dates of leaving, judged by the caller. Takes one round trip; the statements `ahead` run first.
     """
     students = list(enrollments)
     made = execute(
         *ahead,
+        *_note_left_on(left_on, enrollments),
         *end_enrollments(enrollments=enrollments),
         _end_status(students),
         numbers_taken(GRADUATES, len(students)),
@@ -97,6 +112,26 @@ def undo_graduations(*, graduates: Sequence[Mapping[str, Any]]) -> tuple[BoundQu
 def _audited(graduate: Mapping[str, Any]) -> dict[str, Any]:
     """Name the values of a graduate in the audit log."""
     return {name: graduate[name] for name in ("number", "student", "graduation_class")}
+
+
+def _note_left_on(
+    left_on: Mapping[UUID, date], enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]
+) -> tuple[BoundQuery, ...]:
+    """Make the statements to write dates of leaving: into the students' rows, and as last days in their classes."""
+    if not left_on:
+        return ()
+    return *leaving.last_days(left_on, enrollments), _write_left_on(list(left_on), list(left_on.values()))
+
+
+@statement
+def _write_left_on(student_ids: list[UUID], days: list[date]) -> Any:
+    rows = unnest_rows("leaving", None, id=(Uuid, student_ids), day=(Date, days))
+    return update(Student).where(Student.id == rows.c.id).values(left_on=rows.c.day)
+
+
+@statement
+def _note_reason(student_id: UUID, reason: str) -> Any:
+    return update(Student).where(Student.id == student_id).values(leaving_reason=reason)
 
 
 @statement
@@ -152,4 +187,5 @@ def _delete(student_ids: list[UUID]) -> Any:
 
 @statement
 def _take_up_status(student_ids: list[UUID]) -> Any:
-    return update(Student).where(Student.id == one_of(student_ids)).values(status=ACTIVE)
+    active = {"status": ACTIVE, **dict.fromkeys(leaving.OF_LEAVING, null())}
+    return update(Student).where(Student.id == one_of(student_ids)).values(active)

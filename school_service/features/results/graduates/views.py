@@ -30,7 +30,7 @@ class Graduates(MethodView):
     def post(self, graduate: dict[str, Any]) -> Any:
         """Let a student graduate, which can't be taken back.
 
-        The student's status becomes GRADUATED, and they leave the cohorts that they are in; their history and
-        scores stay.
+        A date of leaving is the last day in the class, too. The student's status becomes GRADUATED, and they leave
+        the cohorts that they are in; their history and scores stay.
         """
         return reads.graduate(service.create_graduate(**graduate))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from hashlib import sha256
 from typing import Any
@@ -19,6 +20,7 @@ from school_service.core.errors import Duplicate, Invalid, NotPublished, Unknown
 from school_service.core.read_models import fetch_document
 from school_service.core.statements import in_one_round_trip
 from school_service.features.people.models import ACTIVE
+from school_service.features.people.students import leaving
 from school_service.features.results.models import GRADUATED, LEFT_OUT, NO_RESULT, OUTCOMES, REPEATED
 from school_service.features.results.promotions import reads
 from school_service.features.results.promotions.rules import (
@@ -105,12 +107,13 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The facts found under the locks, and the conclusions from them."""
+    """The facts found under the locks, and the conclusions; `left_on` are the graduates' known dates of leaving."""
 
     session: Mapping[str, Any]
     next_session: Mapping[str, Any] | None
     batches: Mapping[str, Mapping[str, Any]]
     decisions: Sequence[Decision]
+    left_on: Mapping[UUID, date]
     fingerprint: str
 
     @property
@@ -160,12 +163,14 @@ def judge_all(found: Mapping[str, Any], plan: Plan) -> Judged:
     _refuse_decisions(decisions, plan, by_student)
     if next_session is not None:
         _refuse_elsewhere(decisions, next_session)
+    left_on = _left_on(decisions, plan)
     used = {batch: rule_figures(rule) for batch, rule in rule_of.items()}
     return Judged(
         {"id": found["session_id"], "name": found["session_name"]},
         next_session,
         batches,
         decisions,
+        left_on,
         _fingerprint(used, plan, decisions),
     )
 
@@ -304,11 +309,34 @@ def _refuse_elsewhere(decisions: Sequence[Decision], next_session: Mapping[str, 
         raise Duplicate(words, {"students": elsewhere})
 
 
+def _left_on(decisions: Sequence[Decision], plan: Plan) -> dict[UUID, date]:
+    """Give the date of leaving of each graduate, as far as the moves have one.
+
+    Raises Invalid naming those admitted later, or in the class from a later day on.
+    """
+    days = {str(move["batch"]): move["left_on"] for move in plan.moves if move.get("left_on")}
+    left = [one for one in decisions if one.outcome == GRADUATED and one.from_batch in days]
+    later = [one.number for one in left if _came_later(one.student, days[one.from_batch])]
+    if later:
+        raise Invalid.field(
+            "moves", f"left_on is before the admission, or the first day in the class: {', '.join(later)}"
+        )
+    return {UUID(one.student["id"]): days[one.from_batch] for one in left}
+
+
+def _came_later(student: Mapping[str, Any], left_on: date) -> bool:
+    admitted_on, last = student["admitted_on"], leaving.last_class(student["enrollments"], left_on)
+    return (admitted_on or "") > left_on.isoformat() or leaving.began_later(last, left_on)
+
+
 def _fingerprint(rules: Mapping[str, Any], plan: Plan, decisions: Sequence[Decision]) -> str:
     """Write all facts and decisions as 64 characters: equal facts and decisions have equal characters."""
     document = {
         "rules": rules,
-        "moves": {str(move["batch"]): [move["promote_to"], move["repeat_in"]] for move in plan.moves},
+        "moves": {
+            str(move["batch"]): [move["promote_to"], move["repeat_in"], *filter(None, [move.get("left_on")])]
+            for move in plan.moves
+        },
         "overrides": {
             str(override["student"]): [override.get(name) for name in ("outcome", "batch", "reason")]
             for override in plan.overrides

@@ -13,6 +13,7 @@ from school_service.core.read_models import Query, array_of, json_object, read_m
 from school_service.core.records import lock_in_order, one_of
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student, User
+from school_service.features.people.students.leaving import last_day
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.results.computing.class_term.counting import counted_by, counts
 from school_service.features.results.computing.class_term.roster import belongs_without_card
@@ -311,7 +312,7 @@ def _roster(session_id: Any, from_ids: Any) -> Any:
     )  # fmt: skip
     opened = aliased(Enrollment)
     enrollments = (
-        select(array_of(_enrollment(opened)))
+        select(array_of(_enrollment(opened, **last_day(opened))))
         .where(opened.student_id == Student.id, opened.ended_at.is_(None))
         .correlate(Student)
         .scalar_subquery()
@@ -319,6 +320,7 @@ def _roster(session_id: Any, from_ids: Any) -> Any:
     student = func.json_build_object(
         *_STUDENT,
         "status", Student.status,
+        "admitted_on", Student.admitted_on,
         "batch", Enrollment.batch_id,
         "enrollments", enrollments,
         "card", case((latest.c.publication.is_not(None), card)),
@@ -381,14 +383,9 @@ def undoing(promotion_id: UUID) -> Query:
     ).where(Promotion.id == promotion_id)
 
 
-def _enrollment(of: Any) -> Any:
-    return func.json_build_object(
-        "id", of.id,
-        "student", of.student_id,
-        "cohort", of.cohort_id,
-        "batch", of.batch_id,
-        "session", of.session_id,
-    )  # fmt: skip
+def _enrollment(of: Any, **more: Any) -> Any:
+    own = {"id": of.id, "student": of.student_id, "cohort": of.cohort_id, "batch": of.batch_id}
+    return json_object(**{**own, "session": of.session_id, **more})
 
 
 def _enrollments_made() -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import marshmallow as ma
 from marshmallow import fields, validate
 
+from school_service.features.people.students.schemas import dated
 from school_service.features.results.figures.schemas import ResultSessionSchema
 from school_service.features.results.models import (
     BY_RULE,
@@ -186,6 +187,12 @@ class MoveSchema(Schema):
     repeat_in = Id(
         allow_none=True, metadata={"description": "A batch of the next session; null: nobody repeats."}
     )
+    left_on = dated("Date of leaving of those who graduate; `promote_to` is null.")
+
+    @ma.validates_schema
+    def _is_last(self, move: dict[str, Any], **_options: Any) -> None:
+        if move["promote_to"] is not None and move.get("left_on") is not None:
+            raise ma.ValidationError("Is of a class that graduates: promote_to is null.", "left_on")
 
 
 class OverrideSchema(Schema):

@@ -196,7 +196,7 @@ def promote(*, plan: Plan, fingerprint: str | None, principal: Principal) -> Bou
     )
     writing = _writing(promotion_id, plan, judged, moment)
     if leaving:
-        graduates.graduate_all(*writing, enrollments=leaving)
+        graduates.graduate_all(*writing, enrollments=leaving, left_on=judged.left_on)
         writing = []
     return _shown_to(principal, promotion_id, *writing)
 

@@ -239,6 +239,25 @@ def test_a_sheet_without_headings_says_so(api):
     assert "there are no headings; needed are first_name, last_name, admission_number" in messages(answer)[0]
 
 
+def test_a_date_of_admission_is_read_as_a_birthday_is(api):
+    columns = ["First name", "Surname", "Adm. No.", "Date of admission", "Previous School"]
+    rows = [["Ada", "Obi", "QC/1", "16/09/2019", "Corona"], ["Bisi", "Obi", "QC/2", "05/01/2020", None]]
+
+    answer = api.ok(upload(api, workbook([columns, *rows])))
+
+    assert answer["warnings"] == ["admitted_on: 2 dates were read with the day first, as row 2 shows."]
+    found = [(one["admitted_on"], one["former_school"]) for one in listed(api)]
+    assert found == [("2019-09-16", "Corona"), ("2020-01-05", None)]
+
+
+def test_a_new_student_who_left_is_an_error_of_the_row(api):
+    answer = upload(api, workbook([[*LEAST, "Date left"], ["Ada", "Obi", "QC/1", "2025-07-25"]]))
+
+    assert messages(answer) == [
+        'D2: "2025-07-25" is not accepted for Ada Obi (QC/1): is of a student who has withdrawn or graduated'
+    ]
+
+
 def test_columns_of_which_nothing_is_read_are_a_warning(api):
     answer = api.ok(upload(api, workbook([[*LEAST, "House", "Club"], *students(["Red", "Chess"])])))
 

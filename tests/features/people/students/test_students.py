@@ -28,6 +28,8 @@ FULL = {
     "admission_number": "QC/2025/001",
     "gender": "FEMALE",
     "dob": "2013-05-31",
+    "admitted_on": "2024-09-16",
+    "former_school": "Corona School",
     "guardian": GUARDIAN,
 }
 LEAST = {"first_name": "Ada", "last_name": "Obi", "admission_number": "QC/2025/002"}
@@ -54,6 +56,8 @@ def test_a_student_is_created_listed_and_shown(api):
         "id": made["id"],
         "number": made["number"],
         "status": "ACTIVE",
+        "left_on": None,
+        "leaving_reason": None,
         "batch": None,
         "cohort": None,
         "user": made["user"],
@@ -68,7 +72,18 @@ def test_what_is_not_given_is_null(api):
     made = api.ok(api.post("/students", LEAST))
 
     assert [made[name] for name in ("middle_name", "gender", "dob", "guardian")] == [None] * 4
-    nulls = {"middle_name": None, "gender": None, "dob": None, "guardian": None}
+    nulls = dict.fromkeys(
+        (
+            "middle_name",
+            "gender",
+            "dob",
+            "guardian",
+            "admitted_on",
+            "former_school",
+            "left_on",
+            "leaving_reason",
+        )
+    )
     other = api.ok(api.post("/students", {**LEAST, **nulls, "admission_number": "QC/2025/003"}))
     assert {name: other[name] for name in nulls} == nulls
 

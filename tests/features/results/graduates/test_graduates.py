@@ -52,6 +52,40 @@ def test_a_student_graduates_from_the_class_they_are_in(api, make, last_class, p
     assert graduates(api) == [graduate]
 
 
+def test_a_graduate_leaves_on_a_day_and_for_a_reason_that_are_given(api, make):
+    session = make.session(start_date="2025-09-08", end_date="2026-07-24")
+    cohort, student = make.cohort(session=session), make.student(admitted_on="2020-09-14")
+    make.enrolled(cohort, student)
+    body = {"student": student["id"], "left_on": "2026-07-17", "leaving_reason": "Finished"}
+
+    assert api.ok(api.post("/graduates", body))["id"] == 1
+
+    left = shown(api, student)
+    assert (left["status"], left["left_on"], left["leaving_reason"]) == (
+        "GRADUATED",
+        "2026-07-17",
+        "Finished",
+    )
+    (enrollment,) = api.ok(api.get(f"/students/{student['id']}/data"))["enrollments"]
+    assert (enrollment["ended_on"], enrollment["ended_at"] is not None) == ("2026-07-17", True)
+
+
+def test_nobody_graduates_before_the_admission_or_the_first_day_in_the_class(api, make):
+    session = make.session(start_date="2025-09-08", end_date="2026-07-24")
+    cohort, student = make.cohort(session=session), make.student(admitted_on="2026-01-12")
+    begun = {"students": [student["id"]], "batch": cohort["id"], "started_on": "2026-01-19"}
+    api.ok(api.post(f"/cohorts/{cohort['id']}/enrollment", begun))
+
+    for day, why in (
+        ("2026-01-11", "is before admitted_on"),
+        ("2026-01-18", "is before the first day in the class, 2026-01-19"),
+    ):
+        answer = api.post("/graduates", {"student": student["id"], "left_on": day})
+        assert (answer.status_code, answer.get_json()["errors"]["json"]) == (422, {"left_on": [why]})
+    assert shown(api, student)["status"] == "ACTIVE"
+    assert graduates(api) == []
+
+
 def test_graduates_are_counted_one_after_the_other(make):
     assert [make.graduate()["id"] for _ in range(3)] == [1, 2, 3]
 

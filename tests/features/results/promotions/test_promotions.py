@@ -322,6 +322,49 @@ def test_who_is_promoted_from_the_last_class_graduates(api, published):
     assert not [row for row in rows for student in graduated if student in row]
 
 
+def test_who_graduates_leaves_on_the_day_of_the_move(api, published):
+    end = published
+    end.rules({"minimum_average": 80})
+    start = int(api.ok(api.get(f"/sessions/{end.session}"))["start_date"][:4])
+    day = f"{start + 1}-07-17"
+    moves = [end.move(batch, promote_to=None, left_on=day) for batch in (end.first, end.second)]
+    before = end.stored()
+    assert (
+        end.seen(*moves)["fingerprint"]
+        != end.seen(*({**one, "left_on": None} for one in moves))["fingerprint"]
+    )
+
+    made = end.promoted(*moves)
+
+    *graduated, repeats = end.everybody
+    assert end.promoted(*moves, fingerprint=made["fingerprint"])["id"] == made["id"]
+    for student in graduated:
+        assert api.ok(api.get(f"/students/{student}"))["left_on"] == day
+        (enrollment,) = api.ok(api.get(f"/students/{student}/data"))["enrollments"]
+        assert enrollment["ended_on"] == day
+    assert api.ok(api.get(f"/students/{repeats}"))["left_on"] is None
+    api.ok(end.undo(made))
+    after = end.stored()
+    assert (after["students"], after["enrollments"]) == (before["students"], before["enrollments"])
+
+
+def test_a_day_of_leaving_is_of_a_class_that_graduates_and_not_before_anybody_came(api, published):
+    end = published
+    start = int(api.ok(api.get(f"/sessions/{end.session}"))["start_date"][:4])
+    late = end.everybody[0]
+    number = api.ok(api.patch(f"/students/{late}", {"admitted_on": f"{start + 1}-03-02"}))["admission_number"]
+    moves = [
+        end.move(batch, promote_to=None, left_on=f"{start + 1}-03-01") for batch in (end.first, end.second)
+    ]
+
+    assert errors(end.rehearse(end.move(left_on=f"{start + 1}-07-17"))) == {
+        "moves": {"0": {"left_on": ["Is of a class that graduates: promote_to is null."]}}
+    }
+    assert errors(end.rehearse(*moves)) == {
+        "moves": [f"left_on is before the admission, or the first day in the class: {number}"]
+    }
+
+
 def test_a_graduate_of_a_promotion_is_in_the_audit_log_as_of_a_graduation(api, published):
     end = published
     end.promoted(end.move(promote_to=None))
