@@ -41,6 +41,7 @@ from school_service.features.attendance.models import (
     AttendanceSettings,
     SchoolDay,
 )
+from school_service.features.reach import scopes
 from school_service.features.school.models import Term, TermCalendar
 
 Column = ColumnElement[Any]
@@ -141,6 +142,12 @@ def term_of(session_id: Any, day: Any) -> Column:
         .correlate_except(term, calendar)
         .scalar_subquery()
     )
+
+
+def last_day(term_id: Any) -> Column:
+    """Give the last day of a term's calendar; without one the school's day."""
+    ends = select(TermCalendar.end_date).where(TermCalendar.term_id == term_id)
+    return func.coalesce(ends.correlate_except(TermCalendar).scalar_subquery(), scopes.today())
 
 
 def days_of_terms(first: Any, last: Any) -> CTE:

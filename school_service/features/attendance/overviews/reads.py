@@ -30,6 +30,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.attendance import calendar
+from school_service.features.attendance.enrolled import began, is_in_register
 from school_service.features.attendance.models import (
     IS_DAY,
     LESSON,
@@ -93,7 +94,7 @@ def missing_registers(first: date, last: date, reach: Reach | None = None) -> Qu
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .outerjoin(Register, of_time)
         .outerjoin(teachers, teachers.c.batch_id == Batch.id)
-        .where(func.coalesce(Register.state, NOT_TAKEN) != SUBMITTED, Batch.id.in_(_batches_with_students()))
+        .where(func.coalesce(Register.state, NOT_TAKEN) != SUBMITTED, _has_students(open_times.c.date))
         .order_by(open_times.c.date, *_BY_CLASS, open_times.c.number)
     )
     return found if reach is None else found.where(scopes.is_form_batch(reach, Batch.id))
@@ -106,10 +107,11 @@ def attendance_of_day(day: date, cohort: UUID | None = None, reach: Reach | None
     By class and part. A register counts once it is submitted; before, everyone is unmarked.
     """
     open_times = _open_times(cast(day, Date), cast(day, Date))
+    of_day = cast(day, Date)
     enrolled = (
-        select(Enrollment.batch_id, func.count().label("enrolled"))
+        select(Enrollment.batch_id, func.count().filter(began() <= of_day).label("enrolled"))
         .join(Student, Student.id == Enrollment.student_id)
-        .where(CURRENT, Student.status != WITHDRAWN)
+        .where(Enrollment.session_id.in_(select(open_times.c.session_id)), is_in_register(of_day))
         .group_by(Enrollment.batch_id)
         .subquery("enrolled")
     )
@@ -143,8 +145,8 @@ def attendance_of_day(day: date, cohort: UUID | None = None, reach: Reach | None
 def attendance_of_class(batch: UUID, term: str, reach: Reach | None = None) -> Query:
     """Read model of AttendanceSummarySchema: a batch in a term of its session, by name.
 
-    Of the students in it now, and of all with a mark in a register of it; a student's sums take in all batches. No row
-    if the term is of another session.
+    Of the students in it at the end of the term, and of all with a mark in a register of it; a student's sums take in
+    all batches. No row if the term is of another session.
     """
     meant = (
         select(Term.id)
@@ -158,7 +160,7 @@ def attendance_of_class(batch: UUID, term: str, reach: Reach | None = None) -> Q
     ever = (
         select(
             Enrollment.student_id,
-            func.bool_or(and_(CURRENT, Student.status != WITHDRAWN)).label("now_in"),
+            func.bool_or(is_in_register(calendar.last_day(term_id))).label("is_there"),
         )
         .join(Student, Student.id == Enrollment.student_id)
         .where(Enrollment.batch_id == batch)
@@ -172,7 +174,7 @@ def attendance_of_class(batch: UUID, term: str, reach: Reach | None = None) -> Q
         .where(Register.state == SUBMITTED, IS_DAY)
         .correlate(ever)
     )
-    people = select(ever.c.student_id).where(or_(ever.c.now_in, marked.exists())).cte("people")
+    people = select(ever.c.student_id).where(or_(ever.c.is_there, marked.exists())).cte("people")
     sums = roll_up_of(select(people.c.student_id), Register.term_id == term_id)
     found = _summary(people, sums).where(select(meant.c.id).exists())
     return found if reach is None else found.where(scopes.is_form_batch(reach, batch))
@@ -353,11 +355,14 @@ def _of_time(open_times: Any) -> Any:
     )
 
 
-def _batches_with_students() -> Any:
+def _has_students(day: Any) -> Any:
+    """Whether somebody is in a batch's registers of a day."""
     return (
-        select(Enrollment.batch_id)
+        select(Enrollment.id)
         .join(Student, Student.id == Enrollment.student_id)
-        .where(CURRENT, Student.status != WITHDRAWN)
+        .where(Enrollment.batch_id == Batch.id, is_in_register(day))
+        .correlate_except(Enrollment, Student)
+        .exists()
     )
 
 
@@ -378,17 +383,16 @@ def _form_teachers() -> FromClause:
 def _counts_of_registers(*conditions: Any) -> Query:
     """Select the counts of submitted registers of days: `register_id`, the kinds, and `of_class`.
 
-    The last counts the students in the class now with a mark or a correction.
+    The last counts the students in the class that day with a mark or a correction.
     """
     in_batch = and_(
-        Enrollment.student_id == Mark.student_id, Enrollment.batch_id == Register.batch_id, CURRENT
+        Enrollment.student_id == Mark.student_id,
+        Enrollment.batch_id == Register.batch_id,
+        is_in_register(Register.date),
+        began() <= Register.date,
     )
     found: Query = (
-        select(
-            Mark.register_id,
-            *counted(COUNTS),
-            func.count(Enrollment.id).filter(Student.status != WITHDRAWN).label("of_class"),
-        )
+        select(Mark.register_id, *counted(COUNTS), func.count(Enrollment.id).label("of_class"))
         .select_from(Mark)
         .join(Register, Register.id == Mark.register_id)
         .join(Student, Student.id == Mark.student_id)

@@ -21,7 +21,7 @@ MOST_NAMED = 200
 class Person:
     """A student in a register and their stored mark.
 
-    `in_class`: they are in the batch now, and take the subject; `began`: their enrollment began by the register's day.
+    `in_class`: they are in the class's registers of the day, and take the subject; `began`: they were there by the day.
     `version` is the register's at the last change of the teacher's mark. `code` and `kind` are the teacher's, null
     without a mark.
     """

@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import (
     CTE,
     Date,
+    FromClause,
     SmallInteger,
     String,
     Text,
@@ -34,6 +35,7 @@ from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.records import unnest_rows
 from school_service.features.attendance import calendar
+from school_service.features.attendance.enrolled import began, is_in_register
 from school_service.features.attendance.models import (
     ABSENT,
     EXCUSED,
@@ -46,15 +48,13 @@ from school_service.features.attendance.models import (
     Register,
 )
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
-from school_service.features.people.models import WITHDRAWN, Student, User
+from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.reach import scopes
 from school_service.features.school.models import (
-    CURRENT,
     Batch,
     Cohort,
     Enrollment,
-    SchoolSettings,
     Subject,
     Term,
     TermCalendar,
@@ -77,7 +77,8 @@ def register(
     kept = select(Register.__table__).where(*_key(batch_id, day, part, cohort_subject_id, period)).cte("kept")
     term_id = func.coalesce(kept.c.term_id, calendar.term_of(Cohort.session_id, cast(day, Date)))
     term = select(func.json_build_object("id", Term.id, "term", Term.term)).where(Term.id == term_id)
-    people = in_register(batch_id, cohort_subject_id, kept).subquery("people")
+    of_day = select(cast(day, Date).label("day")).subquery("of_day")
+    people = in_register(batch_id, cohort_subject_id, kept, of_day).subquery("people")
     mark = (
         select(Mark.__table__).where(Mark.register_id == select(kept.c.id).scalar_subquery()).subquery("mark")
     )
@@ -88,12 +89,12 @@ def register(
                 func.json_agg(aggregate_order_by(_shown(mark, counts), *BY_NAME)),
                 literal_column("'[]'::json"),
             ).label("marks"),
-            func.count(people.c.enrolled_at).label("enrolled"),
+            func.count().filter(people.c.enrolled).label("enrolled"),
             *(
                 func.count().filter(or_(*(counts == kind for kind in kinds))).label(name)
                 for name, kinds in _COUNTED.items()
             ),
-            func.count().filter(counts.is_(None)).label("unmarked"),
+            func.count().filter(counts.is_(None), people.c.enrolled).label("unmarked"),
         )
         .select_from(people)
         .join(Student, Student.id == people.c.student_id)
@@ -154,25 +155,26 @@ def cohort_of(batch_id: UUID, cohort_subject_id: Any = None) -> UUID | None:
     return db.session.scalar(within(found, in_reach, Batch.id, cohort_subject_id))
 
 
-def in_register(batch_id: Any, cohort_subject_id: Any, kept: CTE) -> Query:
-    """Select the students of a register: those of the batch now, not withdrawn, with the subject; and all with a mark.
+def in_register(batch_id: Any, cohort_subject_id: Any, kept: CTE, days: FromClause) -> Query:
+    """Select the students of registers: those of the class on one of the days, with the subject; and all with a mark.
 
-    `kept` are the registers. `enrolled_at` is null for a student no longer in the batch.
+    `kept` are the registers, `days` has each `day`. `enrolled` tells whether the student was in the class by such a
+    day; null for one with a mark alone.
     """
-    now_in = in_class(batch_id, cohort_subject_id)
+    there = in_class(batch_id, cohort_subject_id, days.c.day).lateral("there")
+    by_day = select(there.c.student_id, there.c.enrolled).select_from(days).join(there, true())
     marked = select(Mark.student_id, null()).where(Mark.register_id.in_(select(kept.c.id)))
-    each = union_all(now_in, marked).subquery("each")
-    return select(each.c.student_id, func.max(each.c.enrolled_at).label("enrolled_at")).group_by(
-        each.c.student_id
-    )
+    each = union_all(by_day, marked).subquery("each")
+    enrolled = func.bool_or(each.c.enrolled).label("enrolled")
+    return select(each.c.student_id, enrolled).group_by(each.c.student_id)
 
 
-def in_class(batch_id: Any, cohort_subject_id: Any = None) -> Query:
-    """Select the students in a batch now and not withdrawn, with the subject; since when, as `enrolled_at`."""
+def in_class(batch_id: Any, cohort_subject_id: Any, day: Any) -> Query:
+    """Select the students in a batch's registers of a day, with the subject; were they there by then, as `enrolled`."""
     found = (
-        select(Enrollment.student_id, Enrollment.started_at.label("enrolled_at"))
+        select(Enrollment.student_id, (began() <= day).label("enrolled"))
         .join(Student, Student.id == Enrollment.student_id)
-        .where(Enrollment.batch_id == batch_id, CURRENT, Student.status != WITHDRAWN)
+        .where(Enrollment.batch_id == batch_id, is_in_register(day))
     )
     if cohort_subject_id is None:
         return found
@@ -309,23 +311,20 @@ def is_given(given: Any, batch_id: Any, cohort_subject_id: Any) -> Any:
 
 def _everybody(given: Any, kept: CTE, batch_id: Any, cohort_subject_id: Any) -> Any:
     """Make the table of students by given register: its `number`, and `people`, a JSON array by name."""
-    now_in = in_class(batch_id, cohort_subject_id).subquery("now_in")
+    there = in_class(batch_id, cohort_subject_id, given.c.day).lateral("there")
     each = union_all(
-        select(given.c.number, now_in.c.student_id, now_in.c.enrolled_at)
-        .select_from(given)
-        .join(now_in, true()),
+        select(given.c.number, there.c.student_id, there.c.enrolled).select_from(given).join(there, true()),
         select(kept.c.number, Mark.student_id, null()).join(Mark, Mark.register_id == kept.c.id),
     ).subquery("each")
     one = (
-        select(each.c.number, each.c.student_id, func.max(each.c.enrolled_at).label("enrolled_at"))
+        select(each.c.number, each.c.student_id, func.bool_or(each.c.enrolled).label("enrolled"))
         .group_by(each.c.number, each.c.student_id)
         .subquery("one")
     )
-    zone = select(SchoolSettings.time_zone).scalar_subquery()
     person = func.json_build_object(
         "id", Student.id, "admission_number", Student.admission_number,
-        "in_class", one.c.enrolled_at.is_not(None),
-        "began", func.coalesce(cast(func.timezone(zone, one.c.enrolled_at), Date) <= given.c.day, False),
+        "in_class", one.c.enrolled.is_not(None),
+        "began", func.coalesce(one.c.enrolled, False),
         "code", Mark.code, "kind", Mark.kind, "note", Mark.note, "arrived", func.to_char(Mark.arrived, "HH24:MI"),
         "version", func.coalesce(Mark.version, 0),
         "correction", Mark.correction_code, "correction_kind", Mark.correction_kind, "reason", Mark.reason,

@@ -67,7 +67,7 @@ def week(batch_id: UUID, days: list[date]) -> Query:
     return (
         select(
             cast(times.scalar_subquery(), Text).label("times"),
-            cast(_students(batch_id, kept), Text).label("students"),
+            cast(_students(batch_id, kept, given), Text).label("students"),
             cast(_codes(), Text).label("codes"),
         )
         .select_from(Batch)
@@ -80,15 +80,18 @@ def week(batch_id: UUID, days: list[date]) -> Query:
 def class_list(batch_id: UUID, days: list[date] | None = None) -> Query:
     """Select the possible students of a batch's sheet, and its possible times: one row, or none without the batch.
 
-    `students` are those in the class and all with a mark on one of the days, by name; without days the first and the
-    last day of the session, `first` and `last`, bound it. `parts` are those of the school's day.
+    `students` are those in the class or with a mark on one of the days, by name; without days those in the class today
+    or with a mark ever. `first` and `last` are the days of the session, `parts` those of the school's day.
     """
+    given: Any = select(scopes.today().label("day")).subquery("given")
+    if days is not None:
+        given = unnest_rows("given", None, day=(Date, days))
     on_days = [] if days is None else [Register.date == any_(cast(days, ARRAY(Date)))]
     kept = _day_registers(batch_id, *on_days).cte("kept")
     settings = calendar.settings().cte("settings")
     return (
         select(
-            cast(_students(batch_id, kept), Text).label("students"),
+            cast(_students(batch_id, kept, given), Text).label("students"),
             calendar.day_parts(settings.c.parts).label("parts"),
             scopes.today().label("today"),
             AcademicSession.start_date.label("first"),
@@ -109,13 +112,14 @@ def term(batch_id: UUID, term_id: UUID) -> Query:
     `days` is a JSON array of days in the term's calendar, on weekdays of school, exceptional, or with a mark: `{date,
     parts, name}` with the open parts. `taken` are the times `{date, part}` of the batch's submitted registers.
     `students`, by name, have `marks`, an array of `[date, part, code, kind]`: of two for one time only one counts, in
-    whichever arm.
+    whichever arm; they are those in the class at the end of the term, and all with a mark.
     """
     settings = calendar.settings().cte("settings")
     kept = (
         _day_registers(batch_id, Register.term_id == term_id).where(Register.state == SUBMITTED).cte("kept")
     )
-    people = in_register(batch_id, None, kept).cte("people")
+    last = select(calendar.last_day(term_id).label("day")).subquery("last")
+    people = in_register(batch_id, None, kept, last).cte("people")
     code = func.coalesce(Mark.correction_code, Mark.code)
     # PRESENT, LATE, EXCUSED, ABSENT is the alphabet backwards: the greatest is the one that counts.
     of_kind = COUNTS.collate("C")
@@ -188,9 +192,9 @@ def _student(*more: Any) -> Any:
     )  # fmt: skip
 
 
-def _students(batch_id: Any, kept: Any) -> Any:
+def _students(batch_id: Any, kept: Any, days: Any) -> Any:
     """The students of registers, by name, each with the teacher's `codes` by date and part: a JSON array."""
-    people = in_register(batch_id, None, kept).subquery("people")
+    people = in_register(batch_id, None, kept, days).subquery("people")
     time = func.concat(kept.c.date, " ", kept.c.part)
     codes = (
         select(func.coalesce(func.json_object_agg(time, Mark.code), literal_column("'{}'::json")))

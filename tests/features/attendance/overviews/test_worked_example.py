@@ -150,6 +150,10 @@ def test_what_is_missing_and_a_day_of_the_school(api, worked):
     assert [(one["date"], one["part"], one["state"]) for one in found if one["batch"] == worked.batch] == [
         (str(last), "AFTERNOON", "DRAFT")
     ]
+    for batch, there in ((worked.batch, SUMS.keys() - {"R/5"}), (worked.other, {"R/5"})):
+        students = [worked.students[name] for name in there]
+        begun = {"students": students, "batch": batch, "started_on": str(worked.day(3, 1))}
+        api.ok(api.post(f"/cohorts/{worked.cohort['id']}/enrollment", begun))
     day = api.ok(api.get("/attendance/days", query_string={"date": str(worked.day(3, 5))}))
     assert [
         tuple(one[name] for name in ("batch", "part", "state", "enrolled", "present", "absent", "unmarked"))

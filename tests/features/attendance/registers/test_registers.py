@@ -169,9 +169,10 @@ def test_a_register_with_somebody_unmarked_is_not_submitted(api, kept):
     assert refused.status_code == 409
     assert "R/2" in refused.get_json()["message"]
     assert api.ok(kept.get())["state"] == "NOT_TAKEN"
-    # Enrolled today: of a day before they need not be marked.
+    # Enrolled today: of a day before they need not be marked, and do not count.
     submitted = api.ok(kept.put(1, codes={"R/1": "P"}, submit=True))
-    assert (submitted["state"], submitted["unmarked"]) == ("SUBMITTED", 2)
+    counts = [submitted[name] for name in ("state", "enrolled", "present", "unmarked")]
+    assert counts == ["SUBMITTED", 0, 1, 0]
 
 
 def test_the_office_corrects_and_the_mark_stays_beside_it(api, kept):
@@ -289,7 +290,8 @@ def test_who_leaves_keeps_the_mark_and_who_is_withdrawn_is_not_in_it(api, make, 
     register = api.ok(kept.get())
 
     assert kept.codes(register) == {"R/1": "P", "R/2": "P", "R/3": "P"}
-    assert (register["enrolled"], register["present"], register["unmarked"]) == (1, 3, 0)
+    # The first is removed today, and was in the class today.
+    assert (register["enrolled"], register["present"], register["unmarked"]) == (2, 3, 0)
     assert kept.codes(api.ok(kept.get(1))) == {"R/3": None}
     assert kept.put(1, codes={"R/2": "P"}).status_code == 422
     # Their mark can still be changed.

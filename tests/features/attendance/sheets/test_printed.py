@@ -222,6 +222,20 @@ def test_corrections_count_and_a_draft_does_not(api, make, term):
     assert totals(term.sheet()) == sums_of(term) | {number: moved[number]}
 
 
+def test_who_came_after_the_term_is_neither_printed_nor_summed_and_who_left_after_it_is(api, make, term):
+    later, leaver = make.student(), make.student()
+    ends = date.fromisoformat(term.calendar["end_date"])
+    path = f"/cohorts/{term.cohort['id']}"
+    for student, day in ((later, ends + timedelta(days=1)), (leaver, ends)):
+        body = {"students": [student["id"]], "batch": term.batch, "started_on": str(day)}
+        api.ok(api.post(f"{path}/enrollment", body))
+    removal = {"student_ids": [leaver["id"]], "ended_on": str(ends)}
+    api.ok(api.patch(f"{path}/remove_students", removal))
+
+    assert totals(term.sheet()) == sums_of(term)
+    assert sums_of(term).keys() == {*term.students, leaver["admission_number"]}
+
+
 def test_what_is_refused(api, make, term, make_other):
     theirs = make_other.cohort()["id"]
     assert term.printed(batch=theirs).get_json()["errors"]["query"] == {"batch": ["no such batch"]}

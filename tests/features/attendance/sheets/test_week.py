@@ -314,3 +314,20 @@ def test_marks_come_back_from_a_spreadsheet_program(api, make, week, tmp_path):
     assert changed.status_code == 409
     (row,) = changed.get_json()["errors"]["rows"]
     assert "(007)" in row["message"]
+
+
+def test_who_left_or_came_in_the_week_is_in_it_for_those_days(api, week):
+    enrollment = f"/cohorts/{week.cohort['id']}/enrollment"
+    for name, day in (("R/1", 0), ("R/2", 2), ("R/3", 7)):
+        body = {"students": [week.students[name]], "batch": week.batch, "started_on": week.day(day)}
+        api.ok(api.post(enrollment, body))
+    removal = {"student_ids": [week.students["R/1"]], "ended_on": week.day(2)}
+    api.ok(api.patch(f"/cohorts/{week.cohort['id']}/remove_students", removal))
+    rows = week.workbook()["Register"].iter_rows(min_row=2, values_only=True)
+    assert [row[0] for row in rows] == ["R/1", "R/2"]
+
+    here = {"R/1": {week.column(2): "P"}, "R/2": {week.column(2): "A"}}
+    assert counts(week.upload(fill(week.workbook(), here)))[:2] == (2, 2)
+    gone = week.upload(fill(week.workbook(), {"R/1": {week.column(3): "P"}}))
+    assert bad_rows(gone) == [(2, week.column(3), "invalid")]
+    assert "is of a time at which the student is not in the class" in gone.get_data(as_text=True)
