@@ -51,9 +51,12 @@ def compose_transcript(transcript: Document, *, address: str | None) -> dict[str
             ("Admission number", student["admission_number"]),
             ("Gender", gender_of(student["gender"])),
             ("Date of birth", long_date(student["dob"])),
-            ("Date of admission", long_date(transcript["admitted_on"])),
-            ("Date of leaving", long_date(transcript["left_on"])),
+            ("Date of admission", long_date(student["admitted_on"])),
+            ("Date of leaving", long_date(student["left_on"])),
             ("Graduated from", transcript["graduation_class"]),
+        ),
+        "schooling": pairs_of(
+            ("Former school", student["former_school"]), ("Reason for leaving", student["leaving_reason"])
         ),
         "sessions": [_session(session) for session in transcript["sessions"]],
         "bands": compose_bands(transcript["bands"]),

@@ -287,7 +287,6 @@ def task(*cards: dict[str, Any], **members: Any) -> dict[str, Any]:
 def transcript(sessions: int = 6, subjects: int = 14, **members: Any) -> dict[str, Any]:
     """A transcript, as the API answers it: from JSS 1 on."""
     made = {
-        "student": student(),
         "school": letterhead(),
         "sessions": [transcript_session(number, subjects) for number in range(sessions)],
         "graduation_class": "SSS 3 A",
@@ -300,11 +299,15 @@ def transcript(sessions: int = 6, subjects: int = 14, **members: Any) -> dict[st
             {"grade": letter, "lower_threshold": str(lowest), "remark": words}
             for letter, lowest, words in BANDS
         ],
-        "admitted_on": "2020-09-14",
-        "left_on": "2026-07-24",
         "issued_on": "2026-07-24",
     }
-    return {**made, **members}
+    facts = {
+        "admitted_on": "2020-09-14",
+        "former_school": "Corona School, Apapa",
+        "left_on": "2026-07-24",
+        "leaving_reason": "Has finished school.",
+    }
+    return {**made, **members, "student": {**facts, **members.get("student", student())}}
 
 
 def transcript_session(number: int, subjects: int) -> dict[str, Any]:

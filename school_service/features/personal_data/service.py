@@ -207,7 +207,9 @@ def _erase_words(student: Student, user: User) -> None:
     erased = func.jsonb_set(card, ["student"], card["student"].concat(literal(who, JSONB)))
     comments = literal({"comments": {"form_teacher": None, "principal": None}}, JSONB)
     transcript = IssuedTranscript.transcript
-    renamed = func.jsonb_set(transcript, ["student"], transcript["student"].concat(literal(who, JSONB)))
+    facts = dict.fromkeys(("admitted_on", "left_on", "former_school", "leaving_reason"))
+    about = literal({**who, **facts}, JSONB)
+    renamed = func.jsonb_set(transcript, ["student"], transcript["student"].concat(about))
     transcripts = (
         update(IssuedTranscript)
         .where(IssuedTranscript.student_id == student.id)

@@ -21,14 +21,15 @@ _APART = ("card_ids", "generated_at")
 
 
 @statement
-def issue(id: UUID, code: UUID, student_id: UUID, user_id: UUID, moment: datetime) -> Any:
+def issue(id: UUID, code: UUID, student_id: UUID, user_id: UUID, moment: datetime, for_school: bool) -> Any:
     """Store the contents of a transcript, and answer the contents to print: one row, or none without a transcript.
 
     `transcript` and `pictures` are texts of JSON, `code` is the paper's; `admission_number` and so on name the file. If
     the same was issued on the same day already, it is this paper again, with its code and its time. `user_id` is the
-    owner of the token: the student's own account gets nothing if nothing is published.
+    owner of the token: the student's own account gets nothing if nothing is published. `for_school`: the caller reads
+    the whole school's results, or their own.
     """
-    found = printed_transcript(student_id, user_id, moment).subquery("found")
+    found = printed_transcript(student_id, user_id, moment, for_school).subquery("found")
     members = {name: column for name, column in found.c.items() if name not in _APART}
     said = func.to_jsonb(json_object(**members), type_=JSONB)
     document = select(said.label("document"), found.c.card_ids).subquery("said")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, Date, case, cast, func, literal, literal_column, or_, select
+from sqlalchemy import JSON, Date, and_, case, cast, func, literal, literal_column, or_, select
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by, distinct_on
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, array_of, json_object, read_model
-from school_service.features.people.models import ACTIVE, Student, User
+from school_service.features.people.models import Student, User
 from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.entered import STUDENT
 from school_service.features.results.computing.class_term.record import letterhead
@@ -30,7 +30,6 @@ from school_service.features.school.models import (
     Batch,
     Classroom,
     Cohort,
-    Enrollment,
     Term,
 )
 from school_service.features.school.settings.service import time_zone
@@ -54,26 +53,31 @@ _NO_IDS: Any = literal_column("'{}'::uuid[]")
 def transcript(student_id: UUID, user_id: UUID | None = None, reach: Reach | None = None) -> Query:
     """Read model of TranscriptSchema: the published results of a student, of the frozen cards alone.
 
-    The student's particulars and the letterhead are those of the newest card, of the present without one. `user_id` is
-    the owner of the token: the student's own account is shown positions as each card says, and nothing if nothing is
-    published.
+    The student's particulars and the letterhead are those of the newest card, of the present without one; the dates of
+    admission and leaving, and the former school, are of the present. `user_id` is the owner of the token: the student's
+    own account is shown positions as each card says, and nothing if nothing is published.
     """
     own: Any = literal(False) if user_id is None else is_own(student_id, user_id, reach)
     found = _transcript(student_id, own, on_paper=False)
     return found if reach is None else found.where(scopes.students_in_reach(reach, Student.id))
 
 
-def printed_transcript(student_id: Any, user_id: Any, moment: Any) -> Query:
+def printed_transcript(student_id: Any, user_id: Any, moment: Any, for_school: Any) -> Query:
     """Select a transcript on paper at a moment, in one row: the contents of the answer, and those for paper alone.
 
     `school` has the pictures, too, by their hash; sessions the name of the class as it is printed, and of the student's
     next class. `own` tells whether the student's own account asks, `bands` is the key to grades of the newest card, and
-    `card_ids` are its report cards. No row if `transcript` has none.
+    `card_ids` are its report cards. The student has the reason for leaving too if the paper is `for_school`, asked for
+    by its staff. No row if `transcript` has none.
     """
-    return _transcript(student_id, is_own(student_id, user_id), on_paper=True, moment=moment)
+    own = is_own(student_id, user_id)
+    reason = {"leaving_reason": case((and_(for_school, ~own), Student.leaving_reason))}
+    return _transcript(student_id, own, on_paper=True, moment=moment, facts=reason)
 
 
-def _transcript(student_id: Any, own: Any, *, on_paper: bool, moment: Any = None) -> Query:
+def _transcript(
+    student_id: Any, own: Any, *, on_paper: bool, moment: Any = None, facts: dict[str, Any] | None = None
+) -> Query:
     cards = (
         select(
             ReportCard.id,
@@ -97,6 +101,11 @@ def _transcript(student_id: Any, own: Any, *, on_paper: bool, moment: Any = None
     in_order = (cards.c.start_date, cards.c.session_id, cards.c.term)
     newest = select(cards.c.card).order_by(*(column.desc() for column in in_order)).limit(1).cte("newest")
     about: Any = func.to_jsonb(STUDENT).op("||")(func.jsonb_build_object("dob", Student.dob))
+    known = {name: getattr(Student, name) for name in ("admitted_on", "left_on", "former_school")} | (
+        facts or {}
+    )
+    student = func.coalesce(newest.c.card["student"], about, type_=JSONB())
+    of_school = func.jsonb_build_object(*(part for fact in known.items() for part in fact))
     head: Any = func.coalesce(newest.c.card["letterhead"], cast(letterhead(), JSONB), type_=JSONB())
     members = (*SCHOOL, "logo", "signature") if on_paper else SCHOOL
     more = (
@@ -106,7 +115,7 @@ def _transcript(student_id: Any, own: Any, *, on_paper: bool, moment: Any = None
     )
     return (
         select(
-            cast(func.coalesce(newest.c.card["student"], about), JSON).label("student"),
+            cast(student.op("||")(of_school), JSON).label("student"),
             json_object(**{name: head[name] for name in members}).label("school"),
             _sessions(cards, own, on_paper=on_paper).label("sessions"),
             _of_graduate(Graduate.graduation_class).label("graduation_class"),
@@ -125,25 +134,13 @@ def _of_graduate(column: Any) -> Any:
 
 
 def _of_paper(cards: Any, newest: Any, own: Any, moment: Any) -> list[Any]:
-    """The contents for paper alone: settings of now, the key to grades, when the student came and left, and the day."""
-
-    def day(of: Any) -> Any:
-        return cast(func.timezone(time_zone(), of), Date)
-
-    came, went = (
-        select(of).where(Enrollment.student_id == Student.id).scalar_subquery()
-        for of in (func.min(Enrollment.started_at), func.max(Enrollment.ended_at))
-    )
-    graduated = _of_graduate(Graduate.created_at)
-    is_gone = Student.status != ACTIVE
+    """The contents for paper alone: settings of now, the key to grades, and the day."""
     return [
         own.label("own"),
         *(setting(name).label(name) for name in ("verification", "name_order", "signatures")),
         time_zone().label("time_zone"),
         func.coalesce(newest.c.card["bands"], bands(), type_=JSONB()).label("bands"),
-        day(came).label("admitted_on"),
-        case((is_gone, day(func.coalesce(graduated, went)))).label("left_on"),
-        day(moment).label("issued_on"),
+        cast(func.timezone(time_zone(), moment), Date).label("issued_on"),
         select(func.coalesce(func.array_agg(aggregate_order_by(cards.c.id, cards.c.id)), _NO_IDS))
         .scalar_subquery()
         .label("card_ids"),

@@ -16,6 +16,9 @@ class TranscriptStudentSchema(ResultStudentSchema):
     """The student of a transcript."""
 
     dob = fields.Date(allow_none=True)
+    admitted_on = fields.Date(allow_none=True)
+    left_on = fields.Date(allow_none=True)
+    former_school = fields.String(allow_none=True)
 
 
 class TranscriptSchoolSchema(RecordSchema):

@@ -17,7 +17,6 @@ from school_service.features.results.report_cards import service
 from school_service.web.transactions import in_transaction
 from tenants.clock import now
 from tenants.connections.binding import SchoolBinding
-from tests.features.results.promotions.ends import End
 from tests.features.results.publications.arms import Arms
 from tests.features.results.report_cards.papers import needs_poppler, text_of
 from tests.features.results.report_cards.test_printing import own
@@ -253,21 +252,77 @@ def test_who_is_erased_has_no_name_on_it(arms, api, anyone, place):
     assert number not in str(told)
 
 
-@needs_poppler
-def test_it_has_the_key_to_grades_and_when_they_came_and_left(make, api):
-    end = End(make)
-    end.published(end.first, end.second)
-    student = end.students[end.first][0]
+FACTS = {"admitted_on": "2020-09-14", "left_on": "2026-07-17", "former_school": "Corona School"}
+PRINTED = {
+    "admitted_on": "Date of admission 14 September 2020",
+    "left_on": "Date of leaving 17 July 2026",
+    "former_school": "Former school Corona School",
+    "leaving_reason": "Reason for leaving Moves to Jos",
+}
 
+
+def facts_on(api, student):
+    """The key to grades of a transcript, and what it says of the time at the school."""
     text = " ".join(text_of(transcript(api, student)).split())
-
-    day = now()
     assert "Key to grades: A1 from 75 Excellent" in text
-    assert "Date of admission" in text
-    assert f"{day.year}" in text
-    assert "Date of leaving" not in text
+    assert (text.count("Date of"), text.count("eaving")) == (
+        text.count("Date of admission") + text.count("Date of leaving"),
+        text.count("of leaving") + text.count("for leaving"),
+    )
+    return {name for name, words in PRINTED.items() if words in text}
+
+
+@needs_poppler
+def test_it_says_when_they_came_and_left_where_the_school_has_entered_it_and_no_day_of_a_row(arms, api):
+    arms.published()
+    student = arms.students[arms.first][0]
+    path = f"/students/{student}"
+    assert facts_on(api, student) == set()
+
+    def shown():
+        found = api.ok(api.get(f"{path}/transcript"))["student"]
+        return {name: found[name] for name in FACTS}
+
+    assert shown() == dict.fromkeys(FACTS)
     api.ok(api.post("/graduates", {"student": student}))
-    assert "Date of leaving" in " ".join(text_of(transcript(api, student)).split())
+    assert facts_on(api, student) == set()
+    api.ok(api.patch(path, {"left_on": FACTS["left_on"]}))
+    assert facts_on(api, student) == {"left_on"}
+    api.ok(api.patch(path, {**FACTS, "leaving_reason": "Moves to Jos"}))
+    assert facts_on(api, student) == PRINTED.keys()
+    assert shown() == FACTS
+
+
+@needs_poppler
+def test_the_reason_for_leaving_is_on_the_paper_of_the_school_alone(arms, api, make):
+    arms.published()
+    student = arms.students[arms.first][0]
+    account = api.ok(api.get(f"/users/{api.ok(api.get(f'/students/{student}'))['user']}"))
+    api.ok(api.put(f"/users/{account['id']}/password", {"password": "a password of their own"}))
+    left = {**FACTS, "status": "WITHDRAWN", "leaving_reason": "Moves to Jos"}
+    api.ok(api.patch(f"/students/{student}", left))
+    own = make.signed_in(account, "a password of their own")
+
+    assert facts_on(api, student) == PRINTED.keys()
+    assert facts_on(own, student) == PRINTED.keys() - {"leaving_reason"}
+    assert "leaving_reason" not in own.ok(own.get(f"/students/{student}/transcript"))["student"]
+
+
+def test_erasing_takes_dates_and_texts_from_issued_transcripts(arms, api):
+    arms.published()
+    student = arms.students[arms.first][0]
+    left = {**FACTS, "status": "WITHDRAWN", "leaving_reason": "Moves to Jos"}
+    api.ok(api.patch(f"/students/{student}", left))
+    issue(api, student)
+    api.ok(api.patch(f"/cohorts/{arms.cohort['id']}/remove_students", {"student_ids": [student]}))
+
+    def stored():
+        (issued,) = api.ok(api.get(f"/students/{student}/data"))["issued_transcripts"]
+        return {name: issued["transcript"]["student"][name] for name in PRINTED}
+
+    assert stored() == {**FACTS, "leaving_reason": "Moves to Jos"}
+    api.ok(api.delete(f"/students/{student}/data"))
+    assert stored() == dict.fromkeys(PRINTED)
 
 
 def test_two_who_print_at_once_get_the_same_paper(committing):
