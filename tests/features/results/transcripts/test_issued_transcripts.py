@@ -256,8 +256,8 @@ FACTS = {"admitted_on": "2020-09-14", "left_on": "2026-07-17", "former_school": 
 PRINTED = {
     "admitted_on": "Date of admission 14 September 2020",
     "left_on": "Date of leaving 17 July 2026",
-    "former_school": "Former school Corona School",
-    "leaving_reason": "Reason for leaving Moves to Jos",
+    "former_school": "Former school: Corona School",
+    "leaving_reason": "Reason for leaving: Moves to Jos",
 }
 
 
