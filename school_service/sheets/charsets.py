@@ -7,12 +7,13 @@ wrong character set, and read as UTF-8.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from school_service.sheets.row_errors import INVALID, RowError
 from school_service.sheets.sheet_reader import Row
 
 _REPLACED = "\ufffd"
+_SHOWN = 5  # words that a warning names
 
 
 def _bytes_of(charset: str) -> dict[str, int]:
@@ -67,6 +68,29 @@ def misread(text: str) -> tuple[str, str] | None:
                     return "".join(letter if letter.isprintable() else "…" for letter in word), meant
             return text, _read_again(text, bytes_of) or ""
     return None
+
+
+def misread_beside(text: str) -> str | None:
+    """Find a word with letters that look misread in a text with others that are right; None if there is none.
+
+    Such a text was put together from several files, and can not be read anew as a whole.
+    """
+    if text.isascii() or misread(text) is not None:
+        return None
+    return next((word for word in text.split() if _OF_WINDOWS.search(word) or _OF_MAC.search(word)), None)
+
+
+def charset_warnings(rows: Sequence[Row], names: Iterable[str]) -> Iterator[str]:
+    """Name the words of columns that look misread beside right ones, some of each column."""
+    for column in names:
+        texts = ((row.number, row.values.get(column)) for row in rows)
+        found = [
+            (word, row) for row, text in texts if isinstance(text, str) and (word := misread_beside(text))
+        ]
+        if found:
+            shown = ", ".join(f'"{word}" in row {row}' for word, row in found[:_SHOWN])
+            more = ", …" if len(found) > _SHOWN else ""
+            yield f"{column}: letters look wrong beside right ones: {shown}{more}. Compare them with the list on paper."
 
 
 def _read_again(text: str, bytes_of: Mapping[str, int]) -> str | None:

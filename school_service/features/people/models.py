@@ -355,7 +355,7 @@ class Student(db.Model):
             says="The middle name.",
             exported=True,
             heading=Heading(
-                "Further names.", also="middlename, middle names, other name, other names, othernames"
+                "Further names.", also="middle, middlename, middle names, other name, other names, othernames"
             ),
         ),
     )

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import islice
 
 import phonenumbers
 
+from school_service.core.errors import SAID_BACK
 from school_service.sheets.row_errors import INVALID, RowError
 from school_service.sheets.sheet_reader import Row
 
@@ -26,14 +28,28 @@ _SHOWN = 3  # numbers that a warning gives as examples
 
 @dataclass(slots=True)
 class ReadNumbers:
-    """The outcome of reading: the errors, and how often a 0 was put back, with the first of these numbers."""
+    """The outcome of reading: the errors, how often a 0 was put back, with the first of these numbers, and the rows
+    with texts that can be no telephone number, with the texts.
+    """
 
     errors: list[RowError] = field(default_factory=list)
     restored: int = 0
     examples: dict[str, str] = field(default_factory=dict)
+    impossible: dict[int, str] = field(default_factory=dict)
 
     def warnings(self, column: str) -> list[str]:
-        """Name the numbers with a 0 put back, if there are any."""
+        """Name the numbers with a 0 put back, and those that can be none, if there are any."""
+        return [*self._of_restored(column), *self._of_impossible(column)]
+
+    def _of_impossible(self, column: str) -> list[str]:
+        if not self.impossible:
+            return []
+        some = islice(self.impossible.items(), _SHOWN)
+        shown = ", ".join(f"{text[:SAID_BACK]} in row {row}" for row, text in some)
+        more = ", …" if len(self.impossible) > _SHOWN else ""
+        return [f"{column}: {len(self.impossible):,} can be no telephone number: {shown}{more}."]
+
+    def _of_restored(self, column: str) -> list[str]:
         if not self.restored:
             return []
         numbers = "number" if self.restored == 1 else "numbers"
@@ -80,6 +96,8 @@ def read_numbers(rows: Iterable[Row], column: str, country: str) -> ReadNumbers:
             read.errors.append(_error(row, column, text, problem))
             del row.values[column]
             continue
+        if any(part and _is_impossible(part.strip(" ,;/"), country) for part in parts):
+            read.impossible[row.number] = text
         whole = "".join(part or "" for part in parts)
         if whole != text:
             row.values[column] = whole
@@ -105,6 +123,18 @@ def _restored(part: str, country: str) -> str | None:
         return part.replace(written, f"{_TRUNK}{written}", 1) if has_lost and is_with_trunk else part
     # Local numbers, without the code of the town, are taken as they are; and those that name another country.
     return part if _is_local(number) or _is_international(digits) else None
+
+
+def _is_impossible(written: str, country: str) -> bool:
+    """Tell whether a text is no telephone number of the country or another one: too short, too long, or words."""
+    if not written:
+        return False
+    try:
+        number = phonenumbers.parse(written, country)
+    except phonenumbers.NumberParseException:
+        return True
+    is_possible = phonenumbers.is_possible_number(number) or _is_local(number)
+    return not is_possible and not _is_international(re.sub(r"[^0-9]", "", written))
 
 
 def _is_local(number: phonenumbers.PhoneNumber) -> bool:

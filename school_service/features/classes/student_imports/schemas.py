@@ -59,7 +59,8 @@ class ImportedSchema(PlantedSchema):
     )
     guardians_found = fields.Integer(
         metadata={
-            "description": "Where the sheet names guardians: how many of them were there, as a brother's or sister's."
+            "description": "Where the sheet names guardians: how many persons of them were there, as a brother's or "
+            "sister's; one of several rows counts once."
         }
     )
     replaced_values = fields.List(

@@ -40,7 +40,7 @@ from school_service.features.people.students.service import ENTITY as STUDENT
 from school_service.features.people.usernames import username_key
 from school_service.features.people.users.service import AUDITED, ENTITY
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort
-from school_service.sheets.charsets import charset_errors
+from school_service.sheets.charsets import charset_errors, charset_warnings
 from school_service.sheets.columns import CellType, Column, SuggestedValues, words_of
 from school_service.sheets.days import read_days
 from school_service.sheets.row_errors import (
@@ -70,6 +70,7 @@ _GIVING_PASSWORDS = "Giving students passwords"
 CLASS = "class"
 ARM = "arm"
 MAX_CLASSES_SHOWN = 8  # classes that an error names at most
+MAX_ROWS_SHOWN = 5  # rows that a warning names at most
 
 _GUARDIANS = {"guardian_2": "guardian_2_", "guardian": "guardian_"}
 """The members of a record for guardians, and the beginnings of their columns; of two fitting ones, the first."""
@@ -86,6 +87,9 @@ _PHONES = (
     "gsm number",
     "mobile",
 )
+
+
+_EMAILS = ("email", "e mail", "email address")
 
 
 def _of_guardian(*words: str) -> tuple[str, ...]:
@@ -131,7 +135,7 @@ _MEANINGS = {
         "guardian_email_address",
         most=EMAIL_LENGTH,
         width=26,
-        also=_of_guardian("email", "e mail", "email address"),
+        also=_of_guardian(*_EMAILS),
     ): "The guardian's e-mail address.",
     Column("guardian_2_full_name", width=24): (
         "A second parent or guardian. Needed where any other column of theirs is filled in."
@@ -153,7 +157,12 @@ _MEANINGS = {
         "Left blank, the student is in none yet."
     ),
 }
-_READ = (*_MEANINGS, Column(ARM))
+_OF_FAMILY = {
+    Column("phone", also=_PHONES): PHONE_NUMBERS[0],
+    Column("email", also=_EMAILS): "guardian_email_address",
+}
+"""Columns that lists of a class have of the family: without a column of the guardian's own they are the guardian's."""
+_READ = (*_MEANINGS, Column(ARM), *_OF_FAMILY)
 _MOST = {column.name: column.most for column in _READ}
 COLUMNS = tuple(column for column in _MEANINGS if column.name not in OF_LEAVING)
 """The columns of the template: a new student has not left, and is refused where the sheet of a clerk says so."""
@@ -225,13 +234,33 @@ class _StudentUpload(SheetUpload[_Records]):
     replaced: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:
-        content = read_sheet(workbook, SHEET, _READ)
+        content = self._take_of_family(read_sheet(workbook, SHEET, _READ))
         for row in content.rows:
             # Some lists have the arm beside the class, or once more.
             arm, class_ = row.values.pop(ARM, None), str(row.values.get(CLASS, ""))
             if arm and not f" {words_of(class_)} ".count(f" {words_of(arm)} "):
                 row.values[CLASS] = f"{class_} {arm}".strip()
         return content
+
+    def _take_of_family(self, content: SheetContent) -> SheetContent:
+        """Take the columns of the family for the guardian's, in the rows that name a guardian."""
+        names = {}
+        for column, of_guardian in _OF_FAMILY.items():
+            unread = [row for row in content.rows if column.name in row.values]
+            if of_guardian not in content.letters:
+                names[column.name] = of_guardian
+                unread = [row for row in unread if not row.values.get("guardian_full_name")]
+                self._warn_of_nameless(column.name, [row.number for row in unread])
+            elif column.name in content.letters:
+                content.ignored.append(column.name)
+            for row in unread:
+                del row.values[column.name]
+        return content.with_columns_named(names)
+
+    def _warn_of_nameless(self, column: str, rows: Sequence[int]) -> None:
+        if rows:
+            shown = ", ".join(map(str, rows[:MAX_ROWS_SHOWN])) + ", …" * (len(rows) > MAX_ROWS_SHOWN)
+            self.warn(f"Nothing was read of the column {column} in rows without guardian_full_name: {shown}.")
 
     def judge(self, content: SheetContent) -> None:
         if any(str(row.values.get(CLASS, "")).strip() for row in content.rows):
@@ -298,7 +327,7 @@ class _StudentUpload(SheetUpload[_Records]):
         numbers = {column: read_numbers(rows, column, country) for column in PHONE_NUMBERS}
         of_numbers = (warning for column, each in numbers.items() for warning in each.warnings(column))
         of_days = (warning for column, each in days.items() for warning in each.warnings(column))
-        for warning in (*of_days, *of_numbers):
+        for warning in (*of_days, *of_numbers, *charset_warnings(rows, _NAMES)):
             self.warn(warning)
         wrong = [error for each in days.values() for error in each.errors]
         wrong += [error for each in numbers.values() for error in each.errors]

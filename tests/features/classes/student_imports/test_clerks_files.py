@@ -258,6 +258,73 @@ def test_a_new_student_who_left_is_an_error_of_the_row(api):
     ]
 
 
+def test_phone_email_and_middle_are_headings_too(api):
+    columns = ["First name", "Middle", "Surname", "Adm. No.", "Parent", "Phone", "Email"]
+    rows = [
+        ["Ada", "Ifẹ́", "Obi", "QC/1", "Ngozi", 8031234567, "ngozi@example.com"],
+        ["Bisi", None, "Obi", "QC/2", None, "0803 123 4568", "bisi@example.com"],
+    ]
+
+    answer = api.ok(upload(api, workbook([columns, *rows])))
+
+    one, two = listed(api)
+    assert one["middle_name"] == "Ifẹ́"
+    assert (one["guardian"]["phone_number"], one["guardian"]["email_address"]) == (
+        "08031234567",
+        "ngozi@example.com",
+    )
+    assert two["guardian"] is None
+    assert answer["warnings"] == [
+        "Nothing was read of the column phone in rows without guardian_full_name: 3.",
+        "Nothing was read of the column email in rows without guardian_full_name: 3.",
+        "guardian_phone_number: 1 number had lost the 0 in front, which was put back: "
+        "8031234567 is stored as 08031234567.",
+    ]
+
+
+def test_a_phone_beside_the_guardians_own_is_not_read(api):
+    columns = [*LEAST, "Parent", "Parent Phone", "Phone"]
+    row = ["Ada", "Obi", "QC/1", "Ngozi", "0803 123 4567", "0805 123 4567"]
+
+    answer = api.ok(upload(api, workbook([columns, row])))
+
+    assert (answer["ignored_columns"], answer["warnings"]) == (
+        ["phone"],
+        ["Nothing was read of the column phone: not known."],
+    )
+    assert listed(api)[0]["guardian"]["phone_number"] == "0803 123 4567"
+
+
+def test_a_number_that_can_be_none_is_a_warning(api):
+    numbers = [
+        "0803",
+        "ask the aunt",
+        "0803 123 4567",
+        "0803 123 4567 89 01",
+        "+234 803 123 4567",
+        "01 234 5678",
+    ]
+
+    answer = api.ok(upload(api, workbook([PHONE, *students(*(["Ngozi", one] for one in numbers))])))
+
+    assert answer["warnings"] == [
+        "guardian_phone_number: 3 can be no telephone number: 0803 in row 2, ask the aunt in row 3, "
+        "0803 123 4567 89 01 in row 5."
+    ]
+    assert {one["guardian"]["phone_number"] for one in listed(api)} == set(numbers)
+
+
+def test_wrong_letters_beside_right_ones_are_a_warning(api):
+    rows = [["AdÃ© Ọlá", "Obi", "QC/1"], ["Zoë", "Ògún", "QC/2"], ["Élodie", "Ẹ̀dá", "QC/3"]]
+
+    answer = api.ok(upload(api, workbook([LEAST, *rows])))
+
+    assert answer["warnings"] == [
+        'first_name: letters look wrong beside right ones: "AdÃ©" in row 2. Compare them with the list on paper.'
+    ]
+    assert answer["created"] == 3
+
+
 def test_columns_of_which_nothing_is_read_are_a_warning(api):
     answer = api.ok(upload(api, workbook([[*LEAST, "House", "Club"], *students(["Red", "Chess"])])))
 
