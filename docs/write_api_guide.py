@@ -666,8 +666,9 @@ def _enrol(page: Page, people: dict[str, Any]) -> dict[str, Any]:
         """
         The first day in the class may be given, `started_on`, of all or of each (`started_on_each`), and the last one
         with the removal (`PATCH /cohorts/{cohortId}/remove_students`, `ended_on`). Registers go by these days; where
-        nobody has entered them, by the day of the request. Who leaves the school is WITHDRAWN by `PATCH /students/{id}`,
-        with `left_on` and `leaving_reason` where they are known, and ACTIVE again when they come back.
+        nobody has entered them, by the day of the request. Who leaves the school is WITHDRAWN by
+        `PATCH /students/{id}`, with `left_on` and `leaving_reason` where they are known, and ACTIVE again when they
+        come back.
 
         The form teacher:
         """
@@ -1349,8 +1350,8 @@ def _graduate(page: Page, year: dict[str, Any]) -> None:
         ## Graduate
 
         Students of the last class graduate by the promotion, where `promote_to` is null; a student may graduate alone,
-        too, with the date of leaving where it is known. Graduates are counted from 1, `student` is the student's number.
-        The enrollment ends; scores and history stay.
+        too, with the date of leaving where it is known. Graduates are counted from 1, `student` is the student's
+        number. The enrollment ends; scores and history stay.
         """
     )
     page.show("POST", "/graduates", {"student": year["leaver"], "left_on": "2026-07-17"})

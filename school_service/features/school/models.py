@@ -269,8 +269,12 @@ class Enrollment(db.Model):
     session_id: Mapped[UUID]
     started_at: Mapped[datetime] = created_at()
     ended_at: Mapped[datetime | None] = mapped_column(DateTime(timezone=True))
-    started_on: Mapped[date | None] = mapped_column(Date, info=differing(erased=EMPTIED))
-    ended_on: Mapped[date | None] = mapped_column(Date, info=differing(erased=EMPTIED))
+    started_on: Mapped[date | None] = mapped_column(
+        Date, info=differing(erased=EMPTIED, says="The first day in the class; null where it is not known.")
+    )
+    ended_on: Mapped[date | None] = mapped_column(
+        Date, info=differing(erased=EMPTIED, says="The last day in the class; null where it is not known.")
+    )
 
 
 CURRENT = Enrollment.ended_at.is_(None)

@@ -23,7 +23,9 @@ class FirstDaySchema(Schema):
     """The first day of a student in a batch."""
 
     student = Id()
-    started_on = IsoDate(allow_none=True)
+    started_on = IsoDate(
+        allow_none=True, metadata={"description": "Within the session; null where it is not known."}
+    )
 
 
 class EnrollmentSchema(Schema):

@@ -124,6 +124,12 @@ def schooling(description: str) -> Text:
     return Text(SCHOOLING_LENGTH, any_characters=True, required=False, allow_none=True, metadata=about)
 
 
+def _of_leavers(field: Any) -> Any:
+    """Let a field of a new student be null alone."""
+    field.validators.append(validate.OneOf([None], error=f"{OF_LEAVERS.capitalize()}."))
+    return field
+
+
 class PersonSchema(Schema):
     """The details of a student."""
 
@@ -158,12 +164,8 @@ class NewStudentSchema(PersonSchema):
     password = password_text(
         required=False, metadata={"description": "Without one, nobody can sign in to the account."}
     )
-
-    @ma.validates("left_on", "leaving_reason")
-    def _is_there(self, value: object, **_options: Any) -> None:
-        """A new student has not left."""
-        if value is not None:
-            raise ma.ValidationError(f"{OF_LEAVERS.capitalize()}.")
+    left_on = _of_leavers(dated("Null: a new student has not left."))
+    leaving_reason = _of_leavers(schooling("Null: a new student has not left."))
 
 
 class StudentChangesSchema(PersonSchema):

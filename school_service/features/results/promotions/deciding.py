@@ -187,6 +187,13 @@ def _refuse_moves(found: Mapping[str, Any], plan: Plan, batches: Mapping[str, Ma
     elsewhere = [batches[one]["name"] for one in times if batches[one]["session"] != found["session_id"]]
     if elsewhere:
         raise Invalid.field("moves", f"not of {found['session_name']}: {', '.join(elsewhere)}")
+    going_on = [
+        batches[str(move["batch"])]["name"]
+        for move in plan.moves
+        if move.get("left_on") and move["promote_to"] is not None
+    ]
+    if going_on:
+        raise Invalid.field("moves", f"left_on is of classes that graduate, not of: {', '.join(going_on)}")
 
 
 def _next_session(

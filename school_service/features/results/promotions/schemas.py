@@ -189,11 +189,6 @@ class MoveSchema(Schema):
     )
     left_on = dated("Date of leaving of those who graduate; `promote_to` is null.")
 
-    @ma.validates_schema
-    def _is_last(self, move: dict[str, Any], **_options: Any) -> None:
-        if move["promote_to"] is not None and move.get("left_on") is not None:
-            raise ma.ValidationError("Is of a class that graduates: promote_to is null.", "left_on")
-
 
 class OverrideSchema(Schema):
     """A decision on a student against the rule: an outcome, a batch to go to, or both."""
