@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "t0029"
+revision = "t0026"
 down_revision = "t0025"
 branch_labels = None
 depends_on = None
