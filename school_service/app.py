@@ -71,6 +71,7 @@ from school_service.features.scores.absences.views import blp as absences
 from school_service.features.scores.assessments.views import blp as assessments
 from school_service.features.scores.grade_configs.views import blp as grade_configs
 from school_service.features.scores.gradebooks.views import blp as gradebooks
+from school_service.features.scores.marksheets.views import blp as mark_sheets
 from school_service.features.scores.result_settings.views import blp as result_settings
 from school_service.features.scores.scoresheets.views import blp as scoresheets
 from school_service.features.sign_in.invitation_page.views import blp as invitation_page
@@ -123,6 +124,7 @@ FEATURES = (
     gradebooks,
     absences,
     scoresheets,
+    mark_sheets,
     registers,
     register_sheets,
     attendance,

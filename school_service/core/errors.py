@@ -135,6 +135,12 @@ def _reasons(errors: Any) -> Iterator[str]:
             yield from _reasons(part)
 
 
+class Forbidden(DomainError):
+    """The caller is known but may not do this."""
+
+    type = ErrorType.FORBIDDEN
+
+
 class RowsRefused(DomainError):
     """Rows of an uploaded sheet are refused; `rows` lists row, column, code and message of each.
 
@@ -185,6 +191,23 @@ class RowsChanged(RowsRefused, Stale):
     )
 
 
+class RowsScored(RowsRefused, Conflict):
+    """An absence is to stand where there is a score."""
+
+    OF_SHEET = "The sheet has absences of students with a score; nothing was stored. Remove the scores first."
+    OF_LIST = "The list has absences of students with a score; nothing was stored. Remove the scores first."
+
+
+class RowsForbidden(RowsRefused, Forbidden):
+    """The caller may not take away what these rows take away."""
+
+    OF_SHEET = (
+        "Taking a score or an absence away needs the permission delete:gradebooks; nothing was stored. Leave the "
+        "cells as they were."
+    )
+    OF_LIST = "Taking a score or an absence away needs the permission delete:gradebooks; nothing was stored."
+
+
 class Busy(DomainError):
     """There is more to do than is done at once; a moment later it may succeed."""
 
@@ -210,12 +233,6 @@ class TooLarge(DomainError):
     """The request exceeds a limit of the service."""
 
     type = ErrorType.TOO_LARGE
-
-
-class Forbidden(DomainError):
-    """The caller is known but may not do this."""
-
-    type = ErrorType.FORBIDDEN
 
 
 class InsufficientScope(Forbidden):

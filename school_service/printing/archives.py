@@ -6,6 +6,7 @@ import io
 from binascii import a2b_base64
 from collections.abc import Iterable, Sequence
 from itertools import chain, count
+from os.path import splitext
 
 
 def zip_of(files: Iterable[tuple[str, tuple[int, ...], bytes]]) -> bytes:
@@ -20,7 +21,8 @@ def zip_of(files: Iterable[tuple[str, tuple[int, ...], bytes]]) -> bytes:
         taken: set[str] = set()
         for name, moment, content in files:
             # Names that differ in what no file name may have are told apart by a number.
-            numbers = (f" {number}.pdf".join(name.rsplit(".pdf", 1)) for number in count(2))
+            stem, ending = splitext(name)
+            numbers = (f"{stem} {number}{ending}" for number in count(2))
             free = next(one for one in chain([name], numbers) if one.casefold() not in taken)
             taken.add(free.casefold())
             archive.writestr(zipfile.ZipInfo(free, _date_time(moment)), content)

@@ -49,11 +49,15 @@ def heading_of(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NumberRange:
-    """Excel lets no other numbers be typed than those from `minimum` to `maximum`; `whole`: no fractions."""
+    """Excel lets no other numbers be typed than those from `minimum` to `maximum`; `whole`: no fractions.
+
+    `words`, in capitals, may be typed in place of a number, in any case.
+    """
 
     minimum: Decimal
     maximum: Decimal
     whole: bool = False
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

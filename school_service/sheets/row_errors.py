@@ -9,7 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from school_service.core.errors import ANSWER_LIMIT, InvalidRows, RowsChanged, RowsOfUnknown
+from school_service.core.errors import (
+    ANSWER_LIMIT,
+    InvalidRows,
+    RowsChanged,
+    RowsOfUnknown,
+    RowsRefused,
+)
 
 MAX_BAD_ROWS = 200
 MAX_ERRORS_OF_ROW = 200
@@ -95,9 +101,21 @@ def raise_changed_rows(
     member: str | None = None,
 ) -> None:
     """Raise RowsChanged if there are errors: values changed by somebody since they were read; else as above."""
+    raise_refused_rows(RowsChanged, errors, letters=letters, people=people, member=member)
+
+
+def raise_refused_rows(
+    kind: type[RowsRefused],
+    errors: Iterable[RowError],
+    *,
+    letters: Mapping[str, str] | None = None,
+    people: Mapping[int, str],
+    member: str | None = None,
+) -> None:
+    """Raise an error of this kind if there are errors; else as above."""
     reported = _reported(errors, letters or {}, people, member)
     if reported.rows:
-        raise RowsChanged(reported.rows, reported.bad_rows, reported.summary, member=member)
+        raise kind(reported.rows, reported.bad_rows, reported.summary, member=member)
 
 
 def _reported(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from calendar import monthrange
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
+from functools import partial
 from itertools import chain, islice
 from math import isfinite
 from typing import Any, NamedTuple
@@ -21,6 +23,7 @@ from school_service.sheets.columns import (
     MAX_ROWS,
     CellType,
     Column,
+    NumberRange,
     heading_of,
     normalized_name,
     words_of,
@@ -152,8 +155,7 @@ def read_sheet(
     by_position, ignored = _find_columns(header_number, header, columns, unknown_column)
     letters = {column.name: get_column_letter(position) for position, column in by_position.items()}
     to_convert = [
-        (position, column.name, column.most, _CONVERTERS[column.cell_type])
-        for position, column in by_position.items()
+        (position, column.name, column.most, _converter(column)) for position, column in by_position.items()
     ]
     content = SheetContent([], [], letters, ignored)
     width = max(header, default=0) if isinstance(workbook, CsvTable) else None
@@ -193,7 +195,7 @@ def read_details(workbook: SheetFile) -> dict[str, str] | None:
     Labels are in small letters, without space around them, and `_` is a space. Answers None if the workbook has no such
     sheet. Raises Invalid.
     """
-    title = _find_sheet(workbook, DETAILS)
+    title = find_sheet(workbook, DETAILS)
     if title is None:
         return None
     return {
@@ -263,7 +265,7 @@ def _merged(
 
 def _title_of(workbook: SheetFile, title: str) -> str:
     """Find the sheet of that name, or the only one. Raises Invalid."""
-    found = _find_sheet(workbook, title)
+    found = find_sheet(workbook, title)
     if found is None:
         if len(workbook.titles) != 1:
             raise Invalid(f"The workbook has no sheet named {title}.")
@@ -271,7 +273,8 @@ def _title_of(workbook: SheetFile, title: str) -> str:
     return found
 
 
-def _find_sheet(workbook: SheetFile, title: str) -> str | None:
+def find_sheet(workbook: SheetFile, title: str) -> str | None:
+    """Find the title of a sheet as the workbook has it, without regard to case; None if there is none."""
     return next((name for name in workbook.titles if normalized_name(name) == normalized_name(title)), None)
 
 
@@ -349,10 +352,13 @@ def _named(header: Mapping[int, Cell], columns: Sequence[Column]) -> dict[int, C
         if of_name is not None:
             found[position] = of_name
     by_heading: dict[str, Column] = {}
+    times = Counter(heading_of(column.name) for column in columns)
     for column in columns:
         if column not in found.values():
             for heading in (column.name, *([column.heading] if column.heading else []), *column.also):
-                by_heading.setdefault(heading_of(heading), column)
+                # Of several columns, such as CA1 (10) and CA1 (20), CA1 means none.
+                if times[heading_of(heading)] < 2:
+                    by_heading.setdefault(heading_of(heading), column)
     for position in names.keys() - found.keys():
         of_heading = by_heading.get(heading_of(names[position]))
         if of_heading is not None:
@@ -455,6 +461,16 @@ _CONVERTERS: dict[CellType, Callable[[Any, int], Any]] = {
     CellType.NUMBER: _number,
     CellType.DAY: _day,
 }
+
+
+def _converter(column: Column) -> Callable[[Any, int], Any]:
+    words = column.rule.words if isinstance(column.rule, NumberRange) else ()
+    return partial(_number_or_word, words) if words else _CONVERTERS[column.cell_type]
+
+
+def _number_or_word(words: Sequence[str], cell: Any, most: int) -> Decimal | str:
+    written = cell.strip().upper() if isinstance(cell, str) and not is_too_long(cell, most) else ""
+    return written if written in words else _number(cell, most)
 
 
 def _as_text(cell: Cell) -> str:

@@ -9,6 +9,8 @@ from decimal import Decimal
 from functools import cache, lru_cache
 from typing import Literal
 
+from openpyxl.utils import get_column_letter
+
 from school_service.sheets.columns import MAX_ROWS, CellType, Column, NumberRange, SuggestedValues
 from school_service.sheets.sheet_reader import DETAILS
 from school_service.sheets.workbook_layout import (
@@ -43,12 +45,14 @@ Value = str | int | float | Decimal | date | None
 class Table:
     """A sheet with a header and rows, each a mapping from a column's name to a text, a number, a day or None.
 
-    Without rows it is made to be filled in: the rules of its columns apply to every row to come.
+    Without rows it is made to be filled in: the rules of its columns apply to every row to come. A `hidden` one is for
+    the upload alone.
     """
 
     title: str
     columns: Sequence[Column]
     rows: Sequence[Mapping[str, Value]] = ()
+    hidden: bool = False
 
 
 def write_workbook(
@@ -93,6 +97,7 @@ def _table_sheet(table: Table, page_header: tuple[str, str]) -> Sheet:
         rules=tuple(_rules(columns)),
         # Where some columns say whose row it is, and others are to be filled in, rows may be sorted.
         protected=Protected(resized=True, sorted=len(locked) == 2) if True in locked else None,
+        hidden=table.hidden,
     )
     rows = (Rows([names], _lines_of), Rows(values, _lines_of))
     last_row_of_rules = (len(values) or MAX_ROWS) + 1
@@ -161,6 +166,8 @@ def _rules(columns: Sequence[Column]) -> Iterator[Rule]:
         if column.cell_type is CellType.DAY:
             error = "Type a date, such as 2012-05-31."
             yield Rule(number, "date", "greaterThan", "1", error=error, title=column.name)
+        elif isinstance(column.rule, NumberRange) and column.rule.words:
+            yield _number_or_word(number, column.name, column.rule)
         elif isinstance(column.rule, NumberRange):
             minimum, maximum = str(column.rule.minimum), str(column.rule.maximum)
             error = f"Type a {'whole ' if column.rule.whole else ''}number from {minimum} to {maximum}."
@@ -168,3 +175,12 @@ def _rules(columns: Sequence[Column]) -> Iterator[Rule]:
             yield Rule(number, kind, "between", minimum, maximum, error, column.name)
         elif isinstance(column.rule, SuggestedValues):
             yield Rule(number, "list", None, f'"{",".join(column.rule.values)}"')
+
+
+def _number_or_word(number: int, title: str, rule: NumberRange) -> Rule:
+    # The formula of the first row below the header: in each other it is of that row.
+    cell = f"{get_column_letter(number)}2"
+    is_number = f"AND(ISNUMBER({cell}),{cell}>={rule.minimum},{cell}<={rule.maximum})"
+    either = ",".join([is_number, *(f'{cell}="{word}"' for word in rule.words)])
+    error = f"Type a number from {rule.minimum} to {rule.maximum}, or {' or '.join(rule.words)}."
+    return Rule(number, "custom", None, f"OR({either})", error=error, title=title)

@@ -57,7 +57,7 @@ class Rule(NamedTuple):
     """The values allowed in a column (the first is 1), as OOXML says it; a list without `error` is a suggestion."""
 
     column: int
-    kind: Literal["decimal", "whole", "date", "list"]
+    kind: Literal["decimal", "whole", "date", "list", "custom"]
     operator: Literal["between", "greaterThan"] | None
     first: str
     second: str | None = None

@@ -25,6 +25,8 @@ from school_service.sheets.sheet_reader import Row, SheetContent
 from tenants.names import composed
 
 ADMISSION_NUMBER, FIRST_NAME, LAST_NAME = "admission_number", "first_name", "last_name"
+NAME = "name"
+"""A column with the whole name, in place of its parts."""
 _ALSO = {column.name: heading.others for model in (User, Student) for column, heading in headed(model)}
 STUDENT_COLUMNS = (
     Column(
@@ -165,7 +167,7 @@ def _known_to_school(numbers: set[str]) -> dict[str, str]:
 def _name_errors(
     content: SheetContent, numbers: list[str], students: Mapping[str, ClassMember], *, own_names: bool
 ) -> Iterator[RowError]:
-    column = next((name for name in (FIRST_NAME, LAST_NAME) if name in content.letters), None)
+    column = next((name for name in (FIRST_NAME, LAST_NAME, NAME) if name in content.letters), None)
     if column is None:
         return
     others: dict[frozenset[str], str] | None = None
@@ -198,7 +200,10 @@ def _name_errors(
 
 
 def _names_of(row: Row) -> tuple[str, str]:
-    return row.values.get(FIRST_NAME, ""), row.values.get(LAST_NAME, "")
+    whole = row.values.get(NAME)
+    # A trait may be called so: it has numbers.
+    first = row.values.get(FIRST_NAME, whole if isinstance(whole, str) else "")
+    return first, row.values.get(LAST_NAME, "")
 
 
 def _is_name_of(words: list[str], student: Person) -> bool:

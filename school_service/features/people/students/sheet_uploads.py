@@ -96,22 +96,23 @@ class ClassSheetUpload(SheetUpload[list[tuple[ClassMember, Row]]], Generic[Class
         log's values for `score_of`, or None for all of them. With `force` nothing is refused: returns the rows
         replacing other values all the same. Raises RowsChanged.
         """
-        values = [*replaced]
-        if self.download is None or not values:
+        if self.download is None:
             return frozenset()
-        errors = []
-        forced = set()
-        for each, last in _with_last_change(
-            values, entity=entity, score_of=score_of, newest=newest, member=member
-        ):
-            if last is not None and _is_own(last, self.download):
+        changes = with_last_change(replaced, entity=entity, score_of=score_of, newest=newest, member=member)
+        return {each.row for each in self.refuse(changes)}
+
+    def refuse(self, changes: Iterable[tuple[Replaced, PastChange | None]]) -> list[Replaced]:
+        """Refuse to replace values, each with its last change, as `refuse_changed` does; returns those forced."""
+        errors, forced, people = [], [], {}
+        for each, last in changes:
+            if last is not None and self.download is not None and _is_own(last, self.download):
                 continue
+            people[each.row] = each.person
             if self.force:
-                forced.add(each.row)
+                forced.append(each)
             else:
                 problem = f"{_problem(each, last)}, after the download,"
-                errors.append(RowError(each.row, each.column, CHANGED, problem, str(each.new), _REMEDY))
-        people = {each.row: each.person for each in values}
+                errors.append(RowError(each.row, each.column, CHANGED, problem, _words(each.new), _REMEDY))
         raise_changed_rows(errors, letters=self.letters, people=people)
         return forced
 
@@ -129,28 +130,39 @@ def refuse_unexpected(
 
     The rows are numbered from 0; the rest is as in `refuse_changed`. Raises RowsChanged.
     """
-    values = [*replaced]
-    if not values:
-        return
-    changes = _with_last_change(values, entity=entity, score_of=score_of, newest=newest, member=member)
+    changes = with_last_change(replaced, entity=entity, score_of=score_of, newest=newest, member=member)
+    refuse_unexpected_changes(changes, list_name=list_name)
+
+
+def refuse_unexpected_changes(
+    changes: Sequence[tuple[Replaced, PastChange | None]], *, list_name: str
+) -> None:
+    """Refuse to replace values other than expected, each with its last change; raises RowsChanged."""
     errors = [
         RowError(
             each.row,
             each.column,
             CHANGED,
             _problem(each, last) + ",",
-            "nothing" if each.new is None else str(each.new),
+            _words(each.new),
             "read it again, or leave out what is expected",
         )
         for each, last in changes
     ]
-    raise_changed_rows(errors, people={each.row: each.person for each in values}, member=list_name)
+    raise_changed_rows(errors, people={each.row: each.person for each, _ in changes}, member=list_name)
 
 
-def _with_last_change(
-    values: Sequence[Replaced], *, entity: str, score_of: ScoreOf, newest: int, member: str | None
+def _words(value: object | None) -> str:
+    return "nothing" if value is None else str(value)
+
+
+def with_last_change(
+    replaced: Iterable[Replaced], *, entity: str, score_of: ScoreOf, newest: int, member: str | None
 ) -> list[tuple[Replaced, PastChange | None]]:
-    """Find the newest change of each value; None if nobody knows it."""
+    """Find the newest change of each value, as `refuse_changed` says; None if nobody knows it."""
+    values = [*replaced]
+    if not values:
+        return []
     history: dict[str, list[PastChange]] = {}
     record_ids = {each.record_id for each in values if each.record_id}
     for change in newest_changes(entity, record_ids, newest=newest, member=member):

@@ -30,7 +30,7 @@ from school_service.features.school.models import (
     TermCalendar,
 )
 from school_service.features.school.sessions.service import has_today, is_term
-from school_service.features.scores.models import BOTH, NOT_DELETED, OF_COHORT, Assessment, Submission
+from school_service.features.scores.models import BOTH, OF_COHORT, Submission
 
 ENTITY = "submission"
 """The name in the audit log; the id there is the cohort subject's."""
@@ -150,18 +150,6 @@ def lock_subject(cohort_subject_id: UUID) -> Query:
         .join(CohortSubject, CohortSubject.cohort_id == Cohort.id)
         .where(CohortSubject.id == cohort_subject_id)
         .with_for_update(key_share=True, of=(Cohort, CohortSubject))
-    )
-
-
-@judged_before
-def lock_assessments(cohort_subject_id: UUID, term: str) -> Query:
-    """Lock the assessments of a cohort subject in a term FOR NO KEY UPDATE, in order of id: no score changes."""
-    return (
-        select(Assessment.id)
-        .join(Term, Term.id == Assessment.term_id)
-        .where(Assessment.cohort_subject_id == cohort_subject_id, is_term(term), NOT_DELETED)
-        .order_by(Assessment.id)
-        .with_for_update(key_share=True, of=Assessment)
     )
 
 

@@ -31,6 +31,7 @@ from school_service.features.results.submissions import answers, reads
 from school_service.features.school.models import AcademicSession, Batch, Cohort, Term
 from school_service.features.school.sessions.service import is_term
 from school_service.features.scores.absences.service import storing_blanks
+from school_service.features.scores.assessments.reads import lock_assessments
 from school_service.features.scores.assessments.service import require_every_arm
 from school_service.features.scores.models import NOT_DELETED, Assessment, Submission
 from tenants.clock import now
@@ -211,7 +212,7 @@ def _locks(cohort_subject_id: UUID, term: str) -> tuple[BoundQuery, ...]:
     return (
         reads.lock_term(cohort_subject_id, term),
         reads.lock_subject(cohort_subject_id),
-        reads.lock_assessments(cohort_subject_id, term),
+        lock_assessments(cohort_subject_id, term),
     )
 
 

@@ -189,6 +189,18 @@ def lock_subject_of(assessment_id: UUID) -> Query:
 
 
 @judged_before
+def lock_assessments(cohort_subject_id: UUID, term: str) -> Query:
+    """Lock the assessments of a cohort subject in a term FOR NO KEY UPDATE, in order of id: no score changes."""
+    return (
+        select(Assessment.id)
+        .join(Term, Term.id == Assessment.term_id)
+        .where(Assessment.cohort_subject_id == cohort_subject_id, is_term(term), NOT_DELETED)
+        .order_by(Assessment.id)
+        .with_for_update(key_share=True, of=Assessment)
+    )
+
+
+@judged_before
 def highest_score(assessment_id: UUID) -> Query:
     """Select `score`: the highest score in an assessment, null without any."""
     return select(func.max(GradebookEntry.score).label("score")).where(

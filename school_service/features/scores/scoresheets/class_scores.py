@@ -6,7 +6,7 @@ students of the subject. So neither their scores nor their absences change while
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -18,18 +18,34 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.columns import ScoreFault, score_fault
 from school_service.core.narrowing import caller_has_own
 from school_service.core.reach import Reach
-from school_service.core.read_models import Query, read_model
-from school_service.core.records import not_found
+from school_service.core.read_models import BoundQuery, Query, read_model
+from school_service.core.records import array_text, not_found
 from school_service.core.statements import execute, row_lock
+from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Batch, Enrollment
-from school_service.features.scores.absences.service import AbsenceChange
+from school_service.features.scores.absences.service import ENTITY as ABSENCE_ENTITY
+from school_service.features.scores.absences.service import (
+    AbsenceChange,
+    absence_values,
+    delete_absences,
+)
+from school_service.features.scores.absences.service import (
+    storing as storing_absences,
+)
 from school_service.features.scores.assessments.reads import holding_batches, in_reach
 from school_service.features.scores.assessments.service import refuse_submitted
-from school_service.features.scores.gradebooks.service import Score
+from school_service.features.scores.gradebooks.service import (
+    ComparedScores,
+    Score,
+    compare_scores,
+)
+from school_service.features.scores.gradebooks.service import (
+    storing as storing_scores,
+)
 from school_service.features.scores.models import (
     ABSENCES,
     ABSENT,
@@ -45,7 +61,7 @@ from school_service.sheets.sheet_reader import Row
 SCORE = "score"
 ABSENCE = "absence"
 
-_STATUSES = {ABSENT: ABSENT, "ABS": ABSENT, EXCUSED: EXCUSED, "EXC": EXCUSED}
+STATUSES = {ABSENT: ABSENT, "ABS": ABSENT, EXCUSED: EXCUSED, "EXC": EXCUSED}
 """The words of a cell for an absence, in whichever case."""
 
 
@@ -112,23 +128,98 @@ def lock_class(assessment_id: UUID, batch: UUID | None = None) -> ClassScores:
     return scores
 
 
+class Entered(NamedTuple):
+    """What is to be stored of a class in an assessment: scores, absences other than stored, and absences taken away."""
+
+    scores: ComparedScores
+    absences: list[AbsenceChange]
+    cleared: list[Taker]
+
+    @property
+    def changing(self) -> set[str]:
+        """The ids of the students with a change."""
+        scores = (*self.scores.new, *self.scores.changed, *self.scores.removed)
+        return {
+            *(score.student_id for score in scores),
+            *(str(change.student_id) for change in self.absences),
+            *(taker.id for taker in self.cleared),
+        }
+
+    @property
+    def taken_away(self) -> set[str]:
+        """The ids of the students whose score or absence is taken away."""
+        return {
+            *(score.student_id for score in self.scores.removed),
+            *(taker.id for taker in self.cleared),
+        }
+
+    def storing(
+        self,
+        assessment_id: UUID,
+        *,
+        sheet: str | None = None,
+        downloaded: str | None = None,
+        forced: Collection[str] = (),
+    ) -> list[BoundQuery]:
+        """Store all of it, and write it to the audit log: the statements.
+
+        `sheet` is the file's name, None for a list; `downloaded` and `forced` are those of a sheet.
+        """
+        writes = storing_scores(
+            assessment_id=assessment_id,
+            scores=self.scores,
+            sheet=sheet,
+            downloaded=downloaded,
+            forced=forced,
+        )
+        if self.cleared:
+            audit_changes(
+                ABSENCE_ENTITY,
+                [
+                    Change(assessment_id, absence_values(taker.id, str(taker.absence)), None)
+                    for taker in self.cleared
+                ],
+            )
+            writes.append(delete_absences(assessment_id, array_text(taker.id for taker in self.cleared)))
+        if self.absences:
+            source = {"source": "hand"} if sheet is None else {"source": "sheet", "file_name": sheet}
+            if downloaded is not None:
+                source["downloaded"] = downloaded
+            writes.append(storing_absences(assessment_id, self.absences, **source))
+        return writes
+
+
+def entered(matched: MatchedRows, clears: Callable[[Row, str], bool]) -> Entered:
+    """Compare rows with the stored scores and absences; `clears` tells whether a row takes one of them away."""
+    scores = [score_of(taker, row) for taker, row in matched if SCORE in row.values or clears(row, SCORE)]
+    absences = [change for taker, row in matched if (change := absence_of(taker, row))]
+    cleared = [
+        taker
+        for taker, row in matched
+        # A score, or another absence, takes its place by itself.
+        if taker.absence and not row.values and clears(row, ABSENCE)
+    ]
+    changed = [change for change in absences if change.status != change.before]
+    return Entered(compare_scores(scores), changed, cleared)
+
+
 def score_of(taker: Taker, row: Row) -> Score:
-    """Read the score of a row, beside the stored one."""
+    """Read the score of a row, None without one, beside the stored one."""
     stored = None if taker.stored is None else Decimal(taker.stored)
-    return Score(taker.id, taker.batch_id, row.values[SCORE], taker.entry_id, stored, taker.absence)
+    return Score(taker.id, taker.batch_id, row.values.get(SCORE), taker.entry_id, stored, taker.absence)
 
 
 def absence_of(taker: Taker, row: Row) -> AbsenceChange | None:
     """Read the absence of a row, beside the stored one; None for a blank cell, which changes nothing."""
     if ABSENCE not in row.values:
         return None
-    return AbsenceChange(UUID(taker.id), _STATUSES[_written(row)], taker.note, taker.absence)
+    return AbsenceChange(UUID(taker.id), STATUSES[_written(row)], taker.note, taker.absence)
 
 
 def absence_errors(row: Row, remedy: str) -> Iterator[RowError]:
     """Find the errors in a row's absence, which it must have; `remedy` is for one standing beside a score."""
     written = row.values[ABSENCE]
-    if _written(row) not in _STATUSES:
+    if _written(row) not in STATUSES:
         status = f"write {' or '.join(ABSENCES)}, or leave the cell blank"
         yield RowError(row.number, ABSENCE, INVALID, "is no absence", written, status)
     elif SCORE in row.values:

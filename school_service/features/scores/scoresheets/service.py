@@ -11,35 +11,25 @@ from school_service.auth.principal import Principal
 from school_service.core.narrowing import caller_has_own
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
-from school_service.core.records import array_text, get
+from school_service.core.records import get
 from school_service.core.statements import in_one_round_trip
-from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.students.list_rows import match_records
 from school_service.features.people.students.sheet_rows import shown
 from school_service.features.people.students.sheet_uploads import Replaced, refuse_unexpected
 from school_service.features.school.models import Cohort
 from school_service.features.school.sessions.service import check_term
-from school_service.features.scores.absences.service import ENTITY as ABSENCE_ENTITY
-from school_service.features.scores.absences.service import (
-    absence_values,
-    delete_absences,
-)
-from school_service.features.scores.absences.service import (
-    storing as storing_absences,
-)
-from school_service.features.scores.gradebooks.service import ENTITY, Score, compare_scores, storing
+from school_service.features.scores.gradebooks.service import ENTITY
 from school_service.features.scores.scoresheets import reads
 from school_service.features.scores.scoresheets.class_scores import (
     ABSENCE,
     SCORE,
     Taker,
     absence_errors,
-    absence_of,
+    entered,
     lock_class,
     plain,
     score_errors,
-    score_of,
     scored_errors,
 )
 from school_service.sheets.row_errors import raise_row_errors
@@ -85,27 +75,9 @@ def enter_scores(
         people={row.number: shown(taker) for taker, row in matched},
         member=SCORES,
     )
-    compared = compare_scores(
-        [
-            score_of(taker, row) if SCORE in row.values else _no_score(taker)
-            for taker, row in matched
-            if SCORE in row.values or _clears(scores, row, SCORE)
-        ]
-    )
-    absences = [
-        change
-        for taker, row in matched
-        if (change := absence_of(taker, row)) and change.status != change.before
-    ]
-    # A score takes the absence away by itself.
-    cleared = [
-        taker
-        for taker, row in matched
-        if taker.absence and SCORE not in row.values and _clears(scores, row, ABSENCE)
-    ]
-    changing = {score.student_id for score in (*compared.new, *compared.changed, *compared.removed)}
-    changing |= {str(change.student_id) for change in absences} | {taker.id for taker in cleared}
-    if compared.removed or cleared:
+    found = entered(matched, lambda row, name: _clears(scores, row, name))
+    changing = found.changing
+    if found.taken_away:
         # Whoever has been narrowed to their own records, takes away what is theirs.
         require = principal.require_own if caller_has_own() else principal.require
         require((Permission.GRADEBOOKS_DELETE,), "Taking a score or an absence away")
@@ -117,12 +89,7 @@ def enter_scores(
         score_of=lambda score, _column: score,
         newest=1,  # each is of the score: a record has no other value
     )
-    return in_one_round_trip(
-        *storing(assessment_id=assessment_id, scores=compared),
-        *_deleting(assessment_id, cleared),
-        *([storing_absences(assessment_id, absences, source="hand")] if absences else []),
-        read=reads.class_scores(assessment_id),
-    )
+    return in_one_round_trip(*found.storing(assessment_id), read=reads.class_scores(assessment_id))
 
 
 def _row(number: int, given: Mapping[str, Any]) -> Row:
@@ -142,11 +109,6 @@ def _row_errors(row: Row, total_points: Decimal) -> Iterator[Any]:
         yield from absence_errors(row, "leave one of the two out")
 
 
-def _no_score(taker: Taker) -> Score:
-    stored = None if taker.stored is None else Decimal(taker.stored)
-    return Score(taker.id, taker.batch_id, None, taker.entry_id, stored, taker.absence)
-
-
 def _replaced(changed: Iterable[tuple[Taker, Mapping[str, Any], int]]) -> Iterator[Replaced]:
     """Find the stored values other than expected, of records with a change."""
     for taker, given, number in changed:
@@ -159,14 +121,3 @@ def _replaced(changed: Iterable[tuple[Taker, Mapping[str, Any], int]]) -> Iterat
 
 def _shown(value: Any) -> Any:
     return plain(value) if isinstance(value, Decimal) else value
-
-
-def _deleting(assessment_id: UUID, takers: Sequence[Taker]) -> list[BoundQuery]:
-    """Take the absences of students away, and write the deletions to the audit log: the statements."""
-    if not takers:
-        return []
-    audit_changes(
-        ABSENCE_ENTITY,
-        [Change(assessment_id, absence_values(taker.id, str(taker.absence)), None) for taker in takers],
-    )
-    return [delete_absences(assessment_id, array_text(taker.id for taker in takers))]

@@ -76,6 +76,7 @@ from school_service.features.scores.scoresheets.class_scores import (
     score_of,
     scored_errors,
 )
+from school_service.features.scores.scoresheets.reads import looked_up
 from school_service.sheets.columns import CellType, Column, NumberRange, SuggestedValues, composed_name
 from school_service.sheets.downloads import CHANGED_DETAILS, Download, download_details, read_download
 from school_service.sheets.row_errors import INVALID, RowError, raise_row_errors
@@ -385,10 +386,10 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, reach: Reach | None, *, i
             Assessment.file_name,
             Assessment.total_points,
             cast(Assessment.cohort_id, Text).label("cohort_id"),
-            _looked_up(Subject.name, Subject.id == CohortSubject.subject_id).label("subject"),
-            _looked_up(Classroom.name, Classroom.id == Cohort.classroom_id).label("classroom"),
-            _looked_up(AcademicSession.name, AcademicSession.id == Cohort.session_id).label("session"),
-            _looked_up(Term.display_name, Term.id == Assessment.term_id).label("term"),
+            looked_up(Subject.name, Subject.id == CohortSubject.subject_id).label("subject"),
+            looked_up(Classroom.name, Classroom.id == Cohort.classroom_id).label("classroom"),
+            looked_up(AcademicSession.name, AcademicSession.id == Cohort.session_id).label("session"),
+            looked_up(Term.display_name, Term.id == Assessment.term_id).label("term"),
             func.statement_timestamp().label("moment"),
             cast(teachers_of(Assessment.cohort_subject_id, batch_id), Text).label("teachers"),
             rows.label("rows"),
@@ -398,14 +399,6 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, reach: Reach | None, *, i
         .where(Assessment.id == assessment_id, NOT_DELETED)
     )
     return found if reach is None else found.where(in_reach(reach))
-
-
-def _looked_up(column: Any, condition: Any) -> Any:
-    """A column of the one record meeting a condition.
-
-    PostgreSQL plans a few of these sooner than a join of as many tables: it compares the orders of a join.
-    """
-    return select(column).where(condition).correlate_except(column.table).scalar_subquery()
 
 
 def _absence_status(assessment_id: Any) -> Any:

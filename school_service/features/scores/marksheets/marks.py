@@ -1,0 +1,371 @@
+"""The marks of an arm in a subject and a term: what is stored, what is to be changed, and whether it may be.
+
+A mark is the score of a student in an assessment, the status of their absence from it, or None for neither. A mark
+sheet and a list of marks go through this alike. Both lock the assessments FOR NO KEY UPDATE, in order of id, and then
+read the marks: so these do not change while they are compared.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import partial
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from school_service.auth.principal import Principal
+from school_service.core.errors import Invalid, RowsForbidden, RowsScored, Unknown
+from school_service.core.narrowing import caller_has_own
+from school_service.core.permissions import Permission
+from school_service.core.read_models import BoundQuery, fetch_document
+from school_service.core.records import not_found, unknown_reference
+from school_service.core.statements import in_one_round_trip
+from school_service.features.audit.service import PastChange
+from school_service.features.classes.models import CohortSubject
+from school_service.features.people.models import WITHDRAWN
+from school_service.features.people.students.sheet_rows import shown
+from school_service.features.people.students.sheet_uploads import Replaced, with_last_change
+from school_service.features.school.models import Batch
+from school_service.features.scores.absences.service import ENTITY as ABSENCE_ENTITY
+from school_service.features.scores.assessments.reads import lock_assessments
+from school_service.features.scores.assessments.service import refuse_submitted
+from school_service.features.scores.gradebooks.service import ENTITY
+from school_service.features.scores.marksheets import reads
+from school_service.features.scores.models import ABSENCES
+from school_service.features.scores.scoresheets.class_scores import (
+    ABSENCE,
+    SCORE,
+    Entered,
+    Taker,
+    entered,
+    plain,
+)
+from school_service.sheets.columns import words_of
+from school_service.sheets.row_errors import INVALID, RowError, raise_refused_rows, raise_row_errors
+from school_service.sheets.sheet_reader import MAX_HEADER_LENGTH, Row
+
+Mark = Decimal | str | None
+Key = tuple[str, str]
+"""The ids of a student and an assessment."""
+
+NEWEST_ABSENCES = 500
+"""How many changes of an assessment's absences are looked through for the last of a student."""
+
+
+class Assessed(NamedTuple):
+    """An assessment, and the heading of its column."""
+
+    id: str
+    name: str
+    abbreviation: str
+    category: str
+    total_points: Decimal
+    heading: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectMarks:
+    """The marks of an arm's students in the assessments of a subject and a term.
+
+    `about` is the row of the read model. `students` are without a mark; `mark_of` gives it beside. `withdrawn` are the
+    ids of those who are.
+    """
+
+    about: Mapping[str, Any]
+    assessments: Mapping[str, Assessed]
+    students: Sequence[Taker]
+    withdrawn: frozenset[str]
+    entries: Mapping[Key, tuple[str, Decimal]]
+    absences: Mapping[Key, tuple[str, str | None]]
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> SubjectMarks:
+        """Take them from a row of the read model, numbers being Decimals."""
+        nothing = None, None, None, None, ""
+        students = [
+            Taker._make((*person, student, batch, *nothing, held or []))
+            for *person, student, batch, _, held in row["students"]
+        ]
+        return cls(
+            row,
+            {one.id: one for one in _with_headings(row["assessments"])},
+            students,
+            frozenset(student for *_, student, _, status, _ in row["students"] if status == WITHDRAWN),
+            {(student, one): (entry, Decimal(score)) for student, one, entry, score in row["entries"]},
+            {(student, one): (status, note) for student, one, status, note in row["absences"]},
+        )
+
+    def mark_of(self, student: str, assessment: str) -> Mark:
+        """Give the mark of a student in an assessment."""
+        key = student, assessment
+        if key in self.entries:
+            return self.entries[key][1]
+        return self.absences[key][0] if key in self.absences else None
+
+    def taker(self, student: Taker, assessment: str) -> Taker:
+        """Give a student with their mark in an assessment."""
+        key = student.id, assessment
+        entry, score = self.entries.get(key, (None, None))
+        absence, note = self.absences.get(key, (None, None))
+        stored = None if score is None else str(score)
+        return student._replace(absence=absence, note=note, entry_id=entry, stored=stored)
+
+    def answered(self, changed: Mapping[Key, Mark] | None = None) -> dict[str, Any]:
+        """Answer SubjectMarksSchema; marks `changed` are shown in place of those stored."""
+        after = changed or {}
+        marks = [
+            (student, one, after.get((student.id, one), self.mark_of(student.id, one)))
+            for student in self.students
+            for one in self.assessments
+        ]
+        return {
+            "assessments": [
+                {name: getattr(one, name) for name in Assessed._fields if name != "heading"}
+                for one in self.assessments.values()
+            ],
+            "scores": [_answered(*mark) for mark in marks],
+            "totals": self.totals(after),
+        }
+
+    def totals(self, after: Mapping[Key, Mark]) -> list[dict[str, Any]]:
+        """Sum up the marks of each assessment, as they are after a change."""
+        return [self._total(one, after) for one in self.assessments.values()]
+
+    def _total(self, assessed: Assessed, after: Mapping[Key, Mark]) -> dict[str, Any]:
+        keys = [(student.id, assessed.id) for student in self.students]
+        marks = [after[key] if key in after else self.mark_of(*key) for key in keys]
+        scores = [mark for mark in marks if isinstance(mark, Decimal)]
+        absent, excused = (sum(mark == status for mark in marks) for status in ABSENCES)
+        return {
+            "assessment": assessed.id,
+            "column": assessed.heading,
+            "scored": len(scores),
+            "sum": sum(scores, Decimal(0)),
+            "absent": absent,
+            "excused": excused,
+            "blank": marks.count(None),
+        }
+
+
+def _with_headings(assessments: Iterable[Sequence[Any]]) -> Iterator[Assessed]:
+    """Give each assessment a heading of its own: `CA1 (20)`, with its name where another has the same, and a number."""
+    listed = [(*rest, Decimal(points)) for *rest, points in assessments]
+    plainly = [f"{abbreviation} ({plain(points)})" for *_, abbreviation, _, points in listed]
+    times = Counter(map(words_of, plainly))
+    taken: set[str] = set()
+    for one, heading in zip(listed, plainly, strict=True):
+        named = heading if times[words_of(heading)] == 1 else f"{heading} {one[1]}"
+        free = named = named[: MAX_HEADER_LENGTH - 5].strip()
+        number = 1
+        while words_of(free) in taken:
+            number += 1
+            free = f"{named} {number}"
+        taken.add(words_of(free))
+        yield Assessed(*one, free)
+
+
+def _answered(student: Taker, assessment: str, mark: Mark) -> dict[str, Any]:
+    names = ("id", "first_name", "last_name", "admission_number")
+    is_score = isinstance(mark, Decimal)
+    return {
+        "student": {name: getattr(student, name) for name in names},
+        "assessment": assessment,
+        "score": mark if is_score else None,
+        "absence": None if is_score else mark,
+    }
+
+
+def load_marks(
+    *, cohort_subject_id: UUID, batch: UUID, term: str, lock: bool = False, sheet: bool = False
+) -> SubjectMarks:
+    """Read the marks of an arm, in one round trip; with `lock` behind the lock of the assessments.
+
+    With `sheet` the row has words for Details. Raises NotFound for the cohort subject, and Invalid for a batch or a
+    term that is unknown or of another cohort or session.
+    """
+    read = (reads.sheet if sheet else reads.marks)(cohort_subject_id, batch, term)
+    if lock:
+        read = in_one_round_trip(lock_assessments(cohort_subject_id, term), read=read)
+    row = fetch_document(read)
+    if row is None:
+        raise not_found(CohortSubject)
+    if row["of_cohort"] is None:
+        raise unknown_reference(Batch, "batch")
+    if not row["of_cohort"]:
+        raise Invalid.field("batch", "is not of the subject's cohort")
+    if row["of_session"] is None:
+        raise Invalid.field("term", Unknown("no such term"))
+    if not row["of_session"]:
+        raise Invalid.field("term", "is not of the cohort's session")
+    return SubjectMarks.of(row)
+
+
+class Cell(NamedTuple):
+    """A mark to be changed: the student with the stored one, a row with the new one alone, and where it stands.
+
+    `column` names it in errors. `then` is what was there when it was read, with the id of its entry; it is not asked
+    unless `judged`.
+    """
+
+    taker: Taker
+    row: Row
+    assessment: str
+    column: str
+    judged: bool = False
+    then: Mark = None
+    entry: str | None = None
+
+    @property
+    def stored(self) -> Mark:
+        """The stored mark."""
+        return self.taker.absence if self.taker.stored is None else Decimal(self.taker.stored)
+
+    @property
+    def new(self) -> Mark:
+        """The mark to be stored, None to take the stored one away."""
+        return self.row.values.get(SCORE) if SCORE in self.row.values else self.row.values.get(ABSENCE)
+
+    @property
+    def key(self) -> Key:
+        """The ids of the student and the assessment."""
+        return self.taker.id, self.assessment
+
+    def replaced(self) -> Replaced:
+        """Give the stored mark, as one to be replaced."""
+        last = self.then if self.stored is None else self.stored
+        of_absence = isinstance(last, str)
+        return Replaced(
+            self.row.number,
+            self.column,
+            shown(self.taker),
+            self.assessment if of_absence else self.taker.entry_id or self.entry,
+            _said(self.stored),
+            _said(self.new),
+            ABSENCE if of_absence else SCORE,
+            self.taker.id if of_absence else SCORE,
+        )
+
+
+def _said(mark: Mark) -> str | None:
+    return plain(mark) if isinstance(mark, Decimal) else mark
+
+
+@dataclass(kw_only=True)
+class Entering:
+    """Marks to be entered, all or none: those that differ from the stored ones, by assessment.
+
+    `clears` tells whether a row takes a score or an absence away.
+    """
+
+    marks: SubjectMarks
+    cells: Sequence[Cell]
+    clears: Callable[[Row, str], bool]
+    by_assessment: dict[str, Entered] = field(init=False)
+    changed: list[Cell] = field(init=False)
+
+    def __post_init__(self) -> None:
+        matched: dict[str, list[tuple[Taker, Row]]] = {}
+        for cell in self.cells:
+            matched.setdefault(cell.assessment, []).append((cell.taker, cell.row))
+        self.by_assessment = {one: entered(rows, self.clears) for one, rows in matched.items()}
+        changing = {one: found.changing for one, found in self.by_assessment.items()}
+        self.changed = [cell for cell in self.cells if cell.taker.id in changing[cell.assessment]]
+
+    def judge(
+        self, principal: Principal, *, letters: Mapping[str, str] | None = None, member: str | None = None
+    ) -> None:
+        """Raise the reasons against it: an absence of a withdrawn student or beside a score, a removal, a submission.
+
+        Raises InvalidRows, RowsScored, RowsForbidden and Conflict. `letters` and `member` are as in `raise_row_errors`.
+        """
+        people = {cell.row.number: shown(cell.taker) for cell in self.changed}
+        of_withdrawn = (
+            _of_withdrawn(cell)
+            for cell in self.changed
+            if ABSENCE in cell.row.values and cell.taker.id in self.marks.withdrawn
+        )
+        raise_row_errors(of_withdrawn, letters=letters, people=people, member=member)
+        refuse = partial(raise_refused_rows, letters=letters, people=people, member=member)
+        refuse(RowsScored, (_scored(cell) for cell in self.changed if self._is_beside_score(cell)))
+        may_delete = principal.may if caller_has_own() else principal.has
+        if not may_delete(Permission.GRADEBOOKS_DELETE):
+            away = {one: found.taken_away for one, found in self.by_assessment.items()}
+            refuse(
+                RowsForbidden,
+                (_taken(cell) for cell in self.changed if cell.taker.id in away[cell.assessment]),
+            )
+        held = {batch for cell in self.changed for batch in cell.taker.held}
+        about = self.marks.about
+        refuse_submitted(held, UUID(about["id"]), UUID(about["term_id"]))
+
+    def _is_beside_score(self, cell: Cell) -> bool:
+        return ABSENCE in cell.row.values and bool(cell.taker.entry_id) and not self.clears(cell.row, SCORE)
+
+    def unexpected(self) -> list[tuple[Replaced, PastChange | None]]:
+        """Find the stored marks other than those read before, each with its last change."""
+        return _last_changes(
+            cell.replaced() for cell in self.changed if cell.judged and cell.then != cell.stored
+        )
+
+    def replacing(self) -> list[tuple[Replaced, PastChange | None]]:
+        """Find the stored marks to be replaced, whatever was read before, each with its last change."""
+        return _last_changes(cell.replaced() for cell in self.changed if cell.stored is not None)
+
+    def storing(
+        self,
+        *,
+        sheet: str | None = None,
+        downloaded: str | None = None,
+        forced: Mapping[str, set[str]] | None = None,
+    ) -> list[BoundQuery]:
+        """Store the marks: the statements. `forced` are the students with a mark replaced by force, by assessment."""
+        return [
+            write
+            for one, found in sorted(self.by_assessment.items())
+            for write in found.storing(
+                UUID(one), sheet=sheet, downloaded=downloaded, forced=(forced or {}).get(one, ())
+            )
+        ]
+
+    def after(self) -> dict[Key, Mark]:
+        """Give the marks as they are afterwards, of those changed."""
+        return {cell.key: cell.new for cell in self.changed}
+
+
+def _last_changes(replaced: Iterable[Replaced]) -> list[tuple[Replaced, PastChange | None]]:
+    """Find the last change of each of these marks in the audit log."""
+    of_kind: dict[str, list[Replaced]] = {SCORE: [], ABSENCE: []}
+    for each in replaced:
+        of_kind[each.kind].append(each)
+    return [
+        *with_last_change(
+            of_kind[SCORE], entity=ENTITY, score_of=lambda score, _: score, newest=1, member=SCORE
+        ),
+        *with_last_change(
+            of_kind[ABSENCE],
+            entity=ABSENCE_ENTITY,
+            score_of=_status_of,
+            newest=NEWEST_ABSENCES,
+            member=None,
+        ),
+    ]
+
+
+def _status_of(values: Any, student: str) -> Any:
+    return values["status"] if values and values.get("student") == student else None
+
+
+def _scored(cell: Cell) -> RowError:
+    problem = f"is instead of the score {_said(cell.stored)}"
+    return RowError(cell.row.number, cell.column, INVALID, problem, str(cell.new), "remove the score first")
+
+
+def _taken(cell: Cell) -> RowError:
+    problem = f"takes {_said(cell.stored)} away"
+    return RowError(cell.row.number, cell.column, INVALID, problem, None, "leave it as it was")
+
+
+def _of_withdrawn(cell: Cell) -> RowError:
+    return RowError(cell.row.number, cell.column, INVALID, "is of a withdrawn student", str(cell.new))
