@@ -40,6 +40,8 @@ WITHOUT_READ_MODEL = {
     "SwitchedRolesSchema": "what the service judges",
     "CopiedSchema": "counts of a copy",
     "UploadedRowsSchema": "counts of a sheet",
+    "UploadedMarksSchema": "the same, and what is computed",
+    "SubjectMarksSchema": "made of the row of a read model",
     "SessionCopySchema": "decided record by record, in a service",
     "TokenSchema": "made by the built-in identity provider",
     "KeySetSchema": "the keys of the built-in identity provider",

@@ -33,6 +33,7 @@ AT_TIMES = {
     ("GET", "/auth/.well-known/openid-configuration"): _OF_PROVIDERS,
     **dict.fromkeys((("GET", "/auth/userinfo"), ("POST", "/auth/userinfo")), _OF_PROFILES),
     ("POST", "/assessments/{id}/scoresheet"): _OF_UPLOADS,
+    ("POST", "/cohort-subjects/{id}/mark-sheet"): _OF_UPLOADS,
     ("POST", "/comments/upload-sheet"): _OF_UPLOADS,
     ("POST", "/metrics/upload-sheet"): _OF_UPLOADS,
     ("GET", "/cohort-subjects"): {"arms_without_teacher"},

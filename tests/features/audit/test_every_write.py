@@ -29,6 +29,7 @@ from tests.features.reach.conftest import this_session
 from tests.features.results.promotions.ends import End
 from tests.features.results.publications.arms import Arms
 from tests.features.results.submissions.classes import Class
+from tests.features.scores.marksheets.arms import Marked, fill
 from tests.features.scores.scoresheets.sheets import sheet_of, upload
 from tests.features.sign_in.rows import store_identity, store_session, store_ways_in
 from tests.features.test_access_matrix import OPERATIONS
@@ -507,6 +508,19 @@ def _(scene):
     return lambda: upload(scene.api, assessment, content)
 
 
+@writes("POST /cohort-subjects/{id}/mark-sheet", "gradebook")
+def _(scene):
+    arm = Marked(scene.make)
+    content = fill(arm.download(), {"A/3": {"CA1 (20)": 7}})
+    return lambda: arm.send(content)
+
+
+@writes("PUT /cohort-subjects/{id}/scores", "gradebook")
+def _(scene):
+    arm = Marked(scene.make)
+    return lambda: arm.put(arm.record("A/3", 0, score=7))
+
+
 @writes("POST /metrics/upload-sheet", "metric")
 def _(scene):
     seen = Observed(scene.make, 2)
@@ -945,6 +959,17 @@ def _(scene):
     return Observed(scene.make, 2).download
 
 
+@writes("GET /cohort-subjects/{id}/mark-sheet", "export")
+def _(scene):
+    return Marked(scene.make).download
+
+
+@writes("GET /mark-sheets", "export")
+def _(scene):
+    arm = Marked(scene.make)
+    return lambda: scene.api.get(f"/mark-sheets?batch={arm.batch}&term=FIRST")
+
+
 @writes("GET /students/{id}/data", "export")
 def _(scene):
     student = scene.make.student()["id"]
@@ -961,6 +986,8 @@ def _(scene):
 WITH_THE_RECORDS = {
     ("POST", "/assessments/{id}/scoresheet"): "INSERT INTO gradebook_entries",
     ("PUT", "/assessments/{id}/scores"): "INSERT INTO gradebook_entries",
+    ("POST", "/cohort-subjects/{id}/mark-sheet"): "INSERT INTO gradebook_entries",
+    ("PUT", "/cohort-subjects/{id}/scores"): "INSERT INTO gradebook_entries",
 }
 
 

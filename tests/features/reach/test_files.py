@@ -21,6 +21,11 @@ TAKING_FILES = {
     "POST /metrics/upload-sheet": ("metric_sheet", "write:metrics", "/metrics/upload-sheet?batchId={}"),
     "POST /comments/upload-sheet": ("comments_sheet", "write:metrics", "/comments/upload-sheet?batch={}"),
     "POST /assessments/{id}/scoresheet": ("scoresheet", "write:gradebooks", "/assessments/{}/scoresheet"),
+    "POST /cohort-subjects/{id}/mark-sheet": (
+        "mark_sheet",
+        "write:gradebooks",
+        "/cohort-subjects/{}/mark-sheet?batch={arm}&term=FIRST",
+    ),
     "PUT /users/{id}/photo": ("image", "write:users", "/users/{}/photo"),
     "POST /students/import-sheet": ("sheet", "write:students", "/students/import-sheet"),
     "PUT /letterhead/logo": ("image", "write:settings", "/letterhead/logo"),
@@ -44,11 +49,11 @@ def was_read(monkeypatch):
     return found
 
 
-def send(api, operation, record="", *, query="", content=b"no file of any kind"):
+def send(api, operation, record="", *, arm="", query="", content=b"no file of any kind"):
     name, _, address = TAKING_FILES[operation]
     return api.request(
         operation.split()[0],
-        f"{address.format(record)}{query}",
+        f"{address.format(record, arm=arm or record)}{query}",
         data={name: (BytesIO(content), "file")},
         content_type="multipart/form-data",
     )
@@ -72,10 +77,11 @@ def test_every_operation_that_takes_a_file_is_here(document):
 def test_a_file_is_read_for_whoever_may_send_it(make, arms, was_read, operation):
     record = {
         "assessments": make.assessment(arms.subject, arms.term)["id"],
+        "cohort-subjects": arms.subject["id"],
         "users": make.user()["user"]["id"],
     }
 
-    answer = send(make.api, operation, record.get(operation.split("/")[1], arms.a))
+    answer = send(make.api, operation, record.get(operation.split("/")[1], arms.a), arm=arms.a)
 
     assert (answer.status_code, len(was_read)) == (422, 1)
 
@@ -94,6 +100,7 @@ def test_for_a_record_that_is_not_there_no_file_is_read(make, make_other, was_re
     theirs = make_other.taught()
     foreign = {
         "assessments": make_other.assessment(theirs.subject, theirs.term)["id"],
+        "cohort-subjects": theirs.subject["id"],
         "users": make_other.user()["user"]["id"],
     }
 
@@ -109,9 +116,12 @@ def test_for_a_record_that_is_not_there_no_file_is_read(make, make_other, was_re
 @pytest.mark.parametrize("operation", [one for one in OF_A_RECORD if "users" not in one])
 def test_for_a_record_out_of_reach_no_file_is_read(make, arms, own, was_read, operation):
     teacher = own.subject_teacher(arms.other, arms.b)
-    assessment = make.assessment(arms.subject, arms.term)["id"]
+    records = {
+        "assessments": make.assessment(arms.subject, arms.term)["id"],
+        "cohort-subjects": arms.subject["id"],
+    }
 
-    answer = send(teacher, operation, assessment if "assessments" in operation else arms.a)
+    answer = send(teacher, operation, records.get(operation.split("/")[1], arms.a))
 
     assert said(answer) == said(send(teacher, operation, uuid4()))
     assert was_read == []

@@ -49,6 +49,7 @@ class Place:
     contact: str
     employee: str
     guardian: str
+    heading: str = ""
     publication: str = ""
 
 
@@ -102,6 +103,16 @@ class Case:
 def scores_of(place: Place) -> tuple[BytesIO, str]:
     """A score sheet with a row for the student."""
     return BytesIO(f"admission_number,score\n{place.number},7\n".encode()), "scores.csv"
+
+
+def of_arm(place: Place) -> str:
+    """The arm and the term of marks, in a query."""
+    return f"batch={place.batch}&term={place.term}"
+
+
+def subject_marks_of(place: Place) -> tuple[BytesIO, str]:
+    """A mark sheet with a row for the student, whose columns are found by their headings."""
+    return BytesIO(f"admission_number,{place.heading}\n{place.number},7\n".encode()), "marks.csv"
 
 
 def traits_of(number: str, score: int = 3) -> tuple[BytesIO, str]:
@@ -299,6 +310,40 @@ CASES: dict[str, list[Case]] = {
             at="newcomer",
         )
     ],
+    "GET /cohort-subjects/{id}/mark-sheet": [
+        Case(
+            "TF",
+            lambda place: f"/cohort-subjects/{place.subject}/mark-sheet?{of_arm(place)}",
+            others=(SESSION,),
+            at="number",
+        )
+    ],
+    "POST /cohort-subjects/{id}/mark-sheet": [
+        Case(
+            "T",
+            lambda place: f"/cohort-subjects/{place.subject}/mark-sheet?{of_arm(place)}",
+            others=(SESSION,),
+            at="updated",
+            files=lambda place: {"mark_sheet": subject_marks_of(place)},
+        )
+    ],
+    "GET /cohort-subjects/{id}/scores": [
+        Case(
+            "TF",
+            lambda place: f"/cohort-subjects/{place.subject}/scores?{of_arm(place)}",
+            others=(SESSION,),
+        )
+    ],
+    "PUT /cohort-subjects/{id}/scores": [
+        Case(
+            "T",
+            lambda place: f"/cohort-subjects/{place.subject}/scores?{of_arm(place)}",
+            lambda place: [{"student": place.newcomer, "assessment": place.assessment, "score": 3}],
+            others=(SESSION,),
+            at="newcomer",
+        )
+    ],
+    "GET /mark-sheets": [Case("TF", lambda place: f"/mark-sheets?{of_arm(place)}", at="number")],
     "DELETE /assessments/{id}/absences/{student_id}": [
         Case(
             "T",
@@ -676,6 +721,7 @@ def make_places(make: Factory) -> dict[str, Place]:
                 make.contact(account)["id"],
                 teacher["id"],
                 make.guardian(student)["id"],
+                f"{assessment['abbreviation']} (20)",
             )
             first = date.fromisoformat(session["start_date"])
             for day in range(5):
@@ -739,8 +785,15 @@ def answer(client: ApiClient, operation: str, case: Case, place: Place) -> tuple
     content = response.get_data()
     if not content.startswith(b"PK"):
         return response.status_code, content.decode(errors="replace")
-    with ZipFile(BytesIO(content)) as workbook:
-        return response.status_code, "".join(workbook.read(name).decode() for name in workbook.namelist())
+    return response.status_code, _unpacked(content)
+
+
+def _unpacked(content: bytes) -> str:
+    """Give the texts of a workbook, or of a zip of them."""
+    if not content.startswith(b"PK"):
+        return content.decode()
+    with ZipFile(BytesIO(content)) as archive:
+        return "".join(_unpacked(archive.read(name)) for name in archive.namelist())
 
 
 def _together(operations: Iterable[str]) -> dict[str, list[str]]:

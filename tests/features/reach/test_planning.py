@@ -29,6 +29,8 @@ LONGER = {
     f"{RESULTS}figures.reads.subject_in_term": 5.0,
     f"{RESULTS}figures.reads.class_in_term": 5.0,
     f"{RESULTS}submissions.reads.of_class": 5.0,
+    # An arm is loaded by one statement, whichever assessments there are.
+    "school_service.features.scores.marksheets.reads.marks": 3.0,
     f"{OVERVIEWS}attendance_of_day": 2.0,
     f"{OVERVIEWS}attendance_of_student": 2.0,
     f"{OVERVIEWS}missing_registers": 2.0,
@@ -41,6 +43,8 @@ IN_TRANSACTION = {
     f"{RESULTS}report_cards.reads.printed_of_student",
     "school_service.features.attendance.registers.reads.judged",
     "school_service.features.scores.scoresheets.reads.class_scores",
+    "school_service.features.scores.marksheets.reads.sheet",
+    "school_service.features.scores.marksheets.reads.sheets_of_arm",
 }
 TIMES = 20
 

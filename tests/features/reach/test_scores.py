@@ -424,3 +424,68 @@ class TestGradebooks:
             return len(counted)
 
         assert sent(teacher, arms.in_a[0]) == sent(make.api, arms.in_a[1])
+
+
+class TestMarks:
+    """The marks of an arm, in all assessments of a subject."""
+
+    @staticmethod
+    def path(arms, what="scores", batch=None):
+        return f"/cohort-subjects/{arms.subject['id']}/{what}?batch={batch or arms.a}&term=FIRST"
+
+    def test_an_arm_out_of_reach_is_as_an_unknown_one(self, arms, own, teacher, assessment):
+        form_teacher = own.form_teacher(arms.a)
+        body = [{"student": arms.in_b[0], "assessment": assessment["id"], "score": 1}]
+
+        for api, method, what in (
+            (teacher, "GET", "scores"),
+            (teacher, "GET", "mark-sheet"),
+            (teacher, "PUT", "scores"),
+            (form_teacher, "GET", "scores"),
+            (form_teacher, "GET", "mark-sheet"),
+        ):
+            options = {"json": body} if method == "PUT" else {}
+            answer, unknown = (
+                api.request(method, self.path(arms, what, batch), **options) for batch in (arms.b, UNKNOWN_ID)
+            )
+            assert said(answer) == said(unknown), (method, what)
+            assert answer.status_code == 422
+
+    def test_a_teacher_of_another_subject_in_the_arm_has_no_marks_there(self, arms, own, assessment):
+        user, api = own.teacher()
+        own.assign(user, arms.subject, arms.b)
+        own.assign(user, arms.other, arms.a)
+
+        assert said(api.get(self.path(arms))) == said(api.get(self.path(arms, batch=UNKNOWN_ID)))
+        assert api.get(self.path(arms, batch=arms.b)).status_code == 200
+
+    def test_a_teacher_enters_no_mark_of_a_student_out_of_reach(self, arms, teacher, assessment):
+        def refused(student):
+            record = {"student": student, "assessment": assessment["id"], "score": 1}
+            answer = teacher.put(self.path(arms), [record])
+            return answer.status_code, answer.get_data(as_text=True).replace(student, "")[:200]
+
+        assert refused(arms.in_b[0]) == refused(UNKNOWN_ID)
+        record = {"student": arms.in_a[0], "assessment": assessment["id"], "score": 1}
+        shown = teacher.ok(teacher.put(self.path(arms), [record]))
+        assert {one["student"]["id"] for one in shown["scores"]} == {*arms.in_a}
+
+    def test_a_form_teacher_reads_marks_and_enters_none(self, arms, own, assessment):
+        form_teacher = own.form_teacher(arms.a)
+        record = {"student": arms.in_a[0], "assessment": assessment["id"], "score": 1}
+
+        assert len(form_teacher.ok(form_teacher.get(self.path(arms)))["scores"]) == 2
+        assert form_teacher.put(self.path(arms), [record]).status_code == 404
+
+    def test_a_mark_sheet_has_no_row_of_a_student_out_of_reach(self, arms, make, teacher, assessment):
+        def refused(number):
+            csv = f"admission_number,{assessment['abbreviation']} (20)\n{number},7\n".encode()
+            data = {"mark_sheet": (BytesIO(csv), "marks.csv")}
+            answer = teacher.post(
+                self.path(arms, "mark-sheet"), data=data, content_type="multipart/form-data"
+            )
+            assert answer.status_code == 422
+            return answer.get_json()["errors"]["rows"][0]["message"].replace(number, "")
+
+        number = make.api.ok(make.api.get(f"/students/{arms.in_b[0]}"))["admission_number"]
+        assert refused(number) == refused("X/404")

@@ -14,8 +14,8 @@ from school_service.features.scores.marksheets import service, sheet
 from school_service.features.scores.marksheets.schemas import (
     MarksFilterSchema,
     MarkSheetUploadSchema,
-    NewSubjectMarkSchema,
     NewMarksFilterSchema,
+    NewSubjectMarkSchema,
     SubjectMarksSchema,
     UploadedMarksSchema,
 )
@@ -42,11 +42,11 @@ class MarkSheet(MethodView):
         return sheet.download(cohort_subject_id=id, **filters)
 
     @blp.requires(Permission.GRADEBOOKS_WRITE, own=related("T"))
-    @blp.arguments(MarkSheetUploadSchema, location="query")
     @blp.takes_file("mark_sheet")
+    @blp.arguments(MarkSheetUploadSchema, location="query")
     @blp.answers(409)
     @blp.returns(UploadedMarksSchema)
-    def post(self, options: dict[str, Any], file: FileStorage, id: UUID) -> Any:
+    def post(self, file: FileStorage, options: dict[str, Any], id: UUID) -> Any:
         """Enter the cells of a mark sheet that were changed since its download, all or none.
 
         A cell has a score, ABSENT or EXCUSED. One that was emptied takes away what was there, which needs

@@ -16,7 +16,10 @@ from tests.sheets.workbooks import saved
 
 
 class Marked:
-    """Four students, A/1 to A/4, of an arm; CA1 and CA2 of 20 points, an exam of 60. A/1 has 12.5 in CA1, A/2 is absent."""
+    """Four students of an arm, A/1 to A/4; CA1 and CA2 of 20 points, an exam of 60.
+
+    In CA1 A/1 has 12.5 and A/2 is absent.
+    """
 
     PEOPLE = (("Ngọzi", "Abara"), ("Ƙwai", "Bello"), ("Adé", "Cole"), ("Chi", "Duru"))
     COLUMNS = ("CA1 (20)", "CA2 (20)", "EX (60)")

@@ -7,7 +7,6 @@ from copy import deepcopy
 import pytest
 
 from tests.features.scores.marksheets.arms import MARKS, Marked, counts, fill, refused
-from tests.lent_schools import Lender  # noqa: F401
 from tests.threads import run_concurrently
 
 
@@ -110,7 +109,7 @@ def test_two_uploads_at_once_end_as_one_after_the_other(committing):
     first = fill(arm.download(), {"A/3": {"CA1 (20)": 1, "EX (60)": 1}})
     second = fill(arm.download(), {"A/3": {"CA1 (20)": 2, "EX (60)": 2}})
 
-    answers = run_concurrently(lambda: arm.send(first), lambda: arm.send(second))
+    answers = run_concurrently(2, lambda number: arm.send((first, second)[number]))
 
     # One of the two came first: the other is by the same person, of another download.
     assert sorted(answer.status_code for answer in answers) == [200, 409]
@@ -121,8 +120,11 @@ def test_a_sheet_and_a_list_with_the_same_expectation_are_one_conflict(committin
     arm = Marked(committing)
     workbook = fill(arm.download(), {"A/1": {"CA1 (20)": 1}})
 
-    answers = run_concurrently(
-        lambda: arm.send(workbook), lambda: arm.put(arm.record("A/1", 0, score=2, expected=12.5))
-    )
+    def work(number):
+        if number:
+            return arm.put(arm.record("A/1", 0, score=2, expected=12.5))
+        return arm.send(workbook)
+
+    answers = run_concurrently(2, work)
 
     assert sorted(answer.status_code for answer in answers) == [200, 409]

@@ -81,7 +81,7 @@ def test_the_file_is_named_by_subject_arm_and_term_and_on_record(arm):
     name = file_name(answer)
     assert name.startswith(arm.subject["subject"])
     assert name.endswith("First term.xlsx")
-    (entry,) = arm.api.ok(arm.api.get(f"/audit?entity=export&entity_id={arm.subject['id']}"))["data"]
+    (entry,) = arm.api.ok(arm.api.get(f"/audit?entity=export&id={arm.subject['id']}"))["data"]
     assert entry["new"] == {"sheet": "marks", "students": 4}
 
 
