@@ -834,7 +834,27 @@ def _assess(page: Page, year: dict[str, Any]) -> None:
     page.show("POST", f"/assessments/{assessment['id']}/scoresheet", status=422, files=files)
     page.say(
         """
-        A program enters a class's scores as a list, by the same rules: all or none, an `absence` instead of a score for
+        One sheet has all assessments of a subject: the students of an arm, and a column for each assessment of a term.
+        `GET /mark-sheets?batch=&term=` is a zip of those of all of the arm's subjects.
+        """
+    )
+    of_arm = f"batch={year['cohort']['id']}&term=FIRST"
+    marks = page.show_workbook(f"/cohort-subjects/{physics}/mark-sheet?{of_arm}")
+    page.say(
+        """
+        The teacher writes scores, and ABSENT or EXCUSED for who was away. Only cells that were changed since the download
+        are entered, all or none; one that was emptied takes away what it had, which needs `delete:gradebooks`, too:
+        """
+    )
+    marks["Marks"]["D2"].value, marks["Marks"]["D3"].value = 15.5, "EXCUSED"
+    page.show_sheet(marks, "Marks")
+    page.say("With `dry_run=true` nothing is stored. `totals` are those of the arm in each assessment:")
+    files = {"mark_sheet": ("Physics.xlsx", _saved(marks))}
+    page.show("POST", f"/cohort-subjects/{physics}/mark-sheet?{of_arm}&dry_run=true", files=files)
+    page.say(
+        """
+        A program does so by `GET` and `PUT /cohort-subjects/{id}/scores?batch=&term=`. It enters a class's scores in one
+        assessment as a list, too, by the same rules: all or none, an `absence` instead of a score for
         who was away (ABSENT counts 0, EXCUSED counts nowhere), null to take something away. `expected` is what was
         there when it was read, so that nobody's correction is overwritten:
         """

@@ -374,6 +374,11 @@ def _teaching(page: Recorder, cohort: str, students: list[str]) -> None:
     send("GET", f"/assessments/{assessment}")
     send("PATCH", f"/assessments/{assessment}", {"total_points": 25, "due_date": "2025-10-24"})
     body = {"assessment": assessment, "score": 14.5, "student": students[0], "batch": cohort}
+    of_arm = f"batch={cohort}&term=FIRST"
+    send("GET", f"/cohort-subjects/{taught}/scores?{of_arm}")
+    mark = {"student": students[1], "assessment": assessment, "score": 12, "expected": None}
+    send("PUT", f"/cohort-subjects/{taught}/scores?{of_arm}&dry_run=true", [mark])
+    send("GET", f"/mark-sheets?{of_arm}")
     entry = send("POST", "/gradebooks", body)["id"]
     send("GET", f"/gradebooks?batch={cohort}")
     send("GET", f"/gradebooks/{entry}")
