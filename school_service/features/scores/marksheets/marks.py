@@ -163,7 +163,7 @@ def _with_headings(assessments: Iterable[Sequence[Any]]) -> Iterator[Assessed]:
             number += 1
             free = f"{named} {number}"
         taken.add(words_of(free))
-        yield Assessed(*one, free)
+        yield Assessed._make((*one, free))
 
 
 def _answered(student: Taker, assessment: str, mark: Mark) -> dict[str, Any]:
@@ -321,13 +321,14 @@ class Entering:
         forced: Mapping[str, set[str]] | None = None,
     ) -> list[BoundQuery]:
         """Store the marks: the statements. `forced` are the students with a mark replaced by force, by assessment."""
-        return [
-            write
-            for one, found in sorted(self.by_assessment.items())
-            for write in found.storing(
-                UUID(one), sheet=sheet, downloaded=downloaded, forced=(forced or {}).get(one, ())
-            )
+        found = [(UUID(one), of) for one, of in sorted(self.by_assessment.items())]
+        source: dict[str, Any] = {"sheet": sheet, "downloaded": downloaded}
+        # Scores lock the arm and then the students, absences the students alone.
+        scores = [
+            of.score_writes(one, **source, forced=(forced or {}).get(str(one), ())) for one, of in found
         ]
+        absences = [of.absence_writes(one, **source) for one, of in found]
+        return [write for writes in (*scores, *absences) for write in writes]
 
     def after(self) -> dict[Key, Mark]:
         """Give the marks as they are afterwards, of those changed."""

@@ -50,8 +50,8 @@ class SubjectMarkTotalSchema(RecordSchema):
     column = described(fields.String, "The heading of its column in a mark sheet, such as `CA1 (20)`.")
     scored = described(fields.Integer, "How many have a score.")
     sum = described(fields.Decimal, "Of the scores.")
-    absent = fields.Integer()
-    excused = fields.Integer()
+    absent = described(fields.Integer, "How many are ABSENT.")
+    excused = described(fields.Integer, "How many are EXCUSED.")
     blank = described(fields.Integer, "How many have neither a score nor an absence.")
 
 
@@ -65,7 +65,9 @@ class SubjectMarksSchema(RecordSchema):
         fields.Nested(SubjectMarkSchema),
         metadata={"description": "Of each student in each assessment: by the students' names."},
     )
-    totals = fields.List(fields.Nested(SubjectMarkTotalSchema))
+    totals = fields.List(
+        fields.Nested(SubjectMarkTotalSchema), metadata={"description": "Of each assessment."}
+    )
 
 
 class NewSubjectMarkSchema(NewClassScoreSchema):

@@ -153,7 +153,7 @@ class Entered(NamedTuple):
             *(taker.id for taker in self.cleared),
         }
 
-    def storing(
+    def score_writes(
         self,
         assessment_id: UUID,
         *,
@@ -161,17 +161,23 @@ class Entered(NamedTuple):
         downloaded: str | None = None,
         forced: Collection[str] = (),
     ) -> list[BoundQuery]:
-        """Store all of it, and write it to the audit log: the statements.
+        """Store the scores, and write them to the audit log: the statements.
 
         `sheet` is the file's name, None for a list; `downloaded` and `forced` are those of a sheet.
         """
-        writes = storing_scores(
+        return storing_scores(
             assessment_id=assessment_id,
             scores=self.scores,
             sheet=sheet,
             downloaded=downloaded,
             forced=forced,
         )
+
+    def absence_writes(
+        self, assessment_id: UUID, *, sheet: str | None = None, downloaded: str | None = None
+    ) -> list[BoundQuery]:
+        """Store the absences, and take those away that are to be none: the statements, behind those of scores."""
+        writes = []
         if self.cleared:
             audit_changes(
                 ABSENCE_ENTITY,

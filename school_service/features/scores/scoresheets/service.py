@@ -89,7 +89,11 @@ def enter_scores(
         score_of=lambda score, _column: score,
         newest=1,  # each is of the score: a record has no other value
     )
-    return in_one_round_trip(*found.storing(assessment_id), read=reads.class_scores(assessment_id))
+    return in_one_round_trip(
+        *found.score_writes(assessment_id),
+        *found.absence_writes(assessment_id),
+        read=reads.class_scores(assessment_id),
+    )
 
 
 def _row(number: int, given: Mapping[str, Any]) -> Row:
