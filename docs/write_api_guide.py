@@ -704,6 +704,9 @@ def _invite(page: Page, year: dict[str, Any]) -> None:
     [made, *_] = page.show("POST", "/invitations", {"batch": year["cohort"]["id"], "days": 14})
     page.say(
         """
+        `POST /guardians/accounts` with a `batch` gives each guardian of the class who has none an account, and answers
+        their codes likewise, each with its `guardian`.
+
         For a class on paper, `POST /invitations/slips?format=pdf` takes the same body and answers slips to be cut
         apart, ten on a page, with a QR code of `url` each; `format=xlsx` answers the same in columns. These, too, are
         new codes. Which invitations are open, without their codes:
@@ -842,8 +845,8 @@ def _assess(page: Page, year: dict[str, Any]) -> None:
     marks = page.show_workbook(f"/cohort-subjects/{physics}/mark-sheet?{of_arm}")
     page.say(
         """
-        The teacher writes scores, and ABSENT or EXCUSED for who was away. Only cells that were changed since the download
-        are entered, all or none; one that was emptied takes away what it had, which needs `delete:gradebooks`, too:
+        The teacher writes scores, and ABSENT or EXCUSED for who was away. Only cells that were changed since the
+        download are entered, all or none; one that was emptied takes away what it had, which needs `delete:gradebooks`:
         """
     )
     marks["Marks"]["D2"].value, marks["Marks"]["D3"].value = 15.5, "EXCUSED"
@@ -853,10 +856,10 @@ def _assess(page: Page, year: dict[str, Any]) -> None:
     page.show("POST", f"/cohort-subjects/{physics}/mark-sheet?{of_arm}&dry_run=true", files=files)
     page.say(
         """
-        A program does so by `GET` and `PUT /cohort-subjects/{id}/scores?batch=&term=`. It enters a class's scores in one
-        assessment as a list, too, by the same rules: all or none, an `absence` instead of a score for
-        who was away (ABSENT counts 0, EXCUSED counts nowhere), null to take something away. `expected` is what was
-        there when it was read, so that nobody's correction is overwritten:
+        A program does so by `GET` and `PUT /cohort-subjects/{id}/scores?batch=&term=`. It enters a class's scores in
+        one assessment as a list, too, by the same rules: all or none, an `absence` instead of a score for who was away
+        (ABSENT counts 0, EXCUSED counts nowhere), null to take something away. `expected` is what was there when it was
+        read, so that nobody's correction is overwritten:
         """
     )
     first, second = year["students"]

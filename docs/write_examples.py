@@ -333,6 +333,10 @@ def _guardians(page: Recorder, students: list[str]) -> None:
     send("PATCH", f"/guardians/{guardian}", {"email_address": "omolara@example.com"})
     account = {"username": "omolara.aigbe", "password": PASSWORD}
     send("PUT", f"/guardians/{guardian}/account", account)
+    uncle = {"full_name": "Osaro Aigbe", "students": [{"student": students[0], "relationship": "Uncle"}]}
+    send("POST", "/guardians", uncle)
+    batch = send("GET", f"/students/{students[0]}")["batch"]
+    send("POST", "/guardians/accounts", {"batch": batch, "days": 30})
     father = send("POST", "/guardians", {"full_name": "Osas Aigbe"})["id"]
     address = f"/students/{students[0]}/guardians"
     send("PUT", f"{address}/{father}", {"relationship": "Father", "receives_reports": False})

@@ -101,6 +101,7 @@ SEVERAL = (
         (method, f"/guardians/{{id}}/{what}"): ("write:students", "write:users")
         for method, what in (("PUT", "account"), ("DELETE", "account"), ("DELETE", "data"))
     }
+    | {("POST", "/guardians/accounts"): ("write:students", "write:users")}
     | {
         # All that is stored of a person needs the permission of each area in it.
         ("GET", "/students/{id}/data"): tuple(

@@ -28,7 +28,7 @@ POSTS = sorted(path for method, path in WRITES if method == "POST")
 # Their answers have a token, which is stored nowhere.
 WITH_TOKEN = {"/users", "/users/login"}
 # Their answers have a code or, of a code that can be used once, a token: they are stored nowhere either.
-WITH_CODE = {"/invitations", "/invitations/slips", "/users/login/invitation"}
+WITH_CODE = {"/guardians/accounts", "/invitations", "/invitations/slips", "/users/login/invitation"}
 ROOM = {"name": "JSS 9", "level": "Junior"}
 
 

@@ -72,6 +72,25 @@ class NewInvitationsSchema(Schema):
     )
 
 
+class GuardianInvitationSchema(InvitationCodeSchema):
+    """An invitation of a guardian to their new account, with its code, answered once."""
+
+    guardian = fields.UUID()
+
+
+class NewGuardianAccountsSchema(Schema):
+    """The class whose guardians get accounts."""
+
+    batch = Id(metadata={"description": "A cohort's id is its first batch."})
+    days = StrictInteger(
+        1,
+        30,
+        required=False,
+        load_default=14,
+        metadata={"description": "For how long the codes are valid."},
+    )
+
+
 class InvitationFilterSchema(Schema):
     """The filter of a list of invitations."""
 

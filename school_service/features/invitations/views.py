@@ -12,11 +12,13 @@ from school_service.auth.policies import by_relation
 from school_service.auth.tokens import issue_user_token
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
-from school_service.features.invitations import reads, service, taking
+from school_service.features.invitations import guardians, reads, service, taking
 from school_service.features.invitations.schemas import (
+    GuardianInvitationSchema,
     InvitationCodeSchema,
     InvitationFilterSchema,
     InvitationSchema,
+    NewGuardianAccountsSchema,
     NewInvitationsSchema,
     SlipsFormatSchema,
     TakenInvitationSchema,
@@ -79,6 +81,23 @@ class Slips(MethodView):
     def post(self, query: dict[str, Any], invitations: dict[str, Any]) -> Any:
         """Invite as POST /invitations does, and print the codes: ten slips on a page to be cut apart, or a workbook."""
         return service.make_slips(**query, **invitations, **_inviting())
+
+
+@blp.route("/guardians/accounts")
+class GuardianAccounts(MethodView):
+    """The accounts of the guardians of a class."""
+
+    @blp.requires(Permission.STUDENTS_WRITE, Permission.USERS_WRITE, run=Run.ANSWERS_TOKEN)
+    @blp.arguments(NewGuardianAccountsSchema)
+    @blp.returns_list(GuardianInvitationSchema)
+    def post(self, body: dict[str, Any]) -> Any:
+        """Give each guardian of a batch who has none an account, and invite them; answers the codes once.
+
+        They are those of the students now in the batch, but for whom access is stopped there. Usernames are made of
+        names, such as adaeze.okafor. Needs `read:results` for the whole school.
+        """
+        inviting = _inviting()
+        return guardians.give_accounts(**body, **inviting)
 
 
 @blp.route("/invitations/<uuid:id>")

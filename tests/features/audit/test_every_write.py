@@ -288,6 +288,14 @@ def _(scene):
     return lambda: scene.api.put(f"/guardians/{guardian}/account", {"username": "ngozi"})
 
 
+@writes("POST /guardians/accounts", "guardian", "user", "invitation")
+def _(scene):
+    cohort, student = scene.make.cohort(), scene.make.student()
+    scene.make.enrolled(cohort, student)
+    scene.make.guardian(student)
+    return lambda: scene.api.post("/guardians/accounts", {"batch": cohort["id"]})
+
+
 @writes("DELETE /guardians/{id}/account", "guardian", "user")
 def _(scene):
     guardian = scene.make.guardian()["id"]
