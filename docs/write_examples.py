@@ -320,6 +320,9 @@ def _class(page: Recorder) -> tuple[str, list[str]]:
     send("GET", f"/cohorts/{cohort}/batches")
     send("POST", f"/cohorts/{cohort}/enrollment", {"students": students, "batch": cohort})
     send("GET", f"/cohorts/{cohort}/students")
+    workbook = page.show_workbook(f"/students/update-sheet?batch={cohort}")
+    workbook["Students"]["C2"].value = "Ẹfẹ"
+    send("POST", "/students/update-sheet?dry_run=true", files={"sheet": ("students.xlsx", _saved(workbook))})
     return cohort, students
 
 

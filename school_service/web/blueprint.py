@@ -57,7 +57,7 @@ CheckFilters = Callable[..., None]
 
 SPREADSHEET = "application/octet-stream"
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
-PDF, ZIP = "application/pdf", "application/zip"
+PDF, ZIP, CSV = "application/pdf", "application/zip", "text/csv"
 
 
 SERVES_OWN: set[str] = set()

@@ -41,6 +41,7 @@ AT_TIMES = {
     ("GET", "/submissions"): {"cohort", "classroom"},
     ("POST", "/publications"): {"registers_missing"},
     ("POST", "/registers/upload-sheet"): _OF_UPLOADS,
+    ("POST", "/students/update-sheet"): _OF_UPLOADS,
     ("POST", "/students/import-sheet"): {
         *("enrolled", "replaced_values", "ignored_columns", "warnings"),
         *("guardians_created", "guardians_found"),

@@ -334,6 +334,20 @@ def _(scene):
     return lambda: scene.api.delete(f"{address}/stop")
 
 
+@writes("POST /students/update-sheet", "student", "user")
+def _(scene):
+    student = scene.make.student()["id"]
+    content = f"id,first_name,dob\n{student},Ngozi,2014-05-27\n".encode()
+    form = {"sheet": (BytesIO(content), "students.csv")}
+    return lambda: scene.api.post("/students/update-sheet", data=form)
+
+
+@writes("GET /students/update-sheet", "export")
+def _(scene):
+    batch = scene.make.cohort()["id"]
+    return lambda: scene.api.get(f"/students/update-sheet?batch={batch}")
+
+
 @writes("POST /students/import-sheet", "student", "user")
 def _(scene):
     content = students_sheet(*people(3))

@@ -28,6 +28,7 @@ TAKING_FILES = {
     ),
     "PUT /users/{id}/photo": ("image", "write:users", "/users/{}/photo"),
     "POST /students/import-sheet": ("sheet", "write:students", "/students/import-sheet"),
+    "POST /students/update-sheet": ("sheet", "write:students", "/students/update-sheet"),
     "PUT /letterhead/logo": ("image", "write:settings", "/letterhead/logo"),
     "PUT /letterhead/signature": ("image", "write:settings", "/letterhead/signature"),
 }

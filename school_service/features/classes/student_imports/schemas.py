@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from marshmallow import fields
+from marshmallow import ValidationError, fields, validates_schema
 
+from school_service.features.classes.student_imports.update_sheet import FORMATS, XLSX
 from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.sheets.days import DAY_ORDERS
-from school_service.web.fields import Choice, QueryBoolean
-from school_service.web.schemas import RecordSchema, RowErrorSchema, Schema, warnings_field
+from school_service.web.fields import Choice, Id, QueryBoolean, Text
+from school_service.web.schemas import (
+    RecordSchema,
+    RowErrorSchema,
+    Schema,
+    UploadOptionsSchema,
+    warnings_field,
+)
 
 
 class ImportFilterSchema(Schema):
@@ -25,6 +32,39 @@ class ImportFilterSchema(Schema):
             "description": "How dates in text are written: DMY as 31/05/2012, MDY as 05/31/2012. Without it the sheet "
             "itself shows it, and a date that can be read in both ways is an error of its row where it does not."
         },
+    )
+
+
+class ClassListSchema(Schema):
+    """The students of a sheet, and its kind."""
+
+    batch = Id(
+        required=False, metadata={"description": "Those now in this batch; a cohort's id is its first."}
+    )
+    cohort = Id(required=False, metadata={"description": "Those now in this cohort."})
+    session = Text(
+        required=False, metadata={"description": "Those now in a class of this session, by its id or name."}
+    )
+    format = Choice(
+        FORMATS,
+        load_default=XLSX,
+        metadata={"description": "A workbook, or comma-separated values in UTF-8."},
+    )
+
+    @validates_schema
+    def check_one(self, filters: dict[str, Any], **_options: Any) -> None:
+        """Let it be one of a batch, a cohort and a session."""
+        if len(filters.keys() & {"batch", "cohort", "session"}) != 1:
+            raise ValidationError("Give one of batch, cohort and session.", "batch")
+
+
+class StudentUpdateSchema(UploadOptionsSchema):
+    """How to enter a sheet of students who are there."""
+
+    dates = Choice(
+        DAY_ORDERS,
+        required=False,
+        metadata={"description": "How dates in text are written: DMY as 31/05/2012, MDY as 05/31/2012."},
     )
 
 

@@ -103,11 +103,11 @@ _NAMES = ("first_name", "middle_name", "last_name", "guardian_full_name", "guard
 _IMPOSSIBLE_DAYS = frozenset({"Is before 1900.", "Is in the future.", f"{OF_LEAVERS.capitalize()}."})
 _FIRST = ("first_name", "middle_name", "last_name", "admission_number", "gender")
 _HEADED = {column.name: (column, heading) for model in (User, Student) for column, heading in headed(model)}
-_OF_RECORD = [_HEADED[name] for name in dict.fromkeys((*_FIRST, *_HEADED))]
+OF_RECORD = [_HEADED[name] for name in dict.fromkeys((*_FIRST, *_HEADED))]
 """The columns of the account and of the student in a sheet, each with its heading."""
 
 
-def _column(of: DatabaseColumn[Any], heading: Heading) -> Column:
+def column_of(of: DatabaseColumn[Any], heading: Heading) -> Column:
     return Column(
         of.name,
         CellType.DAY if isinstance(of.type, Date) else CellType.TEXT,
@@ -121,7 +121,7 @@ def _column(of: DatabaseColumn[Any], heading: Heading) -> Column:
 
 _MEANINGS = {
     **{
-        _column(*_HEADED[name]): _HEADED[name][1].meaning
+        column_of(*_HEADED[name]): _HEADED[name][1].meaning
         for name in (*_FIRST, *(one for one in _HEADED if one not in _FIRST))
     },
     Column("guardian_full_name", width=24, also=_of_guardian("", "name", "full name")): (

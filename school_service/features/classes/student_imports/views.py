@@ -8,11 +8,18 @@ from flask.views import MethodView
 from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
-from school_service.features.classes.student_imports import sheet
-from school_service.features.classes.student_imports.schemas import ImportedSchema, ImportFilterSchema
-from school_service.features.people.students.schemas import validate_student
+from school_service.features.classes.student_imports import sheet, update_sheet
+from school_service.features.classes.student_imports.schemas import (
+    ClassListSchema,
+    ImportedSchema,
+    ImportFilterSchema,
+    StudentUpdateSchema,
+)
+from school_service.features.people.students.schemas import validate_changes, validate_student
 from school_service.web.app_state import current_principal
-from school_service.web.blueprint import Blueprint
+from school_service.web.blueprint import CSV, SPREADSHEET, Blueprint
+from school_service.web.operations import Run
+from school_service.web.schemas import UploadedRowsSchema
 
 blp = Blueprint("student-imports", __name__, description="Students from a sheet, all of its rows or none.")
 
@@ -47,4 +54,33 @@ class ImportSheet(MethodView):
         """
         return sheet.upload(
             file=file.stream, validate=validate_student, principal=current_principal, **options
+        )
+
+
+@blp.route("/students/update-sheet")
+class UpdateSheet(MethodView):
+    """The records of students who are there, as a sheet."""
+
+    @blp.requires(Permission.STUDENTS_READ, run=Run.AUDITED)
+    @blp.arguments(ClassListSchema, location="query")
+    @blp.returns_file(SPREADSHEET, CSV)
+    def get(self, filters: dict[str, Any]) -> Any:
+        """Download a class list: the records of the students of a batch, a cohort or a session, to read or correct."""
+        return update_sheet.download(**filters)
+
+    @blp.requires(Permission.STUDENTS_WRITE)
+    @blp.takes_file("sheet")
+    @blp.arguments(StudentUpdateSchema, location="query")
+    @blp.answers(409)
+    @blp.returns(UploadedRowsSchema)
+    def post(self, file: FileStorage, options: dict[str, Any]) -> Any:
+        """Correct the records of students by a class list that was filled in, all rows or none.
+
+        A row is of the student with its `id`, or else its admission number; a blank cell leaves the value alone. Of a
+        sheet that was downloaded, the cells that were changed since are entered. Values that somebody else has changed
+        since the download are 409: `errors.rows` names each. Guardians, usernames, passwords and classes are not
+        changed by it.
+        """
+        return update_sheet.upload(
+            file=file.stream, validate=validate_changes, principal=current_principal(), **options
         )

@@ -218,4 +218,14 @@ def validate_student(record: dict[str, Any]) -> dict[str, Any]:
     return validated
 
 
-_new_student = _ImportedStudentSchema()
+def validate_changes(changes: dict[str, Any]) -> dict[str, Any]:
+    """Validate changes as `PATCH /students/{id}` validates its body. Raises Invalid, naming the fields."""
+    try:
+        validated: dict[str, Any] = _changes.load(changes)
+    except ma.ValidationError as error:
+        messages: Any = error.messages
+        raise Invalid("The record is not valid.", messages) from None
+    return validated
+
+
+_new_student, _changes = _ImportedStudentSchema(), StudentChangesSchema(partial=True)
