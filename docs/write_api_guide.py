@@ -639,8 +639,8 @@ def _enrol(page: Page, people: dict[str, Any]) -> dict[str, Any]:
     page.show("POST", f"/cohorts/{cohort['id']}/batches", {"name": "B"})
     page.say(
         "Each student gets a user account. Many at once come in a workbook "
-        "(`GET /students/import-template`, `POST /students/import-sheet`). A class list comes and goes back corrected by "
-        "`GET` and `POST /students/update-sheet`."
+        "(`GET /students/import-template`, `POST /students/import-sheet`). A class list comes, and goes back "
+        "corrected, by `GET` and `POST /students/update-sheet`."
     )
     student = page.show(
         "POST",

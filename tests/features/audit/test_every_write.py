@@ -338,8 +338,9 @@ def _(scene):
 def _(scene):
     student = scene.make.student()["id"]
     content = f"id,first_name,dob\n{student},Ngozi,2014-05-27\n".encode()
-    form = {"sheet": (BytesIO(content), "students.csv")}
-    return lambda: scene.api.post("/students/update-sheet", data=form)
+    return lambda: scene.api.post(
+        "/students/update-sheet", data={"sheet": (BytesIO(content), "students.csv")}
+    )
 
 
 @writes("GET /students/update-sheet", "export")
