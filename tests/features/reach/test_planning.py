@@ -30,7 +30,7 @@ LONGER = {
     f"{RESULTS}figures.reads.class_in_term": 5.0,
     f"{RESULTS}submissions.reads.of_class": 5.0,
     # An arm is loaded by one statement, whichever assessments there are.
-    "school_service.features.scores.marksheets.reads.marks": 3.0,
+    "school_service.features.scores.marksheets.reads.marks": 2.0,
     f"{OVERVIEWS}attendance_of_day": 2.0,
     f"{OVERVIEWS}attendance_of_student": 2.0,
     f"{OVERVIEWS}missing_registers": 2.0,
