@@ -150,6 +150,14 @@ PASSING = re.compile(
 )
 
 
+def _unpacked(content: bytes) -> bytes:
+    """Give what is in a workbook, or in a zip of them."""
+    if not content.startswith(b"PK"):
+        return content
+    with ZipFile(BytesIO(content)) as archive:
+        return b"".join(_unpacked(archive.read(name)) for name in archive.namelist())
+
+
 def answered(response: Any, role: str = "") -> tuple[int, str]:
     """What an answer says: its status and its body, without the id of the request and the permissions of a role.
 
@@ -158,10 +166,7 @@ def answered(response: Any, role: str = "") -> tuple[int, str]:
     content = response.get_data()
     if content.startswith(b"%PDF"):
         content = b"%PDF"
-    elif content.startswith(b"PK"):
-        with ZipFile(BytesIO(content)) as workbook:
-            content = b"".join(workbook.read(name) for name in workbook.namelist())
-    text = re.sub(r'"request_id": ?"[^"]*"', "", content.decode(errors="replace"))
+    text = re.sub(r'"request_id": ?"[^"]*"', "", _unpacked(content).decode(errors="replace"))
     if role:
         text = re.sub(rf'("id":"{role}",[^[]*"permissions":)\[[^]]*\]', r"\1", text)
     return response.status_code, text

@@ -40,6 +40,7 @@ WITHOUT_READ_MODEL = {
     "SwitchedRolesSchema": "what the service judges",
     "CopiedSchema": "counts of a copy",
     "UploadedRowsSchema": "counts of a sheet",
+    "GuardianInvitationSchema": "the same of guardians, with codes that are stored nowhere",
     "UploadedMarksSchema": "the same, and what is computed",
     "SubjectMarksSchema": "made of the row of a read model",
     "SessionCopySchema": "decided record by record, in a service",

@@ -35,6 +35,7 @@ from tests.features.sign_in.rows import store_identity, store_session, store_way
 from tests.features.test_access_matrix import OPERATIONS
 from tests.operations import measured
 from tests.printing.pictures import png
+from tests.sheets.workbooks import saved
 
 WRITING = {"POST", "PUT", "PATCH", "DELETE"}
 # Its tokens are of no school: there is no log that could have an entry.
@@ -534,7 +535,7 @@ def _(scene):
 @writes("POST /cohort-subjects/{id}/mark-sheet", "gradebook")
 def _(scene):
     arm = Marked(scene.make)
-    content = fill(arm.download(), {"A/3": {"CA1 (20)": 7}})
+    content = saved(fill(arm.download(), {"A/3": {"CA1 (20)": 7}}))
     return lambda: arm.send(content)
 
 
