@@ -20,6 +20,7 @@ from school_service.features.audit.service import EXPORT, Change, audit_change, 
 from school_service.features.classes.student_imports.sheet import OF_RECORD, SHEET, column_of
 from school_service.features.people.access import require_to_change
 from school_service.features.people.models import Role, Student, User, UserRole
+from school_service.features.people.students import leaving
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.people.students.service import AUDITED
 from school_service.features.people.students.service import ENTITY as STUDENT
@@ -59,7 +60,12 @@ from tenants.names import composed
 
 ID, CLASS, NUMBER = "id", "class", "admission_number"
 FORMATS = (XLSX, CSV) = ("xlsx", "csv")
-_COLUMNS = tuple(replace(column_of(*found), required=False) for found in OF_RECORD)
+# Leaving concerns the enrollment, too: it is entered by PATCH.
+_COLUMNS = tuple(
+    replace(column_of(*found), required=False)
+    for found in OF_RECORD
+    if found[0].name not in leaving.OF_LEAVING
+)
 _DAYS = tuple(of.name for of, _ in OF_RECORD if isinstance(of.type, Date))
 _WRITTEN = (
     Column(ID, locked=True, width=38),
@@ -254,6 +260,8 @@ class _Update(SheetUpload[Changes]):
             return {}, [RowError(row.number, next(iter(given)), INVALID, problem)]
         try:
             valid = self.validate(given)
+            if "admitted_on" in valid:
+                leaving.refuse_order(valid["admitted_on"], student.left_on, field="admitted_on")
         except Invalid as refused:
             return {}, list(_refusals(row, refused.errors))
         changed = {name: new for name, new in valid.items() if _text(new) != _text(getattr(student, name))}
