@@ -508,7 +508,7 @@ def _staff(page: Recorder) -> None:
     send("GET", f"/employees/{employee}/nextofkin")
     send("PATCH", f"/employees/{employee}/nextofkin", {"phone_number": "+2348030000023"})
     send("GET", f"/employees/{employee}/data")
-    send("DELETE", f"/employees/{employee}")
+    send("DELETE", f"/employees/{employee}?release=true")
     send("DELETE", f"/employees/{employee}/data")
 
 
