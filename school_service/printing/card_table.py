@@ -15,6 +15,7 @@ Document = Mapping[str, Any]
 CATEGORIES = {"CA1": "CA1", "CA2": "CA2", "CA3": "CA3", "EXAM": "Exam"}
 _ABSENCES = {"ABSENT": "ABS", "EXCUSED": "EXC"}
 _INCOMPLETE = "inc"
+_ALL = 100  # weights
 _EM = 0.62  # of a digit of Noto Sans, and a little room
 _WIDEST = 7.0  # ems: what is longer has several lines
 _GRADE, _REMARK = 4, 11  # characters of a word that fit into these columns where there are many
@@ -63,7 +64,10 @@ def columns_of(card: Document, rules: Document) -> list[Column]:
     if total is not None:
         heading, cell = total
         columns.append(column("Total", heading, term, cell))
-    columns.append(column("%", "", term, lambda subject: _percent(subject, places), strong=True))
+    of_marks = rules.get("percent_from") == "MARKS"
+    columns.append(
+        column("%", "", term, lambda subject: _percent(subject, places, of_marks=of_marks), strong=True)
+    )
     columns.append(column("Grade", "", term, lambda subject: words(subject["grade"], longest=_GRADE)))
     if card["positions"] != "NONE":
         of, heading = ("cohort", "all arms") if card["positions"] == "COHORT" else ("batch", "")
@@ -80,7 +84,8 @@ def columns_of(card: Document, rules: Document) -> list[Column]:
 
 def width_of(column: Column) -> float:
     """How wide a column of figures has to be for its longest line, in ems."""
-    lines = [column.heading, *(cell for cell in column.cells if isinstance(cell, str))]
+    cells = [cell for cell in column.cells if isinstance(cell, str)]
+    lines = [column.heading, *(line for cell in cells for line in cell.split("\n"))]
     # What is in parts may have several lines: its words alone are to have one.
     lines += [word for cell in column.cells if isinstance(cell, list) for word in "".join(cell).split()]
     below = [0.75 * len(line) for line in column.below.split("\n")]
@@ -94,8 +99,23 @@ def share_of(column: Column) -> int:
     return min(max(least, *lengths, 0), most)
 
 
-def _percent(subject: Document, places: int | None) -> str:
-    return _INCOMPLETE if subject["percent"] is None else decimals(subject["percent"], places)
+def _percent(subject: Document, places: int | None, *, of_marks: bool) -> str:
+    """Write a percent; if it is of printed marks, below it the sum of these where some categories are excused."""
+    if subject["percent"] is None:
+        return _INCOMPLETE
+    percent = decimals(subject["percent"], places)
+    return f"{percent}\n{part_of_weights(subject)}" if of_marks and is_of_part(subject) else percent
+
+
+def is_of_part(subject: Document) -> bool:
+    """Tell whether the marks of a subject are of a part of all weights."""
+    present = subject.get("weights_present")
+    return present is not None and Decimal(present) < _ALL
+
+
+def part_of_weights(subject: Document) -> str:
+    """Write the sum of marks, and of their weights: 73.3 of 80."""
+    return f"{mark(subject['marks_sum'])} of {mark(subject['weights_present'])}"
 
 
 def _of_class(figure: Any, places: int | None) -> str | None:

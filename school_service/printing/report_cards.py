@@ -8,12 +8,12 @@ in `report_cards_1`, and the common parts are not to change the texts of the fir
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from school_service.core.genders import listed_gender
 from school_service.core.texts import full_name
-from school_service.printing.card_table import columns_of, share_of, width_of
+from school_service.printing.card_table import columns_of, is_of_part, part_of_weights, share_of, width_of
 from school_service.printing.wording import (
     TERMS,
     Words,
@@ -66,7 +66,7 @@ def compose_card(
         ("Notice", card["calendar"]["notice"]),
     ]
     is_complete = card["term"]["term"] == [*TERMS][-1] or outcome is not None
-    legend = [*_LEGEND, *([_WEIGHED] if rules["weighting"] == "CATEGORIES" else [])]
+    legend = [*_LEGEND, *_legend_of_weights(card, rules)]
     return {
         **parts_of(
             card,
@@ -86,6 +86,16 @@ def compose_card(
         "issued": issued(card, drafted_at, zone),
         "draft": drafted_at is not None,
     }
+
+
+def _legend_of_weights(card: Document, rules: Document) -> Iterator[tuple[str, str]]:
+    """Explain weighed marks and, where some are of a part of all weights, their sum."""
+    if rules["weighting"] != "CATEGORIES":
+        return
+    yield _WEIGHED
+    of_part = [subject for subject in card["subjects"] if is_of_part(subject)]
+    if of_part and rules.get("percent_from") == "MARKS":
+        yield part_of_weights(of_part[0]), "the sum of the marks, and of their weights"
 
 
 def _teachers(card: Document) -> list[Words | None]:

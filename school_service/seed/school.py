@@ -14,8 +14,10 @@ from school_service.features.people.models import ADMINISTRATOR, CREATED
 from school_service.features.people.roles.seeded import ROLES_OF_NEW_SCHOOL, SEEDED_ROLES, SeededRole
 from school_service.features.people.usernames import username_key
 from school_service.features.school.models import TIME_ZONE
+from school_service.features.scores.models import DEFAULTS, MARKS
 from school_service.seed.defaults import DEPARTMENTS, EMPLOYEE_CATEGORIES, GRADE_BANDS, POSITIONS, TRAITS
 from tenants.clock import now
+from tenants.connections.engines import json_text
 from tenants.operator_log import operator_name
 from tenants.tenancy import Administrator, SeedRows
 
@@ -68,6 +70,11 @@ def seed_school(administrator: Administrator) -> Iterator[SeedRows]:
     counted = {TRAIT_COUNTERS[metric_type]: len(names) for metric_type, names in TRAITS.items()}
     yield "counters", [{"id": uuid4(), "name": name, "value": counted.get(name, 0)} for name in COUNTERS]
     yield "school_settings", [{"id": uuid4(), "must_change_password_since": None, "time_zone": TIME_ZONE}]
+    settings = {**DEFAULTS, **{name: json_text(DEFAULTS[name]) for name in ("weights", "principal_comments")}}
+    yield (
+        "result_settings",
+        [{"id": uuid4(), "singleton": True, **settings, "percent_from": MARKS}],
+    )
     yield "departments", [{"id": uuid4(), "name": name, "created_at": moment} for name in DEPARTMENTS]
     yield "employee_categories", [{"id": uuid4(), "name": name} for name in EMPLOYEE_CATEGORIES]
     yield "positions", [{"id": uuid4(), "name": name} for name in POSITIONS]

@@ -161,6 +161,25 @@ def test_a_mark_that_is_weighed_has_beside_it_what_it_comes_to():
     assert column(rounded, "Exam")[0] == "44 → 51"
 
 
+def test_a_percent_of_printed_marks_says_what_weights_they_are_of():
+    weights = [
+        {"level": None, "category": name, "weight": of} for name, of in (("CA1", "20.00"), ("EXAM", "80.00"))
+    ]
+    part = {"marks": [], "marks_sum": "73.30", "weights_present": "80.00"}
+    results = [
+        subject_result(1, "Physics", percent="91.63", **part),
+        subject_result(2, "Yorùbá", percent="55.50", marks=[], marks_sum="55.50", weights_present="100.00"),
+    ]
+    rules = {"weighting": "CATEGORIES", "weights": weights, "percent_from": "MARKS"}
+
+    made = composed(card(2, subjects=results), rules=rules)
+
+    assert column(made, "%") == ["91.63\n73.3 of 80", "55.50"]
+    assert "73.3 of 80 the sum of the marks, and of their weights" in made["legend"]
+    for others in ({**rules, "percent_from": "EXACT"}, {"weighting": "CATEGORIES", "weights": weights}):
+        assert column(composed(card(2, subjects=results), rules=others), "%") == ["91.63", "55.50"]
+
+
 def test_percents_have_the_places_that_the_school_has_chosen():
     results = [
         subject_result(1, "Physics", percent="77", batch={**figures(), "lowest": "5", "highest": "90.5"})

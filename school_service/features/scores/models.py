@@ -242,6 +242,7 @@ class GradeConfiguration(db.Model):
 
 BY_POINTS, BY_CATEGORY = WEIGHTINGS = Enumeration("Weighting", "POINTS", "CATEGORIES")
 AVERAGE, TOTAL = RANKINGS = Enumeration("RankBy", "AVERAGE", "TOTAL")
+EXACT, MARKS = PERCENT_FROM = Enumeration("PercentFrom", "EXACT", "MARKS")
 BOTH, BATCH, COHORT, _ = SHOWN_POSITIONS = Enumeration("ShownPositions", "BOTH", "BATCH", "COHORT", "NONE")
 SURNAME_FIRST, GIVEN_FIRST = NAME_ORDERS = Enumeration("NameOrder", "SURNAME_FIRST", "GIVEN_FIRST")
 """How the parts of a student's name follow one another on paper."""
@@ -301,6 +302,7 @@ class ResultSettings(db.Model):
     name_order: Mapped[str] = mapped_column(String(20))
     signatures: Mapped[str] = mapped_column(String(20))
     show_teachers: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
+    percent_from: Mapped[str] = mapped_column(String(20), default="EXACT", server_default=text("'EXACT'"))
 
 
 DEFAULTS: dict[str, Any] = {
@@ -320,5 +322,6 @@ DEFAULTS: dict[str, Any] = {
     "name_order": GIVEN_FIRST,
     "signatures": PICTURES_OR_LINES,
     "show_teachers": False,
+    "percent_from": EXACT,
 }
 """The settings of a school without a row, by column: nothing is seeded."""

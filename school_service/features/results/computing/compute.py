@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypedDict
 
 from school_service.features.results.models import COMPLETE, GRADED, INCOMPLETE, NONE, TOO_FEW
 from school_service.features.school.models import TERMS
-from school_service.features.scores.models import EXCUSED, TOTAL
+from school_service.features.scores.models import EXACT, EXCUSED, MARKS, TOTAL
 
 OF_A_TERM = ("CA1", "CA2", "CA3", "EXAM")
 """The categories of assessments that count in a term."""
@@ -27,6 +27,8 @@ BROUGHT_IN = {f"{term}_TERM": term for term in TERMS}
 """The categories for the result of a term in another school, each with the term."""
 
 AVERAGE_PLACES = 2
+
+FULL = Decimal(100)  # percent
 
 Mark = int | str
 """The mark of a student in a paper: a score in hundredths, or an absence, ABSENT or EXCUSED."""
@@ -48,7 +50,8 @@ class Rules:
     """The settings for the results of a level.
 
     `weights` are those of the categories in hundredths, None if points count as they are; `term_weights` those of the
-    terms by name; `bands` come from low to high.
+    terms by name; `bands` come from low to high. `percent_from`: EXACT computes with fractions, MARKS with the figures
+    as they are printed.
     """
 
     level: str
@@ -60,6 +63,12 @@ class Rules:
     weights: Mapping[str, int] | None
     term_weights: Mapping[str, Decimal]
     bands: Sequence[Band]
+    percent_from: str = EXACT
+
+    @property
+    def average_places(self) -> int:
+        """The places of averages."""
+        return average_places(self.percent_from, self.places)
 
     def counts(self, category: str) -> bool:
         """Tell whether papers of a category count in their term."""
@@ -71,6 +80,11 @@ class Rules:
             return None, None
         place = bisect_right(self.bands, percent, key=lambda band: band.threshold)
         return self.bands[place - 1][1:] if place else (None, None)
+
+
+def average_places(percent_from: str, places: int) -> int:
+    """Give the places of averages: under MARKS they have those of percents, else two."""
+    return places if percent_from == MARKS else AVERAGE_PLACES
 
 
 @dataclass(frozen=True)
@@ -193,7 +207,7 @@ def subject_results(entered: Entered) -> dict[str, dict[str, Result]]:
             and (result := _subject_result(figures, papers, student)) is not None
         }
         percents = {student: result["percent"] for student, result in results.items()}
-        _rank(results, percents, percents, entered.batch_of, ("batch", "cohort"))
+        _rank(entered, results, percents, percents, ("batch", "cohort"))
         found[subject.id] = results
     return found
 
@@ -211,7 +225,7 @@ def _by_category(rules: Rules, papers: Sequence[Paper]) -> _Papers:
     found: dict[str, list[tuple[int, Mapping[str, Mark]]]] = {}
     for paper in papers:
         found.setdefault(paper.category, []).append((paper.points, paper.marks))
-    return [*found.items()]
+    return [(category, found[category]) for category in OF_A_TERM if category in found]
 
 
 def _subject_result(figures: Callable[..., Result], papers: _Papers, student: str) -> Result | None:
@@ -236,24 +250,44 @@ def _subject_result(figures: Callable[..., Result], papers: _Papers, student: st
 def _figures(rules: Rules, is_blank: bool, *sums: tuple[str, int, int]) -> Result:
     """Give the figures of sums, each a category, score and points in hundredths.
 
-    Each category has a paper that is not excused. There is no percent while a mark is blank.
+    Each category has a paper that is not excused. There is no percent while a mark is blank. What weighed categories
+    come to is null if points count as they are.
     """
     score, points = sum(one[1] for one in sums), sum(one[2] for one in sums)
+    marks = None if rules.weights is None else [_mark(rules.weights, rules.places, *one) for one in sums]
+    marks_sum = sum((one["mark"] for one in marks), Decimal(0)) if marks else None
+    present = sum((one["weight"] for one in marks), Decimal(0)) if marks else None
     percent = None
-    if not is_blank:
-        percent = (
-            rounded(100 * score, points, rules.places)
-            if rules.weights is None
-            else _weighed_percent(rules.weights, sums, rules.places)
-        )
+    if is_blank:
+        pass
+    elif rules.weights is None:
+        percent = rounded(100 * score, points, rules.places)
+    elif rules.percent_from == MARKS and marks_sum is not None and present is not None:
+        percent = rounded(min(100 * marks_sum, FULL * present), present, rules.places)
+    else:
+        percent = _weighed_percent(rules.weights, sums, rules.places)
     grade, remark = rules.band(percent)
     return {
         "status": INCOMPLETE if percent is None else GRADED,
         "score": in_hundredths(score) if sums else None,
         "points": in_hundredths(points) if sums else None,
+        "marks": marks,
+        "marks_sum": marks_sum,
+        "weights_present": present,
         "percent": percent,
         "grade": grade,
         "remark": remark,
+    }
+
+
+def _mark(weights: Mapping[str, int], places: int, category: str, score: int, points: int) -> dict[str, Any]:
+    """Write the mark of a category: its part of the weight, rounded as it is printed."""
+    return {
+        "category": category,
+        "score": in_hundredths(score),
+        "points": in_hundredths(points),
+        "mark": rounded(weights[category] * score, 100 * points, places),
+        "weight": in_hundredths(weights[category]),
     }
 
 
@@ -282,7 +316,7 @@ def term_results(entered: Entered, subjects: Mapping[str, Mapping[str, Result]])
     keys = averages
     if rules.rank_by == TOTAL:
         keys = {student: one["total"] for student, one in complete.items()}
-    _rank(found, keys, averages, entered.batch_of, _OF_TERM)
+    _rank(entered, found, keys, averages, _OF_TERM)
     return found
 
 
@@ -299,7 +333,7 @@ def _term_result(rules: Rules, of_subjects: Iterable[Decimal | None]) -> Result:
     else:
         status = TOO_FEW if len(percents) < rules.minimum_subjects else COMPLETE
     total = sum(percents, Decimal(0))
-    average = rounded(total, len(percents), AVERAGE_PLACES)
+    average = rounded(total, len(percents), rules.average_places)
     passed = sum(percent >= rules.pass_mark for percent in percents)
     grade, remark = rules.band(average)
     return {
@@ -333,14 +367,14 @@ def _session_results(
             for base, one in bases[student].items()
             if one.percent is not None and base in latest[student]
         ]
-        average = rounded(sum(averaged, Decimal(0)), len(averaged), AVERAGE_PLACES)
+        average = rounded(sum(averaged, Decimal(0)), len(averaged), entered.rules.average_places)
         grade, remark = entered.rules.band(average)
         number = len(own_terms[student])
         found[student] = {"terms": number, "average": average, "grade": grade, "remark": remark}
         is_ranked = terms[student]["status"] == COMPLETE and number >= entered.rules.minimum_terms
         if is_ranked and average is not None:
             keys[student] = average
-    _rank(found, keys, keys, entered.batch_of, _OF_TERM)
+    _rank(entered, found, keys, keys, _OF_TERM)
     return found, bases
 
 
@@ -387,10 +421,10 @@ def _session_subject(rules: Rules, *of_terms: Decimal | None) -> SessionSubject:
 
 
 def _rank(
+    entered: Entered,
     results: Mapping[str, Result],
     keys: Mapping[str, Decimal | None],
     figures: Mapping[str, Decimal | None],
-    batch_of: Mapping[str, str],
     names: tuple[str, str],
 ) -> None:
     """Give results their places in batch and cohort by a key, the highest first.
@@ -398,6 +432,7 @@ def _rank(
     Each place has the class figures of the ranked. `names` are the members of both.
     """
     of_batch, of_cohort = names
+    batch_of, places = entered.batch_of, entered.rules.average_places
     ranked = {one: key for one in results if (key := keys.get(one)) is not None}
     in_order = sorted(ranked, key=ranked.__getitem__, reverse=True)
     in_order += [one for one in results if one not in ranked]
@@ -405,14 +440,17 @@ def _rank(
     for student in in_order:
         by_batch.setdefault(batch_of[student], []).append(student)
     for members in by_batch.values():
-        for student, place in zip(members, _places(members, ranked, figures), strict=True):
+        for student, place in zip(members, _places(members, ranked, figures, places), strict=True):
             results[student][of_batch] = place
-    for student, place in zip(in_order, _places(in_order, ranked, figures), strict=True):
+    for student, place in zip(in_order, _places(in_order, ranked, figures, places), strict=True):
         results[student][of_cohort] = place
 
 
 def _places(
-    in_order: Sequence[str], keys: Mapping[str, Decimal], figures: Mapping[str, Decimal | None]
+    in_order: Sequence[str],
+    keys: Mapping[str, Decimal],
+    figures: Mapping[str, Decimal | None],
+    average_places: int,
 ) -> list[Place]:
     """Rank in standard competition: students with one key share a position, and the next is behind them all."""
     counted = [figure for one in in_order if (figure := figures.get(one)) is not None]
@@ -420,7 +458,7 @@ def _places(
         position=None,
         tied=False,
         of=None,
-        average=rounded(sum(counted, Decimal(0)), len(counted), AVERAGE_PLACES),
+        average=rounded(sum(counted, Decimal(0)), len(counted), average_places),
         lowest=min(counted, default=None),
         highest=max(counted, default=None),
     )

@@ -19,7 +19,8 @@ _TERM_RESULT = (
 """The members of a term result, in their order: all but the state are the card's."""
 
 _SUBJECT_RESULT = (
-    "subject", "scores", "status", "score", "points", "percent", "grade", "remark", "batch", "cohort",
+    "subject", "scores", "status", "score", "points", "marks", "marks_sum", "weights_present", "percent",
+    "grade", "remark", "batch", "cohort",
 )  # fmt: skip
 
 OF_STUDENT = {
@@ -47,14 +48,18 @@ class StoredCard:
 
     def term_result(self, state: str) -> Document:
         """Give the term result of the card, as its publication's `state` is now."""
-        return self._in_order({**self.document, "student": self.student, "state": state})
+        subjects = [stored_subject_result(subject) for subject in self.subjects]
+        return self._in_order(
+            {**self.document, "subjects": subjects, "student": self.student, "state": state}
+        )
 
     def own_term_result(self, state: str) -> Document:
         """Give as much of the term result as the school shows to the student: places, and scores published singly."""
         subjects = [
             {
-                **self.as_own(subject, _OF_SUBJECT),
+                **self.as_own(stored_subject_result(subject), _OF_SUBJECT),
                 "scores": [score for score in subject["scores"] if score["publish"]],
+                "marks": _published_singly(subject),
             }
             for subject in self.subjects
         ]
@@ -99,6 +104,13 @@ class StoredCard:
         return {name: members.get(name) for name in _TERM_RESULT}
 
 
+def _published_singly(subject: Document) -> list[Document] | None:
+    """Give the marks of the categories with all of their scores published."""
+    hidden = {score["category"] for score in subject["scores"] if not score["publish"]}
+    marks: Sequence[Document] | None = subject.get("marks")
+    return None if marks is None else [mark for mark in marks if mark["category"] not in hidden]
+
+
 def stored_subject_result(subject: Document) -> dict[str, Any]:
-    """Give a subject result of a card by the members of a live one, in their order."""
+    """Give a subject result of a card by the members of a live one, in their order: null where it lacks them."""
     return {name: subject.get(name) for name in _SUBJECT_RESULT}

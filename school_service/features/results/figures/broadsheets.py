@@ -11,19 +11,20 @@ from typing import Any
 
 from school_service.features.results.computing.class_term.loaded import Loaded, Person
 from school_service.features.results.computing.compute import (
-    AVERAGE_PLACES,
     Result,
+    average_places,
     rounded,
     subject_results,
     term_results,
 )
 from school_service.features.results.computing.stored import StoredCard
 from school_service.features.results.models import GRADED, PROVISIONAL
-from school_service.features.scores.models import SURNAME_FIRST
+from school_service.features.scores.models import EXACT, SURNAME_FIRST
 
 Document = Mapping[str, Any]
 _PRINTED = (
-    "school_name", "term_name", "places", "moment", "class_name", "positions", "name_order", "time_zone", "pass_mark",
+    "school_name", "term_name", "places", "average_places", "moment", "class_name", "positions", "name_order",
+    "time_zone", "pass_mark",
 )  # fmt: skip
 """The members for the workbook alone, beside the answered ones."""
 _OF_CLASS = ("average", "lowest", "highest")
@@ -53,6 +54,7 @@ def live_broadsheet(row: Document, loaded: Loaded) -> dict[str, Any]:
         **_put_together(cards, subjects, loaded.rules.pass_mark),
         "term_name": scope["term_name"],
         "places": loaded.rules.places,
+        "average_places": loaded.rules.average_places,
         **{name: row[name] for name in ("school_name", "moment", "class_name", "time_zone")},
         **{name: loaded.settings[name] for name in ("positions", "name_order")},
     }
@@ -81,13 +83,14 @@ def session_broadsheet(row: Document) -> dict[str, Any]:
     published = row["published"]
     ids = {subject["base"]: id for id, subject in published["subjects"] or ()}
     percents: dict[str, list[Decimal]] = {}
+    places = _average_places(published["rules"])
     for card in published["cards"]:
         for one in card["cumulative"]["subjects"]:
             percents.setdefault(one["base"], []).append(one["percent"])
     figures = {
         base: {
             "position": None,
-            "average": rounded(sum(some, Decimal(0)), len(some), AVERAGE_PLACES),
+            "average": rounded(sum(some, Decimal(0)), len(some), places),
             "lowest": min(some),
             "highest": max(some),
         }
@@ -134,6 +137,7 @@ def _published(row: Document, cards: Sequence[Document], *, term: Document | Non
         "school_name": of["letterhead"]["name"],
         "term_name": of["term_name"] if term else None,
         "places": rules.get("percent_places"),
+        "average_places": _average_places(rules),
         "moment": row["moment"],
         "class_name": StoredCard(of).printed_class,
         "positions": of["positions"],
@@ -141,6 +145,11 @@ def _published(row: Document, cards: Sequence[Document], *, term: Document | Non
         "name_order": of["name_order"] or SURNAME_FIRST,
         "time_zone": of["time_zone"] or "UTC",
     }
+
+
+def _average_places(rules: Document) -> int:
+    """Give the places of averages by the rules of a publication; older ones do not say how percents are made."""
+    return average_places(rules.get("percent_from", EXACT), rules.get("percent_places") or 0)
 
 
 def _put_together(

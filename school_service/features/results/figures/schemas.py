@@ -12,7 +12,7 @@ from school_service.features.classes.subject_teachers.schemas import teacher_nam
 from school_service.features.results.models import RESULT_STATES, SUBJECT_STATUSES, TERM_STATUSES
 from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
-from school_service.features.scores.models import ABSENCES, CATEGORIES
+from school_service.features.scores.models import ABSENCES, CATEGORIES, COUNTING
 from school_service.web.fields import Id, QueryBoolean, QueryInteger, sought_text
 from school_service.web.schemas import RecordSchema, Schema, described
 
@@ -68,7 +68,9 @@ class ClassFiguresSchema(RecordSchema):
     )
     tied = described(fields.Boolean, "Whether another has the same position.")
     of = _position("How many are ranked; null without a position.")
-    average = _percent("Of those who are ranked, with two decimal places.")
+    average = _percent(
+        "Of those who are ranked: with two decimal places or, where percent_from is MARKS, with percent_places."
+    )
     lowest = _percent("Of those who are ranked.")
     highest = _percent("Of those who are ranked.")
 
@@ -103,6 +105,18 @@ class ResultSubjectSchema(RecordSchema):
     teachers = teacher_names()
 
 
+class CategoryMarkSchema(RecordSchema):
+    """What the papers of a category come to by its weight, as it is printed."""
+
+    category = fields.String(validate=validate.OneOf(COUNTING))
+    score = described(fields.Decimal, "The sum of the scores.")
+    points = described(fields.Decimal, "What they are of.")
+    mark = described(
+        fields.Decimal, "Their part of the weight, rounded half up to the places of the result settings."
+    )
+    weight = described(fields.Decimal, "The category's, of 100.")
+
+
 class SubjectResultSchema(RecordSchema):
     """The result of a student in a subject and a term."""
 
@@ -115,6 +129,16 @@ class SubjectResultSchema(RecordSchema):
     )
     score = _figure("The sum of the scores; null where there is none.")
     points = _figure("What they are of: the points of what is not excused and not blank.")
+    marks = described(
+        fields.List,
+        "The marks of the categories in which something is not excused and not blank; null where points count as "
+        "they are, and in publications from before. Students and guardians see those of categories whose assessments "
+        "are all published singly.",
+        fields.Nested(CategoryMarkSchema),
+        allow_none=True,
+    )
+    marks_sum = _figure("The sum of these marks.")
+    weights_present = _figure("The sum of their weights: less than 100 where categories are excused.")
     percent = _percent("Rounded half up, to the places of the result settings.")
     grade = _words(
         "The letter of the band that the percent is in; null without a percent, and below the lowest band."
@@ -178,7 +202,7 @@ class SessionResultSchema(RecordSchema):
     terms = described(
         fields.Integer, "In how many terms the student has a graded subject.", validate=validate.Range(0, 3)
     )
-    average = _percent("Over the subjects of this term, with two decimal places.")
+    average = _percent("Over the subjects of this term, with the places of averages.")
     grade = _words("The letter of the band that the average is in.")
     remark = _words("The remark of that band.")
     batch_figures = described(fields.Nested, "Of the average, in the batch.", ClassFiguresSchema)
@@ -203,7 +227,7 @@ class TermResultSchema(_ClassTermSchema):
     )
     total = described(fields.Decimal, "The sum of the percents of the graded subjects.")
     obtainable = described(fields.Integer, "100 for each of them.")
-    average = _percent("The total by their number, with two decimal places.")
+    average = _percent("The total by their number, with the places of averages.")
     grade = described(fields.String, "Of the average.", allow_none=True)
     remark = _words("The remark of that band.")
     passed = described(fields.Integer, "How many of them reach the pass mark.")
@@ -222,7 +246,7 @@ class BroadsheetSubjectSchema(ResultSubjectSchema):
     submitted = described(fields.Boolean, "Whether its results are submitted.")
     takers = described(fields.Integer, "How many of the batch have it.")
     graded = described(fields.Integer, "How many of them have a percent.")
-    average = _percent("Of those, with two decimal places.")
+    average = _percent("Of those, with the places of averages.")
     lowest = _percent("Of those.")
     highest = _percent("Of those.")
 
@@ -247,7 +271,7 @@ class BroadsheetStudentSchema(RecordSchema):
         values=fields.Nested(BroadsheetResultSchema),
     )
     total = described(fields.Decimal, "The sum of the percents.")
-    average = _percent("With two decimal places.")
+    average = _percent("With the places of averages.")
     grade = _words("Of the average.")
     position = _position("In the batch.")
     tied = described(fields.Boolean, "Whether another of the batch has the same position.")

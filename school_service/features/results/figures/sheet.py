@@ -24,7 +24,6 @@ from school_service.sheets.workbook_layout import Marked, Value
 BROADSHEET, SUBJECTS = "Broadsheet", "Subjects"
 ON_A4 = 10  # subjects; more are printed on A3
 NOT_TAKEN, NOT_COMPLETE = "–", "inc"  # noqa: RUF001 -- a dash, as tables have it
-AVERAGE_PLACES = 2
 
 _POSITIONS = {
     BATCH: ReportColumn("Position", least=9),
@@ -56,15 +55,15 @@ def download(
 
 
 def _broadsheet(sheet: Mapping[str, Any]) -> Report:
-    subjects, places = sheet["subjects"], sheet["places"]
+    subjects, places, average_places = sheet["subjects"], sheet["places"], sheet["average_places"]
     # A session's shows the averages of its terms, too.
     terms = () if sheet["term"] else TERMS
     columns = [
         *_PERSON,
         *(ReportColumn(subject["code"], least=7, most=12, places=places) for subject in subjects),
-        *(ReportColumn(f"{term.title()} term", least=9, places=AVERAGE_PLACES) for term in terms),
+        *(ReportColumn(f"{term.title()} term", least=9, places=average_places) for term in terms),
         ReportColumn("Total", least=9, places=places),
-        ReportColumn("Average", least=9, places=AVERAGE_PLACES),
+        ReportColumn("Average", least=9, places=average_places),
         ReportColumn("Grade", least=7, most=16),
         *(_POSITIONS[name] for name in _shown_positions(sheet)),
         ReportColumn("Subjects graded", least=10),
@@ -157,7 +156,7 @@ def _subjects(sheet: Mapping[str, Any]) -> Report:
         ReportColumn("Subject", least=20, most=50, text=True),
         ReportColumn("Teacher", least=20, most=40, text=True),
         ReportColumn("Takers", least=9),
-        ReportColumn("Average", least=9, places=AVERAGE_PLACES),
+        ReportColumn("Average", least=9, places=sheet["average_places"]),
         ReportColumn("Lowest", least=9, places=places),
         ReportColumn("Highest", least=9, places=places),
         ReportColumn("Passes", least=9),

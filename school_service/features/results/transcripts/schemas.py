@@ -35,7 +35,7 @@ class TranscriptSchoolSchema(RecordSchema):
 
 
 class _FiguresSchema(RecordSchema):
-    average = fields.Decimal(allow_none=True, metadata={"description": "With two decimal places."})
+    average = fields.Decimal(allow_none=True, metadata={"description": "With the places of averages."})
     grade = fields.String(allow_none=True)
     position = fields.Integer(allow_none=True, metadata={"description": "In the batch."})
     of = fields.Integer(allow_none=True, metadata={"description": "How many were ranked."})

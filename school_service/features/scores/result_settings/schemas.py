@@ -13,6 +13,7 @@ from school_service.features.scores.models import (
     MAX_SUBJECTS,
     MAX_TERMS,
     NAME_ORDERS,
+    PERCENT_FROM,
     RANKINGS,
     SHOWN_POSITIONS,
     SIGNATURES,
@@ -45,6 +46,9 @@ _WORDS = {
     "principal, and a space for the stamp. PICTURES: the letterhead's picture of the signature, and lines where there "
     "is none.",
     "show_teachers": "Whether report cards name, below each subject, who teaches it.",
+    "percent_from": "EXACT: a percent is computed of the scores, and rounded once; averages have two decimal places. "
+    "MARKS: it is the sum of the marks of the categories as they are printed, and all else is computed of printed "
+    "figures, to percent_places.",
 }
 
 
@@ -94,6 +98,7 @@ class ResultSettingsSchema(RecordSchema):
     name_order = fields.String(validate=validate.OneOf(NAME_ORDERS), metadata=_about("name_order"))
     signatures = fields.String(validate=validate.OneOf(SIGNATURES), metadata=_about("signatures"))
     show_teachers = fields.Boolean(metadata=_about("show_teachers"))
+    percent_from = fields.String(validate=validate.OneOf(PERCENT_FROM), metadata=_about("percent_from"))
 
 
 class NewWeightSchema(Schema):
@@ -150,3 +155,4 @@ class ResultSettingsChangesSchema(Schema):
     name_order = Choice(NAME_ORDERS, required=False, metadata=_about("name_order"))
     signatures = Choice(SIGNATURES, required=False, metadata=_about("signatures"))
     show_teachers = StrictBoolean(required=False, metadata=_about("show_teachers"))
+    percent_from = Choice(PERCENT_FROM, required=False, metadata=_about("percent_from"))

@@ -19,13 +19,14 @@ from school_service.features.exchange.oneroster.reads import PERMISSIONS
 from school_service.features.exchange.oneroster.service import write_export
 from school_service.features.results.models import Publication, ReportCard
 from school_service.features.school.models import TermCalendar
-from school_service.features.scores.models import DEFAULTS, Absence, ResultSettings
+from school_service.features.scores.models import Absence
 from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import execute_script
 from tests.factories import UNKNOWN_ID
 from tests.features.exchange.oneroster.csv_binding import TABLES, columns_of, read_zip
 from tests.features.results.publications.arms import Arms
+from tests.features.results.stored_settings import store_settings
 from tests.savepoint_engine import uncommitted
 
 PATH = "/oneroster/csv"
@@ -399,7 +400,8 @@ def test_weights_of_all_levels_are_those_of_the_categories_in_whole_percents(
         *({"level": None, "category": category, "weight": weight} for category, weight in weights.items()),
         {"level": "SSS", "category": "CA1", "weight": 100},
     ]
-    store(api, ResultSettings(**{**DEFAULTS, "weighting": "CATEGORIES", "weights": stored}))
+    with in_transaction(SchoolBinding(UUID(str(api.school)))):
+        store_settings(weighting="CATEGORIES", weights=stored)
 
     found = {row["title"]: row["weight"] for row in export(api)[1]["categories"]}
 
@@ -409,7 +411,8 @@ def test_weights_of_all_levels_are_those_of_the_categories_in_whole_percents(
 
 def test_without_weights_categories_have_none(api, make, taught):
     weights = [{"level": None, "category": "EXAM", "weight": 100}]
-    store(api, ResultSettings(**{**DEFAULTS, "weighting": "POINTS", "weights": weights}))
+    with in_transaction(SchoolBinding(UUID(str(api.school)))):
+        store_settings(weighting="POINTS", weights=weights)
 
     assert {row["weight"] for row in export(api)[1]["categories"]} == {""}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +32,7 @@ PEOPLE = [str(UUID(int=number, version=4)) for number in range(45)]
 SEEN_AT_LEAST = {
     "COMPLETE": 4000, "INCOMPLETE": 400, "TOO_FEW": 200, "NONE": 60, "tied": 400, "brought in": 100,
     "earlier terms": 3000, "CATEGORIES": 150, "two batches": 150, "no grade": 100, "not ranked in session": 200,
+    "MARKS": 50, "less than all weights": 100,
 }  # fmt: skip
 
 
@@ -49,6 +51,7 @@ def _compare(drawn: RandomClass, seen: Counter[str]) -> None:
     """Compute three terms of a class in both ways, each resting on those before as they came out."""
     sample, published = drawn.sample, {}
     seen[sample.rules.weighting] += 1
+    seen["MARKS"] += (sample.rules.weighting, sample.rules.percent_from) == ("CATEGORIES", "MARKS")
     seen["two batches"] += len(drawn.batches) - 1
     for term in TERMS:
         drawn.draw(term)
@@ -59,6 +62,8 @@ def _compare(drawn: RandomClass, seen: Counter[str]) -> None:
         for student, result in expected.items():
             assert found[student] == _as_written(result), f"class {drawn.number}, {term}, student {student}"
             _count(result, seen)
+            if sample.rules.percent_from == "MARKS":
+                _add_up(sample.rules, found[student], seen)
         for student, result in expected.items():
             percents = {
                 sample.base_of[subject]: one["percent"]
@@ -68,6 +73,25 @@ def _compare(drawn: RandomClass, seen: Counter[str]) -> None:
             published.setdefault(student, {})[term] = percents
         drawn.drop()
         drawn.move()
+
+
+def _add_up(rules: oracle.Rules, card: dict[str, Any], seen: Counter[str]) -> None:
+    """Hold a card's own figures, as they are printed: marks, percent, total, average, each by one rounding."""
+    percents = [Fraction(one["percent"]) for one in card["subjects"].values() if one["percent"] is not None]
+    for one in card["subjects"].values():
+        if one["marks"] and one["percent"] is not None:
+            marks, weights = (
+                sum(Fraction(mark[name]) for mark in one["marks"]) for name in ("mark", "weight")
+            )
+            assert (marks, weights) == (Fraction(one["marks_sum"]), Fraction(one["weights_present"]))
+            assert one["percent"] == str(
+                oracle.half_up(min(100 * marks / weights, Fraction(100)), rules.places)
+            )
+            seen["less than all weights"] += weights < 100
+    assert Fraction(card["total"]) == sum(percents)
+    if percents:
+        mean = Fraction(card["total"]) / len(percents)
+        assert card["average"] == str(oracle.half_up(mean, rules.places))
 
 
 def entered(sample: SampleClass, term: str, published: oracle.Percents) -> Entered:
@@ -118,6 +142,7 @@ def _rules(rules: oracle.Rules) -> Rules:
         weights=weights,
         term_weights=dict(zip(TERMS, rules.term_weights, strict=True)),
         bands=sorted(Band(*band) for band in rules.bands),
+        percent_from=rules.percent_from,
     )
 
 
@@ -171,6 +196,8 @@ def _as_written(value: Any) -> Any:
     assert not isinstance(value, float)
     if isinstance(value, dict):
         return {key: _as_written(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_as_written(element) for element in value]
     return value if value is None or isinstance(value, bool) else str(value)
 
 

@@ -10,9 +10,8 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import Connection
 
-from school_service.core.database import db
-from school_service.features.scores.models import DEFAULTS, ResultSettings
 from tests.features.results.figures.oracle import BROUGHT_IN, OF_A_TERM, TERMS, Paper, Rules, SampleClass
+from tests.features.results.stored_settings import store_settings
 
 WAEC = (
     (75, "A1", "Excellent"), (70, "B2", "Very Good"), (65, "B3", "Good"), (60, "C4", "Credit"), (55, "C5", "Credit"),
@@ -101,6 +100,7 @@ class RandomClass:
             minimum_subjects=random.choice((1, 1, 2, 5)),
             minimum_terms=random.choice((1, 1, 2, 3)),
             rank_by=random.choice(("AVERAGE", "TOTAL")),
+            percent_from=random.choice(("EXACT", "MARKS")),
             term_weights=random.choice(
                 (
                     (Decimal(1),) * 3,
@@ -126,6 +126,7 @@ class RandomClass:
             "minimum_subjects": rules.minimum_subjects,
             "minimum_terms": rules.minimum_terms,
             "rank_by": rules.rank_by,
+            "percent_from": rules.percent_from,
             "first_term_weight": first,
             "second_term_weight": second,
             "third_term_weight": third,
@@ -266,8 +267,7 @@ class Store:
             created_at=("timestamptz", [MOMENT] * len(taken)),
         )  # fmt: skip
         if drawn.stored_settings is not None:
-            db.session.add(ResultSettings(**{**DEFAULTS, **drawn.stored_settings}))
-            db.session.flush()
+            store_settings(**drawn.stored_settings)
         if drawn.own_bands:
             self.execute("DELETE FROM grade_configurations")
             bands = sample.rules.bands

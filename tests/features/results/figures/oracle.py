@@ -39,8 +39,14 @@ class Rules:
     minimum_subjects: int = 1
     minimum_terms: int = 1
     rank_by: str = "AVERAGE"
+    percent_from: str = "EXACT"
     term_weights: tuple[Decimal, Decimal, Decimal] = (Decimal(1), Decimal(1), Decimal(1))
     bands: tuple[tuple[Decimal, str, str], ...] = ()
+
+    @property
+    def average_places(self) -> int:
+        """The places of averages: those of percents where these come from marks."""
+        return self.places if self.percent_from == "MARKS" else 2
 
 
 @dataclass
@@ -101,15 +107,42 @@ def subject_result(sample: SampleClass, student: str, subject: str, term: str) -
     score = sum((mark for _, mark in scored), Fraction(0))
     points = sum((Fraction(paper.points) for paper, _ in scored), Fraction(0))
     percent = None if blanks else half_up(_share(rules, scored) * 100, rules.places)
+    marks = None if rules.weighting == "POINTS" else _marks(rules, scored)
+    present = sum((one["weight"] for one in marks or ()), Decimal(0))
+    marks_sum = sum((one["mark"] for one in marks or ()), Decimal(0))
+    if marks and not blanks and rules.percent_from == "MARKS":
+        percent = half_up(min(Fraction(marks_sum) * 100 / Fraction(present), Fraction(100)), rules.places)
     grade, remark = graded(rules, percent)
     return {
         "status": "INCOMPLETE" if blanks else "GRADED",
         "score": half_up(score, 2) if scored else None,
         "points": half_up(points, 2) if scored else None,
+        "marks": marks,
+        "marks_sum": marks_sum if marks else None,
+        "weights_present": present if marks else None,
         "percent": percent,
         "grade": grade,
         "remark": remark,
     }
+
+
+def _marks(rules: Rules, scored: list[tuple[Paper, Fraction]]) -> list[dict[str, Any]]:
+    """What each category comes to, as it is printed."""
+    marks = []
+    for category in sorted({paper.category for paper, _ in scored}):
+        score = sum((mark for paper, mark in scored if paper.category == category), Fraction(0))
+        points = sum(Fraction(paper.points) for paper, _ in scored if paper.category == category)
+        weight = Fraction(rules.weights[category])
+        marks.append(
+            {
+                "category": category,
+                "score": half_up(score, 2),
+                "points": half_up(points, 2),
+                "mark": half_up(weight * score / points, rules.places),
+                "weight": half_up(weight, 2),
+            }
+        )
+    return marks
 
 
 def _share(rules: Rules, scored: list[tuple[Paper, Fraction]]) -> Fraction:
@@ -128,12 +161,12 @@ def _share(rules: Rules, scored: list[tuple[Paper, Fraction]]) -> Fraction:
 
 
 def ranked(
-    keys: Mapping[str, Decimal | None], figures: Mapping[str, Decimal | None]
+    keys: Mapping[str, Decimal | None], figures: Mapping[str, Decimal | None], places: int
 ) -> dict[str, dict[str, Any]]:
     """Rank whoever has a key, in standard competition; class figures are of the same people's `figures`."""
     those = {student: key for student, key in keys.items() if key is not None}
     values = [figures[student] for student in those]
-    average = half_up(Fraction(sum(map(Fraction, values))) / len(values), 2) if values else None
+    average = half_up(Fraction(sum(map(Fraction, values))) / len(values), places) if values else None
     answer = {}
     for student in keys:
         key = those.get(student)
@@ -156,11 +189,12 @@ def ranked_in_both(
 ) -> dict[str, dict[str, Any]]:
     """Rank in each batch, and in the cohort."""
     students = list(students)
-    in_cohort = ranked({one: keys[one] for one in students}, figures)
+    places = sample.rules.average_places
+    in_cohort = ranked({one: keys[one] for one in students}, figures, places)
     in_batch: dict[str, dict[str, Any]] = {}
     for batch in set(sample.batch_of.values()):
         arm = [one for one in students if sample.batch_of[one] == batch]
-        in_batch |= ranked({one: keys[one] for one in arm}, figures)
+        in_batch |= ranked({one: keys[one] for one in arm}, figures, places)
     return {one: {"batch": in_batch[one], "cohort": in_cohort[one]} for one in students}
 
 
@@ -203,8 +237,9 @@ def term_results(sample: SampleClass, term: str, earlier: Percents) -> dict[str,
     return answer
 
 
-def _mean(numbers: list[Decimal]) -> Decimal | None:
-    return half_up(sum(map(Fraction, numbers), Fraction(0)) / len(numbers), 2) if numbers else None
+def _mean(rules: Rules, numbers: list[Decimal]) -> Decimal | None:
+    mean = sum(map(Fraction, numbers), Fraction(0)) / max(len(numbers), 1)
+    return half_up(mean, rules.average_places) if numbers else None
 
 
 def _term_result(rules: Rules, subjects: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -215,7 +250,7 @@ def _term_result(rules: Rules, subjects: dict[str, dict[str, Any]]) -> dict[str,
         status = "NONE"
     else:
         status = "COMPLETE" if len(percents) >= rules.minimum_subjects else "TOO_FEW"
-    average = _mean(percents)
+    average = _mean(rules, percents)
     grade, remark = graded(rules, average)
     passed = sum(percent >= rules.pass_mark for percent in percents)
     return {
@@ -270,7 +305,7 @@ def _session_result(
             "grade": graded(rules, percent)[0],
         }
     latest = {sample.base_of[subject] for subject in subjects}
-    average = _mean([one["percent"] for base, one in shown.items() if base in latest])
+    average = _mean(rules, [one["percent"] for base, one in shown.items() if base in latest])
     grade, remark = graded(rules, average)
     return {"terms": terms, "average": average, "grade": grade, "remark": remark, "subjects": shown}
 

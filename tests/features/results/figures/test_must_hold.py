@@ -6,10 +6,10 @@ import json
 
 from school_service.core.database import db
 from school_service.features.results.models import ReportCard
-from school_service.features.scores.models import DEFAULTS, ResultSettings
 from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.features.results.publications.arms import Arms
+from tests.features.results.stored_settings import store_settings
 from tests.features.results.submissions.classes import Class
 
 
@@ -60,7 +60,7 @@ def test_point_1_what_a_student_has_in_an_assessment_means_what_it_says(api, mak
 
 def test_point_2_every_figure_follows_from_those_beside_it_by_one_rounding(api, make):
     with in_transaction(SchoolBinding(api.school)):
-        db.session.add(ResultSettings(**{**DEFAULTS, "percent_places": 0}))
+        store_settings(percent_places=0)
     arms = Arms(make, 1, 2)
     arms.mark(first=69.5, step=1)
     arms.published()

@@ -107,7 +107,19 @@ def _shown(result: dict[str, Any]) -> Any:
     cumulative = result["cumulative"]
     members = ("status", "total", "obtainable", "average", "grade", "remark", "passed", "failed")
     figures = ("batch_figures", "cohort_figures")
-    of_subject = ("status", "score", "points", "percent", "grade", "remark", "batch", "cohort")
+    of_subject = (
+        "status",
+        "score",
+        "points",
+        "marks",
+        "marks_sum",
+        "weights_present",
+        "percent",
+        "grade",
+        "remark",
+        "batch",
+        "cohort",
+    )
     return _as_text(
         {
             **{name: result[name] for name in (*members, *figures)},
@@ -129,6 +141,8 @@ def _as_text(value: Any) -> Any:
     """Numbers as they are written: 76.5 and 76.50 are not the same."""
     if isinstance(value, dict):
         return {key: _as_text(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_as_text(element) for element in value]
     if isinstance(value, str):
         return value.strip("#")
     return value if value is None or isinstance(value, bool) else str(value)

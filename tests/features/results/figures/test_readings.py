@@ -173,7 +173,8 @@ def test_shares_of_categories_are_added_before_they_are_rounded(small):
     listed = [{"level": None, "category": name, "weight": weight} for name, weight in weights.items()]
     small.api.ok(
         small.api.patch(
-            "/result-settings", {"weighting": "CATEGORIES", "weights": listed, "percent_places": 0}
+            "/result-settings",
+            {"weighting": "CATEGORIES", "weights": listed, "percent_places": 0, "percent_from": "EXACT"},
         )
     )
     subject = small.make.cohort_subject(small.cohort, small.make.subject(name="Yoruba", code="YOR"))

@@ -105,7 +105,7 @@ def test_each_score_is_there_with_its_absence_or_blank(worked):
 
 
 def test_without_decimal_places_each_percent_is_a_whole_number(worked):
-    worked.api.ok(worked.api.patch("/result-settings", {"percent_places": 0}))
+    worked.api.ok(worked.api.patch("/result-settings", {"percent_places": 0, "percent_from": "EXACT"}))
 
     found = worked.results()
 

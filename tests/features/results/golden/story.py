@@ -27,6 +27,7 @@ FIRST_SETTINGS: dict[str, Any] = {
     "pass_mark": 45,
     "minimum_subjects": 3,
     "show_teachers": True,
+    "percent_from": "EXACT",
     "name_order": "SURNAME_FIRST",
     "principal_comments": [
         {"lower_threshold": 70, "comment": "An excellent result."},

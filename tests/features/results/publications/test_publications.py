@@ -292,7 +292,7 @@ def test_a_figure_that_is_written_with_fewer_places_has_not_changed(api, arms):
     student = arms.students[arms.first][0]
     written = [api.get(f"/students/{student}/results?term=FIRST").get_data(as_text=True)]
     api.ok(arms.reopen(first))
-    api.ok(api.patch("/result-settings", {"percent_places": 0}))
+    api.ok(api.patch("/result-settings", {"percent_places": 0, "percent_from": "EXACT"}))
 
     (again,) = api.ok(arms.publish(arms.first))
 

@@ -11,11 +11,11 @@ from school_service.core.database import db
 from school_service.core.read_models import fetch_document
 from school_service.features.results.figures.reads import subject_in_term
 from school_service.features.results.models import ReportCard
-from school_service.features.scores.models import DEFAULTS, ResultSettings
 from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.factories import PASSWORD
 from tests.features.results.publications.arms import Arms
+from tests.features.results.stored_settings import store_settings
 from tests.features.results.submissions.classes import message
 from tests.savepoint_engine import uncommitted
 
@@ -50,7 +50,7 @@ def as_student(make, student):
 
 def settings(api, **values):
     with in_transaction(SchoolBinding(api.school)):
-        db.session.add(ResultSettings(**{**DEFAULTS, **values}))
+        store_settings(**values)
 
 
 # A student's results

@@ -7,10 +7,9 @@ from uuid import uuid4
 
 import pytest
 
-from school_service.core.database import db
-from school_service.features.scores.models import DEFAULTS, ResultSettings
 from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
+from tests.features.results.stored_settings import store_settings
 from tests.features.results.submissions.classes import Class, message
 
 OF_ALL = {"batch": None, "batch_name": None}
@@ -34,7 +33,7 @@ def logged(api, entity, entity_id):
 
 def settings(api, **values):
     with in_transaction(SchoolBinding(api.school)):
-        db.session.add(ResultSettings(**{**DEFAULTS, **values}))
+        store_settings(**values)
 
 
 def absences(api, class_):

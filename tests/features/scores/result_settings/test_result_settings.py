@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import delete
 
+from school_service.core.database import db
+from school_service.features.scores.models import ResultSettings
+from school_service.web.transactions import in_transaction
+from tenants.connections.binding import SchoolBinding
+from tests.features.results.stored_settings import store_settings
 from tests.threads import run_concurrently
 
 PATH = "/result-settings"
@@ -22,6 +28,7 @@ DEFAULTS = {
     "name_order": "GIVEN_FIRST",
     "signatures": "PICTURES",
     "show_teachers": False,
+    "percent_from": "MARKS",
 }
 OTHERS = {
     "weighting": "CATEGORIES",
@@ -36,6 +43,7 @@ OTHERS = {
     "name_order": "SURNAME_FIRST",
     "signatures": "NONE",
     "show_teachers": True,
+    "percent_from": "EXACT",
 }
 
 
@@ -59,6 +67,16 @@ def test_a_school_that_has_chosen_nothing_has_the_defaults(api):
     assert api.ok(api.get(PATH)) == DEFAULTS
     assert api.ok(api.patch(PATH, {})) == DEFAULTS
     assert logged(api) == []
+
+
+def test_a_school_of_an_earlier_release_has_exact_percents(api):
+    with in_transaction(SchoolBinding(api.school)):
+        store_settings()
+
+    assert api.ok(api.get(PATH))["percent_from"] == "EXACT"
+    with in_transaction(SchoolBinding(api.school)):
+        db.session.execute(delete(ResultSettings))
+    assert api.ok(api.get(PATH)) == {**DEFAULTS, "percent_from": "EXACT"}
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -177,6 +195,7 @@ def test_one_term_has_to_weigh_something(api, left):
         {"weights": [weight("EXAM", 100, 1)]},
         {"weights": [{"level": None, "weight": 100}]},
         {"weights": [weight("EXAM", 100)] * 201},
+        {"percent_from": "PAPER"},
         {"percent_places": 3},
         {"percent_places": -1},
         {"percent_places": 1.5},

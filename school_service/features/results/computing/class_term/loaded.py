@@ -155,6 +155,7 @@ class Loaded:
             weights=_weights_of(level, settings["weights"]) if settings["weighting"] == BY_CATEGORY else None,
             term_weights={term: settings[f"{term.lower()}_term_weight"] for term in TERMS},
             bands=[Band(*one) for one in self.document["bands"]],
+            percent_from=settings["percent_from"],
         )
 
     @cached_property
