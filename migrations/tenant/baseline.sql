@@ -1595,3 +1595,29 @@ ALTER TABLE students ADD COLUMN left_on DATE;
 
 ALTER TABLE students ADD COLUMN leaving_reason VARCHAR(500);
 ALTER TABLE result_settings ADD COLUMN percent_from VARCHAR(20) DEFAULT 'EXACT' NOT NULL;
+
+ALTER TABLE result_settings ADD COLUMN show_ca_total BOOLEAN DEFAULT false NOT NULL;
+
+ALTER TABLE subjects ADD COLUMN position SMALLINT;
+
+CREATE TABLE level_settings (
+    id UUID NOT NULL,
+    level VARCHAR(255) NOT NULL,
+    pass_mark NUMERIC(5, 2),
+    positions VARCHAR(20),
+    percent_places SMALLINT,
+    marks BOOLEAN,
+    CONSTRAINT pk_level_settings PRIMARY KEY (id),
+    CONSTRAINT ck_level_settings_pass_mark CHECK (pass_mark BETWEEN 0 AND 100),
+    CONSTRAINT ck_level_settings_percent_places CHECK (percent_places BETWEEN 0 AND 2),
+    CONSTRAINT ck_level_settings_positions CHECK (positions IN ('BOTH', 'BATCH', 'COHORT', 'NONE')),
+    CONSTRAINT uq_level_settings_level UNIQUE (level)
+);
+
+CREATE TABLE grade_scales (
+    id UUID NOT NULL,
+    level VARCHAR(255) NOT NULL,
+    bands JSONB NOT NULL,
+    CONSTRAINT pk_grade_scales PRIMARY KEY (id),
+    CONSTRAINT uq_grade_scales_level UNIQUE (level)
+);

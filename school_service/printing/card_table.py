@@ -13,6 +13,7 @@ from school_service.printing.wording import TERMS, Words, decimals, mark, rounde
 Document = Mapping[str, Any]
 
 CATEGORIES = {"CA1": "CA1", "CA2": "CA2", "CA3": "CA3", "EXAM": "Exam"}
+_ASSESSED = ("CA1", "CA2", "CA3")
 _ABSENCES = {"ABSENT": "ABS", "EXCUSED": "EXC"}
 _INCOMPLETE = "inc"
 _ALL = 100  # weights
@@ -58,7 +59,7 @@ def columns_of(card: Document, rules: Document) -> list[Column]:
     names += [words(subject["name"]) or "" for subject in dropped]
     columns = [Column("Subject", "", "", names, text=True)]
     categories = _categories(card, weights) if is_first else _weighted_categories(card, weights)
-    columns += [column(*heading, term, cell) for heading, cell in categories]
+    columns += [column(*heading, term, cell) for heading, cell in _with_ca_total(card, [*categories])]
     # The sum of marks that weigh differently says nothing.
     total = _total(subjects) if is_first or not weights else None
     if total is not None:
@@ -170,6 +171,26 @@ def _weighted_categories(
             (heading, f"{below} {_COMES_TO} {mark(weight)}".strip()),
             _weighted_cell(category, cell, Decimal(weight), card["percent_places"]),
         )
+
+
+def _with_ca_total(
+    card: Document, categories: list[tuple[tuple[str, str], Cell]]
+) -> list[tuple[tuple[str, str], Cell]]:
+    """Add the sum of the printed CA1 to CA3 behind them, if the school shows it: of their marks, else of scores."""
+    shown = [name for (name, _), _ in categories if name in _ASSESSED]
+    if not card.get("show_ca_total") or not shown:
+        return categories
+
+    def cell(subject: Document) -> str:
+        marks = subject.get("marks")
+        if marks is None:
+            scores = [score for name in shown for score in _of_category(subject, name) if _counts(score)]
+            return mark(_sum(score["score"] or 0 for score in scores)) if scores else _NOT_THERE
+        of_shown = [one["mark"] for one in marks if one["category"] in shown]
+        return mark(_sum(of_shown)) if of_shown else _NOT_THERE
+
+    place = max(place for place, ((name, _), _) in enumerate(categories) if name in _ASSESSED) + 1
+    return [*categories[:place], (("CA", "total"), cell), *categories[place:]]
 
 
 def _weighted_cell(category: str, cell: Cell, weight: Decimal, places: int) -> Cell:

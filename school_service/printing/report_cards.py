@@ -66,7 +66,7 @@ def compose_card(
         ("Notice", card["calendar"]["notice"]),
     ]
     is_complete = card["term"]["term"] == [*TERMS][-1] or outcome is not None
-    legend = [*_LEGEND, *_legend_of_weights(card, rules)]
+    legend = [*_LEGEND, *_legend_of_weights(card, rules)] if card.get("marks", True) else []
     return {
         **parts_of(
             card,
@@ -154,7 +154,7 @@ def parts_of(
         "has_many_traits": _has_many_traits(card["traits"]),
         "trait_key": words(in_line(f"{one['value']} {one['meaning']}" for one in card["trait_key"] or ())),
         "attendance": _attendance(card["attendance"]),
-        "bands": compose_bands(card["bands"]),
+        "bands": compose_bands(card["bands"]) if card.get("marks", True) else [],
         "has_many_lines": _has_many_lines(card),
         "address": address,
         "link": address,
@@ -301,7 +301,7 @@ def _signatures(card: Document) -> dict[str, Any] | None:
             {"title": title, "name": name, "signature": picture}
             for (title, name), picture in zip(_signatories(card), (None, principal), strict=True)
         ],
-        "stamp": principal is None,
+        "stamp": principal is None or bool(card.get("has_stamp")),
     }
 
 

@@ -238,6 +238,7 @@ def test_what_a_token_does_not_name_is_refused_also_where_others_need_no_permiss
 # Of records of which WRITES makes none where marks were entered, and what needs a query.
 SENT: dict[str, dict[str, Any]] = {
     "POST /grade-configs": {"json": {"remarks": "changed"}},
+    "PUT /grade-configs": {"json": [], "query_string": {"level": "Nursery"}},
     "PATCH /grade-configs/{id}": {"json": {"remarks": "changed"}},
     "DELETE /grade-configs/{id}": {},
     "GET /school-days": {"query_string": {"from": "2025-10-01", "to": "2025-10-31"}},

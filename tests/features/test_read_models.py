@@ -50,6 +50,8 @@ WITHOUT_READ_MODEL = {
     "ProviderSchema": "the built-in identity provider's description of itself",
     "NationalitySchema": "rows of the registry, which the service reads",
     "StateSchema": "rows of the registry, which the service reads",
+    "ReopenedPublicationSchema": "a publication, in a dry run with the acts that the service finds",
+    "ChangedCardSchema": "made of two stored cards",
     "NewVersionSchema": "a publication, in a dry run with what the service finds",
     "LgaSchema": "rows of the registry, which the service reads",
 }

@@ -180,6 +180,43 @@ def test_a_percent_of_printed_marks_says_what_weights_they_are_of():
         assert column(composed(card(2, subjects=results), rules=others), "%") == ["91.63", "55.50"]
 
 
+def test_the_sum_of_ca_stands_behind_them_if_the_school_shows_it():
+    weights = [
+        {"level": None, "category": name, "weight": of}
+        for name, of in (("CA1", "20.00"), ("CA2", "20.00"), ("EXAM", "60.00"))
+    ]
+    marks = [
+        {"category": name, "mark": of} for name, of in (("CA1", "13.50"), ("CA2", "12.00"), ("EXAM", "40.00"))
+    ]
+    scores = [score("CA1", 10, 6), score("CA2", 10, None, absence="ABSENT"), score("EXAM", 60, 44)]
+    shown = card(1, show_ca_total=True, subjects=[subject_result(1, "Physics", scores=scores)])
+    weighed = card(1, show_ca_total=True, subjects=[subject_result(1, "Physics", scores=scores, marks=marks)])
+
+    made = composed(shown)
+
+    assert headings(made)[1:5] == ["CA1", "CA2", "CA", "Exam"]
+    assert column(made, "CA") == ["6"]
+    assert column(composed(weighed, rules={"weighting": "CATEGORIES", "weights": weights}), "CA") == ["25.5"]
+    assert "CA" not in headings(composed({**shown, "show_ca_total": False}))
+
+
+def test_a_card_without_marks_has_no_key_to_them():
+    made = composed(card(0, marks=False))
+
+    assert (made["bands"], made["legend"], made["rows"]) == ([], [], [])
+    assert made["traits"]
+    assert made["attendance"]
+
+
+def test_beside_a_picture_of_a_signature_there_is_room_for_the_stamp():
+    signed = card(1, signatures="PICTURES")
+    signed["letterhead"] = {**signed["letterhead"], "signature": "0" * 64}
+
+    assert composed({**signed, "has_stamp": True})["signatures"]["stamp"]
+    # Papers from before keep what they have.
+    assert not composed(signed)["signatures"]["stamp"]
+
+
 def test_percents_have_the_places_that_the_school_has_chosen():
     results = [
         subject_result(1, "Physics", percent="77", batch={**figures(), "lowest": "5", "highest": "90.5"})

@@ -39,7 +39,12 @@ AT_TIMES = {
     ("GET", "/cohort-subjects"): {"arms_without_teacher"},
     ("GET", "/cohorts"): {"batches"},
     ("GET", "/submissions"): {"cohort", "classroom"},
-    ("POST", "/publications"): {"registers_missing"},
+    ("GET", "/result-settings"): {"level", "marks"},
+    ("PATCH", "/result-settings"): {"level", "marks"},
+    ("POST", "/publications"): {
+        *("registers_missing", "without_assessments", "comments_missing", "traits_missing", "photos_missing"),
+    },
+    ("POST", "/publications/{id}/reopening"): {"chain"},
     ("POST", "/registers/upload-sheet"): _OF_UPLOADS,
     ("POST", "/students/update-sheet"): _OF_UPLOADS,
     ("POST", "/students/import-sheet"): {

@@ -29,6 +29,8 @@ DELETIONS: Mapping[str, Named] = {
     "employees": Named(),
     "enrollments": Named(each=("enrollment",)),
     "form_teachers": Named(each=("form-teacher",), some=("employee",)),
+    "grade_scales": Named(some=("grade-scale",)),
+    "level_settings": Named(),
     "grade_configurations": Named(each=("grade-config",)),
     "gradebook_entries": Named(each=("gradebook",)),
     "graduates": Named(each=("graduate",)),

@@ -35,7 +35,9 @@ from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
 from school_service.features.scores.models import ABSENCES, FILE_NAME_LENGTH
 from tenants.clock import now
 
-OPEN, SUBMITTED = SUBMISSION_STATES = Enumeration("SubmissionState", "OPEN", "SUBMITTED")
+OPEN, SUBMITTED, NOTHING_COUNTS = SUBMISSION_STATES = Enumeration(
+    "SubmissionState", "OPEN", "SUBMITTED", "NOTHING_COUNTS"
+)
 REFUSE, _, _ = BLANKS = Enumeration("Blanks", "REFUSE", *ABSENCES)
 """The fate of blanks when results are submitted: they are refused, or become such an absence."""
 

@@ -200,13 +200,21 @@ class Classroom(db.Model):
 
 
 class Subject(db.Model):
-    """A subject of the school, such as Mathematics: a cohort subject is one of these taught to one cohort."""
+    """A subject of the school, such as Mathematics: a cohort subject is one of these taught to one cohort.
+
+    `position` orders subjects before their names do; those without one are the last.
+    """
 
     __tablename__ = "subjects"
 
     id: Mapped[UUID] = primary_key()
     name: Mapped[str] = mapped_column(String(NAME_LENGTH))
     code: Mapped[str] = mapped_column(String(NAME_LENGTH), unique=True)
+    position: Mapped[int | None] = mapped_column(SmallInteger)
+
+
+IN_ORDER = (Subject.position, Subject.name)
+"""The order of subjects in lists and on papers; PostgreSQL has null last."""
 
 
 FIRST_BATCH = "A"

@@ -303,6 +303,45 @@ class ResultSettings(db.Model):
     signatures: Mapped[str] = mapped_column(String(20))
     show_teachers: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
     percent_from: Mapped[str] = mapped_column(String(20), default="EXACT", server_default=text("'EXACT'"))
+    show_ca_total: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
+
+
+OF_LEVEL = ("pass_mark", "positions", "percent_places", "marks")
+"""The settings that a level may have of its own."""
+
+
+class LevelSettings(db.Model):
+    """The settings of a level in place of the school's; null where these hold. `marks`: whether it has results."""
+
+    __tablename__ = "level_settings"
+    __table_args__ = (
+        UniqueConstraint("level"),
+        CheckConstraint("percent_places BETWEEN 0 AND 2", name="percent_places"),
+        CheckConstraint("pass_mark BETWEEN 0 AND 100", name="pass_mark"),
+        CheckConstraint("positions IN ('BOTH', 'BATCH', 'COHORT', 'NONE')", name="positions"),
+    )
+
+    id: Mapped[UUID] = primary_key()
+    level: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    pass_mark: Mapped[Decimal | None] = mapped_column(HUNDREDTHS)
+    positions: Mapped[str | None] = mapped_column(String(20))
+    percent_places: Mapped[int | None] = mapped_column(SmallInteger)
+    marks: Mapped[bool | None] = mapped_column(Boolean)
+
+
+class GradeScale(db.Model):
+    """The grade bands of a level in place of the school's.
+
+    `bands` is an array of `{"lower_threshold": number, "upper_threshold": number, "letter_grade": text, "remarks":
+    text}`, highest first, never empty.
+    """
+
+    __tablename__ = "grade_scales"
+    __table_args__ = (UniqueConstraint("level"),)
+
+    id: Mapped[UUID] = primary_key()
+    level: Mapped[str] = mapped_column(String(NAME_LENGTH))
+    bands: Mapped[list[dict[str, Any]]] = mapped_column(JSONB)
 
 
 DEFAULTS: dict[str, Any] = {
@@ -323,5 +362,6 @@ DEFAULTS: dict[str, Any] = {
     "signatures": PICTURES_OR_LINES,
     "show_teachers": False,
     "percent_from": EXACT,
+    "show_ca_total": False,
 }
 """The settings of a school without a row, by column: nothing is seeded."""

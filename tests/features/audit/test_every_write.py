@@ -630,6 +630,13 @@ def _(scene):
     return lambda: scene.api.post("/grade-configs", body)
 
 
+@writes("PUT /grade-configs", "grade-scale")
+def _(scene):
+    scene.make.classroom(level="Nursery")
+    band = {"lower_threshold": 0, "upper_threshold": 100, "letter_grade": "P", "remarks": "x"}
+    return lambda: scene.api.put("/grade-configs?level=Nursery", [band])
+
+
 @writes("PATCH /grade-configs/{id}", "grade-config")
 def _(scene):
     band = scene.band()

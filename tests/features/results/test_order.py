@@ -24,6 +24,7 @@ BY_NUMBERS = {
     "computing/compute.py": {
         "bisect_right(self.bands, percent, key=lambda band: band.threshold)": "a threshold",
         "sorted(ranked, key=ranked.__getitem__, reverse=True)": "a percent, or a total",
+        "min(100 * marks_sum, FULL * present)": "a sum of marks",
         "min(counted, default=None)": "a percent",
         "max(counted, default=None)": "a percent",
     },

@@ -15,7 +15,7 @@ from school_service.features.classes.models import CohortSubject, SubjectEnrollm
 from school_service.features.people.models import NOT_DELETED, Employee, User
 from school_service.features.reach import scopes
 from school_service.features.school.cohorts.reads import session_by_id_or_name
-from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Subject
+from school_service.features.school.models import CURRENT, IN_ORDER, Batch, Cohort, Enrollment, Subject
 
 
 @read_model
@@ -26,7 +26,7 @@ def cohort_subjects(
     without_teacher: bool | None = None,
     reach: Reach | None = None,
 ) -> Query:
-    """Read model of ListedCohortSubjectSchema, by the subject's name.
+    """Read model of ListedCohortSubjectSchema, by the subject's position, then by its name.
 
     All, or those of a cohort (any of its batches), of a subject, of a session (its id or name); with `without_teacher`
     those with an arm in want of one, which then are told.
@@ -40,7 +40,7 @@ def cohort_subjects(
             CohortSubject.cohort_id.label("cohort"),
         )
         .join(Subject, Subject.id == CohortSubject.subject_id)
-        .order_by(Subject.name, CohortSubject.id)
+        .order_by(*IN_ORDER, CohortSubject.id)
     )
     if reach is not None:
         found = found.where(scopes.subjects_in_reach(reach, CohortSubject.id, CohortSubject.cohort_id))

@@ -31,7 +31,7 @@ from school_service.features.people.employees.reads import TITLED_NAME
 from school_service.features.people.models import NOT_DELETED, Employee, FormTeacher, User
 from school_service.features.reach import scopes
 from school_service.features.school.cohorts.reads import session_by_id_or_name
-from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort, Subject
+from school_service.features.school.models import IN_ORDER, AcademicSession, Batch, Classroom, Cohort, Subject
 
 NOBODY: Any = literal_column("'[]'::jsonb", JSONB)
 """The names of the teachers, if there are none."""
@@ -96,7 +96,7 @@ def subject_teachers(
             _CLASSES.c.name,
             _CLASSES.c.start_date.desc(),
             _CLASSES.c.session_id,
-            Subject.name,
+            *IN_ORDER,
             CohortSubject.id,
             Batch.name.nulls_first(),
             teachers.c.name_sort_key,

@@ -30,6 +30,7 @@ Document = dict[str, Any]
 _TRAIT_KEY = [{"value": BEST, "meaning": "Excellent"}, {"value": POOREST, "meaning": "Poor"}]
 _SETTINGS = (
     "positions", "pass_mark", "percent_places", "verification", "name_order", "signatures", "show_teachers",
+    "show_ca_total", "marks",
 )  # fmt: skip
 
 
@@ -109,6 +110,7 @@ class Record:
             "calendar": orjson.Fragment(write_json(self.document["calendar"])),
             "bands": orjson.Fragment(write_json(bands(self.loaded))),
             **{name: settings[name] for name in _SETTINGS},
+            "has_stamp": True,
             "time_zone": self.document["time_zone"],
         }
 
@@ -150,10 +152,8 @@ def card(
 ) -> Document:
     """Write a student's whole card: of a version published at a moment, or of a draft."""
     loaded, arm = record.loaded, record.arms[person.batch]
-    form_teacher, principal, present = record.comments.get(person.id, (None, None, None))
+    *_, present = record.comments.get(person.id, (None, None, None))
     result = term_result(loaded, computed, person)
-    if principal is None:
-        principal = _comment_of(loaded.settings["principal_comments"], result["average"])
     return {
         **record.of_class,
         "version": version,
@@ -166,8 +166,17 @@ def card(
         "student": {**person.student, "dob": person.dob},
         "attendance": _attendance(record, person, present),
         "traits": record.traits.get(person.id, []),
-        "comments": {"form_teacher": form_teacher, "principal": principal},
+        "comments": comments_of(record, computed, person),
     }
+
+
+def comments_of(record: Record, computed: Computed, person: Person) -> dict[str, str | None]:
+    """The comments on a student: without one of the principal's, that of the settings for the average."""
+    form_teacher, principal, _ = record.comments.get(person.id, (None, None, None))
+    if principal is None:
+        chosen = record.loaded.settings["principal_comments"]
+        principal = _comment_of(chosen, computed.terms[person.id]["average"])
+    return {"form_teacher": form_teacher, "principal": principal}
 
 
 def _attendance(record: Record, person: Person, present: int | None) -> Document:

@@ -8,7 +8,7 @@ subject.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from school_service.features.results.computing.stored import StoredCard
@@ -18,43 +18,78 @@ Document = Mapping[str, Any]
 OF_CLASS = (
     "layout", "trait_key", "version", "published_at", "term_name", "level", "letterhead", "calendar", "bands",
     "pass_mark", "percent_places", "verification", "name_order", "signatures", "show_teachers", "time_zone",
+    "show_ca_total", "marks", "has_stamp",
     "class_name", "form_teacher_name", "batch", "batch_name", "cohort", "classroom", "session", "term", "obtainable",
 )  # fmt: skip
 """The members of a card left out of comparisons: all students of a class have the same, or they follow from others."""
 
-_OF_TERM = (
-    "student", "status", "total", "obtainable", "average", "grade", "remark", "passed", "failed", "traits",
-    "comments", "attendance",
-)  # fmt: skip
+_OF_TERM = ("status", "total", "obtainable", "average", "grade", "remark", "passed", "failed")
 _OF_SUBJECT = ("status", "score", "points", "percent", "grade", "remark")
+_OF_SCORE = ("total_points", "score", "absence")
 _OF_SESSION = ("terms", "average", "grade", "remark")
 _FIGURES_OF_CLASS = ("of", "average", "lowest", "highest")
 
+Figures = dict[tuple[str, str], Any]
+"""Figures of a card, by member and, in a list, by the id of the subject, paper or trait; else by an empty text."""
 
-def own_figures(card: Document) -> list[Any]:
+
+def own_figures(card: Document) -> Figures:
     """The student's own figures on a card: two cards with the same statements on the student have the same figures."""
+    found: Figures = {}
+
+    def note(path: str, part: Document, names: Iterable[str], id: str = "") -> None:
+        found.update({(path + name, id): part.get(name) for name in names})
+
+    def note_places(path: str, part: Document, batch: str, cohort: str, id: str = "") -> None:
+        for name, member in (("batch", batch), ("cohort", cohort)):
+            if shown.shows(name):
+                note(f"{path}{member}.", part[member], ("position", "tied"), id)
+
     shown, session = StoredCard(card), card["cumulative"]
+    note("", card, _OF_TERM)
+    note_places("", card, "batch_figures", "cohort_figures")
+    for name in ("student", "comments", "attendance"):
+        note(f"{name}.", card[name], card[name])
+    for subject in shown.subjects:
+        id = subject["subject"]["id"]
+        note("subjects.", subject, _OF_SUBJECT, id)
+        note_places("subjects.", subject, "batch", "cohort", id)
+        for score in subject["scores"]:
+            found["subjects.scores", score["assessment"]] = {name: score[name] for name in _OF_SCORE}
+    for trait in card["traits"]:
+        found["traits", f"{trait['type']} {trait['name']}"] = trait
+    note("cumulative.", session, _OF_SESSION)
+    note_places("cumulative.", session, "batch_figures", "cohort_figures")
+    for base in session["subjects"]:
+        note("cumulative.subjects.", base, ("terms", "percent", "grade"), base["base"])
+    return found
 
-    def places(part: Document, batch: str, cohort: str) -> list[Any]:
-        of = (("batch", batch), ("cohort", cohort))
-        return [
-            _members(part[member], ("position", "tied")) if shown.shows(name) else None for name, member in of
-        ]
 
-    def of_subject(subject: Document) -> list[Any]:
-        scores = {
-            score["assessment"]: _members(score, ("total_points", "score", "absence"))
-            for score in subject["scores"]
-        }
-        return [*_members(subject, _OF_SUBJECT), *places(subject, "batch", "cohort"), scores]
+def differences(before: Document, after: Document) -> list[dict[str, Any]]:
+    """Name the student's own figures that differ on two cards, with the subject, and each before and after."""
+    old, new = own_figures(before), own_figures(after)
+    subjects, papers = {}, {}
+    for card in (before, after):
+        subjects.update({one["base"]: one["name"] for one in card["cumulative"]["subjects"]})
+        for one in card["subjects"]:
+            subjects[one["subject"]["id"]] = one["subject"]["name"]
+            for score in one["scores"]:
+                subjects[score["assessment"]] = one["subject"]["name"]
+                papers[score["assessment"]] = {"abbreviation": score["abbreviation"]}
+
+    def shown(figures: Figures, key: tuple[str, str]) -> Any:
+        value = figures.get(key)
+        return value if value is None or key[1] not in papers else {**papers[key[1]], **value}
 
     return [
-        *_members(card, _OF_TERM),
-        *places(card, "batch_figures", "cohort_figures"),
-        _by_subject(card, of_subject),
-        *_members(session, _OF_SESSION),
-        *places(session, "batch_figures", "cohort_figures"),
-        _by_base(session, ("terms", "percent", "grade")),
+        {
+            "member": key[0],
+            "subject": subjects.get(key[1]),
+            "before": shown(old, key),
+            "after": shown(new, key),
+        }
+        for key in {**new, **old}
+        if old.get(key) != new.get(key)
     ]
 
 

@@ -48,7 +48,7 @@ class StoredCard:
 
     def term_result(self, state: str) -> Document:
         """Give the term result of the card, as its publication's `state` is now."""
-        subjects = [stored_subject_result(subject) for subject in self.subjects]
+        subjects = [{**subject, **_lacking(subject)} for subject in self.subjects]
         return self._in_order(
             {**self.document, "subjects": subjects, "student": self.student, "state": state}
         )
@@ -57,7 +57,8 @@ class StoredCard:
         """Give as much of the term result as the school shows to the student: places, and scores published singly."""
         subjects = [
             {
-                **self.as_own(stored_subject_result(subject), _OF_SUBJECT),
+                **self.as_own(subject, _OF_SUBJECT),
+                **_lacking(subject),
                 "scores": [score for score in subject["scores"] if score["publish"]],
                 "marks": _published_singly(subject),
             }
@@ -102,6 +103,11 @@ class StoredCard:
     @staticmethod
     def _in_order(members: Document) -> Document:
         return {name: members.get(name) for name in _TERM_RESULT}
+
+
+def _lacking(subject: Document) -> dict[str, None]:
+    """Give the members that a subject result lacks, if its card is of an earlier release: null."""
+    return {name: None for name in _SUBJECT_RESULT if name not in subject}
 
 
 def _published_singly(subject: Document) -> list[Document] | None:

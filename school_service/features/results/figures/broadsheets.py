@@ -39,7 +39,7 @@ def live_broadsheet(row: Document, loaded: Loaded) -> dict[str, Any]:
     submitted = row["submitted"] or {}
     subjects = [
         {
-            **one._asdict(),
+            **one.document,
             "submitted": one.id in submitted,
             "teachers": loaded.teachers(one.id, batch),
             "submitted_by": submitted.get(one.id),

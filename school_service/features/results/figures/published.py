@@ -8,6 +8,7 @@ from sqlalchemy import (
     CTE,
     ColumnElement,
     FromClause,
+    Integer,
     Text,
     Uuid,
     cast,
@@ -134,15 +135,20 @@ def of_session(publication: CTE) -> Column:
 
 
 def _published(publication: CTE, cards: CTE, card: Any, subjects: FromClause) -> Column:
-    """Gather the publication, the cards by name, and each subject as the first of the cards has it, by name."""
+    """Gather the publication, the cards by name, and each subject as the first of the cards has it, in order."""
+    of_subjects = cast(select(publication.c.rules["subjects"]).scalar_subquery(), JSONB)
+    position = cast(of_subjects[cast(subjects.c.id, Text)]["position"].astext, Integer)
     first = (
-        select(subjects.c.id, subjects.c.subject)
+        select(subjects.c.id, subjects.c.subject, position.label("position"))
         .ext(distinct_on(subjects.c.id))
         .order_by(subjects.c.id, subjects.c.student_id)
         .subquery("first_of_cards")
     )
     in_order = aggregate_order_by(
-        func.json_build_array(first.c.id, first.c.subject), first.c.subject["name"].astext, first.c.id
+        func.json_build_array(first.c.id, first.c.subject),
+        first.c.position,
+        first.c.subject["name"].astext,
+        first.c.id,
     )
     any_card = select(json_object(**_members(cards.c, *_OF_CLASS))).order_by(cards.c.student_id)
     by_name = aggregate_order_by(card, *name_order(cards.c.student))

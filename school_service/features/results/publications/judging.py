@@ -9,24 +9,31 @@ from typing import Any
 from uuid import UUID
 
 from school_service.core.errors import Duplicate, Incomplete, Invalid, Locked, NotPublished, Unknown, listed
-from school_service.features.results.computing.cards import Record
+from school_service.features.results.computing.cards import Record, comments_of
 from school_service.features.results.computing.class_term.loaded import Loaded, Person
 from school_service.features.results.computing.compute import Computed, blanks, compute
 from school_service.features.results.models import PUBLISHED
 from school_service.features.scores.models import OF_COHORT
 
 MOST_NAMED = 20  # students in a refusal, of each result
+MOST_MISSING = 200  # students named in a dry run, of each lack
 
 
 @dataclass(frozen=True, slots=True)
 class NewVersion:
-    """A batch to publish: the `version` to be, and the people of its cards; `left` are not enrolled in it any more."""
+    """A batch to publish: the `version` to be, and the people of its cards; `left` are not enrolled in it any more.
+
+    `without_assessments` are the subjects with takers in which nothing counts; `without_subjects` the ids of those that
+    may be left out: named now, or for the version before.
+    """
 
     batch: str
     name: str
     version: int
     people: Sequence[Person]
     left: Sequence[str]
+    without_assessments: Sequence[Mapping[str, Any]]
+    without_subjects: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +52,19 @@ class Judged:
 
 
 def judge(
-    row: Mapping[str, Any], batches: Sequence[UUID], leave_out: Sequence[UUID], take_in: Sequence[UUID]
+    row: Mapping[str, Any],
+    batches: Sequence[UUID],
+    leave_out: Sequence[UUID],
+    take_in: Sequence[UUID],
+    without_subjects: Sequence[UUID] = (),
+    *,
+    rehearsed: bool = False,
 ) -> Judged:
     """Judge a row of `reads.publishing`: each batch gets its next version.
 
-    Raises Invalid for batches unknown or of another cohort, for students to leave out who do not belong to them, and
-    students to take in who were not left out; and Conflict if something has to be done first, naming it.
+    Raises Invalid for batches unknown or of another cohort, for students to leave out who do not belong to them,
+    students to take in who were not left out, and `without_subjects` with something to publish; and Conflict if
+    something has to be done first, naming it. Of a dry run, `rehearsed`, subjects without assessments are no obstacle.
     """
     found = Loaded.of(row)
     if found is None:
@@ -59,22 +73,73 @@ def judge(
     _refuse_batches(batches, row["batches"], loaded.scope["cohort_id"])
     leaving, coming = dict(row["leaving"] or ()), dict(row["coming"] or ())
     _refuse_strangers(leave_out, take_in, leaving, coming)
-    versions = [_next_version(one, loaded.people) for one in row["batches"]]
+    named = [str(one) for one in without_subjects]
+    versions = [_next_version(one, loaded, named) for one in row["batches"]]
     empty = [one for one, version in zip(row["batches"], versions, strict=True) if not version.people]
     if empty:
         raise Incomplete(f"There is nobody in: {_names(empty)}.")
+    _refuse_with_assessments(named, versions)
     record, computed = Record(loaded, row["record"]), compute(loaded.entered)
     in_the_way = _InTheWay(row, record, {str(one) for one in batches})
     _refuse_unsubmitted([*in_the_way.unsubmitted()])
     _refuse_incomplete([*in_the_way.incomplete()])
-    _refuse_other_terms(_by_results(row["earlier"]), _changing(row["later"], loaded, computed))
+    earlier = row["earlier"] if loaded.settings["marks"] else ()
+    _refuse_other_terms(_by_results(earlier), _changing(row["later"], loaded, computed))
+    if not rehearsed:
+        _refuse_left_out([*_left_out(versions)])
     return Judged(row, record, computed, versions, leaving, coming)
 
 
-def _next_version(batch: Mapping[str, Any], people: Iterable[Person]) -> NewVersion:
-    members = [one for one in people if one.batch == batch["id"]]
+def _next_version(batch: Mapping[str, Any], loaded: Loaded, named: Collection[str]) -> NewVersion:
+    members = [one for one in loaded.people if one.batch == batch["id"]]
     left = sorted((one.id for one in members if one.enrolled_in != batch["id"]), key=UUID)
-    return NewVersion(batch["id"], batch["arm"], batch["latest"] + 1, members, left)
+    lacking = [*_without_assessments(loaded, {one.id for one in members})]
+    accepted = {*named, *(batch["without_subjects"] or ())}
+    without = [one["cohort_subject"] for one in lacking if one["cohort_subject"] in accepted]
+    return NewVersion(batch["id"], batch["arm"], batch["latest"] + 1, members, left, lacking, without)
+
+
+def _without_assessments(loaded: Loaded, members: Collection[str]) -> Iterator[dict[str, Any]]:
+    """Name the subjects with takers among the members in which nothing counts; none of a level without marks."""
+    if not loaded.settings["marks"]:
+        return
+    for subject, taught in zip(loaded.subjects, loaded.entered.subjects, strict=True):
+        takers = 0 if taught.papers else sum(student in members for student in taught.takers)
+        if takers:
+            yield {"cohort_subject": subject.id, "subject": subject.name, "takers": takers}
+
+
+def _left_out(versions: Iterable[NewVersion]) -> Iterator[dict[str, Any]]:
+    """Name the subjects without assessments that nobody has agreed to leave out, with the takers of all batches."""
+    found: dict[str, dict[str, Any]] = {}
+    for version in versions:
+        for one in version.without_assessments:
+            if (id := one["cohort_subject"]) not in version.without_subjects:
+                takers = found[id]["takers"] if id in found else 0
+                found[id] = {**one, "takers": takers + one["takers"]}
+    yield from found.values()
+
+
+def lacks(judged: Judged, version: NewVersion) -> dict[str, Any]:
+    """Name the parts that the cards of a version to be lack: they refuse nothing in a dry run."""
+    record, kinds = judged.record, {*judged.row["trait_types"]}
+    comments = [
+        one.id for one in version.people if None in comments_of(record, judged.computed, one).values()
+    ]
+    traits = [
+        one.id for one in version.people if kinds - {trait["type"] for trait in record.traits.get(one.id, ())}
+    ]
+    lacking = version.without_assessments
+    return {
+        "without_assessments": {"count": len(lacking), "subjects": lacking},
+        "comments_missing": _counted(comments),
+        "traits_missing": _counted(traits),
+        "photos_missing": None,
+    }
+
+
+def _counted(students: Sequence[str]) -> dict[str, Any]:
+    return {"count": len(students), "students": students[:MOST_MISSING]}
 
 
 def _refuse_batches(ids: Collection[UUID], batches: Sequence[Mapping[str, Any]], cohort_id: str) -> None:
@@ -219,6 +284,24 @@ def _refuse_incomplete(subjects: Sequence[Mapping[str, Any]]) -> None:
         raise Incomplete(
             f"Something is blank since it was submitted. Reopen the subject, and enter what is missing. {words}.",
             {"incomplete": subjects},
+        )
+
+
+def _refuse_with_assessments(named: Sequence[str], versions: Iterable[NewVersion]) -> None:
+    """Raise Invalid for subjects to leave out that have something to publish, or nobody to publish it of."""
+    lacking = {one["cohort_subject"] for version in versions for one in version.without_assessments}
+    others = [one for one in named if one not in lacking]
+    if others:
+        reason = "have an assessment that counts, have no takers in these batches, or are not of the cohort"
+        raise Invalid.field("without_subjects", Unknown(listed({reason: others})))
+
+
+def _refuse_left_out(subjects: Sequence[Mapping[str, Any]]) -> None:
+    if subjects:
+        raise Incomplete(
+            f"Nothing counts in: {', '.join(one['subject'] for one in subjects)}. Set an assessment that counts, or "
+            "name them in without_subjects, and no card has them.",
+            {"without_assessments": subjects},
         )
 
 

@@ -16,6 +16,8 @@ from sqlalchemy import (
     and_,
     case,
     cast,
+    column,
+    false,
     func,
     insert,
     literal,
@@ -29,9 +31,10 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, array_of, read_model
-from school_service.core.records import lock_in_order, once_locked, one_of, unnest_rows
+from school_service.core.records import is_one_of, lock_in_order, once_locked, one_of, unnest_rows
 from school_service.features.attendance.calendar import counts_registers
 from school_service.features.attendance.overviews.reads import missing_registers
+from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student
 from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.counting import counted_by, counts
@@ -45,7 +48,9 @@ from school_service.features.results.models import (
     IN_FORCE,
     LIVE,
     PUBLISHED,
+    REOPENED,
     LeftOut,
+    MetricDefinition,
     Promotion,
     PromotionBatch,
     PromotionDecision,
@@ -59,11 +64,12 @@ from school_service.features.school.models import (
     Batch,
     Cohort,
     Enrollment,
+    Subject,
     Term,
     TermCalendar,
 )
 from school_service.features.school.sessions.service import is_term
-from school_service.features.scores.models import NOT_DELETED, Assessment
+from school_service.features.scores.models import BOTH, NOT_DELETED, OF_COHORT, Assessment, Submission
 
 
 @read_model
@@ -143,17 +149,14 @@ def published(publication_ids: list[UUID]) -> Query:
 
 @read_model
 def changes(publication_id: UUID, reach: Reach | None = None) -> Query:
-    """Read model of ChangedCardSchema: the cards of a publication with changes since the version before, by name."""
+    """Select the cards of a publication with changes since the version before, by name: pairs of the card and that.
+
+    `changed` is null without one; the card before is null if the student had none.
+    """
     earlier, before = aliased(Publication), aliased(ReportCard)
-    student = ReportCard.card["student"]
-    figures = func.json_build_object("average", ReportCard.average, "position", ReportCard.position)
-    figures_before = func.json_build_object("average", before.average, "position", before.position)
+    pair = func.json_build_array(ReportCard.card, before.card)
     found = (
-        select(
-            student.op("-")("dob").label("student"),
-            case((before.id.is_not(None), figures_before)).label("before"),
-            figures.label("after"),
-        )
+        select(array_of(pair, *name_order(ReportCard.card["student"])).label("changed"))
         .select_from(ReportCard)
         .join(Publication, Publication.id == ReportCard.publication_id)
         .outerjoin(
@@ -168,7 +171,6 @@ def changes(publication_id: UUID, reach: Reach | None = None) -> Query:
             before, and_(before.publication_id == earlier.id, before.student_id == ReportCard.student_id)
         )
         .where(ReportCard.publication_id == publication_id, ReportCard.changed)
-        .order_by(*name_order(student))
     )
     return found if reach is None else found.where(scopes.is_form_batch(reach, Publication.batch_id))
 
@@ -240,7 +242,8 @@ def publishing(
     `batch_id` is the first of the batches: all have to be of its cohort. `leave_out` and `take_in` are students who
     belong to them no more, and again. The facts for the decision are JSON:
 
-    `batches`     the known ones, each with the `state` of the publication in force and the `latest` version
+    `batches`     the known ones, each with the `state` of the publication in force, the `latest` version, and the
+                  subjects that it was without
     `leaving`     the members of the batches among `leave_out`: the student's id and the batch's
     `coming`      students of `take_in`, left out of them before and members now, likewise
     `submissions` of the cohort's subjects in the term (`entered.submissions`)
@@ -248,7 +251,7 @@ def publishing(
     `earlier`     the results of earlier terms to be published first, with the students
     `later`       published results of later terms, with their basis in this one
 
-    Moments are microseconds. A dry run, `rehearsed`, has the `registers_missing` too.
+    Moments are microseconds. A dry run, `rehearsed`, has the `registers_missing` too, and the `trait_types` in use.
     """
     roster = partial(members, left_out=leave_out, taken_in=take_in, batch_ids=batch_ids)
     of = class_term(scope_of_batch(batch_id, term), roster=roster)
@@ -264,6 +267,7 @@ def publishing(
         _earlier(scope, people, batch_ids).label("earlier"),
         _later(scope, people, batch_ids, leave_out).label("later"),
         (null() if rehearsed is None else _registers_missing(scope, batch_ids)).label("registers_missing"),
+        (null() if rehearsed is None else _trait_types()).label("trait_types"),
     ).select_from(scope)
 
 
@@ -271,6 +275,12 @@ def _requested(scope: CTE, batch_ids: Any) -> Any:
     publication = and_(Publication.batch_id == Batch.id, Publication.term_id == scope.c.term_id)
     in_force = select(Publication.state).where(publication, IN_FORCE)
     latest = select(func.max(Publication.version)).where(publication)
+    without = (
+        select(Publication.rules["without_subjects"])
+        .where(publication)
+        .order_by(Publication.version.desc())
+        .limit(1)
+    )
     batch = func.json_build_object(
         "id", Batch.id,
         "name", CLASS,
@@ -278,6 +288,7 @@ def _requested(scope: CTE, batch_ids: Any) -> Any:
         "cohort", Batch.cohort_id,
         "state", in_force.correlate(Batch, scope).scalar_subquery(),
         "latest", func.coalesce(latest.correlate(Batch, scope).scalar_subquery(), 0),
+        "without_subjects", without.correlate(Batch, scope).scalar_subquery(),
     )  # fmt: skip
     found = with_class(select(array_of(batch, Batch.name, Batch.id)).select_from(Batch))
     return found.where(Batch.id == one_of(batch_ids)).correlate(scope).scalar_subquery()
@@ -411,6 +422,12 @@ def _registers_missing(scope: CTE, batch_ids: Any) -> Any:
     return case((counts_registers(), found.where(missing.c.batch == one_of(batch_ids)).scalar_subquery()))
 
 
+def _trait_types() -> Any:
+    """The types of traits with definitions."""
+    found = func.json_agg(MetricDefinition.metric_type.distinct())
+    return select(func.coalesce(found, literal_column("'[]'::json"))).scalar_subquery()
+
+
 # Freezing
 
 
@@ -523,6 +540,158 @@ def reopening(publication_id: UUID) -> Query:
         .join(Term, Term.id == Publication.term_id)
         .where(Publication.id == publication_id)
     )
+
+
+@read_model
+def chain(publication_id: UUID, subjects: list[UUID] | None = None) -> Query:
+    """Select the facts for `chains.chain_of`: the `state` of a publication, and as JSON
+
+    `subjects`      the ids of its cohort's subjects
+    `publications`  itself and those to be published again with it, by term: those of later terms that rest on it and,
+                    if subjects are to be changed, those of other arms with positions in the cohort
+    `open`          subjects that were submitted for one of these and are not now, with batch and term
+    """
+    of, term = aliased(Publication), aliased(Term)
+    found = _chained(publication_id, of_every_arm=subjects is not None)
+    of_id: Any = of.id
+    judged = reopening.query(of_id).lateral("judged")
+    publication = func.json_build_object(
+        "id",
+        of.id,
+        "batch",
+        of.batch_id,
+        "term",
+        of.term_id,
+        "state",
+        of.state,
+        "promoted",
+        judged.c.promoted,
+    )
+    publications = (
+        select(array_of(publication, term.term, Batch.name, of.id))
+        .select_from(found)
+        .join(of, of.id == found.c.id)
+        .join(term, term.id == of.term_id)
+        .join(Batch, Batch.id == of.batch_id)
+        .join(judged, literal(True))
+    )
+    own = aliased(Publication)
+    subjects_of_cohort = select(array_of(CohortSubject.id)).where(CohortSubject.cohort_id == own.cohort_id)
+    return select(
+        own.state,
+        subjects_of_cohort.correlate(own).scalar_subquery().label("subjects"),
+        publications.scalar_subquery().label("publications"),
+        _open_subjects(found).label("open"),
+    ).where(own.id == publication_id)
+
+
+def _chained(publication_id: UUID, *, of_every_arm: bool) -> CTE:
+    """The publications to be published again with one: itself, and those that rest on one to be reopened."""
+    own, beside = aliased(Publication), aliased(Publication)
+    first = select(beside.id).join(
+        own, or_(own.id == beside.id, _is_beside(own, beside) if of_every_arm else false())
+    )
+    found = first.where(own.id == publication_id).cte("chained", recursive=True)
+    before, later = aliased(Publication), aliased(Publication)
+    before_term, later_term = aliased(Term), aliased(Term)
+    resting = (
+        select(later.id)
+        .select_from(found)
+        .join(before, before.id == found.c.id)
+        .join(before_term, before_term.id == before.term_id)
+        .join(later, later.session_id == before.session_id)
+        .join(later_term, later_term.id == later.term_id)
+        .where(
+            or_(before.state == PUBLISHED, before.id == publication_id),
+            is_one_of(later.state, (PUBLISHED, REOPENED)),
+            # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+            later_term.term > before_term.term,
+            or_(later.batch_id == before.batch_id, _share_students(before, later)),
+        )
+    )
+    return found.union(resting)
+
+
+def _is_beside(own: Any, beside: Any) -> Any:
+    """Tell whether a publication in force shows positions among all arms with another: of its cohort and term."""
+    return and_(
+        beside.cohort_id == own.cohort_id,
+        beside.term_id == own.term_id,
+        is_one_of(beside.state, (PUBLISHED, REOPENED)),
+        is_one_of(func.coalesce(beside.rules["positions"].astext, BOTH), OF_COHORT),
+    )
+
+
+def _share_students(before: Any, later: Any) -> Any:
+    own, others = aliased(ReportCard), aliased(ReportCard)
+    return (
+        select(own.id)
+        .join(others, others.student_id == own.student_id)
+        .where(own.publication_id == before.id, others.publication_id == later.id, others.in_force)
+        .correlate(before, later)
+        .exists()
+    )
+
+
+def _open_subjects(found: CTE) -> Any:
+    """The subjects submitted for publications and open now, each with a batch with takers, and the term.
+
+    Positions in the cohort rest on every batch of it.
+    """
+    of, term = aliased(Publication), aliased(Term)
+    submitted = func.jsonb_each(of.rules["subjects"]).table_valued(
+        "key", column("value", JSONB), name="submitted"
+    )
+    is_of_every_arm = is_one_of(func.coalesce(of.rules["positions"].astext, BOTH), OF_COHORT)
+    is_taken = (
+        select(SubjectEnrollment.student_id)
+        .join(Enrollment, and_(Enrollment.student_id == SubjectEnrollment.student_id, CURRENT))
+        .where(Enrollment.batch_id == Batch.id, SubjectEnrollment.cohort_subject_id == CohortSubject.id)
+        .correlate(Batch, CohortSubject)
+    )
+    is_submitted = (
+        select(Submission.id)
+        .where(
+            Submission.cohort_subject_id == CohortSubject.id,
+            Submission.batch_id == Batch.id,
+            Submission.term_id == of.term_id,
+        )
+        .correlate(Batch, CohortSubject, of)
+    )
+    each = (
+        select(
+            CohortSubject.id.label("cohort_subject"),
+            Batch.id.label("batch"),
+            of.term_id.label("term"),
+            term.term.label("term_name"),
+            Subject.position,
+            Subject.name,
+            Batch.name.label("arm"),
+        )
+        .distinct()
+        .select_from(found)
+        .join(of, of.id == found.c.id)
+        .join(term, term.id == of.term_id)
+        .join(submitted, submitted.c.value["submitted_by"].astext.is_not(None))
+        .join(CohortSubject, cast(CohortSubject.id, Text) == submitted.c.key)
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .join(Batch, and_(Batch.cohort_id == of.cohort_id, or_(Batch.id == of.batch_id, is_of_every_arm)))
+        .where(is_taken.exists(), ~is_submitted.exists())
+        .subquery("open_subjects")
+    )
+    columns = each.c
+    row = func.json_build_object(
+        "cohort_subject", columns.cohort_subject, "batch", columns.batch, "term", columns.term
+    )
+    order = (
+        columns.term_name,
+        columns.position,
+        columns.name,
+        columns.cohort_subject,
+        columns.arm,
+        columns.batch,
+    )
+    return select(array_of(row, *order)).select_from(each).scalar_subquery()
 
 
 def _later_published() -> Any:

@@ -16,9 +16,10 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import delete, or_, update
 
-from school_service.core.errors import Conflict, InUse, Invalid
+from school_service.core.errors import Conflict, InUse, Invalid, Unknown
 from school_service.core.exact_json import write_json, written_moment
-from school_service.core.read_models import BoundQuery, fetch_document, fetch_rows
+from school_service.core.reach import Reach
+from school_service.core.read_models import BoundQuery, Made, RenderedRow, fetch_document, fetch_rows
 from school_service.core.records import (
     get,
     get_referenced,
@@ -38,7 +39,8 @@ from school_service.core.statements import (
 )
 from school_service.features.audit.service import Change, acting, audit_change, audit_changes
 from school_service.features.results.computing.cards import bands, card
-from school_service.features.results.computing.comparing import class_figures, own_figures
+from school_service.features.results.computing.comparing import class_figures, differences, own_figures
+from school_service.features.results.computing.stored import StoredCard
 from school_service.features.results.figures.service import check_broadsheet
 from school_service.features.results.models import (
     PUBLISHED,
@@ -50,7 +52,8 @@ from school_service.features.results.models import (
     ReportCard,
 )
 from school_service.features.results.publications import reads
-from school_service.features.results.publications.judging import Judged, NewVersion, judge
+from school_service.features.results.publications.chains import chain_of
+from school_service.features.results.publications.judging import Judged, NewVersion, judge, lacks
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import Batch, Cohort
 from school_service.features.school.sessions.service import check_term
@@ -87,22 +90,45 @@ def check_publication(*, id: UUID) -> None:
     get(Publication, id)
 
 
+def changed_cards(*, publication_id: UUID) -> Made:
+    """Answer ChangedCardSchema: the cards of a publication with changes since the version before, by name."""
+    return Made(reads.changes(publication_id), _changed_cards)
+
+
+def _changed_cards(row: Mapping[str, Any], _reach: Reach | None) -> list[dict[str, Any]]:
+    return [
+        {
+            "student": StoredCard(after).student,
+            "before": None if before is None else _main_figures(before),
+            "after": _main_figures(after),
+            "differs": [] if before is None else differences(before, after),
+        }
+        for after, before in row["changed"] or ()
+    ]
+
+
+def _main_figures(card: Mapping[str, Any]) -> dict[str, Any]:
+    return {"average": card["average"], "position": card["batch_figures"]["position"]}
+
+
 def publish(
     *,
     batches: Sequence[UUID],
     term: str,
     leave_out: Sequence[Mapping[str, Any]] = (),
     take_in: Sequence[UUID] = (),
+    without_subjects: Sequence[UUID] = (),
 ) -> BoundQuery:
     """Publish the results of batches of a cohort in a term, all or none: the cards of their members.
 
     `term` is the id of a term or its name in the batches' session. A reopened publication becomes the next version.
-    `leave_out` are students without a card, each with a reason, until `take_in` names them. Returns the read model of
-    the publications; they are stored in its round trip. Raises Invalid for unknown ids, for a batch of another cohort,
-    for students to leave out who do not belong to the batches, and students to take in who were not left out; and
-    Conflict if something has to be done first, naming it.
+    `leave_out` are students without a card, each with a reason, until `take_in` names them. `without_subjects` are
+    cohort subjects with takers in which nothing counts: the next version is without them, too. Returns the read model
+    of the publications; they are stored in its round trip. Raises Invalid for unknown ids, a batch of another cohort,
+    for students to leave out who do not belong to the batches, students to take in who were not left out, and subjects
+    with something to publish; and Conflict if something has to be done first, naming it.
     """
-    judged = _judge(batches, term, leave_out, take_in)
+    judged = _judge(batches, term, leave_out, take_in, without_subjects)
     moment, scope = now(), judged.record.loaded.scope
     ids = {version.batch: uuid4() for version in judged.versions}
     _audit(judged, ids, {str(one["student"]): one["reason"] for one in leave_out})
@@ -134,9 +160,13 @@ def rehearse(
     term: str,
     leave_out: Sequence[Mapping[str, Any]] = (),
     take_in: Sequence[UUID] = (),
+    without_subjects: Sequence[UUID] = (),
 ) -> list[dict[str, Any]]:
-    """Answer as `publish` would, and store nothing; raises the same errors."""
-    judged = _judge(batches, term, leave_out, take_in, rehearsed=True)
+    """Answer as `publish` would, and store nothing; raises the same errors, but for subjects without assessments.
+
+    The answer names these, and what the cards lack.
+    """
+    judged = _judge(batches, term, leave_out, take_in, without_subjects, rehearsed=True)
     changed: list[UUID] = []
     of_class: list[UUID] = []
     if any(version.version > 1 for version in judged.versions):
@@ -165,6 +195,7 @@ def rehearse(
             "class_figures_changed": sum(UUID(one.id) in of_class for one in version.people),
             "left": version.left,
             **_missing_of(version, missing),
+            **lacks(judged, version),
         }
         for version in judged.versions
     ]
@@ -185,6 +216,7 @@ def _judge(
     term: str,
     leave_out: Sequence[Mapping[str, Any]],
     take_in: Sequence[UUID],
+    without_subjects: Sequence[UUID],
     *,
     rehearsed: bool = False,
 ) -> Judged:
@@ -202,7 +234,7 @@ def _judge(
     if row is None:
         _refuse_unknown(ids[0], term)
         raise RuntimeError("The batch and the term are there, and what decides was not found.")
-    return judge(row, ids, leaving, take_in)
+    return judge(row, ids, leaving, take_in, without_subjects, rehearsed=rehearsed)
 
 
 def _audit(judged: Judged, ids: Mapping[str, UUID], reasons: Mapping[str, str]) -> None:
@@ -216,7 +248,8 @@ def _audit(judged: Judged, ids: Mapping[str, UUID], reasons: Mapping[str, str]) 
     for version in judged.versions:
         publication = ids[version.batch]
         where = {"batch": version.batch, "term": term_id, "version": version.version}
-        new = {"state": PUBLISHED, **where, "students": len(version.people)}
+        without = {"without_subjects": version.without_subjects} if version.without_subjects else {}
+        new = {"state": PUBLISHED, **where, "students": len(version.people), **without}
         audit_change(ENTITY, publication, new=new)
         changes = [
             Change(UUID(student), None, {**change, "publication": publication, **where})
@@ -259,7 +292,7 @@ def _rules(judged: Judged, version: NewVersion) -> dict[str, Any]:
         subject: by for subject, batch, _, _, *by in judged.row["submissions"] if batch == version.batch
     }
     return {
-        **{name: loaded.settings[name] for name in DEFAULTS},
+        **{name: loaded.settings[name] for name in (*DEFAULTS, "marks")},
         "bands": bands(loaded),
         "batch_name": version.name,
         "session_name": loaded.scope["session_name"],
@@ -267,6 +300,7 @@ def _rules(judged: Judged, version: NewVersion) -> dict[str, Any]:
             subject.id: {
                 "base": subject.base,
                 "elective": subject.elective,
+                "position": subject.position,
                 "submitted_by": by[0],
                 "submitted_by_name": by[1],
                 "teachers": loaded.teachers(subject.id, version.batch),
@@ -275,6 +309,7 @@ def _rules(judged: Judged, version: NewVersion) -> dict[str, Any]:
             for by in (submitted.get(subject.id, (None, None)),)
         },
         "left": version.left,
+        "without_subjects": version.without_subjects,
     }
 
 
@@ -309,12 +344,23 @@ def _compared(cards: Mapping[str, dict[str, Any]], read: BoundQuery) -> tuple[li
     return changed, of_class
 
 
-def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> BoundQuery:
+def reopen(
+    *,
+    publication_id: UUID,
+    reason: str | None = None,
+    withdraw: bool = False,
+    subjects: Sequence[UUID] = (),
+) -> BoundQuery:
     """Reopen a publication, to be corrected and published again; or withdraw it, a REOPENED one too.
 
-    Returns the read model of the publication; it is changed in the read model's round trip. Raises NotFound, and
-    Conflict unless it is PUBLISHED, and while published results of a later term or a promotion rest on it.
+    Returns the read model of the publication; it is changed in the read model's round trip. Raises Invalid without a
+    reason and for `subjects`, which are those of a dry run; NotFound, and Conflict unless it is PUBLISHED, and while
+    published results of a later term or a promotion rest on it.
     """
+    if reason is None:
+        raise Invalid.field("reason", "Missing data for required field.")
+    if subjects:
+        raise Invalid.field("subjects", "are named in a dry run")
     locks = (
         reads.lock_cohort(publication_id),
         reads.lock_students_of(publication_id),
@@ -325,11 +371,11 @@ def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> Boun
         raise not_found(Publication)
     state = found["state"]
     if state != PUBLISHED and not (withdraw and state == REOPENED):
-        raise Conflict(f"This publication is {state}: only what is {PUBLISHED} can be reopened.")
+        raise _not_published(state)
     if later := found["later"]:
         raise InUse(f"Later results rest on it: reopen {', '.join(later)} first.")
     if found["promoted"]:
-        raise InUse("A promotion rests on these results: undo that promotion first.")
+        raise _promoted()
     new = WITHDRAWN if withdraw else REOPENED
     audit_change(
         ENTITY,
@@ -340,6 +386,45 @@ def reopen(*, publication_id: UUID, reason: str, withdraw: bool = False) -> Boun
     reopening = _reopen(publication_id, new, reason, now(), *acting())
     ending = [_end_cards(publication_id)] if withdraw else []
     return in_one_round_trip(reopening, *ending, read=reads.publication(publication_id))
+
+
+def rehearse_reopening(
+    *,
+    publication_id: UUID,
+    reason: str | None = None,
+    withdraw: bool = False,
+    subjects: Sequence[UUID] = (),
+) -> RenderedRow:
+    """Answer a publication with the `chain` of acts by which it is reopened, corrected and published again.
+
+    `subjects` are the cohort subjects to be changed. Nothing is stored: the reason is that of the act. Raises NotFound,
+    Invalid for subjects of another cohort and for a withdrawal, which nothing follows, and Conflict if the publication
+    is not in force, or if a promotion rests on one to be reopened.
+    """
+    del reason
+    if withdraw:
+        raise Invalid.field("withdraw", "is no part of a dry run")
+    found = fetch_document(reads.chain(publication_id, list(subjects) or None))
+    if found is None:
+        raise not_found(Publication)
+    if found["state"] not in (PUBLISHED, REOPENED):
+        raise _not_published(found["state"])
+    strangers = [str(one) for one in subjects if str(one) not in found["subjects"]]
+    if strangers:
+        raise Invalid.field("subjects", Unknown(f"are not of the cohort: {', '.join(strangers)}"))
+    if any(one["promoted"] for one in found["publications"] if one["state"] == PUBLISHED):
+        raise _promoted()
+    acts = chain_of(found, str(publication_id), [str(one) for one in dict.fromkeys(subjects)])
+    answer = fetch_document(reads.publication(publication_id))
+    return RenderedRow(write_json({**answer, "chain": acts}))
+
+
+def _not_published(state: str) -> Conflict:
+    return Conflict(f"This publication is {state}: only what is {PUBLISHED} can be reopened.")
+
+
+def _promoted() -> InUse:
+    return InUse("A promotion rests on these results: undo that promotion first.")
 
 
 def _refuse_unknown(batch_id: UUID, term: str) -> None:

@@ -19,6 +19,8 @@ from school_service.features.results.publications.schemas import (
     PublicationReopeningSchema,
     PublicationSchema,
     PublishedCardSchema,
+    ReopenedPublicationSchema,
+    ReopeningDryRunSchema,
 )
 from school_service.web.blueprint import Blueprint
 from school_service.web.operations import Run
@@ -46,7 +48,8 @@ class Publications(MethodView):
     def post(self, body: dict[str, Any], options: dict[str, Any]) -> Any:
         """Publish the results of arms of a cohort in a term, all or none: every card is frozen as it is then.
 
-        All that counts has to be submitted, and earlier terms published; 409 names what is lacking. What is reopened
+        All that counts has to be submitted, and earlier terms published; 409 names what is lacking, and subjects with
+        takers in which nothing counts, unless `without_subjects` names them. What is reopened
         becomes the next version: of all who are in the version before, whoever has left since, and of who has come
         with a part in the term.
         """
@@ -76,7 +79,7 @@ class ChangesOfPublication(MethodView):
 
         Those are to be printed again. Who differs in the figures of the class alone is not among them.
         """
-        return reads.changes(id)
+        return service.changed_cards(publication_id=id)
 
 
 @blp.route("/publications/<uuid:id>/cards")
@@ -96,10 +99,13 @@ class ReopeningOfPublication(MethodView):
 
     @blp.requires(Permission.RESULTS_WRITE)
     @blp.arguments(PublicationReopeningSchema)
-    @blp.returns(PublicationSchema)
-    def post(self, body: dict[str, Any], id: UUID) -> Any:
+    @blp.arguments(ReopeningDryRunSchema, location="query")
+    @blp.returns(ReopenedPublicationSchema)
+    def post(self, body: dict[str, Any], options: dict[str, Any], id: UUID) -> Any:
         """Reopen what is published, with the reason; or withdraw it, so that students and others see it no more.
 
-        A reopened version is still shown, marked so, until the next one is published.
+        A reopened version is still shown, marked so, until the next one is published. A dry run answers the `chain` of
+        acts until then.
         """
-        return service.reopen(publication_id=id, **body)
+        act = service.rehearse_reopening if options["dry_run"] else service.reopen
+        return act(publication_id=id, **body)

@@ -41,7 +41,7 @@ def _drafted(
     if not people:
         return None
     record, computed = Record(loaded, row["record"]), compute(loaded.entered)
-    rules = {**{name: loaded.settings[name] for name in DEFAULTS}, "bands": bands(loaded)}
+    rules = {**{name: loaded.settings[name] for name in (*DEFAULTS, "marks")}, "bands": bands(loaded)}
     outcomes = {loaded.everyone[number].id: of for number, *of in row["outcomes"] or ()}
     cards = []
     for one in people:

@@ -11,7 +11,7 @@ from school_service.core.reach import Reach
 from school_service.core.read_models import Made, MadeTogether
 from school_service.features.results.computing.class_term.loaded import Loaded, Person, Subject
 from school_service.features.results.computing.compute import Paper, TaughtSubject, blanks
-from school_service.features.results.models import OPEN, SUBMITTED
+from school_service.features.results.models import NOTHING_COUNTS, OPEN, SUBMITTED
 from school_service.features.results.submissions import reads
 
 Row = Mapping[str, Any]
@@ -75,7 +75,7 @@ class Handing:
         is_open = found is None and self.is_begun(arm)
         return {
             **self._head(subject, arm),
-            "state": OPEN if found is None else SUBMITTED,
+            "state": _state(taught, found is not None),
             "takers": sum(is_open or one.belongs for one in self.takers(taught, arm)),
             "assessments": len(taught.papers),
             "blanks": sum(is_open or one.belongs for _, one in self.blanks(taught, arm)),
@@ -90,7 +90,7 @@ class Handing:
         is_done = bool(done) and all(one["submitted_at"] or not one["takers"] for one in each)
         return {
             **self._head(subject, None),
-            "state": SUBMITTED if is_done else OPEN,
+            "state": _state(taught, is_done),
             "takers": sum(one["takers"] for one in each),
             "assessments": len(taught.papers),
             "blanks": sum(one["blanks"] for one in each),
@@ -109,6 +109,12 @@ class Handing:
         }
 
 
+def _state(taught: TaughtSubject, is_submitted: bool) -> str:
+    if is_submitted:
+        return SUBMITTED
+    return OPEN if taught.papers else NOTHING_COUNTS
+
+
 def _by(found: Submitted | None) -> dict[str, Any]:
     return {
         "submitted_at": found and found.at,
@@ -120,7 +126,8 @@ def _by(found: Submitted | None) -> dict[str, Any]:
 def of_class(batch: UUID, term: str, *, cohort: bool = False, state: str | None = None) -> Made:
     """Answer ListedSubmissionSchema of a batch, or of all batches of a cohort, by the subject's name, then the batch's.
 
-    The subjects with an assessment that counts, and the submitted ones in any case; those in a `state`, or all.
+    The subjects with an assessment that counts or with takers, and the submitted ones in any case; those in a `state`,
+    or all.
     """
     read = reads.of_class(batch, term, cohort or None)
     return Made(read, partial(_in_state, state, partial(_of_class, None if cohort else str(batch))))
@@ -156,14 +163,13 @@ def _of_class(batch: str | None, row: Row, reach: Reach | None) -> list[dict[str
         return []
     reached = None if reach is None else {(subject, arm) for subject, arm in row["reached"] or ()}
     handing = Handing(row, loaded)
-    return [
-        handing.submission(subject, taught, arm)
+    found = (
+        (taught, handing.submission(subject, taught, arm))
         for subject, taught in handing.subjects()
         for arm in handing.arms
-        if (batch is None or arm.id == batch)
-        and (reached is None or (subject.id, arm.id) in reached)
-        and (taught.papers or handing.submitted(subject.id, arm))
-    ]
+        if (batch is None or arm.id == batch) and (reached is None or (subject.id, arm.id) in reached)
+    )
+    return [one for taught, one in found if taught.papers or one["takers"] or one["state"] == SUBMITTED]
 
 
 def of_subject(cohort_subject_id: UUID, term: str, batch: UUID | None = None) -> Made:

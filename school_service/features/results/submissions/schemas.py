@@ -29,7 +29,8 @@ class SubmissionSchema(RecordSchema):
     term = fields.Nested(ResultTermSchema)
     state = described(
         fields.String,
-        "SUBMITTED: scores, absences and assessments are held until it is reopened.",
+        "SUBMITTED: scores, absences and assessments are held until it is reopened. NOTHING_COUNTS: it has takers, and "
+        "no assessment that counts.",
         validate=validate.OneOf(SUBMISSION_STATES),
     )
     takers = described(fields.Integer, "How many take it.")

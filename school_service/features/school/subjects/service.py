@@ -12,7 +12,7 @@ from school_service.core.read_models import Query, read_model, school_id
 from school_service.core.records import change, get
 from school_service.core.statements import NewRow, insert_row
 from school_service.features.audit.service import audit_change
-from school_service.features.school.models import Subject
+from school_service.features.school.models import IN_ORDER, Subject
 
 ENTITY = "subject"
 
@@ -21,10 +21,10 @@ DELETION = Deletion(Subject, {"name": Subject.name, "code": Subject.code})
 
 @read_model
 def subjects() -> Query:
-    """Read model of SubjectSchema, by name."""
-    return select(Subject.id, Subject.name, Subject.code, school_id().label("school")).order_by(
-        Subject.name, Subject.id
-    )
+    """Read model of SubjectSchema, by position, then by name."""
+    return select(
+        Subject.id, Subject.name, Subject.code, Subject.position, school_id().label("school")
+    ).order_by(*IN_ORDER, Subject.id)
 
 
 @read_model
@@ -33,15 +33,16 @@ def subject(subject_id: UUID) -> Query:
     return subjects.query().where(Subject.id == subject_id)
 
 
-def create_subject(*, name: str, code: str) -> NewRow:
+def create_subject(*, name: str, code: str, position: int | None = None) -> NewRow:
     """Add a subject; a code already taken is a conflict."""
-    subject = insert_row(Subject, name=name, code=code)
-    audit_change(ENTITY, subject.id, new={"name": name, "code": code})
+    subject = insert_row(Subject, name=name, code=code, position=position)
+    placed = {} if position is None else {"position": position}
+    audit_change(ENTITY, subject.id, new={"name": name, "code": code, **placed})
     return subject
 
 
 def change_subject(*, subject_id: UUID, **changes: Any) -> UUID:
-    """Change name or code of a subject, in all its classes; papers published before keep the former name.
+    """Change name, code or position of a subject, in all its classes; papers published before keep the former.
 
     A code already taken is a conflict. Raises NotFound.
     """

@@ -14,8 +14,11 @@ from school_service.core.statements import row_lock
 from school_service.features.school.models import Subject
 from school_service.features.school.subjects import service
 from school_service.web.blueprint import Blueprint
-from school_service.web.fields import Text
+from school_service.web.fields import StrictInteger, Text
 from school_service.web.schemas import RecordSchema, Schema
+
+MOST = 9_999
+_POSITION = "The place in lists and on papers, the lowest first, then by name; who has null stands last."
 
 
 class SubjectSchema(RecordSchema):
@@ -24,6 +27,7 @@ class SubjectSchema(RecordSchema):
     id = fields.UUID()
     name = fields.String()
     code = fields.String()
+    position = fields.Integer(allow_none=True, metadata={"description": _POSITION})
     school = fields.UUID()
 
 
@@ -32,6 +36,7 @@ class NewSubjectSchema(Schema):
 
     name = Text()
     code = Text(metadata={"description": "Short and unique in the school, such as MTH."})
+    position = StrictInteger(0, MOST, required=False, allow_none=True, metadata={"description": _POSITION})
 
 
 class SubjectChangesSchema(NewSubjectSchema):
@@ -50,7 +55,7 @@ class Subjects(MethodView):
     @blp.requires(Permission.SUBJECTS_READ, own=EVERYTHING)
     @blp.returns_list(SubjectSchema)
     def get(self) -> Any:
-        """List the school's subjects."""
+        """List the school's subjects, by position, then by name."""
         return service.subjects()
 
     @blp.requires(Permission.SUBJECTS_WRITE)

@@ -11,12 +11,15 @@ from marshmallow import fields
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import EVERYTHING
-from school_service.features.scores.grade_configs import service
+from school_service.features.scores.grade_configs import scales, service
+from school_service.features.scores.result_settings.schemas import OfLevelSchema
+from school_service.features.scores.result_settings.service import check_level
 from school_service.web.blueprint import Blueprint
 from school_service.web.fields import Points, Text, free_text
 from school_service.web.schemas import RecordSchema, Schema
 
 ALL = Decimal(100)  # percent
+MAX_BANDS = 100
 
 blp = Blueprint("grade-configs", __name__, description="The bands that scores are graded by.")
 
@@ -24,7 +27,7 @@ blp = Blueprint("grade-configs", __name__, description="The bands that scores ar
 class GradeConfigurationSchema(RecordSchema):
     """A band of percentages and the letter it is graded with."""
 
-    id = fields.UUID()
+    id = fields.UUID(allow_none=True, metadata={"description": "Null for a band of a level."})
     lower_threshold = fields.Decimal(metadata={"description": "In percent."})
     upper_threshold = fields.Decimal(metadata={"description": "In percent."})
     letter_grade = fields.String()
@@ -44,18 +47,34 @@ class GradeConfigurationChangesSchema(NewGradeConfigurationSchema):
     """The members of a grade configuration to change: any of them."""
 
 
+class LevelSchema(Schema):
+    """The level whose bands are meant."""
+
+    level = Text(metadata={"description": "That of a classroom."})
+
+
 @blp.route("/grade-configs")
 class GradeConfigurations(MethodView):
     """The bands of percentages for grades."""
 
     @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
-    @blp.returns_list(GradeConfigurationSchema)
-    def get(self) -> Any:
-        """List the grade configurations, the highest band first.
+    @blp.arguments(OfLevelSchema, location="query")
+    @blp.returns_list(GradeConfigurationSchema, if_empty=check_level)
+    def get(self, options: dict[str, Any]) -> Any:
+        """List the grade configurations, the highest band first; with a level those that it has of its own.
 
         The grade of a score is the band with the highest lower threshold that is not above it, in percent.
         """
-        return service.grade_configurations()
+        level = options.get("level")
+        return service.grade_configurations() if level is None else scales.grade_scale(level)
+
+    @blp.requires(Permission.SETTINGS_WRITE)
+    @blp.takes_list(NewGradeConfigurationSchema, most=MAX_BANDS)
+    @blp.arguments(LevelSchema, location="query")
+    @blp.returns_list(GradeConfigurationSchema)
+    def put(self, bands: list[dict[str, Any]], options: dict[str, Any]) -> Any:
+        """Give a level all of its grade bands at once, in place of the school's; an empty list takes them back."""
+        return scales.put_grade_scale(level=options["level"], bands=bands)
 
     @blp.requires(Permission.SETTINGS_WRITE)
     @blp.arguments(NewGradeConfigurationSchema)

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, cast, func, literal, select, true
+from sqlalchemy import ColumnElement, Numeric, Select, Text, cast, column, func, literal, select, true
 from sqlalchemy.dialects.postgresql import JSONB, aggregate_order_by
 
 from school_service.core.read_models import Query, read_model
-from school_service.features.school.models import TERMS
-from school_service.features.scores.models import DEFAULTS, GradeConfiguration, ResultSettings
+from school_service.features.school.models import TERMS, Classroom
+from school_service.features.scores.models import (
+    DEFAULTS,
+    OF_LEVEL,
+    GradeConfiguration,
+    GradeScale,
+    LevelSettings,
+    ResultSettings,
+)
 
 _NOTHING = select(literal(1).label("one"))
 
@@ -19,18 +26,51 @@ _TERM_WEIGHTS = ("first_term_weight", "second_term_weight", "third_term_weight")
 @read_model
 def result_settings() -> Query:
     """Read model of ResultSettingsSchema: the school's own, or the defaults."""
-    columns = _with_defaults()
-    weights = (
-        part for term, name in zip(TERMS, _TERM_WEIGHTS, strict=True) for part in (term, columns[name])
+    return _of_school(*(column.label(name) for name, column in _of_school_shown().items()))
+
+
+@read_model
+def level_settings(level: str) -> Query:
+    """Read model of ResultSettingsSchema, with `level` and `marks`: those of a level that a classroom has.
+
+    Null stands where the school's hold.
+    """
+    columns = {**_of_school_shown(), **{name: getattr(LevelSettings, name) for name in OF_LEVEL}}
+    has_level = select(Classroom.id).where(Classroom.level == level).exists()
+    return (
+        _of_school(
+            *(column.label(name) for name, column in columns.items()), cast(level, Text).label("level")
+        )
+        .outerjoin(LevelSettings, LevelSettings.level == level)
+        .where(has_level)
     )
-    shown = [column.label(name) for name, column in columns.items() if name not in _TERM_WEIGHTS]
-    return _of_school(*shown, func.json_build_object(*weights).label("term_weights"))
+
+
+@read_model
+def stored_of_level(level: str) -> Query:
+    """Select the settings that a level has of its own, with whether a classroom has it; null for each without."""
+    has_level = select(Classroom.id).where(Classroom.level == level).exists()
+    nothing = _NOTHING.subquery("nothing")
+    return (
+        select(has_level.label("known"), *(getattr(LevelSettings, name) for name in OF_LEVEL))
+        .select_from(nothing)
+        .outerjoin(LevelSettings, LevelSettings.level == level)
+    )
 
 
 @read_model
 def stored() -> Query:
     """Select the columns of the settings, with the defaults if the school has none."""
     return _of_school(*(column.label(name) for name, column in _with_defaults().items()))
+
+
+def _of_school_shown() -> dict[str, Any]:
+    columns = _with_defaults()
+    weights = (
+        part for term, name in zip(TERMS, _TERM_WEIGHTS, strict=True) for part in (term, columns[name])
+    )
+    shown = {name: column for name, column in columns.items() if name not in _TERM_WEIGHTS}
+    return {**shown, "term_weights": func.json_build_object(*weights)}
 
 
 def _of_school(*columns: Any) -> Select[Any]:
@@ -51,6 +91,26 @@ def setting(name: str) -> ColumnElement[Any]:
     """A result setting, or its default if the school has no row; for an outer join of ResultSettings to any row."""
     found: ColumnElement[Any] = _with_defaults()[name]
     return found
+
+
+OF_BAND = ("lower_threshold", "upper_threshold", "letter_grade", "remarks")
+
+
+def bands_of_level(level: Any) -> Select[Any]:
+    """Select the bands that a level has of its own."""
+    bands = func.jsonb_to_recordset(GradeScale.bands).table_valued(
+        column("lower_threshold", Numeric),
+        column("upper_threshold", Numeric),
+        column("letter_grade", Text),
+        column("remarks", Text),
+    )
+    band = bands.render_derived(name="band", with_types=True)
+    return (
+        select(*(band.c[name] for name in OF_BAND))
+        .select_from(GradeScale)
+        .join(band, literal(True))
+        .where(GradeScale.level == level)
+    )
 
 
 def bands() -> ColumnElement[Any]:

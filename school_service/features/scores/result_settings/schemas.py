@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, ClassVar
 
 from marshmallow import fields, validate
 
@@ -49,7 +49,14 @@ _WORDS = {
     "percent_from": "EXACT: a percent is computed of the scores, and rounded once; averages have two decimal places. "
     "MARKS: it is the sum of the marks of the categories as they are printed, and all else is computed of printed "
     "figures, to percent_places.",
+    "show_ca_total": "Whether report cards have a column with the sum of the marks of CA1, CA2 and CA3.",
 }
+
+
+_NULL = "pass_mark, positions and percent_places are null where the school's hold for it."
+_MARKS = "whether it has marks; false for early years, whose cards have traits, comments and attendance. Null is true."
+for _name in ("pass_mark", "positions", "percent_places"):
+    _WORDS[_name] += " With a level, null stands for the school's."
 
 
 def _about(name: str) -> dict[str, Any]:
@@ -82,15 +89,19 @@ class PrincipalCommentSchema(RecordSchema):
 class ResultSettingsSchema(RecordSchema):
     """How results are computed, ranked and shown from now on; published ones stay as they are."""
 
+    SOMETIMES: ClassVar[frozenset[str]] = frozenset({"level", "marks"})
+
     weighting = fields.String(validate=validate.OneOf(WEIGHTINGS), metadata=_about("weighting"))
     weights = fields.List(fields.Nested(WeightSchema), metadata=_about("weights"))
-    percent_places = fields.Integer(metadata=_about("percent_places"))
-    pass_mark = fields.Decimal(metadata=_about("pass_mark"))
+    percent_places = fields.Integer(allow_none=True, metadata=_about("percent_places"))
+    pass_mark = fields.Decimal(allow_none=True, metadata=_about("pass_mark"))
     minimum_subjects = fields.Integer(metadata=_about("minimum_subjects"))
     minimum_terms = fields.Integer(metadata=_about("minimum_terms"))
     rank_by = fields.String(validate=validate.OneOf(RANKINGS), metadata=_about("rank_by"))
     term_weights = fields.Nested(TermWeightsSchema, metadata=_about("term_weights"))
-    positions = fields.String(validate=validate.OneOf(SHOWN_POSITIONS), metadata=_about("positions"))
+    positions = fields.String(
+        allow_none=True, validate=validate.OneOf([*SHOWN_POSITIONS, None]), metadata=_about("positions")
+    )
     principal_comments = fields.List(
         fields.Nested(PrincipalCommentSchema), metadata=_about("principal_comments")
     )
@@ -99,6 +110,9 @@ class ResultSettingsSchema(RecordSchema):
     signatures = fields.String(validate=validate.OneOf(SIGNATURES), metadata=_about("signatures"))
     show_teachers = fields.Boolean(metadata=_about("show_teachers"))
     percent_from = fields.String(validate=validate.OneOf(PERCENT_FROM), metadata=_about("percent_from"))
+    show_ca_total = fields.Boolean(metadata=_about("show_ca_total"))
+    level = fields.String(metadata={"description": f"Of a level: its name. {_NULL}"})
+    marks = fields.Boolean(allow_none=True, metadata={"description": f"Of a level: {_MARKS}"})
 
 
 class NewWeightSchema(Schema):
@@ -138,13 +152,15 @@ class ResultSettingsChangesSchema(Schema):
         required=False,
         metadata=_about("weights"),
     )
-    percent_places = StrictInteger(0, MAX_PLACES, required=False, metadata=_about("percent_places"))
-    pass_mark = Points(ALL, required=False, metadata=_about("pass_mark"))
+    percent_places = StrictInteger(
+        0, MAX_PLACES, required=False, allow_none=True, metadata=_about("percent_places")
+    )
+    pass_mark = Points(ALL, required=False, allow_none=True, metadata=_about("pass_mark"))
     minimum_subjects = StrictInteger(1, MAX_SUBJECTS, required=False, metadata=_about("minimum_subjects"))
     minimum_terms = StrictInteger(1, MAX_TERMS, required=False, metadata=_about("minimum_terms"))
     rank_by = Choice(RANKINGS, required=False, metadata=_about("rank_by"))
     term_weights = Nested(NewTermWeightsSchema, required=False, metadata=_about("term_weights"))
-    positions = Choice(SHOWN_POSITIONS, required=False, metadata=_about("positions"))
+    positions = Choice(SHOWN_POSITIONS, required=False, allow_none=True, metadata=_about("positions"))
     principal_comments = ListOf(
         Nested(NewPrincipalCommentSchema),
         validate=validate.Length(max=MAX_COMMENTS),
@@ -156,3 +172,13 @@ class ResultSettingsChangesSchema(Schema):
     signatures = Choice(SIGNATURES, required=False, metadata=_about("signatures"))
     show_teachers = StrictBoolean(required=False, metadata=_about("show_teachers"))
     percent_from = Choice(PERCENT_FROM, required=False, metadata=_about("percent_from"))
+    show_ca_total = StrictBoolean(required=False, metadata=_about("show_ca_total"))
+    marks = StrictBoolean(
+        required=False, allow_none=True, metadata={"description": f"With a level alone: {_MARKS}"}
+    )
+
+
+class OfLevelSchema(Schema):
+    """The level whose settings are meant; without it those of the school."""
+
+    level = Text(required=False, metadata={"description": "That of a classroom."})

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import exists, select
 
 from school_service.core.database import db, request_context
-from school_service.core.errors import Invalid
+from school_service.core.errors import Invalid, Unknown
 from school_service.core.read_models import BoundQuery
 from school_service.core.statements import execute, in_one_round_trip, put_row
-from school_service.features.audit.service import audit_member_changes
+from school_service.features.audit.service import audit_change, audit_member_changes
 from school_service.features.school.models import TERMS, Classroom
 from school_service.features.school.settings.service import lock_settings
-from school_service.features.scores.models import ResultSettings
+from school_service.features.scores.models import OF_LEVEL, LevelSettings, ResultSettings
 from school_service.features.scores.result_settings import reads
 from tenants.connections.engines import json_text
 
@@ -29,12 +29,53 @@ _TERM_WEIGHTS = dict(
 _DOCUMENTS = ("weights", "principal_comments")
 
 
+def check_level(*, level: str | None = None) -> None:
+    """Tell whether a classroom has a level. Raises Invalid."""
+    if level is not None and not db.session.scalar(select(exists().where(Classroom.level == level))):
+        raise _unknown_level(level)
+
+
+def _unknown_level(level: str) -> Invalid:
+    return Invalid.field("level", Unknown(f'no classroom has the level "{level}"'))
+
+
+def change_level_settings(*, level: str, **changes: Any) -> BoundQuery:
+    """Change the settings that a level has of its own; null takes one back.
+
+    Returns the read model of the settings, stored and read in one round trip. Raises Invalid for a level of no
+    classroom, and for settings that are the school's alone.
+    """
+    others = [name for name in changes if name not in OF_LEVEL]
+    if others:
+        raise Invalid.fields(dict.fromkeys(others, "is of the whole school"))
+    found = execute(lock_settings(), reads.stored_of_level(level))
+    if found is None or not found["known"]:
+        raise _unknown_level(level)
+    old = {name: found[name] for name in OF_LEVEL}
+    new, read = {**old, **changes}, reads.level_settings(level)
+    if new == old:
+        return read
+    differing = {name for name in OF_LEVEL if new[name] != old[name]}
+    audit_change(
+        ENTITY,
+        request_context().school_id,
+        old={"level": level, **{name: old[name] for name in OF_LEVEL if name in differing}},
+        new={"level": level, **{name: new[name] for name in OF_LEVEL if name in differing}},
+    )
+    return in_one_round_trip(put_row(LevelSettings, "level", level=level, **new), read=read)
+
+
 def change_result_settings(**changes: Any) -> BoundQuery:
     """Change any member of the settings; an array or an object is replaced as a whole.
 
     Returns the read model of the settings, stored and read in one round trip. Raises Invalid for weights of a level
-    with another sum than 100, a level of no classroom, term weights of 0 alone, and duplicates.
+    with another sum than 100, a level of no classroom, term weights of 0 alone, duplicates, and what levels alone have.
     """
+    nulls = [name for name, value in changes.items() if value is None]
+    if nulls:
+        raise Invalid.fields(dict.fromkeys(nulls, "Field may not be null."))
+    if "marks" in changes:
+        raise Invalid.field("marks", "is of a level alone")
     read = reads.result_settings()
     old = execute(lock_settings(), reads.stored())
     if old is None:

@@ -52,9 +52,9 @@ class Arms:
         for subject in self.subjects:
             self.api.ok(self.api.post(f"/cohort-subjects/{subject['id']}/submission", {"term": term}))
 
-    def publish(self, *batches: str, term: str = "FIRST", query: str = "") -> Any:
+    def publish(self, *batches: str, term: str = "FIRST", query: str = "", **fields: Any) -> Any:
         """POST a publication of these batches, or of both."""
-        body = {"term": term, "batches": batches or [self.first, self.second]}
+        body = {"term": term, "batches": batches or [self.first, self.second], **fields}
         return self.api.post(f"/publications{query}", body)
 
     def published(self, *batches: str, term: str = "FIRST") -> list[dict[str, Any]]:

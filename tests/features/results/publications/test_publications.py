@@ -87,6 +87,12 @@ def test_a_rehearsal_says_what_would_be_and_stores_nothing(api, arms):
     assert api.ok(api.get("/audit", query_string={"entity": "publication"}))["total"] == 0
     published = api.ok(arms.publish())
     unknown = {"id": None, "published_at": None}
+    for one in rehearsed:
+        assert one.pop("without_assessments") == {"count": 0, "subjects": []}
+        assert (
+            one.pop("comments_missing")["count"] == one.pop("traits_missing")["count"] == one["students"] == 2
+        )
+        assert one.pop("photos_missing") is None
     assert rehearsed == [{**one, **unknown} for one in published]
 
 
@@ -116,7 +122,7 @@ def test_what_is_not_submitted_is_named_in_whichever_arm_it_is_taken(api, make, 
     untaken = make.cohort_subject(arms.cohort, elective=True)
     for subject in (elective, untaken):
         make.assessment(subject, arms.terms["FIRST"])
-    make.cohort_subject(arms.cohort)  # in which nothing counts
+    nothing = make.cohort_subject(arms.cohort)  # in which nothing counts
     arms.submit()
 
     answer = arms.publish(arms.first)
@@ -125,7 +131,7 @@ def test_what_is_not_submitted_is_named_in_whichever_arm_it_is_taken(api, make, 
     assert answer.get_json()["errors"]["json"] == {"subjects": [elective["subject"]]}
     body = {"term": "FIRST", "blanks": "ABSENT"}
     api.ok(api.post(f"/cohort-subjects/{elective['id']}/submission", body))
-    assert arms.publish(arms.first).status_code == 200
+    assert arms.publish(arms.first, without_subjects=[nothing["id"]]).status_code == 200
 
 
 def test_who_took_a_subject_up_since_it_was_submitted_is_named(api, make, arms):

@@ -150,7 +150,9 @@ def test_where_nothing_counts_there_is_nothing_to_submit(api, make):
             409,
             "Nothing counts in this subject and term: there is nothing to submit.",
         )
-        assert api.ok(one.listed()) == []
+        (listed,) = api.ok(one.listed())
+        shown = (listed["state"], listed["takers"], listed["assessments"], listed["blanks"])
+        assert shown == ("NOTHING_COUNTS", len(one.students), 0, 0)
 
 
 def test_with_categories_something_needs_a_weight(api, make, taught):
@@ -250,7 +252,7 @@ def test_what_counts_no_more_since_it_was_submitted_can_be_reopened(api, taught)
     (listed,) = api.ok(taught.listed())
 
     assert (listed["state"], listed["assessments"]) == ("SUBMITTED", 0)
-    assert api.ok(taught.reopen())["state"] == "OPEN"
+    assert api.ok(taught.reopen())["state"] == "NOTHING_COUNTS"
 
 
 # Input

@@ -12,7 +12,13 @@ from tests.factories import UNKNOWN_ID
 def test_a_subject_is_created_and_listed(api, make, place):
     made = make.subject(name="  Mathematics ", code=" MTH ")
 
-    assert made == {"id": made["id"], "name": "Mathematics", "code": "MTH", "school": str(place.id)}
+    assert made == {
+        "id": made["id"],
+        "name": "Mathematics",
+        "code": "MTH",
+        "position": None,
+        "school": str(place.id),
+    }
     assert made in api.ok(api.get("/templates"))
 
 
@@ -137,3 +143,30 @@ def test_a_list_costs_one_round_trip_however_long_it_is(api, make, messages):
         with messages() as sent:
             api.ok(api.get("/templates"))
         assert len(sent) == 1, sent
+
+
+# Order
+
+
+def test_subjects_stand_by_position_and_then_by_name(api, make):
+    placed = {"Yoruba": 2, "Biology": None, "Chemistry": None, "Mathematics": 1, "English": 1}
+    for name, position in placed.items():
+        make.subject(name=name, **({} if position is None else {"position": position}))
+
+    listed = api.ok(api.get("/templates"))
+
+    assert [one["name"] for one in listed] == ["English", "Mathematics", "Yoruba", "Biology", "Chemistry"]
+    changed = api.ok(api.patch(f"/templates/{listed[0]['id']}", {"position": None}))
+    assert changed["position"] is None
+    assert [one["name"] for one in api.ok(api.get("/templates"))][-1] == "English"
+
+
+@pytest.mark.parametrize("position", [-1, 10_000, 1.5, "1", True, []])
+def test_a_position_is_a_whole_number_from_0_to_9999(api, make, position):
+    subject = make.subject(position=9_999)
+
+    for answer in (
+        api.patch(f"/templates/{subject['id']}", {"position": position}),
+        api.post("/templates", {"name": "Art", "code": "ART", "position": position}),
+    ):
+        assert (answer.status_code, [*answer.get_json()["errors"]["json"]]) == (422, ["position"])

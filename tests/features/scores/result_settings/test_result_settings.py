@@ -29,6 +29,7 @@ DEFAULTS = {
     "signatures": "PICTURES",
     "show_teachers": False,
     "percent_from": "MARKS",
+    "show_ca_total": False,
 }
 OTHERS = {
     "weighting": "CATEGORIES",
@@ -44,6 +45,7 @@ OTHERS = {
     "signatures": "NONE",
     "show_teachers": True,
     "percent_from": "EXACT",
+    "show_ca_total": True,
 }
 
 
@@ -196,6 +198,11 @@ def test_one_term_has_to_weigh_something(api, left):
         {"weights": [{"level": None, "weight": 100}]},
         {"weights": [weight("EXAM", 100)] * 201},
         {"percent_from": "PAPER"},
+        {"show_ca_total": 1},
+        {"marks": False},
+        {"pass_mark": None},
+        {"positions": None},
+        {"percent_places": None},
         {"percent_places": 3},
         {"percent_places": -1},
         {"percent_places": 1.5},
@@ -204,7 +211,6 @@ def test_one_term_has_to_weigh_something(api, left):
         {"pass_mark": 100.01},
         {"pass_mark": 39.999},
         {"pass_mark": "40"},
-        {"pass_mark": None},
         {"pass_mark": True},
         {"minimum_subjects": 0},
         {"minimum_subjects": 41},

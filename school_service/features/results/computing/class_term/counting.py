@@ -9,7 +9,7 @@ from sqlalchemy import CTE, FromClause, Numeric, Text, case, column, func, liter
 from school_service.core.read_models import Query
 from school_service.core.records import is_one_of
 from school_service.features.results.computing.compute import OF_A_TERM
-from school_service.features.scores.models import BY_CATEGORY, Assessment, ResultSettings
+from school_service.features.scores.models import BY_CATEGORY, Assessment, LevelSettings, ResultSettings
 
 
 def counted_by(classes: FromClause) -> CTE:
@@ -19,10 +19,12 @@ def counted_by(classes: FromClause) -> CTE:
         select(
             classes.c.id,
             func.coalesce(ResultSettings.weighting == BY_CATEGORY, False).label("by_category"),
+            func.coalesce(LevelSettings.marks, True).label("has_marks"),
             *(weight.c[category] for category in OF_A_TERM),
         )
         .select_from(classes)
         .outerjoin(ResultSettings, literal(True))
+        .outerjoin(LevelSettings, LevelSettings.level == classes.c.level)
         .join(weight, literal(True))
         .cte("counted_by")
     )
@@ -32,6 +34,7 @@ def counts(rules: CTE) -> tuple[Any, ...]:
     """Tell whether an assessment, not deleted, counts in its term: all of these conditions have to be met."""
     weight = case(*((Assessment.category == category, rules.c[category]) for category in OF_A_TERM))
     return (
+        rules.c.has_marks,
         Assessment.include_in_final,
         is_one_of(Assessment.category, OF_A_TERM),
         or_(not_(rules.c.by_category), weight > 0),

@@ -42,16 +42,18 @@ from school_service.features.results.computing.class_term.roster import members,
 from school_service.features.results.computing.class_term.scopes import one, subjects_of
 from school_service.features.results.computing.compute import BROUGHT_IN, OF_A_TERM
 from school_service.features.results.models import ReportCard
-from school_service.features.school.models import Subject, Term
+from school_service.features.school.models import IN_ORDER, Subject, Term
 from school_service.features.scores.models import (
     NOT_DELETED,
     Absence,
     Assessment,
     GradebookEntry,
     GradeConfiguration,
+    LevelSettings,
     ResultSettings,
     Submission,
 )
+from school_service.features.scores.result_settings.reads import bands_of_level
 
 Column = ColumnElement[Any]
 Roster = Callable[[Any, Any], FromClause]
@@ -112,11 +114,12 @@ def class_term(
     papers = _papers(subjects, term_id)
     parts: dict[str, Any] = {
         "settings": _settings(),
-        "bands": _bands(),
+        "of_level": _of_level(one(of, "level")),
+        "bands": _bands(one(of, "level")),
         "people": _numbered(
             people, "student", "batch_id", "enrolled_in", "dob", "place", "in_reach", "belongs"
         ),
-        "subjects": _numbered(subjects, "id", "base", "name", "code", "elective"),
+        "subjects": _numbered(subjects, "id", "base", "name", "code", "elective", "position"),
         "teachers": teachers_by_arm(cohort_id),
         "papers": _numbered(
             papers, "id", "subject", "category", "abbreviation", "total_points", "publish_scores", "place"
@@ -166,7 +169,8 @@ def _subjects(cohort_id: Any, cohort_subject_id: Any) -> CTE:
             Subject.name,
             Subject.code,
             CohortSubject.elective,
-            (func.row_number().over(order_by=(Subject.name, CohortSubject.id)) - 1).label("number"),
+            Subject.position,
+            (func.row_number().over(order_by=(*IN_ORDER, CohortSubject.id)) - 1).label("number"),
         )
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .where(CohortSubject.cohort_id == cohort_id)
@@ -301,11 +305,11 @@ def _brought_in(scope: CTE, people: CTE, subjects: CTE, taking: CTE) -> Any:
 
 
 def _bases(subjects: CTE, published: CTE) -> Any:
-    """List the base subjects of the session's percents, by name."""
+    """List the base subjects of the session's percents, by position, then by name."""
     is_there = or_(Subject.id.in_(select(subjects.c.base)), Subject.id.in_(select(published.c.base)))
-    found = select(Subject.id, Subject.name, Subject.code).where(is_there).subquery("bases")
+    found = select(Subject.id, Subject.name, Subject.code, Subject.position).where(is_there).subquery("bases")
     base = json_object(base=found.c.id, name=found.c.name, code=found.c.code)
-    return listed(base, found.c.name, found.c.id, of=found)
+    return listed(base, found.c.position, found.c.name, found.c.id, of=found)
 
 
 def submissions(scope: CTE) -> Any:
@@ -339,11 +343,19 @@ def _settings() -> Any:
     return found.scalar_subquery()
 
 
-def _bands() -> Any:
-    """List the grade bands, from low to high."""
+def _of_level(level: Any) -> Any:
+    found = select(func.row_to_json(literal_column("level_settings"))).select_from(LevelSettings)
+    return found.where(LevelSettings.level == level).scalar_subquery()
+
+
+def _bands(level: Any) -> Any:
+    """List the grade bands, from low to high: the level's own or, without any, the school's."""
     of = GradeConfiguration
     band = func.json_build_array(of.lower_threshold, of.letter_grade, of.remarks)
-    return listed(band, of.lower_threshold, of=of)
+    own = bands_of_level(level).subquery("bands_of_level")
+    of_level = func.json_build_array(own.c.lower_threshold, own.c.letter_grade, own.c.remarks)
+    found = select(func.json_agg(aggregate_order_by(of_level, own.c.lower_threshold))).scalar_subquery()
+    return func.coalesce(found, listed(band, of.lower_threshold, of=of))
 
 
 def listed(document: Any, *order: Any, of: Any) -> Any:

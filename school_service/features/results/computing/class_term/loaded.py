@@ -21,7 +21,7 @@ from school_service.features.results.computing.compute import (
     TaughtSubject,
 )
 from school_service.features.school.models import TERMS
-from school_service.features.scores.models import BY_CATEGORY, DEFAULTS
+from school_service.features.scores.models import BY_CATEGORY, DEFAULTS, OF_LEVEL
 
 Document = Mapping[str, Any]
 
@@ -49,13 +49,19 @@ class Person(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """A subject of the cohort: its id there, the base subject's id, and its names."""
+    """A subject of the cohort: its id there, the base subject's id, its names, and its place in the order."""
 
     id: str
     base: str
     name: str
     code: str
     elective: bool
+    position: int | None
+
+    @property
+    def document(self) -> Document:
+        """The subject as cards name it."""
+        return {name: value for name, value in self._asdict().items() if name != "position"}
 
 
 @dataclass(frozen=True)
@@ -104,8 +110,10 @@ class Loaded:
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
-        """The school's result settings, by column."""
-        return {**DEFAULTS, **(self.document["settings"] or {})}
+        """The school's result settings, by column; those of the level take the place of its own."""
+        of_level = self.document["of_level"] or {}
+        own = {name: of_level[name] for name in OF_LEVEL if of_level.get(name) is not None}
+        return {**DEFAULTS, "marks": True, **(self.document["settings"] or {}), **own}
 
     @cached_property
     def subjects(self) -> Sequence[Subject]:
@@ -122,7 +130,7 @@ class Loaded:
         """The subjects as cards name them, by their id and the batch's."""
         batches = dict.fromkeys(one.batch for one in self.everyone)
         return {
-            (subject.id, batch): {**subject._asdict(), "teachers": self.teachers(subject.id, batch)}
+            (subject.id, batch): {**subject.document, "teachers": self.teachers(subject.id, batch)}
             for subject in self.subjects
             for batch in batches
         }
@@ -187,7 +195,7 @@ class Loaded:
                 loaded[number][1].marks.update(zip([ids[person] for person in people], marks, strict=True))
         papers: dict[int, list[Paper]] = defaultdict(list)
         for subject, paper in loaded:
-            if self.rules.counts(paper.category):
+            if self.settings["marks"] and self.rules.counts(paper.category):
                 papers[subject].append(paper)
         return papers
 

@@ -1,0 +1,61 @@
+"""The acts by which a publication is reopened, corrected and published again, in their order: a pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from school_service.core.columns import Enumeration
+from school_service.features.results.models import PUBLISHED
+
+Document = Mapping[str, Any]
+
+ACTS = Enumeration("ActOfChain", "REOPEN_PUBLICATION", "REOPEN_SUBJECT", "SUBMIT", "PUBLISH")
+
+
+def chain_of(found: Document, publication_id: str, subjects: Sequence[str]) -> list[dict[str, Any]]:
+    """Name the acts of a row of `reads.chain`, so that each succeeds after those before it.
+
+    `subjects` are to be changed, in the batch and term of the publication. Scores are changed between the last act that
+    reopens and the first that submits.
+    """
+    publications = found["publications"]
+    own = next(one for one in publications if one["id"] == publication_id)
+    return [
+        *(_act("REOPEN_PUBLICATION", one) for one in reversed(publications) if one["state"] == PUBLISHED),
+        *(
+            _act("REOPEN_SUBJECT", {**own, "id": None}, subject)
+            for subject in subjects
+            if not _is_open(found, own, subject)
+        ),
+        *_submissions(found, own, subjects),
+        *(_act("PUBLISH", {**one, "id": None}) for one in publications),
+    ]
+
+
+def _submissions(found: Document, own: Document, subjects: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Submit the subjects to be changed, and those that are open already, of each batch."""
+    for subject in subjects:
+        yield _act("SUBMIT", {**own, "id": None}, subject)
+    for one in found["open"]:
+        if (
+            one["batch"] != own["batch"]
+            or one["term"] != own["term"]
+            or one["cohort_subject"] not in subjects
+        ):
+            yield _act("SUBMIT", {**one, "id": None}, one["cohort_subject"])
+
+
+def _is_open(found: Document, own: Document, subject: str) -> bool:
+    where = {"cohort_subject": subject, "batch": own["batch"], "term": own["term"]}
+    return any(one == where for one in found["open"])
+
+
+def _act(act: str, of: Document, subject: str | None = None) -> dict[str, Any]:
+    return {
+        "act": act,
+        "publication": of["id"],
+        "batch": of["batch"],
+        "term": of["term"],
+        "cohort_subject": subject,
+    }

@@ -1,0 +1,257 @@
+"""By which acts a publication is corrected: a dry run of its reopening says so, and each of them succeeds."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from tests.features.results.publications.arms import Arms
+
+
+@pytest.fixture
+def arms(make):
+    return Arms(make)
+
+
+def chain(arms, publication, **fields):
+    """GET the chain of a publication, as a dry run of its reopening answers it."""
+    answer = arms.api.post(f"/publications/{publication['id']}/reopening?dry_run=true", fields)
+    return arms.api.ok(answer)["chain"]
+
+
+def do(arms, acts):
+    """Do the acts of a chain, and change a score where one is open."""
+    changed = False
+    for one in acts:
+        subject, body = one["cohort_subject"], {"term": one["term"], "batch": one["batch"]}
+        reason = {"reason": "A paper was found"}
+        match one["act"]:
+            case "REOPEN_PUBLICATION":
+                answer = arms.api.post(f"/publications/{one['publication']}/reopening", reason)
+            case "REOPEN_SUBJECT":
+                answer = arms.api.post(f"/cohort-subjects/{subject}/reopening", {**body, **reason})
+            case "SUBMIT":
+                if not changed:
+                    change(arms, subject, one)
+                    changed = True
+                answer = arms.api.post(f"/cohort-subjects/{subject}/submission", body)
+            case "PUBLISH":
+                body = {"term": one["term"], "batches": [one["batch"]]}
+                answer = arms.api.post("/publications", body)
+        assert answer.status_code == 200, (one, answer.get_json())
+    return changed
+
+
+def change(arms, subject, act):
+    term = next(name for name, one in arms.terms.items() if one["id"] == act["term"])
+    query = {"assessment": arms.papers[term, subject]["id"], "student": arms.students[act["batch"]][0]}
+    (entry,) = arms.api.ok(arms.api.get("/gradebooks", query_string=query))["data"]
+    arms.api.ok(arms.api.patch(f"/gradebooks/{entry['id']}", {"score": 33}))
+
+
+def told(acts):
+    return [(one["act"], one["batch"], one["term"], one["cohort_subject"]) for one in acts]
+
+
+def in_force(arms):
+    return {
+        (one["batch"], one["term"]["term"]): (one["state"], one["version"])
+        for one in arms.listed()
+        if one["state"] in {"PUBLISHED", "REOPENED"}
+    }
+
+
+def test_a_publication_alone_is_reopened_and_published(api, arms):
+    first, _ = arms.published()
+    before = in_force(arms)
+
+    acts = chain(arms, first)
+
+    term = arms.terms["FIRST"]["id"]
+    assert told(acts) == [
+        ("REOPEN_PUBLICATION", arms.first, term, None),
+        ("PUBLISH", arms.first, term, None),
+    ]
+    assert [one["publication"] for one in acts] == [first["id"], None]
+    assert in_force(arms) == before
+    do(arms, acts)
+    assert in_force(arms) == {**before, (arms.first, "FIRST"): ("PUBLISHED", 2)}
+
+
+def test_later_terms_and_other_arms_are_in_the_chain_of_a_changed_subject(api, arms):
+    first, _ = arms.published()
+    arms.published(term="SECOND")
+    arms.published(arms.second, term="THIRD")
+    subject = arms.subjects[0]["id"]
+
+    acts = chain(arms, first, subjects=[subject], reason="A paper was found")
+
+    terms = {one["id"]: name for name, one in arms.terms.items()}
+    names = {arms.first: "A", arms.second: "B"}
+    assert [(one["act"], names[one["batch"]], terms[one["term"]]) for one in acts] == [
+        ("REOPEN_PUBLICATION", "B", "THIRD"),
+        ("REOPEN_PUBLICATION", "B", "SECOND"),
+        ("REOPEN_PUBLICATION", "A", "SECOND"),
+        ("REOPEN_PUBLICATION", "B", "FIRST"),
+        ("REOPEN_PUBLICATION", "A", "FIRST"),
+        ("REOPEN_SUBJECT", "A", "FIRST"),
+        ("SUBMIT", "A", "FIRST"),
+        ("PUBLISH", "A", "FIRST"),
+        ("PUBLISH", "B", "FIRST"),
+        ("PUBLISH", "A", "SECOND"),
+        ("PUBLISH", "B", "SECOND"),
+        ("PUBLISH", "B", "THIRD"),
+    ]
+    assert do(arms, acts)
+    assert {*in_force(arms).values()} == {("PUBLISHED", 2)}
+
+
+def test_what_is_done_already_is_not_in_the_chain(api, arms):
+    first, _ = arms.published()
+    arms.published(arms.first, term="SECOND")
+    subject = arms.subjects[0]["id"]
+    acts = chain(arms, first, subjects=[subject])
+    of_both = chain(arms, first)
+
+    for number in range(1, len(acts) + 1):
+        if acts[number - 1]["act"] == "PUBLISH":
+            break
+        do(arms, acts[number - 1 : number])
+        if acts[number - 1]["act"] == "REOPEN_SUBJECT":
+            # Without being named it is left to be submitted, since it was when this was published.
+            submitting = [one for one in chain(arms, first) if one["act"] == "SUBMIT"]
+            assert [one["cohort_subject"] for one in submitting] == [subject]
+        left = [one["act"] for one in chain(arms, first, subjects=[subject])]
+        opened = [one["act"] for one in acts[number:] if one["act"].startswith("REOPEN")]
+        assert [one for one in left if one == "REOPEN_PUBLICATION"] == [
+            one for one in opened if one == "REOPEN_PUBLICATION"
+        ]
+    assert [one["act"] for one in of_both] == ["REOPEN_PUBLICATION"] * 2 + ["PUBLISH"] * 2
+
+
+def test_an_arm_of_its_own_positions_is_corrected_by_itself(api, arms):
+    api.ok(api.patch("/result-settings", {"positions": "BATCH"}))
+    first, _ = arms.published()
+
+    acts = chain(arms, first, subjects=[arms.subjects[1]["id"]])
+
+    assert {one["batch"] for one in acts} == {arms.first}
+    assert do(arms, acts)
+
+
+def test_what_can_not_be_reopened_has_no_chain(api, arms):
+    first, second = arms.published()
+    api.ok(arms.reopen(first))
+    api.ok(arms.publish(arms.first))
+    api.ok(arms.reopen(second, withdraw=True))
+
+    for one, state in ((first, "SUPERSEDED"), (second, "WITHDRAWN")):
+        answer = api.post(f"/publications/{one['id']}/reopening?dry_run=true", {})
+        assert (answer.status_code, answer.get_json()["message"]) == (
+            409,
+            f"This publication is {state}: only what is PUBLISHED can be reopened.",
+        )
+
+
+def test_a_promotion_refuses_the_chain_as_it_refuses_the_reopening(api, make, arms):
+    (first,) = arms.published(arms.first)
+    above = make.cohort(session=make.session())
+    body = {
+        "session": arms.cohort["session"],
+        "moves": [{"batch": arms.first, "promote_to": above["id"], "repeat_in": None}],
+    }
+    dry = api.ok(api.post("/promotions?dry_run=true", body))
+    api.ok(api.post("/promotions", {**body, "fingerprint": dry["fingerprint"]}))
+
+    answers = [
+        api.post(f"/publications/{first['id']}/reopening{query}", {"reason": "Why"})
+        for query in ("", "?dry_run=true")
+    ]
+
+    assert [answer.status_code for answer in answers] == [409, 409]
+    assert answers[0].get_json()["message"] == answers[1].get_json()["message"]
+
+
+def test_subjects_are_those_of_the_cohort(api, make, make_other, arms):
+    (first,) = arms.published(arms.first)
+    path = f"/publications/{first['id']}/reopening"
+    strangers = [
+        make.cohort_subject(make.cohort())["id"],
+        make_other.cohort_subject(make_other.cohort())["id"],
+        str(uuid4()),
+    ]
+
+    for stranger in strangers:
+        answer = api.post(f"{path}?dry_run=true", {"subjects": [arms.subjects[0]["id"], stranger]})
+        assert answer.status_code == 422
+        assert stranger in answer.get_json()["errors"]["json"]["subjects"][0]
+    for fields, query, field in (
+        ({}, "", "reason"),
+        ({"reason": "Why", "subjects": [arms.subjects[0]["id"]]}, "", "subjects"),
+        ({"withdraw": True}, "?dry_run=true", "withdraw"),
+        ({"subjects": "all"}, "?dry_run=true", "subjects"),
+    ):
+        answer = api.post(path + query, fields)
+        assert (answer.status_code, [*answer.get_json()["errors"]["json"]]) == (422, [field])
+    for unknown in (str(uuid4()), "x"):
+        assert api.post(f"/publications/{unknown}/reopening?dry_run=true", {}).status_code == 404
+
+
+def test_another_school_has_no_chain_of_it(other_api, arms):
+    (first,) = arms.published(arms.first)
+
+    assert other_api.post(f"/publications/{first['id']}/reopening?dry_run=true", {}).status_code == 404
+
+
+# What differs
+
+
+def test_changes_name_each_figure_that_differs(api, arms):
+    first, second = arms.published()
+    student = arms.students[arms.first][0]
+    for one in (first, second):
+        api.ok(arms.reopen(one))
+    arms.correct(student, 44)
+    comments = [{"student": student, "form_teacher_comment": "Good"}]
+    api.ok(api.put("/comments", {"batch": arms.first, "term": "FIRST", "comments": comments}))
+    again, _ = api.ok(arms.publish())
+
+    changes = api.ok(api.get(f"/publications/{again['id']}/changes"))
+
+    subject = arms.subjects[0]["subject"]
+    of_student = next(one for one in changes if one["student"]["id"] == student)
+    differs = {
+        (one["member"], one["subject"]): (one["before"], one["after"]) for one in of_student["differs"]
+    }
+    assert differs["subjects.percent", subject] == (90, 44)
+    assert differs["average", None] == (90, 67)
+    assert differs["comments.form_teacher", None] == (None, "Good")
+    before, after = differs["subjects.scores", subject]
+    assert (before["score"], after["score"], before["abbreviation"]) == (90, 44, after["abbreviation"])
+    assert differs["cumulative.subjects.percent", subject] == (90, 44)
+    # Nothing that stayed, and nothing of the class.
+    assert {one for one in differs if one[1] == arms.subjects[1]["subject"]} == set()
+    assert not any(
+        member.endswith((".average", ".of")) and "cumulative" not in member for member, _ in differs
+    )
+    other = next(one for one in changes if one["student"]["id"] != student)
+    assert {one["member"].rpartition(".")[2] for one in other["differs"]} <= {"position", "tied"}
+
+
+def test_who_has_come_has_nothing_that_differs(api, make, arms):
+    (first,) = arms.published(arms.first)
+    api.ok(arms.reopen(first))
+    for subject in range(2):
+        api.ok(arms.reopen_subject(subject))
+    come = make.enrolled(arms.cohort, make.student(), batch=arms.first)[0]
+    for subject in arms.subjects:
+        make.entry(arms.papers["FIRST", subject["id"]], come, arms.first)
+    arms.submit()
+    (again,) = api.ok(arms.publish(arms.first))
+
+    changes = api.ok(api.get(f"/publications/{again['id']}/changes"))
+
+    assert [(one["before"], one["differs"]) for one in changes if one["student"]["id"] == come] == [
+        (None, [])
+    ]
