@@ -253,8 +253,8 @@ def _total(subjects: Sequence[Document]) -> tuple[str, Cell] | None:
 
 
 def _dropped(card: Document) -> list[Document]:
-    """Subjects of earlier terms of the session, dropped by the student since."""
-    if card["term"]["term"] == "FIRST":
+    """Subjects of earlier terms of the session, dropped by the student since; a card without marks has none."""
+    if card["term"]["term"] == "FIRST" or not card.get("marks", True):
         return []
     present = {subject["subject"]["base"] for subject in card["subjects"]}
     return [subject for subject in card["cumulative"]["subjects"] if subject["base"] not in present]

@@ -208,7 +208,7 @@ def _term_facts(card: Document) -> list[tuple[str, Words]]:
 def _session_facts(card: Document) -> list[tuple[str, Words]]:
     """The result of the session so far; none in its first term."""
     so_far = card["cumulative"]
-    if card["term"]["term"] == "FIRST" or so_far["average"] is None:
+    if card["term"]["term"] == "FIRST" or so_far["average"] is None or not card.get("marks", True):
         return []
     return pairs_of(
         ("Terms", str(so_far["terms"])),

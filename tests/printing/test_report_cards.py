@@ -201,9 +201,9 @@ def test_the_sum_of_ca_stands_behind_them_if_the_school_shows_it():
 
 
 def test_a_card_without_marks_has_no_key_to_them():
-    made = composed(card(0, marks=False))
+    made = composed(card(0, "SECOND", marks=False, cumulative=card(3, "SECOND")["cumulative"]))
 
-    assert (made["bands"], made["legend"], made["rows"]) == ([], [], [])
+    assert (made["bands"], made["legend"], made["rows"], made["session"]) == ([], [], [], [])
     assert made["traits"]
     assert made["attendance"]
 
