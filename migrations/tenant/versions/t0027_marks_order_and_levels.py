@@ -7,7 +7,7 @@ from alembic import op
 from sqlalchemy.dialects import postgresql
 
 revision = "t0027"
-down_revision = "t0025"
+down_revision = "t0026"
 branch_labels = None
 depends_on = None
 
@@ -26,7 +26,7 @@ def upgrade() -> None:
     op.create_table(
         "level_settings",
         sa.Column("id", sa.Uuid(), nullable=False),
-        sa.Column("level", sa.String(length=255), nullable=False),
+        sa.Column("level", sa.String(length=120), nullable=False),
         sa.Column("pass_mark", sa.Numeric(precision=5, scale=2), nullable=True),
         sa.Column("positions", sa.String(length=20), nullable=True),
         sa.Column("percent_places", sa.SmallInteger(), nullable=True),
@@ -42,7 +42,7 @@ def upgrade() -> None:
     op.create_table(
         "grade_scales",
         sa.Column("id", sa.Uuid(), nullable=False),
-        sa.Column("level", sa.String(length=255), nullable=False),
+        sa.Column("level", sa.String(length=120), nullable=False),
         sa.Column("bands", postgresql.JSONB(astext_type=sa.Text()), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_grade_scales")),
         sa.UniqueConstraint("level", name=op.f("uq_grade_scales_level")),
