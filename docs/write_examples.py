@@ -555,6 +555,8 @@ def _settings(page: Recorder) -> None:
     send("DELETE", f"/grade-configs/{unused['id']}")
     band = {"lower_threshold": 0, "upper_threshold": 39, "letter_grade": "F9", "remarks": "Fail"}
     send("POST", "/grade-configs", band)
+    send("PUT", "/grade-configs?level=Senior Secondary", [band])
+    send("PUT", "/grade-configs?level=Senior Secondary", [])
 
 
 def _saved(workbook: Any) -> bytes:
