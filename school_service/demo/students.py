@@ -46,6 +46,7 @@ def make_student(context: DemoContext, *, admitted: int, number: int) -> UUID:
         admission_number=f"{context.school.code}/{admitted}/{number:03}",
         dob=people.birthday(admitted - AGE_OF_ADMISSION),
         admitted_on=first_day(admitted),
+        former_school="Corona School, Gbagada" if number == 1 else None,
         guardian={
             "full_name": parent.full_name,
             "relationship": "Mother" if parent.gender == FEMALE else "Father",

@@ -218,8 +218,9 @@ def assert_classes_are_called(get):
 
 
 def assert_every_field_is_shown(records):
-    """Some record of the sample school has a value for each field, but for photos: the school has no pictures."""
-    assert {name for name in records[0] if not any(record[name] for record in records)} == {"photo"}
+    """Some record has a value for each field, but for pictures, which the school lacks, and those of leavers."""
+    empty = {name for name in records[0] if not any(record[name] for record in records)}
+    assert empty == {"photo", "left_on", "leaving_reason"}
 
 
 def assert_the_first_term_is_complete(get, sessions):
