@@ -4,7 +4,8 @@
 
 Ends with 1 where something is wrong. The work tree is not looked at, but for refusing one with changes: what is packed
 is a clone of HEAD in a folder of its own, so that nothing of an earlier build gets in. FOLDER then holds the wheel, the
-source distribution, requirements.txt with the hashes of what both need, and SHA256SUMS.
+source distribution, requirements.txt with the hashes of what both need, and SHA256SUMS; and in `clients` the typed
+clients, which .ci/clients.py builds, with sums of their own.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ def main(folder: Path) -> int:
             follow_dockerfile(built, environment)
             serve_as_in_container(environment, Path(name))
             check_installed(Path(name), environment, built, version, commit)
+            build_clients(Path(name), environment, built)
             publish(built, folder)
     except Wrong as why:
         print(f"no release: {why}", file=sys.stderr)
@@ -245,6 +247,21 @@ def check_installed(folder: Path, environment: Path, built: Path, version: str, 
     run(*pip, "uninstall", "-q", "--yes", "school-service", cwd=folder)
     run(*pip, "install", "-q", "--no-deps", source, cwd=folder)
     run_demo(environment, folder / "demo of the source", version, commit)
+
+
+def build_clients(folder: Path, environment: Path, built: Path) -> None:
+    """Build the typed clients from the document that the installed release writes."""
+    program, document, clients = (
+        environment / "bin" / "school-service",
+        folder / "openapi.json",
+        built / "clients",
+    )
+    key = run("openssl", "genpkey", "-algorithm", "ed25519", cwd=folder)
+    # Nothing is asked of the database.
+    nowhere = {"DATABASE_URL": "postgresql://nobody@localhost/nothing", "SIGNING_KEY": key}
+    run(program, "openapi", "write", document, cwd=folder, **nowhere)
+    run(sys.executable, ROOT / ".ci" / "clients.py", document, clients, cwd=folder)
+    write_checksums(clients)
 
 
 def run_demo(environment: Path, folder: Path, version: str, commit: str) -> None:

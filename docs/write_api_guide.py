@@ -1462,8 +1462,10 @@ def _errors(page: Page, year: dict[str, Any]) -> None:
         secret of a client has no place in it: the page's own server asks for the token.
 
         `/openapi.json` describes every operation, with its permission (`x-permission`) and a real request and answer.
-        openapi-python-client and openapi-typescript make clients of it that work as they come: `tox -e openapi` takes
-        the first through a school's year, and compiles the types of the second under `--strict`. OAuth libraries get a
+        A release has two clients that are made of it and have its version, `clients/school_service_client-*.whl` for
+        Python and `clients/school-service-client-*.tgz` for TypeScript, both with strict types:
+        `examples/enter_score.py` and `examples/enter-score.ts` list students, enter a score and handle a stale sheet,
+        in 30 lines. Postman and Bruno import the document, each operation as a request. OAuth libraries get a
         token at `/auth/oauth/token` as they do anywhere (a form, HTTP Basic), and find it by
         `/.well-known/oauth-authorization-server`. `scope` in the form names permissions of the client's grant, with a
         space between two: the token has these alone. One that the grant does not cover is 400 `invalid_scope`.
