@@ -194,6 +194,10 @@ def make_api(app: Flask, settings: Settings, version: str) -> ServiceApi:
             },
             # Relative to the document's own address, so that it holds behind a proxy that adds a prefix.
             "servers": [{"url": ".", "description": "This service"}],
+            # Tags by what people do, for pages that show them so: ours, and Redocly's.
+            "x-tagGroups": [
+                {"name": name, "tags": tags} for name, tags in documentation("tag_groups").items()
+            ],
         },
     )
     api = ServiceApi(

@@ -74,6 +74,7 @@ def with_few_operations(app):
                 tag for name, operation in each.items() if name != "parameters" for tag in operation["tags"]
             )
         }
+        document["tags"] = [tag for tag in document["tags"] if tag["name"] in SHOWN]
         content = json.dumps(document).encode()
         start_response(
             "200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(content)))]
@@ -304,6 +305,56 @@ def test_an_operation_is_tried_with_a_token_and_a_school(browser, address, app, 
     assert execute(browser, listing) == "200"
     assert json.loads(read(browser, f"{listing} .live-responses-table .highlight-code code")) == [made]
     assert complaints(browser) == []
+
+
+def shown_operations(browser):
+    """Read the paths in sight."""
+    return {
+        each.get_attribute("data-path")
+        for each in browser.find_elements(By.CSS_SELECTOR, ".opblock-summary-path")
+    }
+
+
+def seek(browser, words, found):
+    """Write words into the search, and wait until the status says how many operations there are."""
+    field = browser.find_element(By.CSS_SELECTOR, "#finder")
+    field.clear()
+    field.send_keys(words)
+    wait(browser, lambda _: browser.find_element(By.CSS_SELECTOR, ".finder [role=status]").text == found)
+
+
+def headings(browser):
+    return [each.text for each in browser.find_elements(By.CSS_SELECTOR, "h2.group")]
+
+
+def test_words_of_a_summary_find_operations_and_a_button_those_of_a_group(browser, address):
+    open_page(browser, address)
+
+    assert headings(browser) == ["Roles and permissions", "Classes and subjects"]
+    seek(browser, "POST classrooms", "1 operation")
+    assert shown_operations(browser) == {"/classrooms"}
+    assert headings(browser) == ["Classes and subjects"]
+    seek(browser, "nothing of this kind", "0 operations")
+    press(browser, ".finder .groups button:nth-child(3)")
+    wait(browser, lambda _: headings(browser) == ["Roles and permissions"])
+    assert {path.split("/")[1] for path in shown_operations(browser)} <= {"roles", "permissions", "users"}
+    press(browser, ".finder .groups button:first-child")
+    wait(browser, lambda _: headings(browser) == ["Roles and permissions", "Classes and subjects"])
+    assert complaints(browser) == []
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_is_as_wide_as_its_window(browser, address, width):
+    # A window of Chromium may be no narrower than 500: the page is shown as a telephone shows it.
+    shown = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shown)
+    try:
+        open_page(browser, address)
+        finder = browser.find_element(By.CSS_SELECTOR, ".finder")
+        assert finder.rect["x"] >= 0
+        assert finder.rect["x"] + finder.rect["width"] <= width
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def stored(browser):

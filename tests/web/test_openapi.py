@@ -271,6 +271,13 @@ def test_every_operation_says_what_it_is(document):
     assert all(tag["description"] for tag in document.spec["tags"])
 
 
+def test_every_tag_is_in_one_group(document):
+    grouped = [tag for group in document.spec["x-tagGroups"] for tag in group["tags"]]
+    used = {tag for operation in document.operations().values() for tag in operation["tags"]}
+
+    assert sorted(grouped) == sorted(used)
+
+
 def test_null_stands_beside_a_type_or_is_one_of_several(document):
     def nullable(node, place):
         if isinstance(node, dict) and node.get("nullable") is True:

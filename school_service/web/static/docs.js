@@ -12,6 +12,7 @@ localStorage.removeItem("authorized");
 // The document's addresses are relative to its own. Swagger UI opens these in a window and needs them whole.
 function withWholeAddresses(text, address) {
   const description = JSON.parse(text);
+  groups = description["x-tagGroups"] ?? [];
   const flow = description.components.securitySchemes.oauth2?.flows.authorizationCode;
   for (const name of ["authorizationUrl", "tokenUrl", "refreshUrl"]) {
     if (flow) flow[name] = new URL(flow[name], address).href;
@@ -35,6 +36,80 @@ const takeSchool = () => ({
   },
 });
 
+// Finds operations by words: of the summary, the address, the name, the tag, and of the group that the tag is in.
+let groups = [];
+const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+const placeOf = (tag) => groups.flatMap((group) => group.tags).indexOf(tag);
+const groupOf = (tag) => groups.find((group) => group.tags.includes(tag))?.name ?? "";
+
+function findOperations(tagged, phrase) {
+  const sought = plain(phrase).trim();
+  const group = groups.find(({ name }) => plain(name) === sought);
+  if (group) return tagged.filter((_, tag) => group.tags.includes(tag));
+  // Also of one where several are sought: students find "Create a student".
+  const words = sought.split(/\s+/).map((word) => (word.length > 3 ? word.replace(/s$/, "") : word));
+  const fits = (tag) => (one) => {
+    const operation = one.get("operation");
+    const told = [operation.get("summary"), one.get("method"), one.get("path"), operation.get("operationId"), tag];
+    const text = plain([...told, groupOf(tag)].join(" "));
+    return words.every((word) => text.includes(word));
+  };
+  return tagged
+    .map((each, tag) => each.set("operations", each.get("operations").filter(fits(tag))))
+    .filter((each) => each.get("operations").size > 0);
+}
+
+const findThings = (system) => {
+  const { createElement: make, Fragment } = system.React;
+  const seek = (phrase) => system.layoutActions.updateFilter(phrase);
+
+  // The field, a button for each group, and how many operations are shown.
+  const Finder = () => {
+    const filter = system.layoutSelectors.currentFilter();
+    const phrase = typeof filter === "string" && filter !== "true" ? filter : "";
+    const shown = system.specSelectors.taggedOperations().reduce((sum, each) => sum + each.get("operations").size, 0);
+    const button = (name, sought) =>
+      make(
+        "button",
+        { key: name, type: "button", "aria-pressed": plain(phrase) === plain(sought), onClick: () => seek(sought) },
+        name,
+      );
+    return make(
+      "search",
+      { className: "wrapper finder" },
+      make("label", { htmlFor: "finder" }, "Find an operation"),
+      make("input", {
+        id: "finder",
+        className: "operation-filter-input",
+        type: "search",
+        placeholder: "such as: score sheet, or POST students",
+        value: phrase,
+        onChange: (event) => seek(event.target.value),
+      }),
+      make("span", { role: "status" }, `${shown} operation${shown === 1 ? "" : "s"}`),
+      make(
+        "div",
+        { className: "groups", role: "group", "aria-label": "Groups" },
+        button("All", ""),
+        groups.map(({ name }) => button(name, name)),
+      ),
+    );
+  };
+
+  // A heading before the first tag of each group that is shown.
+  const headed = (Original) => (props) => {
+    const shown = system.specSelectors.taggedOperations().keySeq();
+    const group = groupOf(props.tag);
+    const first = group && shown.find((tag) => groupOf(tag) === group) === props.tag;
+    return make(Fragment, null, first ? make("h2", { className: "group" }, group) : null, make(Original, props));
+  };
+  return {
+    components: { FilterContainer: Finder },
+    wrapComponents: { OperationTag: headed },
+    fn: { opsFilter: findOperations },
+  };
+};
+
 function show(authorized) {
   const school = localStorage.getItem(HEADER) || "";
   const shown = document.getElementById("operations");
@@ -50,13 +125,14 @@ function show(authorized) {
     deepLinking: true,
     displayRequestDuration: true,
     filter: true,
+    tagsSorter: (one, other) => placeOf(one) - placeOf(other),
     persistAuthorization: false,
     tryItOutEnabled: true,
     docExpansion: "list",
     defaultModelsExpandDepth: 0,
     validatorUrl: null,
     oauth2RedirectUrl: new URL("docs/oauth2-redirect.html", description).href,
-    plugins: [takeSchool],
+    plugins: [takeSchool, findThings],
     parameterMacro: (_operation, parameter) => (parameter.name === HEADER && school ? school : parameter.default),
     responseInterceptor: (answer) => {
       if (answer.ok && answer.url === description) answer.text = withWholeAddresses(answer.text, description);
