@@ -29,6 +29,7 @@ from flask import Flask
 from markdown_it import MarkdownIt
 from openpyxl import load_workbook
 from sqlalchemy import select
+from write_calls import LANGUAGES, Call
 
 from school_service.app import create_app, tenancy_of
 from school_service.auth.policies import Policy
@@ -114,6 +115,19 @@ _FURTHER = {
     "invite teachers, and set their passwords": ROLES_OF_NEW_SCHOOL["Teacher"],
     "invite students and guardians, and set their passwords": {Permission.RESULTS_READ},
 }
+_CHOICES = "".join(
+    f'<label><input type="radio" name="form" value="{form}"{" checked" if form == "http" else ""}>{name}</label>\n'
+    for form, name in LANGUAGES.items()
+)
+_BAR = f"""<form class="guide-bar" role="search">
+<label for="seek">Find a step</label>
+<input id="seek" type="search" placeholder="such as: report card, or POST /students">
+<span id="found" role="status"></span>
+<fieldset>
+<legend>Requests as</legend>
+{_CHOICES}</fieldset>
+</form>
+"""
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _MOMENT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?")
@@ -132,6 +146,7 @@ class Page:
         self._client = app.test_client()
         self._parts: list[str] = []
         self._ids: dict[str, str] = {}
+        self.calls: list[Call] = []
         self.headers: dict[str, str] = {}
 
     def say(self, prose: str) -> None:
@@ -151,7 +166,11 @@ class Page:
         """
         answer = self._send(method, path, body, status, **options)
         request = self._request(method, path, body, options.get("files"), options.get("headers"))
-        self._parts.append(_fenced("http", request.replace(secret, "…") if secret else request))
+        request = request.replace(secret, "…") if secret else request
+        self._parts.append(_fenced("http", request))
+        shown = {**body, "client_secret": "…"} if secret else body
+        files = {name: file for name, (file, _content) in options.get("files", {}).items()}
+        self.calls.append(Call(request, method, path, shown, options.get("headers", {}), files, status))
         self._parts.append(_fenced("json", self._stable(_written(self._in_order(answer)))))
         return answer
 
@@ -162,7 +181,9 @@ class Page:
         about = "\n".join(
             f"{name}: {answer.headers[name]}" for name in ("Content-Type", "Content-Disposition")
         )
-        self._parts.append(_fenced("http", self._request("GET", path, None, None)))
+        request = self._request("GET", path, None, None)
+        self._parts.append(_fenced("http", request))
+        self.calls.append(Call(request, "GET", path))
         self._parts.append(_fenced("", self._stable(about)))
         content = bytes(answer.data)
         answer.close()
@@ -178,6 +199,13 @@ class Page:
         lines = [f"| {' | '.join(row)} |" for row in rows]
         lines.insert(1, "|" + "---|" * len(rows[0]))
         self._parts.append("\n".join(lines))
+
+    def forms(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Give each request that was shown, with its other forms."""
+        document = self.app.test_client().get("/openapi.json").get_json()
+        for call in self.calls:
+            forms = call.forms(document)
+            yield call.text, {language: self._stable(text) for language, text in forms.items()}
 
     def text(self) -> str:
         """The page."""
@@ -1502,8 +1530,12 @@ def _saved(workbook: Any) -> bytes:
     return made.getvalue()
 
 
-def as_html(text: str) -> str:
-    """Write the page as a part of one in HTML: its sections have ids, and are listed at the top."""
+def as_html(page: Page) -> str:
+    """Write the page as a part of one in HTML: its sections have ids, and are listed at the top.
+
+    Each request is there in every form, of which the page shows one.
+    """
+    text = page.text()
     # A file beside the page has no address at the service.
     text = re.sub(r"\[([^]]+)\]\((?!https:)[^)]+\)", r"\1", text)
     text = re.sub(r"<!--.*?-->\n*", "", text)
@@ -1514,9 +1546,27 @@ def as_html(text: str) -> str:
             name = re.sub(r"[^a-z]+", "-", inline.content.lower()).strip("-")
             heading.attrSet("id", name)
             contents.append(f'<li><a href="#{name}">{escape(inline.content)}</a></li>')
+    forms = iter([*page.forms(), ("", {})])
+    request, others = next(forms)
+    for token in tokens:
+        if token.type == "fence" and token.content.strip() == request.strip():
+            token.type = "html_block"
+            token.content = _in_every_form(token.content, others)
+            request, others = next(forms)
+    if request:
+        raise RuntimeError(f"not on the page: {request}")
     listed = "\n".join(contents)
     body = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
-    return f"<nav>\n<ul>\n{listed}\n</ul>\n</nav>\n{body}"
+    return f"{_BAR}<nav>\n<ul>\n{listed}\n</ul>\n</nav>\n{body}"
+
+
+def _in_every_form(request: str, others: dict[str, str]) -> str:
+    written = {"http": request.rstrip("\n"), **others}
+    return "".join(
+        f'<pre data-form="{form}"{"" if form == "http" else " hidden"}><code class="language-{form}">'
+        f"{escape(text)}\n</code></pre>\n"
+        for form, text in written.items()
+    )
 
 
 @contextmanager
@@ -1536,9 +1586,9 @@ def installation() -> Iterator[tuple[Flask, Tenancy]]:
 def main() -> None:
     """Write the page."""
     with installation() as (app, tenancy):
-        text = write(app, tenancy)
-        PAGE.write_text(text, encoding="utf-8")
-        SHOWN_PAGE.write_text(as_html(text), encoding="utf-8")
+        page = Page(app)
+        PAGE.write_text(write(app, tenancy, page), encoding="utf-8")
+        SHOWN_PAGE.write_text(as_html(page), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ _OWN = {
     "docs.css": "text/css",
     "guide.css": "text/css",
     "docs.js": "text/javascript",
+    "guide.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
 

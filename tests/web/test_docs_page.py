@@ -357,6 +357,31 @@ def test_the_page_is_as_wide_as_its_window(browser, address, width):
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def visible(browser, selector):
+    return [each for each in browser.find_elements(By.CSS_SELECTOR, selector) if each.is_displayed()]
+
+
+def test_the_guide_finds_sections_and_shows_requests_in_the_form_that_is_chosen(browser, address):
+    browser.get(f"{address}/docs/guide")
+    sections = len(visible(browser, ".guide nav a"))
+    assert visible(browser, "pre[data-form=curl], pre[data-form=python], pre[data-form=typescript]") == []
+
+    for form, word in (("curl", "curl "), ("python", ".sync("), ("typescript", "await client.")):
+        click(browser, f".guide-bar input[value={form}]")
+        shown = visible(browser, f"pre[data-form={form}]")
+        assert len(shown) > 50
+        assert all(word in each.text for each in shown)
+    write(browser, "#seek", "transcript")
+    found = [each.text for each in visible(browser, ".guide nav a")]
+    assert 0 < len(found) < sections
+    assert read(browser, "#found") == f"{len(found)} of {sections} sections"
+    assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+
+    browser.get(f"{address}/docs/guide")
+    assert len(visible(browser, "pre[data-form=typescript]")) > 50
+    assert complaints(browser) == []
+
+
 def stored(browser):
     """Read all that the page has stored in the browser."""
     return browser.execute_script("return {...localStorage, ...sessionStorage, cookies: document.cookie}")
