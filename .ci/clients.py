@@ -65,7 +65,9 @@ def build_typescript(document: Path, work: Path, folder: Path) -> None:
     place = begin(document, work, "typescript", ROOT / "examples" / "enter-score.ts")
     (place / "node_modules").symlink_to(TOOLS, target_is_directory=True)
     schema = place / "src" / "schema.ts"
-    run(TOOLS / ".bin" / "openapi-typescript", document, "--output", schema, "--root-types", cwd=place)
+    # A member of a body that has a default may be left out.
+    options = ("--output", schema, "--root-types", "--default-non-nullable=false")
+    run(TOOLS / ".bin" / "openapi-typescript", document, *options, cwd=place)
     built = ("--declaration", "--outDir", "dist", "src/index.ts")
     run(TOOLS / ".bin" / "tsc", *STRICT, *built, cwd=place)
     run("npm", "pack", "--silent", "--pack-destination", folder, cwd=place)

@@ -69,18 +69,15 @@ class Call:
                 given.append(f"{argument(one)}={operation.typed(one, value)}")
         if model := operation.model:
             made, several = self._made(model), isinstance(self.body, list)
-            body = f"[{model}.from_dict(one) for one in {pformat(self.body, width=90, sort_dicts=False)}]"
-            lines += [
-                f"from school_service_client.models import {model}",
-                "",
-                f"body = {body if several else made}",
-            ]
+            records = ",\n    ".join(self._record(model, one) for one in self.body) if several else ""
+            lines += [f"from school_service_client.models import {model}", ""]
+            lines.append(f"body = [\n    {records},\n]" if several else f"body = {made}")
             given.append("body=body")
         elif self.body is not None:
             given.append(f"body={pformat(self.body, width=90, sort_dicts=False)}")
         lines += ["", f"answer = {name}.sync({', '.join(given)})"]
         text = "\n".join(lines)
-        helpers = {"UUID(": "from uuid import UUID", "date(": "from datetime import date"}
+        helpers = {"UUID(": "from uuid import UUID", "date.fromisoformat(": "from datetime import date"}
         helpers["File("] = "from school_service_client.types import File"
         used = [line for word, line in helpers.items() if re.search(rf"\b{re.escape(word)}", text)]
         enumerations = [one for one in operation.enumerations if f"{one}(" in text]
@@ -94,7 +91,11 @@ class Call:
                 for name, file in self.files.items()
             )
             return f"{model}({', '.join(files)})"
-        return f"{model}.from_dict({pformat(self.body, width=90, sort_dicts=False)})"
+        return self._record(model, self.body)
+
+    @staticmethod
+    def _record(model: str, record: Any) -> str:
+        return f"{model}.from_dict({pformat(record, width=90, sort_dicts=False)})"
 
     def _typescript(self, operation: Operation) -> str:
         params: list[str] = ["header"] if "X-SCHOOL-ID" in operation.parameters else []
@@ -188,6 +189,8 @@ class Operation:
         if found := re.search(r"schemas/(\w+)", str(schema)):
             return f'{found[1]}("{value}")'
         kind = schema.get("items", schema).get("format")
+        if "anyOf" in schema:  # a number, or an id
+            kind = None if value.isdigit() else "uuid"
         written = {"uuid": f'UUID("{value}")', "date": f'date.fromisoformat("{value}")'}.get(kind or "")
         if written:
             return f"[{written}]" if "items" in schema else written
