@@ -1,7 +1,7 @@
-// Lists students, enters a score, and sees that a sheet is stale: enter-score.js ADDRESS SCHOOL TOKEN.
+// Lists students, enters a score, and sees that a sheet is stale: enter-score.js ADDRESS SCHOOL TOKEN ASSESSMENT.
 import { schoolClient } from "school-service-client";
 
-const [address = "", school = "", token = ""] = process.argv.slice(2);
+const [address = "", school = "", token = "", assessment = ""] = process.argv.slice(2);
 const client = schoolClient(address, token);
 const header = { "X-SCHOOL-ID": school };
 
@@ -10,9 +10,6 @@ if (students.error) throw new Error(students.error.message);
 for (const { admission_number, first_name, last_name } of students.data.data) {
   console.log(admission_number, first_name, last_name);
 }
-const entries = await client.GET("/gradebooks", { params: { header, query: { pageSize: 1 } } });
-const assessment = entries.data?.data[0]?.assessment;
-if (!assessment) throw new Error(entries.error?.message ?? "no score has been entered");
 const params = { header, path: { id: assessment } };
 const sheet = await client.GET("/assessments/{id}/scores", { params });
 const seen = sheet.data?.find((row) => row.absence === null);

@@ -1,22 +1,20 @@
-"""Lists students, enters a score, and sees that a sheet is stale: enter_score.py ADDRESS SCHOOL TOKEN."""
+"""Lists students, enters a score, and sees that a sheet is stale: enter_score.py ADDRESS SCHOOL TOKEN ASSESSMENT."""
 
 import sys
+from uuid import UUID
 
 from school_service_client import AuthenticatedClient
-from school_service_client.api.gradebooks import list_gradebook_entries
 from school_service_client.api.scoresheets import list_assessment_scores, set_assessment_scores
 from school_service_client.api.students import list_students
-from school_service_client.models import Error, ErrorType, GradebookEntryPage, NewClassScore, StudentPage
+from school_service_client.models import Error, ErrorType, NewClassScore, StudentPage
 
-address, school, token = sys.argv[1:]
+address, school, token = sys.argv[1:4]
+assessment = UUID(sys.argv[4])
 with AuthenticatedClient(base_url=address, token=token) as client:
     students = list_students.sync(client=client, x_school_id=school, page_size=5)
     assert isinstance(students, StudentPage), students
     for student in students.data:
         print(student.admission_number, student.first_name, student.last_name)
-    entries = list_gradebook_entries.sync(client=client, x_school_id=school, page_size=1)
-    assert isinstance(entries, GradebookEntryPage), entries
-    assessment = entries.data[0].assessment
     sheet = list_assessment_scores.sync(assessment, client=client, x_school_id=school)
     assert isinstance(sheet, list), sheet
     seen = next(row for row in sheet if row.absence is None)

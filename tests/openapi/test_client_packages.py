@@ -82,7 +82,7 @@ def typescript_client(packages, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def demo():
-    """A demo, as the arguments of an example: its address, a school of it, and the token of its administrator."""
+    """A demo, as an example takes it: its address, a school, its administrator's token, and an open assessment."""
     with working_directory() as cwd, running("demo", "--port", "0", cwd=cwd) as service:
         service.wait_for(lambda: "Ctrl-C stops" in service.printed, "the demo")
         details = json.loads((cwd / "school-data" / "demo.json").read_text(encoding="utf-8"))
@@ -91,8 +91,18 @@ def demo():
         signed_in = service.ok(
             "POST", "/users/login", token=client, school=school["id"], body=school["admin"]
         )
-        yield (service.base_url, school["id"], signed_in["access_token"]["access_token"])
+        token = signed_in["access_token"]["access_token"]
+        yield (service.base_url, school["id"], token, open_assessment(service, school["id"], token))
         service.end()
+
+
+def open_assessment(service, school, token):
+    """Name an assessment of a subject that is submitted for no arm."""
+    rows = service.ok("GET", "/submissions?term=FIRST", token=token, school=school)
+    submitted = {row["cohort_subject"] for row in rows if row["state"] != "OPEN"}
+    row = next(row for row in rows if row["cohort_subject"] not in submitted)
+    query = f"cohort={row['cohort']}&subject={row['cohort_subject']}&term={row['term']['id']}"
+    return service.ok("GET", f"/assessments?{query}", token=token, school=school)["data"][0]["id"]
 
 
 def entered_and_stale(printed):
