@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tarfile
+from html import unescape
 from importlib import util
 from pathlib import Path
+from textwrap import indent
 from zipfile import ZipFile
 
 import pytest
@@ -23,6 +26,15 @@ EXAMPLES = {
     "python": ROOT / "examples" / "enter_score.py",
     "typescript": ROOT / "examples" / "enter-score.ts",
 }
+# As STRICT, for Node, whose modules are found by their names.
+NODE = (
+    *(
+        word
+        for word in STRICT
+        if word not in ("--noEmit", "--module", "esnext", "--moduleResolution", "bundler")
+    ),
+    *("--module", "nodenext"),
+)
 
 pytestmark = [
     pytest.mark.program,
@@ -148,14 +160,41 @@ def test_the_python_example_enters_a_score_and_sees_that_the_sheet_is_stale(pyth
 def test_the_typescript_example_compiles_strictly_enters_a_score_and_sees_that_the_sheet_is_stale(
     typescript_client, demo
 ):
-    options = [
-        option
-        for option in STRICT
-        if option not in ("--noEmit", "--module", "esnext", "--moduleResolution", "bundler")
-    ]
-    do(TOOLS / "tsc", *options, "--module", "nodenext", "enter-score.ts", cwd=typescript_client)
+    do(TOOLS / "tsc", *NODE, "enter-score.ts", cwd=typescript_client)
 
     entered_and_stale(do("node", "enter-score.js", *demo, cwd=typescript_client))
+
+
+def requests_of_guide(form):
+    """The requests of the guide in a form."""
+    page = (ROOT / "school_service" / "web" / "documentation" / "guide.html").read_text(encoding="utf-8")
+    found = re.findall(rf'<pre data-form="{form}" hidden><code[^>]*>(.*?)</code>', page, re.DOTALL)
+    assert len(found) > 80
+    return [unescape(text) for text in found]
+
+
+def test_the_requests_of_the_guide_in_python_are_strictly_typed(python_client):
+    begin = "from school_service_client import AuthenticatedClient\n\nschool = ''\n"
+    begin += "client = AuthenticatedClient(base_url='', token='')\n"
+    functions = [
+        f"def request_{number}() -> None:\n{indent(text, '    ')}"
+        for number, text in enumerate(requests_of_guide("python"))
+    ]
+    (python_client / "guide.py").write_text("\n".join([begin, *functions]), encoding="utf-8")
+
+    do(sys.executable, "-m", "mypy", "--strict", "guide.py", cwd=python_client)
+
+
+def test_the_requests_of_the_guide_in_typescript_compile_strictly(typescript_client):
+    begin = """import { schoolClient } from "school-service-client";
+        const client = schoolClient("", "");
+        const header = { "X-SCHOOL-ID": "" };
+        declare const file: File;
+    """
+    blocks = [f"{{\n{text}\n}}" for text in requests_of_guide("typescript")]
+    (typescript_client / "guide.ts").write_text("\n".join([begin, *blocks]), encoding="utf-8")
+
+    do(TOOLS / "tsc", *NODE, "--noEmit", "guide.ts", cwd=typescript_client)
 
 
 @pytest.mark.parametrize("program", ["postman", "bruno"])
