@@ -77,7 +77,7 @@ def begin(document: Path, work: Path, language: str, example: Path) -> Path:
     """Copy the frame of a package, with the version, the example and the licence; answers its folder."""
     version = json.loads(document.read_text(encoding="utf-8"))["info"]["version"]
     place = work / language
-    shutil.copytree(ROOT / "clients" / language, place)
+    shutil.copytree(ROOT / ".ci" / "clients" / language, place)
     shutil.copy(ROOT / "LICENSE", place)
     for file in place.iterdir():
         if file.is_file():
