@@ -1,4 +1,4 @@
-"""The update from release 0.2.0 as docs/operators.md has it, with two schools full of data and under traffic; and back.
+"""Updates from 0.2.0 and 0.3.0 as docs/deployment/update.md has them, and back: two schools with data, under traffic.
 
 What the schools hold is read by the API before, after, and when it was taken back, row by row.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -31,6 +32,7 @@ from tests.tenants.installations import execute
 
 pytestmark = [pytest.mark.release, pytest.mark.program, on_postgresql_alone]
 
+PAGE = (ROOT / "docs" / "deployment" / "update.md").read_text(encoding="utf-8")
 PASSWORD = "kola nut, harmattan, river"
 PAUSE = 0.02  # seconds between the requests of a client
 # What a record says otherwise since, of which the changelog tells.
@@ -62,11 +64,20 @@ class Installation:
         return done.stdout
 
     @contextmanager
-    def serving(self, tree: Path):
+    def serving(self, tree: Path, *arguments: str):
         """Serve with the program in a folder."""
         settings = {**self.settings, "PYTHONPATH": str(tree)}
-        with serving(cwd=self.cwd, settings=settings, command=PROGRAM) as service:
+        with serving(*arguments, cwd=self.cwd, settings=settings, command=PROGRAM) as service:
             yield service
+
+    def filled(self, tree: Path) -> tuple[list[str], str]:
+        """Install with the program in a folder, and fill two schools: their ids, and the secret of their client."""
+        self.run(tree, "tenants", "init")
+        fill = (sys.executable, str(Path(__file__).with_name("fill_schools.py")))
+        schools = json.loads(self.run(tree, PASSWORD, program=fill))
+        grant = ("--all-schools", "--all-permissions", "--json")
+        made = self.run(tree, "clients", "create", "front-end", *grant)
+        return schools, json.loads(made)["client_secret"]
 
 
 @dataclass
@@ -168,13 +179,7 @@ def test_no_row_is_lost_or_changed_by_the_update_or_by_taking_it_back(
 ):
     admin = make_url(installation.settings["ADMIN_DATABASE_URL"])
     before_tree, this_tree = release_before, ROOT
-    installation.run(before_tree, "tenants", "init")
-    fill = (sys.executable, str(Path(__file__).with_name("fill_schools.py")))
-    schools = json.loads(installation.run(before_tree, PASSWORD, program=fill))
-    made = installation.run(
-        before_tree, "clients", "create", "front-end", "--all-schools", "--all-permissions", "--json"
-    )
-    secret = json.loads(made)["client_secret"]
+    schools, secret = installation.filled(before_tree)
 
     with installation.serving(before_tree) as old:
         token = old.client_token("front-end", secret)
@@ -225,3 +230,117 @@ def test_no_row_is_lost_or_changed_by_the_update_or_by_taking_it_back(
 
     assert [found for found in differences(before, back) if "/generated_at: " not in found] == []
     assert all(rooms <= found for rooms, found in zip(saved, classrooms(back), strict=True))
+
+
+# From 0.3.0
+
+# In place of /opt another folder, and of systemd a signal. The other lines are the page's.
+PREAMBLE = """
+set -u
+RELEASE={release} BEFORE={before}
+school-service() {{ PYTHONPATH="${{PROGRAM:-{opt}/school-service}}" {python} -P -m school_service "$@"; }}
+install() {{ :; }}
+systemctl() {{ [ "$1" = daemon-reload ] || {{ [ "$*" = "reload school-service@*" ] && kill -HUP {pid}; }}; }}
+"""
+
+
+def block(name):
+    """The block of the page with this name in its first line."""
+    (found,) = re.findall(rf"^```sh\n# {re.escape(name)}\n(.*?)^```", PAGE, re.S | re.M)
+    return found
+
+
+def paste(installation, name, **values):
+    """Paste a block of the page, which must end well."""
+    script = PREAMBLE.format(**values) + block(name).replace("/opt/", f"{values['opt']}/")
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=installation.cwd,
+        env=environment(**installation.settings),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, (name, done.stdout, done.stderr)
+
+
+def reloads(service):
+    """How often the workers were replaced, all of them."""
+    return sum(line["message"] == "reloaded" for line in service.log)
+
+
+def versions(service):
+    """The versions that answer, of two workers."""
+    return {service.ok("GET", "/health")["version"] for _ in range(40)}
+
+
+def test_nobody_sees_503_from_0_3_0_to_this_release_or_back(installation, release_0_3, tmp_path):
+    opt = tmp_path / "opt"
+    opt.mkdir()
+    link = opt / "school-service"
+    (opt / "school-service-0.3.0").symlink_to(release_0_3)
+    (opt / f"school-service-{__version__}").symlink_to(ROOT)
+    link.symlink_to(opt / "school-service-0.3.0")
+    schools, secret = installation.filled(link)
+
+    with installation.serving(link, "--workers", "2") as service:
+        values = {
+            "release": __version__,
+            "before": "0.3.0",
+            "opt": opt,
+            "python": sys.executable,
+            "pid": service.process.pid,
+        }
+        token = service.client_token("front-end", secret)
+        readers = [Reader(service.base_url, school, PASSWORD, token) for school in schools]
+        before = read_all(readers, service.base_url)
+        assert all(len(school["/gradebooks"]) > 1000 and len(school["/students"]) > 50 for school in before)
+        assert versions(service) == {"0.3.0"}
+
+        traffic = Traffic(readers)
+        with traffic.going_on():
+            traffic.await_statuses(200)
+            paste(installation, "from 0.3.0", **values)
+            service.wait_for(lambda: reloads(service) == 1, "the reload")
+            traffic.await_statuses(200)
+            assert versions(service) == {__version__}
+            paste(installation, "back to 0.3.0", **values)
+            service.wait_for(lambda: reloads(service) == 2, "the reload back")
+            traffic.await_statuses(200)
+            assert versions(service) == {"0.3.0"}
+            traffic.end()
+            back = read_all(readers, service.base_url)
+            paste(installation, "from 0.3.0", **values)
+            service.wait_for(lambda: reloads(service) == 3, "the reload once more")
+            after = read_all(readers, service.base_url)
+        assert service.end(signal.SIGTERM) == 0
+
+    assert (set(traffic.statuses), traffic.refused) == ({200}, {})
+    assert len(traffic.statuses) > 100
+    admin = make_url(installation.settings["ADMIN_DATABASE_URL"])
+    assert execute(admin, "SELECT DISTINCT revision FROM registry.schools") == [(head(),)]
+    for found in (back, after):
+        assert changes(before, found) == []
+        assert all(set(ids) <= rooms for ids, rooms in zip(traffic.written, classrooms(found), strict=True))
+
+
+def test_each_release_is_known_by_the_output_that_the_page_has(
+    installation, release_before, release_0_3, server
+):
+    rows = re.findall(r"^\| `(school-service [\d.]+)`, ([^|]+) \| `(t\d+)` \| ([\d.]+) \|$", PAGE, re.M)
+    assert [row[-1] for row in rows] == ["0.1.0", "0.2.0", "0.3.0", __version__]
+    trees = {"0.2.0": release_before, "0.3.0": release_0_3, __version__: ROOT}
+    for said, more, revision, release in rows:
+        if release not in trees:
+            continue
+        first, *lines = installation.run(trees[release], "--version").splitlines()
+        assert first == said
+        assert [line.split()[0] for line in lines] == (re.findall(r"`(\w+)`", more) if lines else [])
+        assert (more == "one line") == (not lines)
+        if lines:
+            assert lines[-1].split() == ["schools", revision]
+    # Where the program says no revision, its schools' do.
+    installation.run(release_before, "tenants", "init")
+    installation.run(release_before, "tenants", "create", "A school")
+    assert "t0012" in installation.run(release_before, "tenants", "status")
