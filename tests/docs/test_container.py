@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,12 @@ import yaml
 from school_service import __version__
 from school_service.cli.program import program
 from school_service.config import Settings
+from tests.docs.test_recovery import shell as shell
+from tests.postgres import on_postgresql_alone
 
 ROOT = Path(__file__).parents[2]
 KUBERNETES = ROOT / "docs" / "deployment" / "container" / "kubernetes.yaml"
+PAGE = (ROOT / "docs" / "deployment" / "container.md").read_text(encoding="utf-8")
 OURS = "school-service"
 
 
@@ -100,11 +104,75 @@ def test_a_container_has_a_worker_for_each_processor_that_it_may_use(compose, ob
     assert int(container["resources"]["limits"]["cpu"]) == 2
 
 
-def test_the_order_is_registry_processes_schools(compose):
+def test_the_order_is_registry_schools_processes(compose, objects):
     services = compose["services"]
-    assert services["api"]["depends_on"] == {"init": {"condition": "service_completed_successfully"}}
-    assert services["migrate"]["depends_on"] == {"api": {"condition": "service_healthy"}}
+    assert services["api"]["depends_on"] == {"migrate": {"condition": "service_completed_successfully"}}
+    assert services["migrate"]["depends_on"] == {"init": {"condition": "service_completed_successfully"}}
     assert services["init"]["depends_on"] == {"database": {"condition": "service_healthy"}}
+
+    commands = re.findall(r"^kubectl .*$", PAGE, re.M)
+    applied = [
+        re.search(r"--selector (\w+)=(\w+)|$", line).groups() for line in commands if " apply " in line
+    ]
+    assert applied == [("step", "registry"), ("step", "schools"), (None, None)]
+    labels = [(found["kind"], *found["metadata"].get("labels", {}).values()) for found in objects]
+    assert labels[:4] == [
+        ("Secret", "registry"),
+        ("Secret", "registry"),
+        ("Job", "registry"),
+        ("Job", "schools"),
+    ]
+    assert {len(label) for label in labels[4:]} == {1}
+    waited = [re.search(r" job/(\S+)|$", line)[1] for line in commands if " wait " in line]
+    assert waited == [found["metadata"]["name"] for found in objects if found["kind"] == "Job"]
+
+
+# The backup and the way back, with the programs of docs/deployment/recovery.md's test.
+
+COMPOSE = """
+docker() {{
+    [ "$1" = compose ] || return 1
+    case "$2" in
+    up)
+        case "$*" in *database) make_cluster; start_postgres; sql_of postgres "CREATE DATABASE schools" ;; esac ;;
+    run)
+        shift 4; school_service "$@" ;;
+    exec)
+        shift 4; name=$1; shift; $PGBIN/$name "$@" ;;
+    esac
+}}
+# The operator of compose.yaml is PostgreSQL's superuser.
+school_service() {{
+    DATABASE_URL="postgresql://school_service@/schools?host={folder}&port=$PGPORT" \\
+    ADMIN_DATABASE_URL="postgresql://postgres@/schools?host={folder}&port=$PGPORT" \\
+    {python} -P -m school_service "$@"
+}}
+sql_of() {{ $PGBIN/psql --quiet --tuples-only --no-align --username postgres "$1" --command "$2"; }}
+"""
+
+
+@pytest.mark.program
+@pytest.mark.release
+@on_postgresql_alone
+def test_the_backup_of_containers_brings_every_school_into_an_empty_server(shell):
+    blocks = {
+        name: block.replace(" backups/", f" {shell.folder}/backups/")
+        for name, block in re.findall(r"^```sh\n# (\w+)\n(.*?)^```", PAGE, re.S | re.M)
+    }
+    compose = COMPOSE.format(folder=shell.folder, python=sys.executable)
+    shell(
+        f"{compose}docker compose up --detach --wait database\n"
+        "school_service tenants init\n"
+        'school_service tenants create "Queen\'s College"\n'
+        'school_service tenants create "King\'s College"\n' + blocks["dump"]
+    )
+
+    said = shell(f"cluster second 5502\n{compose}{blocks['undump']}")
+
+    assert "2 schools verified, 0 of them wrong." in said
+    assert [line for line in said.splitlines() if "ERROR" in line] == [
+        line for line in said.splitlines() if 'role "postgres" already exists' in line
+    ]
 
 
 def test_what_runs_may_do_little(compose, objects):
