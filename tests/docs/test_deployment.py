@@ -17,6 +17,11 @@ import pytest
 from school_service.auth.signing_key import SigningKey, SigningKeys
 from school_service.cli.program import program
 from school_service.config import Settings
+from school_service.features.invitations.codes import code_hasher, code_hashes, new_code
+from tenants.pg_programs import find_program
+from tenants.provisioning.create import create_school
+from tests.postgres import on_postgresql_alone
+from tests.tenants.installations import ADMINISTRATOR, execute, installation
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "deployment"
@@ -185,7 +190,12 @@ def test_the_keys_change_in_three_steps_and_stay_readable_to_the_service(tmp_pat
     key.write_text(SigningKey.generate().to_pem(), encoding="utf-8")
     old = keys_of(key)[0]
     seen = []
+    code = new_code()
+    hashed = code_hasher(read_keys(key))(code)
+    invited = []
     for block in blocks(FOLDER / "rotate-keys.md"):
+        if block.startswith("# invitations\n"):
+            continue
         script = block.replace("/etc/school-service", str(tmp_path))
         # Whose group it is, and processes of systemd's, are not of this machine.
         functions = "set -eu; chgrp() { :; }; systemctl() { printf '%s\\n' \"$*\"; }\n"
@@ -195,7 +205,10 @@ def test_the_keys_change_in_three_steps_and_stay_readable_to_the_service(tmp_pat
         assert done.stdout == "reload school-service@8000\n"
         assert stat.S_IMODE(key.stat().st_mode) == 0o640
         seen.append(keys_of(key))
+        invited.append(hashed in code_hashes(code, read_keys(key)))
 
+    # As the page says: an invitation from before ends with the third step.
+    assert invited == [True, True, False, False]
     new = seen[2][0]
     assert seen[:3] == [[old, new], [new, old], [new]]
     assert len(seen) == 4
@@ -203,7 +216,61 @@ def test_the_keys_change_in_three_steps_and_stay_readable_to_the_service(tmp_pat
     assert [file.name for file in tmp_path.iterdir()] == ["key.pem"]
 
 
+def read_keys(file: Path) -> SigningKeys:
+    return SigningKeys.from_pem(file.read_text(encoding="utf-8"), "SIGNING_KEY_FILE")
+
+
 def keys_of(file: Path) -> list[str]:
     """The ids of the keys of a file: the first signs."""
-    keys = SigningKeys.from_pem(file.read_text(encoding="utf-8"), "SIGNING_KEY_FILE")
-    return [key["kid"] for key in keys.public_jwks]
+    return [key["kid"] for key in read_keys(file).public_jwks]
+
+
+@pytest.mark.program
+@on_postgresql_alone
+def test_the_page_says_how_long_invitations_of_the_old_key_are_open(server, tmp_path):
+    (block,) = [one for one in blocks(FOLDER / "rotate-keys.md") if one.startswith("# invitations\n")]
+    psql = find_program("psql", 16).path
+    key = tmp_path / "key.pem"
+    key.touch()
+    with installation(server) as tenancy:
+        schools = [
+            create_school(tenancy, name=name, administrator=ADMINISTRATOR)
+            for name in ("One", "Two", "Three", "Four")
+        ]
+        database = tenancy.admin_url.set(drivername="postgresql").render_as_string(hide_password=False)
+        script = block.replace("/etc/school-service", str(tmp_path)).replace(" schools <<", ' "$SCHOOLS" <<')
+        runuser = 'set -eu; runuser() { shift 4; "$PSQL" "$@"; }\n'
+
+        def said() -> str:
+            done = subprocess.run(
+                ["bash", "-c", runuser + script],
+                env={"PATH": os.environ["PATH"], "SCHOOLS": database, "PSQL": str(psql), "PGTZ": "UTC"},
+                capture_output=True,
+                text=True,
+                timeout=180,
+                check=True,
+            )
+            assert done.stderr == ""
+            return done.stdout
+
+        assert said() == ""
+        # Of the new key, of the old one, the newest of the old one, and one that has expired.
+        made = (
+            ("2 minutes", "30 days"),
+            ("-1 days", "3 days"),
+            ("-2 days", "28 days"),
+            ("-9 days", "-1 days"),
+        )
+        for number, (created, expires) in enumerate(made):
+            invite = (
+                f'INSERT INTO "{schools[number].schema}".invitations'
+                " (id, user_id, code_hash, created_by, created_by_name, created_at, expires_at)"
+                " SELECT gen_random_uuid(), id, %s, 'a', 'a', now() + %s::interval,"
+                f" date_trunc('day', now()) + %s::interval FROM \"{schools[number].schema}\".users"
+            )
+            execute(tenancy.admin_url, invite, (str(number), created, expires))
+        (newest,) = execute(
+            tenancy.admin_url, "SELECT (date_trunc('day', now()) + interval '28 days')::date::text"
+        )
+
+        assert re.fullmatch(rf"{newest[0]} 00:00:00\+00\n", said())
