@@ -8,13 +8,13 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg2
 import pytest
-from sqlalchemy import URL
+from sqlalchemy import URL, make_url
 
 ADMIN = "school_tests_bouncer"
 PASSWORD = "a password"
@@ -55,40 +55,52 @@ def pgbouncer(database: URL, logins: Sequence[str], pool_size: int) -> Iterator[
 
     Each of `logins` gets a pool of `pool_size` connections of the server's.
     """
-    command = program()
     host = str(database.query.get("host") or database.host)
+
+    def configuration(folder: Path) -> str:
+        return CONFIGURATION.format(
+            database=database.database,
+            host=host,
+            port=database.port or 5432,
+            pool_size=pool_size,
+            folder=folder,
+            admin=ADMIN,
+            own_port=PORT,
+        )
+
+    users = "".join(f'"{user}" "{PASSWORD}"\n' for user in (*logins, ADMIN))
+    with configured_pgbouncer(configuration, users, host) as folder:
+        yield database._replace(host=None, port=PORT, query={"host": str(folder)})
+
+
+@contextmanager
+def configured_pgbouncer(configuration: Callable[[Path], str], users: str, host: str) -> Iterator[Path]:
+    """Start PgBouncer with the configuration for a folder, which has the list of users; yield the folder.
+
+    It listens at a socket there, and ADMIN is among its `users` and its `admin_users`.
+    """
+    command = program()
     with tempfile.TemporaryDirectory(prefix="school-bouncer-") as name:
         folder = Path(name)
-        configuration = folder / "pgbouncer.ini"
-        configuration.write_text(
-            CONFIGURATION.format(
-                database=database.database,
-                host=host,
-                port=database.port or 5432,
-                pool_size=pool_size,
-                folder=folder,
-                admin=ADMIN,
-                own_port=PORT,
-            )
-        )
-        users = (*logins, ADMIN)
-        (folder / "userlist.txt").write_text("".join(f'"{user}" "{PASSWORD}"\n' for user in users))
+        file = folder / "pgbouncer.ini"
+        file.write_text(configuration(folder))
+        (folder / "userlist.txt").write_text(users)
         account = _account(host)
         if account is not None:
             for path in (folder, *folder.iterdir()):
                 os.chown(path, account.pw_uid, account.pw_gid)
         identity = {} if account is None else {"user": account.pw_uid, "group": account.pw_gid}
         process = subprocess.Popen(
-            [command, "--quiet", str(configuration)],
+            [command, "--quiet", str(file)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             **identity,
         )
         try:
-            address = database._replace(host=None, port=PORT, query={"host": name})
+            address = make_url("postgresql://")._replace(port=PORT, query={"host": name})
             _wait(process, address, folder / "pgbouncer.log")
-            yield address
+            yield folder
         finally:
             process.terminate()
             process.wait(PATIENCE)
