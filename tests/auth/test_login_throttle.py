@@ -53,6 +53,7 @@ def redis_address(tmp_path, free_port):
 
 
 @pytest.mark.program
+@pytest.mark.operate
 def test_processes_that_share_a_redis_count_together(start, own_place, redis_address):
     apps = [start(RATE_LIMIT_STORAGE=redis_address) for _ in range(2)]
     apis = [ApiClient(app, Document(app), own_place.admin_token, own_place.id) for app in apps]
@@ -90,6 +91,7 @@ def test_nobody_signs_in_while_the_redis_is_away(start, own_place, free_port):
 
 
 @pytest.mark.program
+@pytest.mark.operate
 def test_a_process_that_its_redis_does_not_let_in_says_so_and_is_not_ready(start, own_place, redis_address):
     redis = pytest.importorskip("redis")
     with redis.from_url(redis_address) as client:

@@ -50,7 +50,7 @@ def service(installed: dict[str, str], folder: Path) -> Iterator[Running]:
         yield service
 
 
-@pytest.fixture(scope="package", params=["waitress", "gunicorn"])
+@pytest.fixture(scope="package", params=["waitress", pytest.param("gunicorn", marks=pytest.mark.operate)])
 def each_server(request: pytest.FixtureRequest, installed: dict[str, str], folder: Path) -> Iterator[Running]:
     """The service under `serve`, and under gunicorn."""
     if request.param == "waitress":

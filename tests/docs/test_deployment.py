@@ -101,6 +101,7 @@ def analysed(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 @with_systemd
 @pytest.mark.program
+@pytest.mark.operate
 def test_systemd_has_nothing_to_say_against_the_units(units):
     names = sorted(file.name for file in units.glob("school-service*.*"))
     assert len(names) == 3
@@ -116,6 +117,7 @@ def test_systemd_has_nothing_to_say_against_the_units(units):
 
 @with_systemd
 @pytest.mark.program
+@pytest.mark.operate
 @pytest.mark.parametrize("name", ["school-service@8000.service", "school-service-backup.service"])
 def test_the_units_may_do_little(units, name):
     done = analysed("security", "--offline=true", f"--threshold={EXPOSURE}", f"./{name}", cwd=units)

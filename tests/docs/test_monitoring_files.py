@@ -71,6 +71,7 @@ def test_each_alert_is_tested():
 
 
 @with_promtool
+@pytest.mark.operate
 def test_promtool_finds_the_rules_sound_and_each_fires_where_it_should(tmp_path):
     for arguments in (("check", "rules", "alerts.yml"), ("test", "rules", "alerts_test.yml")):
         done = run(*arguments)

@@ -37,7 +37,7 @@ from school_service.serving.parser import HEADER_LIMIT
 from school_service.web.blueprint import SPREADSHEET
 from school_service.web.entity_tags import COMPRESSED
 
-pytestmark = pytest.mark.program
+pytestmark = [pytest.mark.program, pytest.mark.operate]
 
 DOCS = Path(__file__).parents[2] / "docs"
 PROXIES = DOCS / "proxies"

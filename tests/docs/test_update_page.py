@@ -104,11 +104,12 @@ def logged(folder: Path, configuration: str, path: str) -> str:
 
                 def answer() -> int | None:
                     assert started.poll() is None, (folder / "output").read_text(encoding="utf-8")
-                    with suppress(urllib3.exceptions.HTTPError), pool:
+                    with suppress(urllib3.exceptions.HTTPError):
                         return pool.request("GET", path, headers={"Host": NAME}).status
                     return None
 
                 assert wait_for(answer, "nginx") == 200
+                pool.close()
                 return wait_for(lambda: log.exists() and log.read_text(encoding="utf-8"), "its log")
             finally:
                 started.terminate()

@@ -328,7 +328,7 @@ def test_nobody_sees_503_from_0_3_0_to_this_release_or_back(installation, releas
 def test_each_release_is_known_by_the_output_that_the_page_has(
     installation, release_before, release_0_3, server
 ):
-    rows = re.findall(r"^\| `([\d.]+)`, ([^|]+) \| `(t\d+)` \| ([\d.]+) \|$", PAGE, re.M)
+    rows = re.findall(r"^\| `([\d.]+)`, ([^|]+) \| (?:`(t\d+)`|a later one) \| ([\d.]+) \|$", PAGE, re.M)
     assert [row[-1] for row in rows] == ["0.1.0", "0.2.0", "0.3.0", __version__]
     trees = {"0.2.0": release_before, "0.3.0": release_0_3, __version__: ROOT}
     for said, more, revision, release in rows:
@@ -339,7 +339,7 @@ def test_each_release_is_known_by_the_output_that_the_page_has(
         assert [line.split()[0] for line in lines] == (re.findall(r"`(\w+)`", more) if lines else [])
         assert (more == "in one line") == (not lines)
         if lines:
-            assert lines[-1].split() == ["schools", revision]
+            assert lines[-1].split() == ["schools", revision or head()]
     # Where the program says no revision, its schools' do.
     installation.run(release_before, "tenants", "init")
     installation.run(release_before, "tenants", "create", "A school")

@@ -23,6 +23,7 @@ from tests.threads import run_concurrently
 
 # Each login has one connection of the server's.
 WAYS = [pytest.param(Way(logins=2, pgbouncer=True), id="pgbouncer", marks=with_one_server)]
+pytestmark = pytest.mark.operate
 
 TAGS = text("SELECT name FROM classrooms WHERE level = 'tag'")
 WRITE = text("INSERT INTO classrooms (id, name, level) VALUES (:id, :name, 'x')")
