@@ -20,7 +20,6 @@ PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 PROGRAMS = {
     "prometheus": ("prometheus", True),
     "promtool": ("prometheus", True),
-    "prometheus-alertmanager": ("prometheus-alertmanager", True),
     "nginx": ("nginx", False),
     "openssl": ("openssl", False),
     "pgbouncer": ("pgbouncer", False),

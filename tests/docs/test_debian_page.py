@@ -74,7 +74,7 @@ def test_an_empty_server_becomes_a_school_that_is_backed_up_and_has_an_administr
                 script += f"sed -i 's#/etc/#{server}/etc/#' {command}\n"
         for name, value in values.items():
             assert name in script
-            script = re.sub(rf"(?<![\w=$]){name}\b", value, script)
+            script = re.sub(rf"(?<![\w$]){re.escape(name)}(?!\w)", value, script)
         return shell(functions + script)
 
     said = paste("debian.md", "CREATE DATABASE schools", "/etc/school-service/env <<", "tenants create")
