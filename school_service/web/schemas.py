@@ -10,8 +10,9 @@ from marshmallow import fields
 
 from school_service.core.columns import Enumeration
 from school_service.core.errors import SAID_BACK
+from school_service.sheets.days import DAY_ORDERS
 from school_service.web.error_bounds import LEFT_OUT_HERE, MOST_MESSAGES
-from school_service.web.fields import ListOf, QueryBoolean
+from school_service.web.fields import Choice, ListOf, QueryBoolean
 
 Kind = TypeVar("Kind", bound=fields.Field[Any])
 
@@ -108,6 +109,22 @@ class DeletedSchema(RecordSchema):
 
     id = fields.UUID()
     deleted = fields.Boolean()
+
+
+class ImportOptionsSchema(Schema):
+    """How to import."""
+
+    dry_run = QueryBoolean(
+        load_default=False, metadata={"description": "Answer as the import would, and store nothing."}
+    )
+    dates = Choice(
+        DAY_ORDERS,
+        required=False,
+        metadata={
+            "description": "How dates in text are written: DMY as 31/05/2012, MDY as 05/31/2012. Without it the sheet "
+            "itself shows it, and a date that can be read in both ways is an error of its row where it does not."
+        },
+    )
 
 
 class UploadOptionsSchema(Schema):
@@ -214,6 +231,41 @@ class RowErrorSchema(RecordSchema):
             "description": "What is wrong, for a person: the cell, the value, whose row it is, what to do."
         }
     )
+
+
+class ReplacedValueSchema(RecordSchema):
+    """A value of the sheet stored as another, such as `F` as FEMALE."""
+
+    column = fields.String(metadata={"description": "The name of the column."})
+    value = fields.String(metadata={"description": "As the sheet has it."})
+    stored = fields.String(metadata={"description": "What is stored in its place."})
+    rows = fields.Integer(metadata={"description": "In how many rows."})
+
+
+class ImportedRowsSchema(RecordSchema):
+    """The outcome of an import."""
+
+    SOMETIMES: ClassVar[frozenset[str]] = frozenset({"replaced_values", "ignored_columns", "warnings"})
+
+    rows = fields.Integer(metadata={"description": "Rows of the sheet that are not empty."})
+    created = fields.Integer(metadata={"description": "Records made of them."})
+    errors = fields.List(
+        fields.Nested(RowErrorSchema),
+        metadata={"description": "Empty: a sheet with errors is refused with 422, which lists them by row."},
+    )
+    replaced_values = fields.List(
+        fields.Nested(ReplacedValueSchema),
+        metadata={
+            "description": "Where there are any: values that are stored as another, such as F as FEMALE."
+        },
+    )
+    ignored_columns = fields.List(
+        fields.String(),
+        metadata={
+            "description": "Where there are any: columns that are not known, of which nothing was read."
+        },
+    )
+    warnings = warnings_field()
 
 
 ERROR_TYPE = "ErrorType"

@@ -212,8 +212,8 @@ def _student(reach: Reach) -> Query:
 
 def _employee() -> Query:
     return (
-        select(Employee.id, Employee.title, Position.name.label("position"))
-        .join(Position, Position.id == Employee.position_id)
+        select(Employee.id, func.nullif(Employee.title, "").label("title"), Position.name.label("position"))
+        .outerjoin(Position, Position.id == Employee.position_id)
         .where(Employee.id == _of_caller("employee"))
     )
 

@@ -56,8 +56,8 @@ class MyEmployeeSchema(RecordSchema):
     """The caller as an employee."""
 
     id = fields.UUID()
-    title = fields.String()
-    position = fields.String(metadata={"description": "The name of the position."})
+    title = fields.String(allow_none=True)
+    position = fields.String(allow_none=True, metadata={"description": "The name of the position."})
 
 
 class MeSchema(RecordSchema):

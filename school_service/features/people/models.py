@@ -588,19 +588,12 @@ class Employee(db.Model):
     """A member of staff; first name, last name and gender are in the user account of each.
 
     State, local government area and nationality are of the reference data in the registry, out of reach of foreign
-    keys. A deleted employee stays stored, with the time of the deletion. Dates and origin are empty after an erasure of
-    the employee's data, and never otherwise.
+    keys. A deleted employee stays stored, with the time of the deletion. All but the category may be missing, null or
+    an empty text, of an employee who came by the import, and after an erasure.
     """
 
     __tablename__ = "employees"
-    __table_args__ = (
-        CheckConstraint(
-            "deleted_at IS NOT NULL OR (dob IS NOT NULL AND join_date IS NOT NULL AND lga_id IS NOT NULL"
-            " AND state_id IS NOT NULL AND nationality_id IS NOT NULL)",
-            name="particulars",
-        ),
-        stored("employees", None, "employment", "read:employees"),
-    )
+    __table_args__ = stored("employees", None, "employment", "read:employees")
 
     id: Mapped[UUID] = primary_key(info=fact(None, STAYS, own="TFSGM", exported=True))
     user_id: Mapped[UUID] = mapped_column(
@@ -609,13 +602,13 @@ class Employee(db.Model):
     contact_id: Mapped[UUID] = mapped_column(
         ForeignKey("contacts.id"), unique=True, info=fact(None, STAYS, own="M")
     )
-    department_id: Mapped[UUID] = mapped_column(
+    department_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("departments.id"), index=True, info=fact("department", STAYS, own="M")
     )
     category_id: Mapped[UUID] = mapped_column(
         ForeignKey("employee_categories.id"), index=True, info=fact("category", STAYS, own="M", exported=True)
     )
-    position_id: Mapped[UUID] = mapped_column(
+    position_id: Mapped[UUID | None] = mapped_column(
         ForeignKey("positions.id"), index=True, info=fact("position", STAYS, own="M")
     )
     middle_name: Mapped[str] = mapped_column(

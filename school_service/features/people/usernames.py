@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from itertools import chain, count
 
 from school_service.core.columns import NAME_LENGTH
@@ -65,10 +65,16 @@ def stem_of(first_name: str, last_name: str) -> str:
     return ".".join(parts)[:MAX_STEM_LENGTH].rstrip(".") or FALLBACK_STEM
 
 
-def first_free(stem: str, taken: Container[str]) -> str:
-    """Find the first of `adaeze.okafor`, `adaeze.okafor2`, `adaeze.okafor3`, … with a key not taken.
+def written_as(stem: str) -> Iterator[str]:
+    """Write the names of a stem in their order: `adaeze.okafor`, `adaeze.okafor2`, `adaeze.okafor3`, …"""
+    return chain([stem], (f"{stem}{number}" for number in count(2)))
 
-    In plain letters a name is its own key.
-    """
-    names = chain([stem], (f"{stem}{number}" for number in count(2)))
-    return next(name for name in names if name not in taken)
+
+def without_number(name: str) -> str:
+    """Leave out the digits at the end of a name: names of one stem are alike then."""
+    return name.rstrip("0123456789")
+
+
+def first_free(stem: str, taken: Container[str]) -> str:
+    """Find the first of the names of a stem with a key not taken; in plain letters a name is its own key."""
+    return next(name for name in written_as(stem) if name not in taken)

@@ -454,9 +454,9 @@ def _employee(employee_id: UUID) -> Rows:
             EmployeeCategory.name.label("category"),
             Position.name.label("position"),
         )
-        .join(Department, Department.id == Employee.department_id)
+        .outerjoin(Department, Department.id == Employee.department_id)
         .join(EmployeeCategory, EmployeeCategory.id == Employee.category_id)
-        .join(Position, Position.id == Employee.position_id)
+        .outerjoin(Position, Position.id == Employee.position_id)
         .where(Employee.id == employee_id)
     )
 

@@ -102,12 +102,14 @@ def tables_of(schema: type[ma.Schema]) -> list[str]:
     return found
 
 
-def _name() -> Field:
-    return fields.String()
+def _name(*, allow_none: bool = False) -> Field:
+    return fields.String(allow_none=allow_none)
 
 
 StoredStudentSchema = _rows_of(Student)
-StoredEmployeeSchema = _rows_of(Employee, department=_name(), category=_name(), position=_name())
+StoredEmployeeSchema = _rows_of(
+    Employee, department=_name(allow_none=True), category=_name(), position=_name(allow_none=True)
+)
 StoredUserSchema = _rows_of(User)
 StoredGuardianSchema = _rows_of(Guardian)
 StoredStudentGuardianSchema = _rows_of(StudentGuardian, full_name=_name())

@@ -9,30 +9,12 @@ from marshmallow import ValidationError, fields, validates_schema
 from school_service.features.classes.student_imports.update_sheet import FORMATS, XLSX
 from school_service.features.people.gains.schemas import PlantedSchema
 from school_service.sheets.days import DAY_ORDERS
-from school_service.web.fields import Choice, Id, QueryBoolean, Text
+from school_service.web.fields import Choice, Id, Text
 from school_service.web.schemas import (
-    RecordSchema,
-    RowErrorSchema,
+    ImportedRowsSchema,
     Schema,
     UploadOptionsSchema,
-    warnings_field,
 )
-
-
-class ImportFilterSchema(Schema):
-    """How to import."""
-
-    dry_run = QueryBoolean(
-        load_default=False, metadata={"description": "Answer as the import would, and store nothing."}
-    )
-    dates = Choice(
-        DAY_ORDERS,
-        required=False,
-        metadata={
-            "description": "How dates in text are written: DMY as 31/05/2012, MDY as 05/31/2012. Without it the sheet "
-            "itself shows it, and a date that can be read in both ways is an error of its row where it does not."
-        },
-    )
 
 
 class ClassListSchema(Schema):
@@ -68,29 +50,16 @@ class StudentUpdateSchema(UploadOptionsSchema):
     )
 
 
-class ReplacedValueSchema(RecordSchema):
-    """A value of the sheet stored as another, such as `F` as FEMALE."""
-
-    column = fields.String(metadata={"description": "The name of the column."})
-    value = fields.String(metadata={"description": "As the sheet has it."})
-    stored = fields.String(metadata={"description": "What is stored in its place."})
-    rows = fields.Integer(metadata={"description": "In how many rows."})
-
-
-class ImportedSchema(PlantedSchema):
+class ImportedSchema(ImportedRowsSchema, PlantedSchema):
     """The outcome of an import."""
 
-    SOMETIMES: ClassVar[frozenset[str]] = PlantedSchema.SOMETIMES | {
-        *("enrolled", "replaced_values", "ignored_columns", "warnings"),
-        *("guardians_created", "guardians_found"),
-    }
-
-    rows = fields.Integer(metadata={"description": "Rows of the sheet that are not empty."})
-    created = fields.Integer(metadata={"description": "Students made of them."})
-    errors = fields.List(
-        fields.Nested(RowErrorSchema),
-        metadata={"description": "Empty: a sheet with errors is refused with 422, which lists them by row."},
+    SOMETIMES: ClassVar[frozenset[str]] = (
+        ImportedRowsSchema.SOMETIMES
+        | PlantedSchema.SOMETIMES
+        | {"enrolled", "guardians_created", "guardians_found"}
     )
+
+    created = fields.Integer(metadata={"description": "Students made of them."})
     enrolled = fields.Integer(
         metadata={"description": "Where the sheet names classes: how many students were enrolled."}
     )
@@ -103,16 +72,3 @@ class ImportedSchema(PlantedSchema):
             "sister's; one of several rows counts once."
         }
     )
-    replaced_values = fields.List(
-        fields.Nested(ReplacedValueSchema),
-        metadata={
-            "description": "Where there are any: values that are stored as another, such as F as FEMALE."
-        },
-    )
-    ignored_columns = fields.List(
-        fields.String(),
-        metadata={
-            "description": "Where there are any: columns that are not known, of which nothing was read."
-        },
-    )
-    warnings = warnings_field()

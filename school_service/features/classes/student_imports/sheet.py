@@ -5,30 +5,26 @@ A row may name a class, to enroll the student in.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Column as DatabaseColumn
-from sqlalchemy import Date, func, insert, select
+from sqlalchemy import func, insert, select
 
 from school_service.auth.passwords import hash_new_password, password_faults
 from school_service.auth.principal import Principal
 from school_service.core.columns import EMAIL_LENGTH, NAME_LENGTH
 from school_service.core.counters import STUDENTS, next_numbers
-from school_service.core.database import current_school, db, outside_transaction
+from school_service.core.database import db, outside_transaction
 from school_service.core.errors import Invalid
-from school_service.core.facts import Heading, headed
-from school_service.core.genders import listed_gender
+from school_service.core.facts import headed
 from school_service.core.permissions import Permission
 from school_service.core.records import is_one_of
 from school_service.core.statements import execute
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.enrollments.service import lock_cohorts, start_enrollments
-from school_service.features.classes.student_imports.phone_numbers import country_of, read_numbers
 from school_service.features.people.gains.service import gain_of_accounts
 from school_service.features.people.guardians.of_students import Finding
 from school_service.features.people.guardians.people import require_results
@@ -40,22 +36,26 @@ from school_service.features.people.students.service import ENTITY as STUDENT
 from school_service.features.people.usernames import username_key
 from school_service.features.people.users.service import AUDITED, ENTITY
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort
-from school_service.sheets.charsets import charset_errors, charset_warnings
-from school_service.sheets.columns import CellType, Column, SuggestedValues, words_of
-from school_service.sheets.days import read_days
+from school_service.sheets.columns import Column, words_of
+from school_service.sheets.import_sheets import (
+    EMAILS,
+    PHONES,
+    PeopleUpload,
+    Validate,
+    column_of,
+    write_template,
+)
 from school_service.sheets.row_errors import (
     DUPLICATE,
     INVALID,
-    REQUIRED,
     TAKEN,
     UNKNOWN,
     RowError,
     raise_row_errors,
 )
 from school_service.sheets.sheet_files import SheetFile
-from school_service.sheets.sheet_reader import Row, SheetContent, day_remedy, read_sheet, too_long
-from school_service.sheets.sheet_writer import Table, write_workbook
-from school_service.sheets.uploads import RowCounts, SheetUpload
+from school_service.sheets.sheet_reader import Row, SheetContent, read_sheet
+from school_service.sheets.uploads import RowCounts
 from tenants.clock import now
 from tenants.names import composed
 from tenants.tenancy import MAX_PASSWORD_LENGTH
@@ -76,20 +76,6 @@ _GUARDIANS = {"guardian_2": "guardian_2_", "guardian": "guardian_"}
 """The members of a record for guardians, and the beginnings of their columns; of two fitting ones, the first."""
 DAYS = ("dob", "admitted_on", "left_on")
 PHONE_NUMBERS = ("guardian_phone_number", "guardian_2_phone_number")
-_PHONES = (
-    "phone",
-    "phone no",
-    "phone number",
-    "telephone",
-    "telephone number",
-    "tel",
-    "gsm",
-    "gsm number",
-    "mobile",
-)
-
-
-_EMAILS = ("email", "e mail", "email address")
 
 
 def _of_guardian(*words: str) -> tuple[str, ...]:
@@ -98,25 +84,12 @@ def _of_guardian(*words: str) -> tuple[str, ...]:
     return tuple(f"{person} {word}".strip() for person in people for word in words)
 
 
-_IDENTITY = ("first_name", "last_name", "admission_number")
 _NAMES = ("first_name", "middle_name", "last_name", "guardian_full_name", "guardian_2_full_name")
 _IMPOSSIBLE_DAYS = frozenset({"Is before 1900.", "Is in the future.", f"{OF_LEAVERS.capitalize()}."})
 _FIRST = ("first_name", "middle_name", "last_name", "admission_number", "gender")
 _HEADED = {column.name: (column, heading) for model in (User, Student) for column, heading in headed(model)}
 OF_RECORD = [_HEADED[name] for name in dict.fromkeys((*_FIRST, *_HEADED))]
 """The columns of the account and of the student in a sheet, each with its heading."""
-
-
-def column_of(of: DatabaseColumn[Any], heading: Heading) -> Column:
-    return Column(
-        of.name,
-        CellType.DAY if isinstance(of.type, Date) else CellType.TEXT,
-        required=heading.required,
-        rule=SuggestedValues(heading.suggested) if heading.suggested else None,
-        most=getattr(of.type, "length", None) or NAME_LENGTH,
-        width=heading.width,
-        also=heading.others,
-    )
 
 
 _MEANINGS = {
@@ -130,12 +103,12 @@ _MEANINGS = {
     Column(
         "guardian_relationship", width=20, also=("relationship", "relation")
     ): "Such as mother, father or aunt.",
-    Column(PHONE_NUMBERS[0], width=20, also=_of_guardian(*_PHONES)): "The guardian's telephone number.",
+    Column(PHONE_NUMBERS[0], width=20, also=_of_guardian(*PHONES)): "The guardian's telephone number.",
     Column(
         "guardian_email_address",
         most=EMAIL_LENGTH,
         width=26,
-        also=_of_guardian(*_EMAILS),
+        also=_of_guardian(*EMAILS),
     ): "The guardian's e-mail address.",
     Column("guardian_2_full_name", width=24): (
         "A second parent or guardian. Needed where any other column of theirs is filled in."
@@ -158,17 +131,14 @@ _MEANINGS = {
     ),
 }
 _OF_FAMILY = {
-    Column("phone", also=_PHONES): PHONE_NUMBERS[0],
-    Column("email", also=_EMAILS): "guardian_email_address",
+    Column("phone", also=PHONES): PHONE_NUMBERS[0],
+    Column("email", also=EMAILS): "guardian_email_address",
 }
 """Columns that lists of a class have of the family: without a column of the guardian's own they are the guardian's."""
 _READ = (*_MEANINGS, Column(ARM), *_OF_FAMILY)
 _MOST = {column.name: column.most for column in _READ}
 COLUMNS = tuple(column for column in _MEANINGS if column.name not in OF_LEAVING)
 """The columns of the template: a new student has not left, and is refused where the sheet of a clerk says so."""
-
-# Validates a record as POST /students validates its body; raises Invalid, which names the fields.
-Validate = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,13 +162,7 @@ _Records = tuple[list[dict[str, Any]], list[_UniqueNames], list[Any]]
 
 def template() -> tuple[str, bytes]:
     """Write the workbook to fill in: its file name and its bytes."""
-    meanings = [
-        {"column": column.name, "needed": "yes" if column.required else "no", "what to write": meaning}
-        for column, meaning in _MEANINGS.items()
-        if column in COLUMNS
-    ]
-    help_columns = [Column(name, locked=True) for name in ("column", "needed", "what to write")]
-    return FILE_NAME, write_workbook([Table(SHEET, COLUMNS), Table("Help", help_columns, meanings)])
+    return FILE_NAME, write_template(SHEET, {column: _MEANINGS[column] for column in COLUMNS})
 
 
 def upload(
@@ -218,20 +182,24 @@ def upload(
     names classes and the principal may enroll nobody, and if it has passwords, or guardians with an account, and the
     principal may not read results.
     """
-    importing = _StudentUpload(validate, principal, dry_run, dates)
+    importing = _StudentUpload(validate=validate, principal=principal, dry_run=dry_run, dates=dates)
     counts = importing.run(file)
     return {"rows": counts["rows"], "created": counts["created"], "errors": [], **importing.answer}
 
 
-@dataclass
-class _StudentUpload(SheetUpload[_Records]):
+@dataclass(kw_only=True)
+class _StudentUpload(PeopleUpload[_Records]):
     """The upload of new students. Only cohorts and the counter are locked, and not before the rows are stored."""
 
-    validate: Validate
     principal: Callable[[], Principal]
-    dry_run: bool
-    dates: str | None
-    replaced: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    days = DAYS
+    phone_numbers = PHONE_NUMBERS
+    names = _NAMES
+    most = _MOST
+    impossible_days = _IMPOSSIBLE_DAYS
+    number = "admission_number"
+    secret = ("password",)
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:
         content = self._take_of_family(read_sheet(workbook, SHEET, _READ))
@@ -276,29 +244,16 @@ class _StudentUpload(SheetUpload[_Records]):
                 f"has {passwords:,} rows with passwords, and {PASSWORDS_AT_ONCE:,} may have one: "
                 "divide it into several sheets, or leave the column blank",
             )
-        errors = [*content.errors, *self._read_texts(content.rows)]
-        for row in content.rows:
-            errors.extend(self._replace_gender(row))
-        told = {(error.row, error.column) for error in errors}
-        students = []
-        for row in content.rows:
-            try:
-                students.append(self.validate(_record(row.values)))
-            except Invalid as refused:
-                refusals = _row_errors(row, refused.errors)
-                errors.extend(error for error in refusals if (error.row, error.column) not in told)
+        errors = self.read_texts(content)
+        students = self.validated(content.rows, errors, _record)
         names = [_unique_names(row) for row in content.rows]
         errors.extend(_weak_passwords(content.rows, names))
         errors.extend(_duplicates(names))
         classes, unknown = self._find_classes(content.rows)
         raise_row_errors(
-            [*errors, *unknown, *_taken(names)], letters=content.letters, people=_people(content)
+            [*errors, *unknown, *_taken(names)], letters=content.letters, people=self.people(content)
         )
-        if self.replaced:
-            self.answer["replaced_values"] = [
-                {"column": "gender", "value": value, "stored": stored, "rows": rows}
-                for (value, stored), rows in self.replaced.items()
-            ]
+        self.tell_replaced()
         return students, names, classes
 
     def store(self, matched: _Records) -> RowCounts:
@@ -320,19 +275,6 @@ class _StudentUpload(SheetUpload[_Records]):
         self.answer |= told or {}
         return RowCounts(created=len(students))
 
-    def _read_texts(self, rows: Sequence[Row]) -> list[RowError]:
-        """Find texts in a wrong character set; read dates written as texts, and numbers without their lost 0."""
-        days = {column: read_days(rows, column, self.dates) for column in DAYS}
-        country = country_of(current_school().phone_number)
-        numbers = {column: read_numbers(rows, column, country) for column in PHONE_NUMBERS}
-        of_numbers = (warning for column, each in numbers.items() for warning in each.warnings(column))
-        of_days = (warning for column, each in days.items() for warning in each.warnings(column))
-        for warning in (*of_days, *of_numbers, *charset_warnings(rows, _NAMES)):
-            self.warn(warning)
-        wrong = [error for each in days.values() for error in each.errors]
-        wrong += [error for each in numbers.values() for error in each.errors]
-        return [*charset_errors(rows, names=_NAMES), *wrong]
-
     def _hashes(
         self, students: Sequence[Mapping[str, Any]], names: Sequence[_UniqueNames]
     ) -> Sequence[str | None]:
@@ -345,22 +287,6 @@ class _StudentUpload(SheetUpload[_Records]):
 
     def _require_enrolling(self) -> None:
         self.principal().require([Permission.COHORTS_WRITE], "Enrolling students")
-
-    def _replace_gender(self, row: Row) -> Iterator[RowError]:
-        """Replace the gender of a row by its listed value, and count the replacement."""
-        written = str(row.values.get("gender", "")).strip()
-        if not written:
-            return
-        listed = listed_gender(written)
-        if listed is None:
-            yield RowError(
-                row.number, "gender", INVALID, "is no gender that is listed", written, "write FEMALE or MALE"
-            )
-            del row.values["gender"]
-            return
-        row.values["gender"] = listed
-        if written != listed:
-            self.replaced[written, listed] += 1
 
     def _find_classes(self, rows: Sequence[Row]) -> tuple[list[Any], list[RowError]]:
         """Find the batch of each row with a class."""
@@ -388,42 +314,6 @@ def _record(values: Mapping[str, Any]) -> dict[str, Any]:
         elif name != CLASS:
             record[name] = value
     return record
-
-
-def _row_errors(row: Row, errors: Mapping[str, Any], prefix: str = "") -> Iterator[RowError]:
-    """Name the refused fields by column: the guardian's `full_name` is `guardian_full_name`."""
-    for name, messages in errors.items():
-        column = prefix + name
-        if isinstance(messages, Mapping):
-            yield from _row_errors(row, messages, f"{column}_")
-        elif column not in row.bad:
-            yield _cell_error(row, column, " ".join(map(str, messages)))
-
-
-def _cell_error(row: Row, column: str, message: str) -> RowError:
-    """Turn the schema's message on a field into the error of a cell."""
-    value = row.values.get(column)
-    if value is None:
-        return RowError(row.number, column, REQUIRED, f"{column} is missing")
-    if column in DAYS and message not in _IMPOSSIBLE_DAYS:
-        return RowError(row.number, column, INVALID, "is no date", str(value), day_remedy(str(value)))
-    most = _MOST.get(column, 0)
-    if isinstance(value, str) and len(composed(value, most)) > most:
-        fault = too_long(value, most)
-        return RowError(row.number, column, INVALID, fault.problem, fault.value, fault.remedy)
-    reason = message[:1].lower() + message[1:].rstrip(".")
-    shown = None if column == "password" else str(value)
-    problem = f"the {column} is not accepted" if shown is None else "is not accepted"
-    return RowError(row.number, column, INVALID, problem, shown, reason)
-
-
-def _people(content: SheetContent) -> dict[int, str]:
-    """Name the student of each row for its errors, by the row's first name, last name and number."""
-    people = {}
-    for row in content.rows:
-        first, last, number = (str(row.values.get(name, "")).strip() for name in _IDENTITY)
-        people[row.number] = " ".join(filter(None, (first, last, f"({number})" if number else "")))
-    return people
 
 
 def _classes() -> dict[str, Any]:

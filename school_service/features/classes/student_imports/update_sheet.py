@@ -17,7 +17,7 @@ from school_service.core.errors import Invalid
 from school_service.core.facts import headed
 from school_service.core.records import get_referenced, is_one_of, unnest_rows
 from school_service.features.audit.service import EXPORT, Change, audit_change, audit_changes
-from school_service.features.classes.student_imports.sheet import OF_RECORD, SHEET, column_of
+from school_service.features.classes.student_imports.sheet import OF_RECORD, SHEET
 from school_service.features.people.access import require_to_change
 from school_service.features.people.models import Role, Student, User, UserRole
 from school_service.features.people.students import leaving
@@ -40,6 +40,7 @@ from school_service.sheets.charsets import charset_errors
 from school_service.sheets.columns import Column
 from school_service.sheets.days import read_days
 from school_service.sheets.downloads import Download, download_details, read_download
+from school_service.sheets.import_sheets import column_of
 from school_service.sheets.row_errors import (
     CHANGED,
     DUPLICATE,

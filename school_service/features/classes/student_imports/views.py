@@ -12,14 +12,13 @@ from school_service.features.classes.student_imports import sheet, update_sheet
 from school_service.features.classes.student_imports.schemas import (
     ClassListSchema,
     ImportedSchema,
-    ImportFilterSchema,
     StudentUpdateSchema,
 )
 from school_service.features.people.students.schemas import validate_changes, validate_student
 from school_service.web.app_state import current_principal
 from school_service.web.blueprint import CSV, SPREADSHEET, Blueprint
 from school_service.web.operations import Run
-from school_service.web.schemas import UploadedRowsSchema
+from school_service.web.schemas import ImportOptionsSchema, UploadedRowsSchema
 
 blp = Blueprint("student-imports", __name__, description="Students from a sheet, all of its rows or none.")
 
@@ -40,7 +39,7 @@ class ImportSheet(MethodView):
     """The import of students."""
 
     @blp.requires(Permission.STUDENTS_WRITE)
-    @blp.arguments(ImportFilterSchema, location="query")
+    @blp.arguments(ImportOptionsSchema, location="query")
     @blp.takes_file("sheet")
     @blp.returns(ImportedSchema)
     def post(self, options: dict[str, Any], file: FileStorage) -> Any:

@@ -14,9 +14,9 @@ class ContactSchema(RecordSchema):
 
     id = fields.UUID()
     owner = fields.UUID(metadata={"description": "The user."})
-    email_address = fields.Email()
-    phone_number = fields.String()
-    physical_address = fields.String()
+    email_address = fields.Email(allow_none=True)
+    phone_number = fields.String(allow_none=True)
+    physical_address = fields.String(allow_none=True)
 
 
 class ContactDetailsSchema(Schema):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import InstrumentedAttribute
 
 from school_service.core.database import db
 from school_service.core.deletion import Deletion
@@ -30,15 +31,20 @@ _owner_is_deleted = (
 DELETION = Deletion(Contact, {"owner": Contact.owner_id, "owner_is_deleted": _owner_is_deleted})
 
 
+def or_null(column: InstrumentedAttribute[str]) -> ColumnElement[str | None]:
+    """Answer null for an empty text: a value that an import did not have."""
+    return func.nullif(column, "").label(column.key)
+
+
 @read_model
 def contacts(reach: Reach | None = None) -> Query:
     """Read model of ContactSchema, the newest first."""
     found = select(
         Contact.id,
         Contact.owner_id.label("owner"),
-        Contact.email_address,
-        Contact.phone_number,
-        Contact.physical_address,
+        or_null(Contact.email_address),
+        or_null(Contact.phone_number),
+        or_null(Contact.physical_address),
     ).order_by(Contact.created_at.desc(), Contact.id.desc())
     return found if reach is None else found.where(scopes.accounts_in_reach(reach, Contact.owner_id))
 

@@ -8,6 +8,7 @@ from sqlalchemy import exists, func, select
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
+from school_service.features.people.contacts.service import or_null
 from school_service.features.people.models import (
     NOT_DELETED,
     BankAccount,
@@ -43,20 +44,20 @@ def employees(reach: Reach | None = None) -> Query:
             User.first_name,
             Employee.middle_name,
             User.last_name,
-            Employee.title,
+            or_null(Employee.title),
             Employee.dob,
             Employee.join_date,
             User.gender,
-            Employee.marital_status,
+            or_null(Employee.marital_status),
             Employee.department_id.label("department"),
-            Employee.blood_group,
+            or_null(Employee.blood_group),
             Employee.lga_id.label("lga"),
             Employee.state_id.label("state"),
             Employee.nationality_id.label("nationality"),
-            Employee.religion,
+            or_null(Employee.religion),
             Employee.position_id.label("position"),
             Employee.category_id.label("category"),
-            Employee.status,
+            or_null(Employee.status),
             BankAccount.id.label("bank_details"),
             NextOfKin.id.label("next_of_kin"),
             Employee.contact_id.label("contact"),
@@ -85,12 +86,12 @@ def bank_account(employee_id: UUID, reach: Reach | None = None) -> Query:
     found = (
         select(
             BankAccount.id,
-            BankAccount.bank_name,
-            BankAccount.account_number,
-            BankAccount.account_name,
-            BankAccount.bank_sort_code,
+            or_null(BankAccount.bank_name),
+            or_null(BankAccount.account_number),
+            or_null(BankAccount.account_name),
+            or_null(BankAccount.bank_sort_code),
             BankAccount.employee_id.label("employee"),
-            BankAccount.account_type,
+            or_null(BankAccount.account_type),
         )
         .join(Employee, Employee.id == BankAccount.employee_id)
         .where(Employee.id == employee_id, NOT_DELETED)
@@ -104,10 +105,10 @@ def next_of_kin(employee_id: UUID, reach: Reach | None = None) -> Query:
     found = (
         select(
             NextOfKin.id,
-            NextOfKin.full_name,
-            NextOfKin.relationship,
-            NextOfKin.phone_number,
-            NextOfKin.physical_address,
+            or_null(NextOfKin.full_name),
+            or_null(NextOfKin.relationship),
+            or_null(NextOfKin.phone_number),
+            or_null(NextOfKin.physical_address),
             NextOfKin.created_at,
         )
         .join(Employee, Employee.id == NextOfKin.employee_id)

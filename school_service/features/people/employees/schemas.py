@@ -2,34 +2,43 @@
 
 from __future__ import annotations
 
-from marshmallow import fields
+from collections.abc import Iterator
+from typing import Any
 
+from marshmallow import Schema as MarshmallowSchema
+from marshmallow import ValidationError, fields, validates_schema
+
+from school_service.core.errors import Invalid
 from school_service.features.people.contacts.schemas import ContactDetailsSchema
+from school_service.features.people.employees.service import BORN_AFTER
 from school_service.web.fields import Id, IsoDate, Nested, StrictInteger, Text, free_text
 from school_service.web.schemas import RecordSchema, Schema
 
 
 class EmployeeSchema(RecordSchema):
-    """A member of staff."""
+    """A member of staff.
+
+    Null are those members that the import of an employee left blank; PATCH fills them.
+    """
 
     id = fields.UUID()
     first_name = fields.String()
     middle_name = fields.String(metadata={"description": "Empty where there is none."})
     last_name = fields.String()
-    title = fields.String()
-    dob = fields.Date()
-    join_date = fields.Date()
+    title = fields.String(allow_none=True)
+    dob = fields.Date(allow_none=True)
+    join_date = fields.Date(allow_none=True)
     gender = fields.String()
-    marital_status = fields.String()
-    department = fields.UUID()
-    blood_group = fields.String()
-    lga = fields.UUID()
-    state = fields.UUID()
-    nationality = fields.UUID()
-    religion = fields.String()
-    position = fields.UUID()
+    marital_status = fields.String(allow_none=True)
+    department = fields.UUID(allow_none=True)
+    blood_group = fields.String(allow_none=True)
+    lga = fields.UUID(allow_none=True)
+    state = fields.UUID(allow_none=True)
+    nationality = fields.UUID(allow_none=True)
+    religion = fields.String(allow_none=True)
+    position = fields.UUID(allow_none=True)
     category = fields.UUID()
-    status = fields.String()
+    status = fields.String(allow_none=True)
     bank_details = fields.UUID()
     next_of_kin = fields.UUID()
     contact = fields.UUID()
@@ -44,22 +53,22 @@ class BankAccountSchema(RecordSchema):
     """The account for an employee's pay."""
 
     id = fields.UUID()
-    bank_name = fields.String()
-    account_number = fields.String()
-    account_name = fields.String()
-    bank_sort_code = fields.String()
+    bank_name = fields.String(allow_none=True)
+    account_number = fields.String(allow_none=True)
+    account_name = fields.String(allow_none=True)
+    bank_sort_code = fields.String(allow_none=True)
     employee = fields.UUID()
-    account_type = fields.String()
+    account_type = fields.String(allow_none=True)
 
 
 class NextOfKinSchema(RecordSchema):
     """The person to tell if something happens to an employee."""
 
     id = fields.UUID()
-    full_name = fields.String()
-    relationship = fields.String()
-    phone_number = fields.String()
-    physical_address = fields.String()
+    full_name = fields.String(allow_none=True)
+    relationship = fields.String(allow_none=True)
+    phone_number = fields.String(allow_none=True)
+    physical_address = fields.String(allow_none=True)
     created_at = fields.AwareDateTime()
 
 
@@ -134,6 +143,47 @@ class NewEmployeeSchema(ParticularsSchema):
     bank_details = Nested(NewBankAccountSchema)
     next_of_kin = Nested(NewNextOfKinSchema)
     contact = Nested(ContactDetailsSchema)
+
+
+_REFERENCES = frozenset({"category", "department", "position", "lga", "state", "nationality"})
+_NEEDED = frozenset({"first_name", "last_name", "gender"})
+
+
+class _ImportedEmployeeSchema(NewEmployeeSchema):
+    """An employee in a sheet, without the names of other records; most members may be left out."""
+
+    class Meta:
+        """The sheet finds other records by their names."""
+
+        exclude = tuple(_REFERENCES)
+
+    @validates_schema
+    def check_dates(self, employee: dict[str, Any], **_options: Any) -> None:
+        """Refuse a birth after joining."""
+        if "dob" in employee and employee["dob"] > employee.get("join_date", employee["dob"]):
+            raise ValidationError(f"{BORN_AFTER.capitalize()}.", "dob")
+
+
+def validate_imported(record: dict[str, Any]) -> dict[str, Any]:
+    """Validate an employee of a sheet; raises Invalid, naming the fields."""
+    try:
+        validated: dict[str, Any] = _imported.load(record)
+    except ValidationError as error:
+        messages: Any = error.messages
+        raise Invalid("The record is not valid.", messages) from None
+    return validated
+
+
+def _members(schema: MarshmallowSchema, prefix: str = "") -> Iterator[str]:
+    for name, field in schema.fields.items():
+        yield f"{prefix}{name}"
+        if isinstance(field, Nested):
+            yield from _members(field.schema, f"{prefix}{name}.")
+
+
+_imported = _ImportedEmployeeSchema(
+    partial=tuple(name for name in _members(_ImportedEmployeeSchema()) if name not in _NEEDED)
+)
 
 
 class FormTeacherSchema(RecordSchema):

@@ -43,6 +43,7 @@ FORM_TEACHER = "form-teacher"
 """The audit log's name of an employee's work as form teacher; the id is the batch's."""
 BANK_ACCOUNT = "bank-account"
 NEXT_OF_KIN = "next-of-kin"
+BORN_AFTER = "is after join_date"
 
 _OF_USER = frozenset({"first_name", "last_name", "gender"})
 _SETTINGS = {"department": Department, "category": EmployeeCategory, "position": Position}
@@ -102,8 +103,8 @@ def create_employee(
     relative = new_row(NextOfKin, employee_id=employee.id, **next_of_kin)
     execute(owned, employee, account, relative)
     # The log names the employee, and nothing that the records say.
-    audit_change("bank-account", account.id, new={"employee": employee.id})
-    audit_change("next-of-kin", relative.id, new={"employee": employee.id})
+    audit_change(BANK_ACCOUNT, account.id, new={"employee": employee.id})
+    audit_change(NEXT_OF_KIN, relative.id, new={"employee": employee.id})
     names = {"first_name": first_name, "middle_name": particulars["middle_name"], "last_name": last_name}
     audit_change(ENTITY, employee.id, new=names)
     return employee
@@ -243,7 +244,7 @@ def _change_and_audit(entity: str, record: Any, changes: Mapping[str, Any]) -> N
 
 def _check_dates(dob: date | None, join_date: date | None) -> None:
     if dob and join_date and dob > join_date:
-        raise Invalid.field("dob", "is after join_date")
+        raise Invalid.field("dob", BORN_AFTER)
 
 
 def _audited(employee: Employee, user: User) -> dict[str, str]:

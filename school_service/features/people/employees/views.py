@@ -6,11 +6,12 @@ from typing import Any
 from uuid import UUID
 
 from flask.views import MethodView
+from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
 from school_service.core.statements import row_lock
-from school_service.features.people.employees import reads, service
+from school_service.features.people.employees import reads, service, sheet
 from school_service.features.people.employees.schemas import (
     BankAccountChangesSchema,
     BankAccountSchema,
@@ -21,10 +22,12 @@ from school_service.features.people.employees.schemas import (
     NextOfKinChangesSchema,
     NextOfKinSchema,
     TeacherOfBatchSchema,
+    validate_imported,
 )
 from school_service.features.people.models import Employee
 from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
+from school_service.web.schemas import ImportedRowsSchema, ImportOptionsSchema
 
 blp = Blueprint(
     "employees",
@@ -55,6 +58,36 @@ class Employees(MethodView):
     def post(self, employee: dict[str, Any]) -> Any:
         """Create an employee, with a user account to which nobody can sign in until a password is set."""
         return reads.employee(service.create_employee(**employee).id)
+
+
+@blp.route("/employees/import-template")
+class EmployeeTemplate(MethodView):
+    """The workbook to fill in for an import."""
+
+    @blp.requires(Permission.EMPLOYEES_READ)
+    @blp.returns_file()
+    def get(self) -> Any:
+        """Download the workbook of employees to fill in; its sheet Help explains each column."""
+        return sheet.template()
+
+
+@blp.route("/employees/import-sheet")
+class EmployeeImport(MethodView):
+    """The import of employees."""
+
+    @blp.requires(Permission.EMPLOYEES_WRITE)
+    @blp.arguments(ImportOptionsSchema, location="query")
+    @blp.takes_file("sheet")
+    @blp.returns(ImportedRowsSchema)
+    def post(self, options: dict[str, Any], file: FileStorage) -> Any:
+        """Create the employees of a workbook (.xlsx) like the template: all of its rows, or none.
+
+        Needed are names, gender and category; the members left blank are null, until `PATCH` fills them. The accounts
+        have no password and no role. A .csv file will do. Bad rows are 422: `errors.rows` names row, column, code
+        (`required`, `invalid`, `unknown`, `duplicate` in the sheet, `taken` in the school) and message, of at most 200
+        rows. Two of the same names need dates of birth that differ. A sheet has at most 20,000 rows.
+        """
+        return sheet.upload(file=file.stream, validate=validate_imported, **options)
 
 
 @blp.route("/employees/<uuid:id>")

@@ -99,23 +99,27 @@ def list_lgas(*, state: UUID | None = None) -> list[dict[str, Any]]:
     return found
 
 
-def check_origin(*, lga: UUID, state: UUID, nationality: UUID) -> None:
-    """Check that the three exist, and that the local government area lies in the state.
+def check_origin(*, lga: UUID | None, state: UUID | None, nationality: UUID | None) -> None:
+    """Check that those given exist, and that the local government area lies in the state.
 
     Queries the registry once. Raises Invalid, naming every field at fault.
     """
     lies_in = select(lgas.c.state_id).where(lgas.c.id == lga).scalar_subquery()
-    known = {
-        "state": exists().where(states.c.id == state),
-        "nationality": exists().where(nationalities.c.id == nationality),
-    }
+    given = {"state": (states, state), "nationality": (nationalities, nationality)}
+    known = {name: exists().where(table.c.id == value) for name, (table, value) in given.items()}
     (found,) = _rows(
         select(lies_in.label("lies_in"), *(is_there.label(name) for name, is_there in known.items()))
     )
-    wrong: dict[str, str] = {name: Unknown(f"no such {name}") for name in known if not found[name]}
-    if found["lies_in"] is None:
+    wrong: dict[str, str] = {
+        name: Unknown(f"no such {name}")
+        for name, (_, value) in given.items()
+        if value is not None and not found[name]
+    }
+    if lga is not None and found["lies_in"] is None:
         wrong["lga"] = Unknown("no such local government area")
-    elif found["lies_in"] != state and found["state"]:
+    elif lga is not None and state is None:
+        wrong["lga"] = "lies in a state: give the state, too"
+    elif lga is not None and found["lies_in"] != state and found["state"]:
         wrong["lga"] = "does not lie in the state"
     if wrong:
         raise Invalid.fields(wrong)

@@ -7,7 +7,7 @@ from io import BytesIO
 import pytest
 from openpyxl import Workbook
 
-from school_service.features.classes.student_imports.phone_numbers import country_of
+from school_service.sheets.phone_numbers import country_of
 from tests.features.classes.student_imports.test_import import LEAST, created, listed, row_errors, upload
 from tests.sheets.libreoffice import needs_libreoffice, saved_by_libreoffice
 from tests.sheets.workbooks import saved, workbook
