@@ -502,8 +502,10 @@ def _set_up(page: Page) -> dict[str, Any]:
     page.show("POST", "/departments", {"name": "Performing Arts"})
     page.say(
         """
-        An employee comes with bank account, next of kin, contact and a user account, all in one request: either
-        everything is stored or nothing. States, local government areas and nationalities are the same for every
+        Many employees at once come in a workbook (`GET /employees/import-template`, `POST /employees/import-sheet`),
+        with names, gender and category alone where no more is known: the other members are null until PATCH fills
+        them. A single employee comes with bank account, next of kin, contact and a user account, all in one request:
+        either everything is stored or nothing. States, local government areas and nationalities are the same for every
         school.
         """
     )

@@ -293,9 +293,20 @@ def _taken_back(page: Recorder) -> None:
     send("DELETE", f"/metric-definitions/{trait}")
 
 
+def _employees(page: Recorder) -> None:
+    """Import the employees of a sheet."""
+    template = page.show_workbook("/employees/import-template")
+    row = {"first_name": "Nkem", "last_name": "Dike", "gender": "F", "category": "Teaching", "title": "Ms"}
+    sheet = template["Employees"]
+    for column, cell in enumerate(sheet[1], 1):
+        sheet.cell(2, column).value = row.get(cell.value)
+    page.quietly("POST", "/employees/import-sheet", files={"sheet": ("employees.xlsx", _saved(template))})
+
+
 def _class(page: Recorder) -> tuple[str, list[str]]:
     """Make a cohort and enrol students who come by sheet; returns their ids."""
     send = page.quietly
+    _employees(page)
     template = page.show_workbook("/students/import-template")
     rows = (
         {"first_name": "Terver", "last_name": "Iorkyaa", "admission_number": "QC/2025/001"},

@@ -37,6 +37,7 @@ WITHOUT_READ_MODEL = {
     "ReadinessSchema": "found out by the view",
     "LifeSchema": "said by the view",
     "ImportedSchema": "counts of an import",
+    "ImportedRowsSchema": "counts of an import",
     "SwitchedRolesSchema": "what the service judges",
     "CopiedSchema": "counts of a copy",
     "UploadedRowsSchema": "counts of a sheet",

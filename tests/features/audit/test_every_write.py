@@ -350,6 +350,14 @@ def _(scene):
     return lambda: scene.api.get(f"/students/update-sheet?batch={batch}")
 
 
+@writes("POST /employees/import-sheet", "employee", "user", "contact", "bank-account", "next-of-kin")
+def _(scene):
+    content = b"first_name,last_name,gender,category\nAda,Obi,F,Teaching\nBisi,Obi,F,Teaching\n"
+    return lambda: scene.api.post(
+        "/employees/import-sheet", data={"sheet": (BytesIO(content), "employees.csv")}
+    )
+
+
 @writes("POST /students/import-sheet", "student", "user")
 def _(scene):
     content = students_sheet(*people(3))

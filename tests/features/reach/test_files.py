@@ -27,6 +27,7 @@ TAKING_FILES = {
         "/cohort-subjects/{}/mark-sheet?batch={arm}&term=FIRST",
     ),
     "PUT /users/{id}/photo": ("image", "write:users", "/users/{}/photo"),
+    "POST /employees/import-sheet": ("sheet", "write:employees", "/employees/import-sheet"),
     "POST /students/import-sheet": ("sheet", "write:students", "/students/import-sheet"),
     "POST /students/update-sheet": ("sheet", "write:students", "/students/update-sheet"),
     "PUT /letterhead/logo": ("image", "write:settings", "/letterhead/logo"),

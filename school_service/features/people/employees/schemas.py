@@ -157,7 +157,7 @@ class _ImportedEmployeeSchema(NewEmployeeSchema):
 
         exclude = tuple(_REFERENCES)
 
-    @validates_schema
+    @validates_schema(skip_on_field_errors=False)
     def check_dates(self, employee: dict[str, Any], **_options: Any) -> None:
         """Refuse a birth after joining."""
         if "dob" in employee and employee["dob"] > employee.get("join_date", employee["dob"]):
