@@ -262,25 +262,29 @@ def _known_people(rows: Sequence[Row]) -> Iterator[RowError]:
 
     Two of the same names are two people if both have a date of birth, and these differ.
     """
-    seen: dict[str, list[tuple[str | None, int | None]]] = {}
+    seen: dict[str, dict[str | None, int | None]] = {}
     columns = (User.first_name, Employee.middle_name, User.last_name, Employee.dob)
     stored = select(*columns).join(User, User.id == Employee.user_id).where(NOT_DELETED)
     for first, middle, last, dob in db.session.execute(stored):
-        seen.setdefault(_key([first, middle, last]), []).append((str(dob) if dob else None, None))
+        seen.setdefault(_key([first, middle, last]), {})[str(dob) if dob else None] = None
     for row in rows:
+        if not {"first_name", "last_name"} <= row.values.keys():
+            continue
         names = [str(row.values.get(name, "")) for name in ("first_name", "middle_name", "last_name")]
         born = str(row.values["dob"]) if "dob" in row.values else None
-        others = seen.setdefault(_key(names), [])
-        same = [place for other, place in others if not (born and other and born != other)]
-        others.append((born, row.number))
-        if not same:
-            continue
-        name, remedy = " ".join(filter(None, names)), "write the dates of birth if they are two people"
-        if None in same:
-            yield RowError(row.number, "last_name", TAKEN, "is an employee already", name, remedy, False)
-        else:
-            problem = f"is in row {same[0]} too"
-            yield RowError(row.number, "last_name", DUPLICATE, problem, name, remedy, False)
+        others = seen.setdefault(_key(names), {})
+        same = [other for other in (born, None) if other in others] if born else [*others][:1]
+        if same:
+            yield _known(row.number, others[same[0]], " ".join(filter(None, names)))
+        others.setdefault(born, row.number)
+
+
+def _known(row: int, other: int | None, name: str) -> RowError:
+    """Make the error of a person who is in another row, or in the school already."""
+    remedy = "write the dates of birth if they are two people"
+    code = TAKEN if other is None else DUPLICATE
+    problem = "is an employee already" if other is None else f"is in row {other} too"
+    return RowError(row, "last_name", code, problem, name, remedy, of_person=False)
 
 
 def _key(names: Iterable[str]) -> str:
