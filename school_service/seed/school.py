@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -70,6 +71,11 @@ def seed_school(administrator: Administrator) -> Iterator[SeedRows]:
     counted = {TRAIT_COUNTERS[metric_type]: len(names) for metric_type, names in TRAITS.items()}
     yield "counters", [{"id": uuid4(), "name": name, "value": counted.get(name, 0)} for name in COUNTERS]
     yield "school_settings", [{"id": uuid4(), "must_change_password_since": None, "time_zone": TIME_ZONE}]
+    yield from _choices(moment)
+
+
+def _choices(moment: datetime) -> Iterator[SeedRows]:
+    """Give the rows of choices that a school may change: of results, employees, grades and traits."""
     settings = {**DEFAULTS, **{name: json_text(DEFAULTS[name]) for name in ("weights", "principal_comments")}}
     yield (
         "result_settings",
