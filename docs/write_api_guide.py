@@ -1090,8 +1090,9 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
     page.show("GET", f"/students/{second}/attendance?term=FIRST")
     page.say(
         """
-        A name such as FIRST means the term of the student's latest session that has one; of an earlier session the
-        term's id is given. `GET /attendance/chronic` lists who was away for too large a part of the term.
+        A name such as FIRST means the term of the current session, else of the student's latest that has one; of
+        another session the term's id is given. `GET /attendance/chronic` lists who was away for too large a part of
+        the term.
 
         ### On paper, and on cards
 
@@ -1309,11 +1310,19 @@ def _print(page: Page, year: dict[str, Any]) -> None:
         student where they were promoted before it is printed; a promotion replaces no paper, so the term is published
         first. Students print their own without any permission.
 
-        A term's name without `session` is that of the student's latest session that has such a term: by now the next
-        one. So the session is named, by its id or its name.
+        A list has the published cards of a student, the newest first:
         """
     )
     student, batch = year["students"][0], year["cohort"]["id"]
+    page.show("GET", f"/students/{student}/report-cards")
+    page.say(
+        """
+        A term's name without `session` is that of the current session, if the student is or was enrolled in it and it
+        has such a term, else of their latest that has one: by now the next one. So the session is named, by its id or
+        its name. A student and a guardian need not name it: to them the name is of the newest session in which that
+        term's card is published, also on the day after a promotion.
+        """
+    )
     page.show_file(f"/students/{student}/report-card?term=THIRD&session=2025/2026")
     page.show_file(f"/report-cards?batch={batch}&term=THIRD")
     page.say("Everything that was published of a student, to be read and to be printed:")

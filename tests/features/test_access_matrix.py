@@ -72,6 +72,7 @@ OF_ANOTHER_SECTION = {
     ("PUT", "/assessments/{id}/scores"): "gradebooks",
     ("DELETE", "/assessments/{id}/absences/{student_id}"): "gradebooks",
     ("GET", "/students/{id}/report-card"): "results",
+    ("GET", "/students/{id}/report-cards"): "results",
     ("GET", "/students/{id}/transcript/download"): "results",
     ("GET", "/students/{id}/attendance"): "attendance",
     ("PUT", "/registers/corrections"): "attendance-corrections",

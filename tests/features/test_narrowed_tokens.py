@@ -39,6 +39,7 @@ BY_ONESELF = {
     ("DELETE", "/users/{id}/sessions/{session_id}"),
     ("GET", "/students/{id}/attendance"),
     ("GET", "/students/{id}/report-card"),
+    ("GET", "/students/{id}/report-cards"),
     ("GET", "/students/{id}/results"),
     ("GET", "/students/{id}/transcript"),
     ("GET", "/students/{id}/transcript/download"),

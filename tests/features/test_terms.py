@@ -13,6 +13,8 @@ from school_service.features.attendance.models import Mark, Register
 from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.features.results.publications.arms import Arms
+from tests.features.results.publications.test_guardians import guardian_of
+from tests.features.results.publications.test_published import as_student
 
 
 def parameters(operation):
@@ -240,6 +242,27 @@ def test_a_students_term_is_of_the_latest_session_that_has_it(years):
     ]
 
 
+def test_a_students_term_is_of_the_current_session_they_are_or_were_in_whatever_follows(years, make, api):
+    years.api.ok(years.api.patch(f"/sessions/{years.now['id']}", {"current": True}))
+    later = make.session(name="2026/2027", start_date="2026-09-01", end_date="2027-07-31")
+    for term in ("FIRST", "SECOND"):
+        make.term(later, term=term, display_name=f"{term.title()} of 2026/2027")
+    make.enrolled(make.cohort(make.classroom(), later), years.student)
+
+    def sessions():
+        return [years.session_of(term) for term in ("FIRST", "SECOND", "THIRD")]
+
+    # The current session has no second term: the latest that has one is meant.
+    assert sessions() == ["2025/2026", "2026/2027", "2024/2025"]
+    years.api.ok(years.api.patch(f"/sessions/{years.last['id']}", {"current": True}))
+    assert sessions() == ["2024/2025"] * 3
+    # Who left the current session's class is meant in it, too.
+    (cohort,) = api.ok(api.get("/cohorts", query_string={"session": years.last["id"]}))
+    api.ok(api.patch(f"/cohorts/{cohort['id']}/remove_students", {"student_ids": [years.student["id"]]}))
+    assert years.results("FIRST").status_code == 404
+    assert years.session_of("FIRST", session="2025/2026") == "2025/2026"
+
+
 def test_another_session_is_chosen_by_id_or_name(years, make, make_other):
     for session in (years.last["id"], years.last["name"]):
         assert years.session_of("FIRST", session=session) == "2024/2025"
@@ -288,3 +311,31 @@ def test_the_card_of_a_session_is_printed(make, api):
     # There is no second term in it: that of the session before is meant.
     state = api.ok(api.get(f"/students/{school.student}/results", query_string={"term": "SECOND"}))["state"]
     assert state == "PROVISIONAL"
+
+
+def test_the_next_session_changes_no_address_of_a_family(make, api):
+    school = School(make)
+    own = as_student(make, school.student)
+    _, mother = guardian_of(make, school.student)
+    path, query = f"/students/{school.student}", {"term": "FIRST"}
+
+    def read():
+        return [
+            (client.ok(client.get(f"{path}/results", query_string=query)),
+             client.get(f"{path}/report-card", query_string=query).status_code)
+            for client in (own, mother)
+        ]  # fmt: skip
+
+    before = read()
+    later = make.session(name="9500/9501", start_date="9500-09-01", end_date="9501-07-31")
+    make.term(later, term="FIRST", display_name="First")
+    make.enrolled(make.cohort(make.classroom(), later), {"id": school.student})
+    for current in (school.cohort["session"], later["id"]):
+        api.ok(api.patch(f"/sessions/{current}", {"current": True}))
+        assert read() == before
+    # Staff mean the session that is current by now.
+    assert api.ok(api.get(f"{path}/results", query_string=query))["session"]["name"] == "9500/9501"
+    assert (
+        own.get(f"{path}/results", query_string={"term": "FIRST", "session": "9500/9501"}).status_code == 404
+    )
+    assert own.get(f"{path}/results", query_string={"term": "SECOND"}).status_code == 404

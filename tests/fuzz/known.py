@@ -94,6 +94,7 @@ EXCEPTIONS = {
     ("/templates", "code"): None,
     ("/terms", "term"): None,
     ("/students/{id}/report-card", "id"): "batch-students",
+    ("/students/{id}/report-cards", "id"): "batch-students",
     ("/students/{id}/results", "id"): "batch-students",
     ("/students/{id}/transcript", "id"): "batch-students",
     ("/students/{id}/transcript/download", "id"): "batch-students",

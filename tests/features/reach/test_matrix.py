@@ -540,6 +540,15 @@ CASES: dict[str, list[Case]] = {
             apart="SG",
         ),
     ],
+    "GET /students/{id}/report-cards": [
+        Case(
+            "FSG",
+            lambda place: f"/students/{place.student}/report-cards",
+            at="batch",
+            apart="SG",
+            published=True,
+        )
+    ],
     "GET /students/{id}/transcript": [
         Case("FSG", lambda place: f"/students/{place.student}/transcript", apart="SG")
     ],

@@ -36,6 +36,9 @@ def test_a_form_teacher_reads_of_a_term_those_too_who_have_left_since(published:
     assert in_broadsheet(teacher, published) == {leaver, stays}
     for path in ("results?term=FIRST", "report-card?term=FIRST"):
         assert teacher.get(f"/students/{leaver}/{path}").status_code == 200
+    for one in (leaver, stays):
+        (card,) = teacher.ok(teacher.get(f"/students/{one}/report-cards"))
+        assert card["batch"]["id"] == published.first
     # The transcript is of all terms, and read in the class in which the student is.
     assert teacher.get(f"/students/{stays}/transcript").status_code == 200
     assert teacher.get(f"/students/{leaver}/transcript").status_code == 404

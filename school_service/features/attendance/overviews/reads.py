@@ -273,16 +273,16 @@ def attendance_of_student(
 ) -> Query:
     """Read model of StudentAttendanceSchema: a student in a term, of the submitted registers of days.
 
-    `term` is the id of a term or its name in the student's latest session with such a term. `user_id` is the caller's:
-    the student's own account and a guardian are shown the share open to families by the settings, and no row if they
-    open nothing.
+    `term` is the id of a term or its name in the student's current session, else their latest, with such a term.
+    `user_id` is the caller's: the student's own account and a guardian are shown the share open to families by the
+    settings, and no row if they open nothing.
     """
     sessions = select(Enrollment.session_id).where(Enrollment.student_id == student_id)
     latest = (
         select(cast(Term.id, Text))
         .join(AcademicSession, AcademicSession.id == Term.session_id)
         .where(Term.term == term, Term.session_id.in_(sessions))
-        .order_by(AcademicSession.start_date.desc(), AcademicSession.id)
+        .order_by(AcademicSession.current.desc(), AcademicSession.start_date.desc(), AcademicSession.id)
         .limit(1)
         .correlate(None)
         .scalar_subquery()

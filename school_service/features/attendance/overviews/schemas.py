@@ -160,4 +160,4 @@ class ChronicFilterSchema(Schema):
 class StudentTermSchema(Schema):
     """The term of a student to look at."""
 
-    term = term_text("the student's latest")
+    term = term_text("the student's current")

@@ -38,6 +38,7 @@ from school_service.features.results.computing.class_term.scopes import (
     batch_of_card,
     one,
     subjects_of,
+    term_of_student,
 )
 from school_service.features.results.models import SUPERSEDED, WITHDRAWN, Publication, ReportCard
 from school_service.features.school.models import Batch, Term
@@ -54,6 +55,17 @@ def is_own(student_id: Any, user_id: Any, reach: Reach | None = None) -> Column:
     reads as staff. A `user_id` of None is a client's, without an account.
     """
     return false() if user_id is None else kin.is_own(student_id, user_id, "results", reach)
+
+
+def term_asked(
+    student_id: Any, term: Any, session: Any, user_id: Any, reach: Reach | None = None
+) -> tuple[Column, Column]:
+    """Tell whether a reading is a student's own (`is_own`), and the id of the term that it is of, as text."""
+    # PostgreSQL plans a condition anew wherever it stands: these stand once.
+    asking = select(is_own(student_id, user_id, reach).label("own")).cte("asking")
+    own = one(asking, "own")
+    asked = select(term_of_student(student_id, term, session, own).label("term_id")).cte("asked")
+    return own, one(asked, "term_id")
 
 
 def batch_in_reach(reach: Reach | None, batch_id: Any) -> Column:

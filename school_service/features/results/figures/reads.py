@@ -20,7 +20,6 @@ from school_service.features.results.computing.class_term.scopes import (
     scope_of_batch,
     scope_of_student,
     scope_of_subject,
-    term_of_student,
 )
 from school_service.features.results.figures import frozen, published
 from school_service.features.school.cohorts.reads import class_name
@@ -42,16 +41,11 @@ def student_in_term(
 ) -> Query:
     """Select the contents of a student's term result: a `card` with its `state`, or the entries, `entered`.
 
-    `term` is the id of a term or its name in the session, by default their latest with such a term. With a `version` it
-    is that of their batch's results. `user_id` is the owner of the token: if it is the student's `own`, or a
-    guardian's, the card is the one in force, and there are neither live figures nor versions.
+    `term` is the id of a term or its name in a session (`frozen.term_asked`). With a `version` it is that of their
+    batch's results. `user_id` is the owner of the token: if it is the student's `own`, or a guardian's, the card is the
+    one in force, and there are neither live figures nor versions.
     """
-    # PostgreSQL plans a condition anew wherever it stands: these stand once.
-    asked = select(
-        frozen.is_own(student_id, user_id, reach).label("own"),
-        term_of_student(student_id, term, session).label("term_id"),
-    ).cte("asked")
-    is_own, term_id = one(asked, "own"), one(asked, "term_id")
+    is_own, term_id = frozen.term_asked(student_id, term, session, user_id, reach)
     of = class_term(scope_of_student(student_id, term_id), reach=reach, in_reach=frozen.is_result_in_reach)
     is_live: Column = ~is_own
     card: Any = null()

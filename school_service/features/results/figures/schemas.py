@@ -311,12 +311,13 @@ class _LiveSchema(Schema):
 class StudentTermSchema(Schema):
     """A term of a student, `live` or as a `draft` if a filter asks for it; or in a version."""
 
-    term = term_text("the student's latest")
+    term = term_text("the student's current")
     session = sought_text(
         required=False,
         metadata={
-            "description": "The session that the term is of, by id or name; without it the student's latest that has "
-            "such a term."
+            "description": "The session that the term is of, by id or name. Without it the current one, where the "
+            "student is or was enrolled in it, else the student's latest, of those that have such a term; of one's own "
+            "the newest in which that term's report card is published."
         },
     )
     version = described(

@@ -38,7 +38,6 @@ from school_service.features.results.computing.class_term.scopes import (
     one,
     scope_of_batch,
     scope_of_student,
-    term_of_student,
 )
 from school_service.features.results.figures.frozen import (
     batch_in_reach,
@@ -50,10 +49,12 @@ from school_service.features.results.figures.frozen import (
     printed_class,
     published_cards,
     result_in_reach,
+    shows_position,
+    term_asked,
 )
 from school_service.features.results.models import WITHDRAWN, IssuedTranscript, Publication, ReportCard
 from school_service.features.results.transcripts.reads import class_of_outcome, outcome_of
-from school_service.features.school.models import Letterhead, Picture, Term
+from school_service.features.school.models import AcademicSession, Letterhead, Picture, Term
 from school_service.features.school.sessions.service import is_term
 from school_service.features.scores.models import ResultSettings
 
@@ -89,10 +90,41 @@ def printed_of_student(
     The card is the one in force, or that of a `version` of their batch's results. `user_id` is the owner of the token:
     the student's own account gets no version.
     """
-    found = card_of_student(student_id, term_of_student(student_id, term, session), version)
-    is_shown = found.c.in_force if version is None else ~is_own(student_id, user_id, reach)
+    own, term_id = term_asked(student_id, term, session, user_id, reach)
+    found = card_of_student(student_id, term_id, version)
+    is_shown = found.c.in_force if version is None else ~own
     is_reached = result_in_reach(reach, student_id, cast(found.c.card["batch"].astext, Uuid))
     return _printed(select(found).where(is_shown, is_reached).cte("found"))
+
+
+@read_model
+def cards_of_student(student_id: UUID, user_id: UUID | None = None, reach: Reach | None = None) -> Query:
+    """Read model of StudentCardSchema: a student's cards in force, the newest first.
+
+    `user_id` is the owner of the token: the student's own account, and a guardian's, see positions as each card shows
+    them.
+    """
+    card, of = ReportCard.card, Publication
+    own = is_own(student_id, user_id, reach)
+    shown = or_(~own, shows_position(card, "batch"))
+    found = (
+        select(
+            card["session"].label("session"),
+            card["term"].label("term"),
+            func.json_build_object("id", of.batch_id, "name", card["batch_name"]).label("batch"),
+            of.version,
+            card["average"].label("average"),
+            case((shown, card["batch_figures"]["position"])).label("position"),
+            of.published_at,
+        )
+        .join(of, of.id == ReportCard.publication_id)
+        .join(Term, Term.id == of.term_id)
+        .join(AcademicSession, AcademicSession.id == of.session_id)
+        .where(ReportCard.student_id == student_id, ReportCard.in_force)
+        # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
+        .order_by(AcademicSession.start_date.desc(), AcademicSession.id, Term.term.desc())
+    )
+    return found if reach is None else found.where(result_in_reach(reach, student_id, of.batch_id))
 
 
 @read_model
@@ -114,10 +146,10 @@ def drafted_of_student(
 
     `user_id` is the owner of the token: nothing is computed for the student's own account.
     """
-    scope = scope_of_student(student_id, term_of_student(student_id, term, session))
-    of = class_term(scope, reach=reach, in_reach=is_result_in_reach)
+    own, term_id = term_asked(student_id, term, session, user_id, reach)
+    of = class_term(scope_of_student(student_id, term_id), reach=reach, in_reach=is_result_in_reach)
     is_reached = result_in_reach(reach, student_id, one(of.scope, "batch_id"))
-    return _drafted(of, and_(~is_own(student_id, user_id, reach), is_reached))
+    return _drafted(of, and_(~own, is_reached))
 
 
 def _drafted(of: ClassTerm, condition: Any) -> Query:

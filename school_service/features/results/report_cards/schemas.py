@@ -6,7 +6,11 @@ from typing import ClassVar
 
 from marshmallow import fields, validate
 
-from school_service.features.results.figures.schemas import StudentTermSchema
+from school_service.features.results.figures.schemas import (
+    ResultSessionSchema,
+    ResultTermSchema,
+    StudentTermSchema,
+)
 from school_service.features.results.models import CARD_STATES, FORMATS, MAX_CARDS, PDF
 from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
@@ -39,6 +43,27 @@ class ReportCardsFilterSchema(_DraftSchema):
         validate=validate.Length(1, MAX_CARDS),
     )
     format = described(Choice, "`pdf`: one file for all. `zip`: one for each.", FORMATS, load_default=PDF)
+
+
+class BatchOfCardSchema(RecordSchema):
+    """The arm of a card, with the name that it had."""
+
+    id = fields.UUID()
+    name = fields.String()
+
+
+class StudentCardSchema(RecordSchema):
+    """A report card in force of a student."""
+
+    session = fields.Nested(ResultSessionSchema)
+    term = fields.Nested(ResultTermSchema)
+    batch = fields.Nested(BatchOfCardSchema)
+    version = described(fields.Integer, "Of the batch's results in the term.", validate=validate.Range(min=1))
+    average = described(fields.Decimal, "Of the term.", allow_none=True)
+    position = described(
+        fields.Integer, "In the batch; null for families where the school does not show it.", allow_none=True
+    )
+    published_at = described(fields.AwareDateTime, "When this version was.")
 
 
 class VerifiedStudentSchema(RecordSchema):

@@ -78,6 +78,11 @@ def print_card(
     )
 
 
+def check_cards(*, id: UUID) -> None:
+    """Tell whether there is a student without a report card; raises NotFound."""
+    get(Student, id)
+
+
 def print_cards(
     *,
     batch_id: UUID,

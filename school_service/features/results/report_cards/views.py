@@ -10,10 +10,11 @@ from flask.views import MethodView
 from school_service.auth.policies import own_student
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
-from school_service.features.results.report_cards import service
+from school_service.features.results.report_cards import reads, service
 from school_service.features.results.report_cards.schemas import (
     ReportCardFilterSchema,
     ReportCardsFilterSchema,
+    StudentCardSchema,
 )
 from school_service.web.app_state import app_state, current_user_id
 from school_service.web.blueprint import PDF, ZIP, Blueprint
@@ -35,6 +36,17 @@ class StudentReportCard(MethodView):
         """Print a student's report card of a term. Students need no permission for their own, once it is published."""
         public_url = app_state().settings.public_url
         return service.print_card(student_id=id, user_id=current_user_id(), public_url=public_url, **filters)
+
+
+@blp.route("/students/<uuid:id>/report-cards")
+class StudentReportCards(MethodView):
+    """A student's report cards."""
+
+    @blp.requires(own_student(Permission.RESULTS_READ), own=related("FSG"))
+    @blp.returns_list(StudentCardSchema, if_empty=service.check_cards)
+    def get(self, id: UUID) -> Any:
+        """List the published report cards of a student, the newest first. Students need no permission for their own."""
+        return reads.cards_of_student(id, current_user_id())
 
 
 @blp.route("/students/<uuid:id>/transcript/download")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, Text, cast, column, func, or_, select
+from sqlalchemy import ColumnElement, FromClause, Text, and_, cast, column, exists, func, or_, select, true
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import aliased
 
@@ -73,11 +73,12 @@ def batch_of_card(student_id: Any, term_id: Any) -> Column:
     )
 
 
-def term_of_student(student_id: Any, term: Any, session: Any = None) -> Column:
+def term_of_student(student_id: Any, term: Any, session: Any = None, own: Any = None) -> Column:
     """The id of a student's term named by a text, as text: by an id, or by a name in a session of theirs.
 
-    It is the `session`, by id or name, or else the latest with a term of this name, of the sessions with an enrollment
-    or a report card of the student.
+    It is the `session`, by id or name. Without one it is the current session, if the student is or was enrolled in it,
+    else the latest with an enrollment or a report card of theirs, of the sessions with a term of this name. For a
+    reading of one's own, if `own` is true, it is the latest session with the card of that term in force.
     """
     of_session = aliased(Term)
     found = select(cast(of_session.id, Text))
@@ -85,20 +86,42 @@ def term_of_student(student_id: Any, term: Any, session: Any = None) -> Column:
         is_meant = or_(cast(of_session.id, Text) == func.lower(term), of_session.term == term)
         meant = session_by_id_or_name(session).scalar_subquery()
         return found.where(is_meant, of_session.session_id == meant).scalar_subquery()
-    enrolled = select(Enrollment.session_id).where(Enrollment.student_id == student_id, CURRENT)
+    is_staffs: Column = true() if own is None else ~own
+    is_theirs = and_(is_staffs, of_session.session_id.in_(_sessions_of(student_id)))
+    if own is not None:
+        is_theirs = or_(and_(own, _has_card_in_force(student_id, of_session)), is_theirs)
+    latest = (
+        found.join(AcademicSession, AcademicSession.id == of_session.session_id)
+        .where(of_session.term == term, is_theirs)
+        .order_by(
+            and_(is_staffs, AcademicSession.current).desc(),
+            AcademicSession.start_date.desc(),
+            AcademicSession.id,
+        )
+        .limit(1)
+        .correlate(None)
+    )
+    return func.coalesce(latest.scalar_subquery(), term)
+
+
+def _sessions_of(student_id: Any) -> Any:
+    """The sessions with an enrollment or a report card of a student: an ended enrollment counts in the current one."""
+    enrolled = (
+        select(Enrollment.session_id)
+        .join(AcademicSession, AcademicSession.id == Enrollment.session_id)
+        .where(Enrollment.student_id == student_id, or_(CURRENT, AcademicSession.current))
+    )
     published = (
         select(Publication.session_id)
         .join(ReportCard, ReportCard.publication_id == Publication.id)
         .where(ReportCard.student_id == student_id)
     )
-    latest = (
-        found.join(AcademicSession, AcademicSession.id == of_session.session_id)
-        .where(of_session.term == term, of_session.session_id.in_(enrolled.union_all(published)))
-        .order_by(AcademicSession.start_date.desc(), AcademicSession.id)
-        .limit(1)
-        .correlate(None)
-    )
-    return func.coalesce(latest.scalar_subquery(), term)
+    return enrolled.union_all(published)
+
+
+def _has_card_in_force(student_id: Any, term: Any) -> Column:
+    card = aliased(ReportCard)
+    return exists().where(card.student_id == student_id, card.term_id == term.id, card.in_force)
 
 
 def _scope() -> Query:
