@@ -66,6 +66,7 @@ WORDS = {
     "metric_scores": "trait scores",
     "metrics": "metric records",
     "next_of_kin": "next of kin",
+    "promotion_amendments": "amended promotion decisions",
     "promotion_batches": "promotion moves",
     "promotion_decisions": "promotion decisions",
     "promotion_rule_subjects": "promotion rules",

@@ -91,6 +91,7 @@ OF_ANOTHER_SECTION = {
     ("GET", "/students/{id}/transcript"): "results",
     ("POST", "/promotions"): "cohorts",
     ("DELETE", "/promotions/{id}"): "cohorts",
+    ("PATCH", "/promotions/{id}/decisions/{student}"): "cohorts",
 }
 # More than one permission, or another access than the method's: erasing overwrites records, which stay.
 SEVERAL = (

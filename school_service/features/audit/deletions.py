@@ -46,6 +46,7 @@ DELETIONS: Mapping[str, Named] = {
     "permissions": Named(),
     "pictures": Named(some=("letterhead", "publication")),
     "positions": Named(each=("position",)),
+    "promotion_amendments": Named(),
     "promotion_batches": Named(),
     "promotion_decisions": Named(),
     "promotion_rule_subjects": Named(some=("promotion-rules",)),

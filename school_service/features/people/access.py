@@ -49,6 +49,7 @@ READ_WITH: dict[str, Collection[Permission]] = {
     "issued_transcripts": {Permission.RESULTS_READ},
     "left_out_students": {Permission.RESULTS_READ},
     "promotion_decisions": {Permission.RESULTS_READ},
+    "promotion_amendments": {Permission.RESULTS_READ},
     "metrics": {Permission.METRICS_READ},
     "metric_scores": {Permission.METRICS_READ},
     "graduates": {Permission.GRADUATES_READ},

@@ -54,6 +54,7 @@ from school_service.features.results.models import (
     MetricDefinition,
     MetricScore,
     Promotion,
+    PromotionAmendment,
     PromotionDecision,
     Publication,
     ReportCard,
@@ -411,9 +412,22 @@ def _left_out(student_id: UUID) -> Rows:
 
 
 def _promotion_decisions(student_id: UUID) -> Rows:
-    """Write all decisions, also of undone promotions."""
+    """Write all decisions, also of undone promotions, each with its amendments."""
+    amended = (
+        select(*told_columns(PromotionAmendment))
+        .where(
+            PromotionAmendment.promotion_id == PromotionDecision.promotion_id,
+            PromotionAmendment.student_id == PromotionDecision.student_id,
+        )
+        .order_by(PromotionAmendment.amended_at, PromotionAmendment.id)
+        .correlate(PromotionDecision)
+    )
     return (
-        select(*told_columns(PromotionDecision), AcademicSession.name.label("session"))
+        select(
+            *told_columns(PromotionDecision),
+            AcademicSession.name.label("session"),
+            _many(amended, "amended"),
+        )
         .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
         .join(AcademicSession, AcademicSession.id == Promotion.session_id)
         .where(PromotionDecision.student_id == student_id)

@@ -40,6 +40,7 @@ from school_service.features.results.models import (
     LeftOut,
     Metric,
     MetricScore,
+    PromotionAmendment,
     PromotionDecision,
     ReportCard,
 )
@@ -153,8 +154,12 @@ StoredReportCardSchema = _rows_of(
 )
 StoredIssuedTranscriptSchema = _rows_of(IssuedTranscript, card_ids=fields.List(fields.UUID()))
 StoredLeftOutSchema = _rows_of(LeftOut, session=_name(), term=_name())
+StoredPromotionAmendmentSchema = _rows_of(PromotionAmendment)
 StoredPromotionDecisionSchema = _rows_of(
-    PromotionDecision, reasons=fields.List(fields.Nested(PromotionReasonSchema)), session=_name()
+    PromotionDecision,
+    reasons=fields.List(fields.Nested(PromotionReasonSchema)),
+    session=_name(),
+    amended=fields.List(fields.Nested(StoredPromotionAmendmentSchema)),
 )
 StoredMetricScoreSchema = _rows_of(MetricScore, trait=_name())
 StoredMetricSchema = _rows_of(

@@ -51,6 +51,7 @@ from school_service.features.photos.reads import delete_photo
 from school_service.features.results.models import (
     IssuedTranscript,
     Promotion,
+    PromotionAmendment,
     PromotionDecision,
     Publication,
     ReportCard,
@@ -190,7 +191,7 @@ def _empty(record: Any) -> None:
 def _erase_words(student: Student, user: User) -> None:
     """Erase the words written about a student, and their identity on their cards and transcripts; figures stay."""
     of_student = {"synchronize_session": False}
-    for model in (Absence, TermComment, PromotionDecision):
+    for model in (Absence, TermComment, PromotionDecision, PromotionAmendment):
         statement = update(model).where(model.student_id == student.id).values(emptied(model))
         db.session.execute(statement, execution_options=of_student)
     card, who = (
@@ -227,7 +228,7 @@ def _erase_words(student: Student, user: User) -> None:
 
 
 def _erase_signatory(user: User) -> None:
-    """Replace the name of a signatory by the pseudonym: on submissions, publications, reopenings and promotions.
+    """Replace the name of a signatory by the pseudonym: on submissions, publications and promotions.
 
     The rows are locked in order of id before: of two people erased at once each may have signed the same rows.
     """
@@ -236,6 +237,7 @@ def _erase_signatory(user: User) -> None:
         (Submission, ("submitted",)),
         (Publication, ("published", "reopened")),
         (Promotion, ("committed", "undone")),
+        (PromotionAmendment, ("amended",)),
     ):
         done = {act: getattr(model, f"{act}_by") == actor for act in acts}
         values: dict[str, Any] = {

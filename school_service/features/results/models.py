@@ -71,6 +71,7 @@ class Publication(db.Model):
     long as it does. `rules` are the result settings and `bands`, and other facts of the moment: `batch_name`,
     `session_name`, `subjects`, those of the cohort by id, each with `base`, `elective`, `submitted_by` and
     `submitted_by_name`, and `left`, the ids of the students with a card, but no longer enrolled in the batch.
+    `takers_changed` are the changes of takers while it was REOPENED: `{cohort_subject: {"in": [id], "out": [id]}}`.
     `published_by` and `reopened_by` are actors as in the audit log.
     """
 
@@ -115,6 +116,7 @@ class Publication(db.Model):
     reopened_by: Mapped[str | None] = mapped_column(String(ACTOR_LENGTH))
     reopened_by_name: Mapped[str | None] = mapped_column(String(ACTOR_NAME_LENGTH))
     reason: Mapped[str | None] = mapped_column(String(TEXT_LENGTH))
+    takers_changed: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
 
 
 IN_FORCE = or_(Publication.state == PUBLISHED, Publication.state == REOPENED)
@@ -448,8 +450,10 @@ Index(
 class PromotionDecision(db.Model):
     """The outcome of a student in a promotion, the rule's verdict and reasons, and the reason of a decision against it.
 
-    `enrollment_id` is the enrollment made, until it is taken back; `before` has the enrollments and subjects of a
-    graduate until then, as `{"enrollments": [id], "subjects": [{"cohort_subject_id": id, "created_at": time}]}`.
+    `outcome`, `to_batch_id` and `enrollment_id`, the enrollment made until it is taken back, are those of the last
+    amendment, if there is one. `before` has the enrollments and subjects to give back when the promotion is undone,
+    `{"enrollments": [id], "subjects": [{"cohort_subject_id": id, "created_at": time}]}`: all of a graduate, and those
+    of the next session that an amendment ended, and the promotion had not made.
     """
 
     __tablename__ = "promotion_decisions"
@@ -493,3 +497,44 @@ class PromotionDecision(db.Model):
     to_batch_id: Mapped[UUID | None] = mapped_column(ForeignKey("batches.id"), index=True)
     enrollment_id: Mapped[UUID | None] = mapped_column(ForeignKey("enrollments.id"), index=True)
     before: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+
+
+class PromotionAmendment(db.Model):
+    """A later decision on a student of a promotion.
+
+    `ended` names the enrollments that the promotion had made until then: they are deleted when it is undone.
+    `amended_by` is an actor as in the audit log.
+    """
+
+    __tablename__ = "promotion_amendments"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["promotion_id", "student_id"],
+            ["promotion_decisions.promotion_id", "promotion_decisions.student_id"],
+        ),
+        CheckConstraint(
+            "outcome IN ('PROMOTED', 'PROMOTED_ON_TRIAL', 'REPEATED', 'GRADUATED', 'LEFT_OUT')",
+            name="outcome",
+        ),
+        CheckConstraint("(to_batch_id IS NULL) = (outcome IN ('GRADUATED', 'LEFT_OUT'))", name="to_batch"),
+        Index(None, "promotion_id", "student_id"),
+        stored(
+            "students",
+            "what was decided of them later, and why",
+            "to place them in the next session",
+            "read:results",
+            STAYS,
+            "FSG",
+        ),
+    )
+
+    id: Mapped[UUID] = primary_key()
+    promotion_id: Mapped[UUID]
+    student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), index=True)
+    outcome: Mapped[str] = mapped_column(String(20))
+    to_batch_id: Mapped[UUID | None] = mapped_column(ForeignKey("batches.id"), index=True)
+    reason: Mapped[str | None] = mapped_column(String(TEXT_LENGTH), info=differing(erased=EMPTIED))
+    ended: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid), info=differing(told=False))
+    amended_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
+    amended_by: Mapped[str] = mapped_column(String(ACTOR_LENGTH), info=differing(told=False))
+    amended_by_name: Mapped[str] = mapped_column(String(ACTOR_NAME_LENGTH), info=differing(told=False))

@@ -870,6 +870,14 @@ def _(scene):
     return lambda: end.commit(*moves, fingerprint=fingerprint)
 
 
+@writes("PATCH /promotions/{id}/decisions/{student}", "promotion", "enrollment", "graduate")
+def _(scene):
+    end = End(scene.make, 1, 1)
+    end.published()
+    promotion = end.promoted()
+    return lambda: end.amend(promotion, end.everybody[0], "GRADUATED")
+
+
 @writes("DELETE /promotions/{id}", "promotion", "enrollment", "graduate")
 def _(scene):
     end = End(scene.make, 1, 1)

@@ -23,6 +23,7 @@ from school_service.features.results.models import (
     IssuedTranscript,
     LeftOut,
     Promotion,
+    PromotionAmendment,
     PromotionBatch,
     PromotionDecision,
     Publication,
@@ -219,6 +220,19 @@ def decide_promotion(make: Factory, seen: Observed, student: dict[str, Any]) -> 
                 outcome=LEFT_OUT,
                 reasons=[],
                 reason="moves to Jos-Zxqvjk",
+            )
+        )
+        db.session.flush()
+        db.session.add(
+            PromotionAmendment(
+                promotion_id=promotion.id,
+                student_id=UUID(student["id"]),
+                outcome=LEFT_OUT,
+                reason="to her uncle-Zxqvjk",
+                ended=[],
+                amended_at=now(),
+                amended_by=student["user"],
+                amended_by_name="Chidinma-Zxqvjk",
             )
         )
 

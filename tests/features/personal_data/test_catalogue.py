@@ -39,6 +39,9 @@ PLACES = {
     "issued_transcripts": lambda told: told.get("issued_transcripts", []),
     "left_out_students": lambda told: told.get("left_out_students", []),
     "promotion_decisions": lambda told: told.get("promotion_decisions", []),
+    "promotion_amendments": lambda told: [
+        one for decision in told.get("promotion_decisions", []) for one in decision["amended"]
+    ],
     "metric_scores": lambda told: [score for metric in told.get("metrics", []) for score in metric["scores"]],
     "graduates": lambda told: [told["graduate"]] if told.get("graduate") else [],
     "employees": lambda told: [told["employee"]] if "employee" in told else [],

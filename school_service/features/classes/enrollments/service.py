@@ -207,6 +207,28 @@ def start_enrollments(enrollments: Sequence[tuple[UUID, UUID, Any]]) -> tuple[Bo
     )
 
 
+def move_enrollment(
+    *, student: UUID, enrollment: Mapping[str, Any] | None, enrollment_id: UUID, batch: Any
+) -> tuple[BoundQuery, ...]:
+    """Make the statements to move a student from an open enrollment, if there is one, into a batch, for `execute`.
+
+    Into another cohort, too, with its compulsory subjects. `enrollment` is as in JSON; the batch is anything with its
+    `id` and `cohort_id`. The cohorts and the student must be locked.
+    """
+    leaving: list[BoundQuery] = []
+    if enrollment is not None:
+        leaving.append(_end([UUID(enrollment["id"])], now()))
+        if UUID(enrollment["cohort"]) != batch.cohort_id:
+            leaving.append(drop_subjects([UUID(enrollment["cohort"])], [student]))
+    after = {"cohort": batch.cohort_id, "batch": batch.id}
+    audit_changes(ENTITY, [Change(student, _place_of(enrollment) if enrollment else None, after)])
+    return (
+        *leaving,
+        _start([student], [enrollment_id], [batch.id], now()),
+        take_compulsory_subjects(cohort_id=batch.cohort_id, student_ids=[student]),
+    )
+
+
 def delete_enrollments(enrollments: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
     """Make the statements to delete enrollments and the subjects taken with them, for `execute`.
 

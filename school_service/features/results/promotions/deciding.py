@@ -96,12 +96,13 @@ class Decision:
             "reasons": list(self.reasons),
             "reason": self.reason,
             "to_batch": self.to_batch,
+            "amended": [],
         }
 
     @property
     def stored(self) -> dict[str, Any]:
         """The decision by the columns of its row, as JSON."""
-        shown = {name: value for name, value in self.shown.items() if name != "student"}
+        shown = {name: value for name, value in self.shown.items() if name not in ("student", "amended")}
         return {**shown, "student": self.student["id"], "average": self.result and str(self.result.average)}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, and_, case, cast, func, literal, literal_column, select
+from sqlalchemy import Text, and_, any_, case, cast, func, literal, literal_column, null, or_, select
 from sqlalchemy.orm import aliased
 
 from school_service.core.counters import GRADUATES, Counter
@@ -26,6 +26,7 @@ from school_service.features.results.models import (
     Graduate,
     Metric,
     Promotion,
+    PromotionAmendment,
     PromotionBatch,
     PromotionDecision,
     PromotionRule,
@@ -136,15 +137,8 @@ def promotions(session: str | None = None) -> Query:
 @read_model
 def promotion(promotion_id: UUID) -> Query:
     """Read model of PromotionSchema, for one."""
-    told = ("average", "terms", "by_rule", "outcome", "reasons", "reason")
-    decision = json_object(
-        student=func.json_build_object(*_STUDENT),
-        from_batch=PromotionDecision.from_batch_id,
-        **{name: getattr(PromotionDecision, name) for name in told},
-        to_batch=PromotionDecision.to_batch_id,
-    )
     decisions = (
-        select(array_of(decision, PromotionBatch.number, *BY_NAME))
+        select(array_of(json_object(**_shown()), PromotionBatch.number, *BY_NAME))
         .select_from(PromotionDecision)
         .join(
             PromotionBatch,
@@ -158,6 +152,47 @@ def promotion(promotion_id: UUID) -> Query:
     )
     shown = promotions.query().add_columns(_of_promotion(decisions).label("decisions"))
     return shown.where(Promotion.id == promotion_id)
+
+
+@read_model
+def decision(promotion_id: UUID, student_id: UUID) -> Query:
+    """Read model of PromotionDecisionSchema, for one."""
+    shown = (value.label(name) for name, value in _shown().items())
+    return (
+        select(*shown)
+        .select_from(PromotionDecision)
+        .join(Student, Student.id == PromotionDecision.student_id)
+        .join(User, User.id == Student.user_id)
+        .where(PromotionDecision.promotion_id == promotion_id, PromotionDecision.student_id == student_id)
+    )
+
+
+def _shown() -> dict[str, Any]:
+    """The members of a decision."""
+    told = ("average", "terms", "by_rule", "outcome", "reasons", "reason")
+    amendment = json_object(
+        outcome=PromotionAmendment.outcome,
+        to_batch=PromotionAmendment.to_batch_id,
+        reason=PromotionAmendment.reason,
+        by_name=PromotionAmendment.amended_by_name,
+        at=PromotionAmendment.amended_at,
+    )
+    amended = select(array_of(amendment, PromotionAmendment.amended_at, PromotionAmendment.id))
+    return {
+        "student": func.json_build_object(*_STUDENT),
+        "from_batch": PromotionDecision.from_batch_id,
+        **{name: getattr(PromotionDecision, name) for name in told},
+        "to_batch": PromotionDecision.to_batch_id,
+        "amended": _amendments(amended).scalar_subquery(),
+    }
+
+
+def _amendments(query: Query) -> Query:
+    """The amendments of a decision, of a query with its table."""
+    return query.where(
+        PromotionAmendment.promotion_id == PromotionDecision.promotion_id,
+        PromotionAmendment.student_id == PromotionDecision.student_id,
+    ).correlate(PromotionDecision)
 
 
 def _counts() -> Any:
@@ -372,15 +407,79 @@ def undoing(promotion_id: UUID) -> Query:
 
     `undone` tells whether it is already. `rests` are the students, by name, each with a list of the records that rest
     on the promotion, empty without any; `enrollments` those made; `graduates`, each with the enrollments ended;
-    `counts`, by outcome.
+    `moved`, students with the enrollments in the next session that an amendment ended, and the promotion had not made;
+    `students` are all ids; `counts`, by outcome.
     """
+    was_ended = and_(PromotionDecision.outcome != GRADUATED, Enrollment.ended_at.is_not(None))
+    moved = json_object(student=PromotionDecision.student_id, enrollments=_given_back(was_ended))
+    is_moved = and_(PromotionDecision.outcome != GRADUATED, PromotionDecision.before.is_not(None))
     return select(
         Promotion.undone_at.is_not(None).label("undone"),
         _counts().label("counts"),
         _enrollments_made().label("enrollments"),
         _graduates().label("graduates"),
+        _of_promotion(select(array_of(moved)).where(is_moved)).label("moved"),
+        _of_promotion(select(array_of(PromotionDecision.student_id))).label("students"),
         _resting(promotion_id).label("rests"),
     ).where(Promotion.id == promotion_id)
+
+
+# Amending
+
+
+@read_model
+def lock_cohorts_of_student(student_id: UUID, batch_id: UUID | None = None) -> Query:
+    """Lock the cohorts in which a student is or was, and that of a batch, FOR SHARE, in order of id."""
+    theirs = select(Enrollment.cohort_id).where(Enrollment.student_id == student_id)
+    if batch_id is None:
+        return lock_in_order(Cohort, theirs, shared=True)
+    of_batch = select(Batch.cohort_id).where(Batch.id == batch_id)
+    return lock_in_order(Cohort, theirs.union(of_batch), shared=True)
+
+
+@read_model
+def amending(promotion_id: UUID, student_id: UUID, batch_id: UUID | None = None) -> Query:
+    """Select the facts for amending the decision on a student, to be read once all is locked; no row without one.
+
+    `outcome`, `to_batch` and `enrollment` are those that hold; `graduate` is the graduate of GRADUATED, with the
+    enrollments to give back. `enrollments` are the open ones, `kept` those of the next session to give back when the
+    promotion is undone. `batch` is the one to go to, null if unknown. `card`, `promoted` and `followed` tell whether
+    there is a report card of the next session, a later promotion, and a later graduate.
+    """
+    rows = _of_next_session(student_id)
+    opened = select(array_of(_enrollment(Enrollment))).where(Enrollment.student_id == student_id, CURRENT)
+    graduate = select(_graduate()).where(Graduate.student_id == student_id).correlate(PromotionDecision)
+    batch = select(
+        func.json_build_object("id", Batch.id, "cohort", Cohort.id, "session", Cohort.session_id)
+    ).join(Cohort, Cohort.id == Batch.cohort_id)
+    return (
+        select(
+            Promotion.undone_at.is_not(None).label("undone"),
+            Promotion.next_session_id.label("next_session"),
+            _NEXT.name.label("next_session_name"),
+            PromotionDecision.outcome,
+            PromotionDecision.to_batch_id.label("to_batch"),
+            PromotionDecision.enrollment_id.label("enrollment"),
+            Student.admission_number.label("number"),
+            Student.status,
+            User.erased_at.is_not(None).label("erased"),
+            case((PromotionDecision.outcome == GRADUATED, graduate.scalar_subquery())).label("graduate"),
+            opened.scalar_subquery().label("enrollments"),
+            _given_back(_in_next(Enrollment)).label("kept"),
+            (null() if batch_id is None else batch.where(Batch.id == batch_id).scalar_subquery()).label(
+                "batch"
+            ),
+            rows["a report card"].where(ReportCard.in_force).exists().label("card"),
+            rows["a later promotion"].exists().label("promoted"),
+            _followed(promotion_id, student_id, of_promotion_too=True).exists().label("followed"),
+        )
+        .select_from(PromotionDecision)
+        .join(Promotion, Promotion.id == PromotionDecision.promotion_id)
+        .outerjoin(_NEXT, _NEXT.id == Promotion.next_session_id)
+        .join(Student, Student.id == PromotionDecision.student_id)
+        .join(User, User.id == Student.user_id)
+        .where(PromotionDecision.promotion_id == promotion_id, PromotionDecision.student_id == student_id)
+    )
 
 
 def _enrollment(of: Any, **more: Any) -> Any:
@@ -389,38 +488,70 @@ def _enrollment(of: Any, **more: Any) -> Any:
 
 
 def _enrollments_made() -> Any:
-    """Gather the enrollments made by a promotion."""
+    """Gather the enrollments made by a promotion and its amendments."""
+    was_made = _amendments(select(PromotionAmendment.id)).where(
+        Enrollment.id == any_(PromotionAmendment.ended)
+    )
     made = select(array_of(_enrollment(Enrollment))).select_from(PromotionDecision)
-    return _of_promotion(made.join(Enrollment, Enrollment.id == PromotionDecision.enrollment_id))
+    is_made = or_(
+        Enrollment.id == PromotionDecision.enrollment_id,
+        was_made.correlate(PromotionDecision, Enrollment).exists(),
+    )
+    is_theirs = Enrollment.student_id == PromotionDecision.student_id
+    return _of_promotion(made.join(Enrollment, and_(is_theirs, is_made)))
+
+
+def _given_back(*conditions: Any) -> Any:
+    """Gather the enrollments to give back to a student of a decision."""
+    was_left = PromotionDecision.before["enrollments"].has_key(cast(Enrollment.id, Text))
+    return (
+        select(array_of(_enrollment(Enrollment)))
+        .where(Enrollment.student_id == PromotionDecision.student_id, was_left, *conditions)
+        .correlate(PromotionDecision)
+        .scalar_subquery()
+    )
 
 
 def _graduates() -> Any:
     """Gather the graduates of a promotion, each with the enrollments ended by it."""
-    was_left = PromotionDecision.before["enrollments"].has_key(cast(Enrollment.id, Text))
-    enrollments = (
-        select(array_of(_enrollment(Enrollment)))
-        .where(Enrollment.student_id == PromotionDecision.student_id, was_left)
-        .correlate(PromotionDecision)
-        .scalar_subquery()
-    )
-    graduate = func.json_build_object(
+    found = select(array_of(_graduate())).select_from(PromotionDecision)
+    found = found.join(Graduate, Graduate.student_id == PromotionDecision.student_id)
+    return _of_promotion(found.where(PromotionDecision.outcome == GRADUATED))
+
+
+def _graduate() -> Any:
+    return func.json_build_object(
         "id", Graduate.id,
         "number", Graduate.number,
         "student", Graduate.student_id,
         "graduation_class", Graduate.graduation_class,
-        "enrollments", enrollments,
+        "enrollments", _given_back(),
     )  # fmt: skip
-    found = select(array_of(graduate)).select_from(PromotionDecision)
-    found = found.join(Graduate, Graduate.student_id == PromotionDecision.student_id)
-    return _of_promotion(found.where(PromotionDecision.outcome == GRADUATED))
 
 
 def _resting(promotion_id: Any) -> Any:
     """List the students of a promotion, by name, each with the records that rest on it."""
     student_id = PromotionDecision.student_id
-    went = PromotionDecision.enrollment_id.is_not(None)
+    has_place = PromotionDecision.enrollment_id.is_not(None)
+    went = or_(has_place, _amendments(select(PromotionAmendment.id)).exists())
     graduated = PromotionDecision.outcome == GRADUATED
     stays = select(Enrollment.id).where(Enrollment.id == PromotionDecision.enrollment_id, CURRENT)
+    # A place that an amendment ended is given back, unless they are in another one meanwhile.
+    gives_back = func.jsonb_array_length(PromotionDecision.before["enrollments"]) > 0
+    others = (
+        select(Enrollment.id)
+        .where(
+            Enrollment.student_id == student_id,
+            _in_next(Enrollment),
+            CURRENT,
+            ~PromotionDecision.before["enrollments"].has_key(cast(Enrollment.id, Text)),
+        )
+        .correlate(PromotionDecision, Promotion)
+    )
+    has_moved = or_(
+        and_(has_place, ~stays.correlate(PromotionDecision).exists()),
+        and_(~has_place, ~graduated, gives_back, others.exists()),
+    )
     followed = _followed(promotion_id, student_id)
     what = func.concat_ws(
         ", ",
@@ -428,7 +559,7 @@ def _resting(promotion_id: Any) -> Any:
             case((and_(went, rows.correlate(PromotionDecision, Promotion).exists()), words))
             for words, rows in _of_next_session(student_id).items()
         ),
-        case((and_(went, ~stays.correlate(PromotionDecision).exists()), "moved or removed since")),
+        case((has_moved, "moved or removed since")),
         case((and_(graduated, followed.correlate(PromotionDecision).exists()), "others graduated since")),
         case((and_(graduated, User.erased_at.is_not(None)), "their data were erased")),
     )
@@ -464,19 +595,16 @@ def _of_next_session(student_id: Any) -> dict[str, Query]:
     }
 
 
-def _followed(promotion_id: Any, student_id: Any) -> Query:
-    """Select the number of a graduate while others have graduated after the promotion.
+def _followed(promotion_id: Any, student_id: Any, *, of_promotion_too: bool = False) -> Query:
+    """Select the number of a graduate while others have graduated after the promotion; or after them by it, too.
 
     Numbers have no gaps: a graduate with one above the highest of this promotion came later.
     """
     own, following = aliased(Graduate), aliased(Graduate)
     same = aliased(PromotionDecision)
     of_promotion = select(same.student_id).where(same.promotion_id == promotion_id, same.outcome == GRADUATED)
-    return (
-        select(own.id)
-        .join(following, following.number > own.number)
-        .where(own.student_id == student_id, following.student_id.not_in(of_promotion))
-    )
+    found = select(own.id).join(following, following.number > own.number).where(own.student_id == student_id)
+    return found if of_promotion_too else found.where(following.student_id.not_in(of_promotion))
 
 
 def _in_next(model: Any) -> Any:

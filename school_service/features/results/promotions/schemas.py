@@ -138,6 +138,18 @@ class PromotionReasonSchema(RecordSchema):
     message = fields.String(metadata={"description": "In words, with the figures."})
 
 
+class PromotionAmendmentSchema(RecordSchema):
+    """A later decision on a student, and the reason."""
+
+    outcome = fields.String(validate=validate.OneOf(OUTCOMES))
+    to_batch = fields.UUID(
+        allow_none=True, metadata={"description": "Null for who graduates or is left out."}
+    )
+    reason = fields.String(allow_none=True, metadata={"description": "Null once the student was erased."})
+    by_name = fields.String(metadata={"description": "Who decided so."})
+    at = fields.AwareDateTime(metadata={"description": "When."})
+
+
 class PromotionDecisionSchema(RecordSchema):
     """The outcome of a student, and the reasons."""
 
@@ -162,6 +174,10 @@ class PromotionDecisionSchema(RecordSchema):
     to_batch = fields.UUID(
         allow_none=True,
         metadata={"description": "Null for who graduates, is left out, or has nowhere to go yet."},
+    )
+    amended = fields.List(
+        fields.Nested(PromotionAmendmentSchema),
+        metadata={"description": "What was decided later, the oldest first: the last one holds."},
     )
 
 
@@ -190,6 +206,9 @@ class MoveSchema(Schema):
     left_on = dated("Date of leaving of those who graduate; `promote_to` is null.")
 
 
+_INTO_NO_BATCH = "Who graduates or is left out goes into no batch."
+
+
 class OverrideSchema(Schema):
     """A decision on a student against the rule: an outcome, a batch to go to, or both."""
 
@@ -203,7 +222,26 @@ class OverrideSchema(Schema):
         if "outcome" not in override and "batch" not in override:
             raise ma.ValidationError("Give an outcome, a batch, or both.", "outcome")
         if override.get("outcome") in (GRADUATED, LEFT_OUT) and "batch" in override:
-            raise ma.ValidationError("Who graduates or is left out goes into no batch.", "batch")
+            raise ma.ValidationError(_INTO_NO_BATCH, "batch")
+
+
+class PromotionDecisionChangesSchema(Schema):
+    """The decision on a student in place of the one before."""
+
+    outcome = Choice(OUTCOMES)
+    batch = Id(
+        required=False,
+        metadata={"description": "A batch of the next session; not for who graduates or is left out."},
+    )
+    reason = free_text(metadata={"description": "Stays with the decision, and in the audit log."})
+
+    @ma.validates_schema
+    def _has_batch(self, decision: dict[str, Any], **_options: Any) -> None:
+        goes_on = decision["outcome"] not in (GRADUATED, LEFT_OUT)
+        if goes_on and "batch" not in decision:
+            raise ma.ValidationError("Give the batch of the next session to go to.", "batch")
+        if not goes_on and "batch" in decision:
+            raise ma.ValidationError(_INTO_NO_BATCH, "batch")
 
 
 class NewPromotionSchema(Schema):

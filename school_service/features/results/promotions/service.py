@@ -26,7 +26,7 @@ from school_service.core.database import request_context
 from school_service.core.errors import SAID_BACK, Conflict, InUse, Invalid, Stale, Unknown, joined
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery, Made, array_of, fetch_document
-from school_service.core.records import json_rows, not_found
+from school_service.core.records import json_rows, not_found, one_of
 from school_service.core.statements import Executable, NewRows, execute, in_one_round_trip, new_row, statement
 from school_service.features.audit.service import acting, audit_change
 from school_service.features.classes.enrollments.service import (
@@ -211,15 +211,13 @@ def _shown_to(principal: Principal, promotion_id: UUID, *before: Executable) -> 
 
 def _without_figures(promotion: Mapping[str, Any]) -> dict[str, Any]:
     """Show a promotion without averages, and without figures in the reasons."""
-    decisions = [
-        {
-            **one,
-            "average": None,
-            "reasons": [{**reason, "message": WITHOUT_FIGURES[reason["code"]]} for reason in one["reasons"]],
-        }
-        for one in promotion["decisions"]
-    ]
-    return {**promotion, "decisions": decisions}
+    return {**promotion, "decisions": [decided_without_figures(one) for one in promotion["decisions"]]}
+
+
+def decided_without_figures(decision: Mapping[str, Any]) -> dict[str, Any]:
+    """Show a decision without the average, and without figures in the reasons."""
+    reasons = [{**reason, "message": WITHOUT_FIGURES[reason["code"]]} for reason in decision["reasons"]]
+    return {**decision, "average": None, "reasons": reasons}
 
 
 def _writing(promotion_id: UUID, plan: Plan, judged: Judged, moment: datetime) -> list[Executable]:
@@ -290,12 +288,12 @@ def undo(*, promotion_id: UUID, principal: Principal) -> UUID:
         named = "; ".join(f"{one['student']}: {one['what']}" for one in resting)
         raise InUse(f"Something rests on the promotion. {named}.", {"students": resting})
     audit_change(ENTITY, promotion_id, old={"counts": found["counts"]})
-    back = {UUID(one["student"]): one["enrollments"] for one in graduated}
+    back = {UUID(one["student"]): one["enrollments"] for one in (*graduated, *found["moved"])}
     execute(
         _touch_assessments(promotion_id),
         _forget_enrollments(promotion_id),
         *(delete_enrollments(made) if made else ()),
-        _take_up_subjects(promotion_id),
+        take_up_subjects(promotion_id, found["students"]),
         *(graduates.undo_graduations(graduates=graduated) if graduated else ()),
         *(reopen_enrollments(enrollments=back) if back else ()),
         _end_batches(promotion_id),
@@ -371,8 +369,8 @@ def _forget_enrollments(promotion_id: UUID) -> Any:
 
 
 @statement
-def _take_up_subjects(promotion_id: UUID) -> Any:
-    """Let graduates, now students again, take their former subjects, since the former moments."""
+def take_up_subjects(promotion_id: UUID, student_ids: list[UUID]) -> Any:
+    """Let students take the subjects that a promotion took from them, since the former moments."""
     rows = (
         func.jsonb_to_recordset(PromotionDecision.before["subjects"])
         .table_valued(column("cohort_subject_id", Uuid), column("created_at", DateTime(timezone=True)))
@@ -383,7 +381,10 @@ def _take_up_subjects(promotion_id: UUID) -> Any:
         .select_from(PromotionDecision)
         .join(rows, literal(True))
         .join(CohortSubject, CohortSubject.id == rows.c.cohort_subject_id)
-        .where(PromotionDecision.promotion_id == promotion_id, PromotionDecision.outcome == GRADUATED)
+        .where(
+            PromotionDecision.promotion_id == promotion_id,
+            PromotionDecision.student_id == one_of(student_ids),
+        )
     )
     columns = ["cohort_subject_id", "student_id", "created_at"]
     return upsert(SubjectEnrollment).from_select(columns, taken).on_conflict_do_nothing()

@@ -9,12 +9,14 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import EVERYTHING
-from school_service.features.results.promotions import reads, service
+from school_service.features.results.promotions import amending, reads, service
 from school_service.features.results.promotions.deciding import Plan
 from school_service.features.results.promotions.schemas import (
     MAX_RULES,
     NewPromotionRuleSchema,
     NewPromotionSchema,
+    PromotionDecisionChangesSchema,
+    PromotionDecisionSchema,
     PromotionFilterSchema,
     PromotionOptionsSchema,
     PromotionRuleSchema,
@@ -100,3 +102,21 @@ class OnePromotion(MethodView):
         undone.
         """
         return service.undo(promotion_id=id, principal=current_principal())
+
+
+@blp.route("/promotions/<uuid:id>/decisions/<uuid:student>")
+class DecisionOfPromotion(MethodView):
+    """The decision on a student."""
+
+    @blp.requires(Permission.COHORTS_WRITE)
+    @blp.arguments(PromotionDecisionChangesSchema)
+    @blp.returns(PromotionDecisionSchema)
+    def patch(self, body: dict[str, Any], id: UUID, student: UUID) -> Any:
+        """Amend the decision on one student, as long as they have no report card of the next session.
+
+        The student moves to that batch, and scores stay theirs; who graduates or is left out leaves the batch that the
+        promotion put them in. To or from GRADUATED it needs `write:graduates`, too; from it the graduate has to be the
+        last one of the school. The promotion answers as amended from then on, and undoing it takes this back, too.
+        What is so already changes nothing.
+        """
+        return amending.amend(promotion_id=id, student_id=student, principal=current_principal(), **body)

@@ -52,7 +52,15 @@ from school_service.features.results.figures.frozen import (
     shows_position,
     term_asked,
 )
-from school_service.features.results.models import WITHDRAWN, IssuedTranscript, Publication, ReportCard
+from school_service.features.results.models import (
+    LIVE,
+    WITHDRAWN,
+    IssuedTranscript,
+    Promotion,
+    PromotionAmendment,
+    Publication,
+    ReportCard,
+)
 from school_service.features.results.transcripts.reads import class_of_outcome, outcome_of
 from school_service.features.school.models import AcademicSession, Letterhead, Picture, Term
 from school_service.features.school.sessions.service import is_term
@@ -208,19 +216,20 @@ def _has_outcome(found: CTE) -> ColumnElement[bool]:
     return and_(found.c.in_force, ~_has_later(found.c.student_id, _session_id(found), term, found))
 
 
-def _has_later(student_id: Any, session_id: Any, term: Any, rows: FromClause) -> ColumnElement[bool]:
+def _has_later(student_id: Any, session_id: Any, term: Any, *rows: FromClause) -> ColumnElement[bool]:
     """Tell whether a student of `rows` has a card of a later term of the session in force."""
+    card, of_card = aliased(ReportCard), aliased(Term)
     # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
     later = (
-        select(ReportCard.id)
-        .join(Term, Term.id == ReportCard.term_id)
+        select(card.id)
+        .join(of_card, of_card.id == card.term_id)
         .where(
-            ReportCard.student_id == student_id,
-            Term.session_id == session_id,
-            ReportCard.in_force,
-            Term.term > term,
+            card.student_id == student_id,
+            of_card.session_id == session_id,
+            card.in_force,
+            of_card.term > term,
         )
-        .correlate(rows)
+        .correlate(*rows)
     )
     return later.exists()
 
@@ -279,6 +288,7 @@ def _verified_card(is_verifiable: ColumnElement[bool]) -> Any:
         published_at=of.published_at,
         now=now.c.card,
         newer_at=func.coalesce(now.c.published_at, _next_version_at()),
+        decided_at=_outcome_changed_at(),
     )
     return (
         select(found)
@@ -336,6 +346,20 @@ def _card_in_force() -> Query:
         .where(card.student_id == ReportCard.student_id, card.term_id == ReportCard.term_id, card.in_force)
         .correlate_except(card, publication)
     )
+
+
+def _outcome_changed_at() -> Any:
+    """When the outcome was amended last that is printed on a card: of the student's latest term of the session."""
+    card, of = ReportCard, Publication
+    amended = (
+        select(func.max(PromotionAmendment.amended_at))
+        .join(Promotion, and_(Promotion.id == PromotionAmendment.promotion_id, LIVE))
+        .where(PromotionAmendment.student_id == card.student_id, Promotion.session_id == of.session_id)
+        .correlate(card.__table__, of.__table__)
+    )
+    term = card.card["term"]["term"].astext
+    has_later = _has_later(card.student_id, of.session_id, term, card.__table__, of.__table__)
+    return case((not_(has_later), amended.scalar_subquery()))
 
 
 def _next_version_at() -> Any:

@@ -133,7 +133,8 @@ class VerifiedPaperSchema(RecordSchema):
     replaced_at = described(fields.DateTime, "When the newer one was published.", allow_none=True)
     note = described(
         fields.String,
-        "Of a CURRENT paper of an older version, where figures of the class have been corrected since.",
+        "Of a CURRENT paper: that figures of the class have been corrected since its version, or that the promotion "
+        "was changed.",
         allow_none=True,
     )
     average = described(fields.Decimal, "Of the term.", allow_none=True)

@@ -28,13 +28,14 @@ _MEMBERS = (
 def verified_card(found: Document) -> dict[str, Any]:
     """Give the contents of a card, compared with the one in force of the same student and term.
 
-    It is CURRENT while both say the same of the student, with a `note` if the figures of the class are others.
+    It is CURRENT while both say the same of the student, with a `note` if the figures of the class are others, and if
+    the outcome that it may have on paper was decided anew.
     """
     document, now = found["card"], found["now"]
     stored = StoredCard(document)
     figures, shown = document["batch_figures"], stored.shows("batch")
     zone = document.get("time_zone") or "UTC"
-    state, note = CURRENT_CARD, None
+    state, notes = CURRENT_CARD, []
     if found["is_withdrawn"]:
         state = WITHDRAWN_CARD
     elif not found["in_force"]:
@@ -42,7 +43,9 @@ def verified_card(found: Document) -> dict[str, Any]:
             state = REPLACED_CARD
         elif class_figures(now) != class_figures(document):
             day = long_date(found["newer_at"], zone)
-            note = f"Class figures were corrected on {day}; the student's own results are the same."
+            notes.append(f"Class figures were corrected on {day}; the student's own results are the same.")
+    if state == CURRENT_CARD and found["decided_at"]:
+        notes.append(f"The promotion was changed on {long_date(found['decided_at'], zone)}.")
     said = {
         "student": _named(document),
         "class": stored.printed_class,
@@ -63,7 +66,7 @@ def verified_card(found: Document) -> dict[str, Any]:
         "version": found["version"],
         "published_at": found["published_at"],
         "replaced_at": found["newer_at"] if state == REPLACED_CARD else None,
-        "note": note,
+        "note": " ".join(notes) or None,
         **({} if state == WITHDRAWN_CARD else said),
     }
     return {**{name: answer.get(name) for name in _MEMBERS}, "time_zone": zone}

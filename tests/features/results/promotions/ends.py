@@ -72,6 +72,14 @@ class End(Arms):
         """DELETE a promotion."""
         return self.api.delete(f"/promotions/{promotion['id']}")
 
+    def amend(
+        self, promotion: dict[str, Any], student: str, outcome: str, batch: str | None = None, **fields: Any
+    ) -> Any:
+        """PATCH the decision on a student."""
+        place = {} if batch is None else {"batch": batch}
+        body = {"outcome": outcome, "reason": "The staff met again", **place, **fields}
+        return self.api.patch(f"/promotions/{promotion['id']}/decisions/{student}", body)
+
     def decide(self, student: str, outcome: str | None = None, **fields: Any) -> None:
         """Add an override."""
         given = {"student": student, "reason": "As the staff decided", **fields}

@@ -76,6 +76,7 @@ def test_a_dry_run_shows_what_becomes_of_each_student(api, make, published):
         "reasons": [],
         "reason": None,
         "to_batch": end.above["id"],
+        "amended": [],
     }
     repeats = of(seen, second)
     assert (repeats["average"], repeats["to_batch"]) == (75, end.again["id"])
