@@ -1,8 +1,9 @@
 """The columns of a table within the stored data of a person: all but the ones marked as not told.
 
 The hash of a password or token and the code of a paper say nothing of a person, and help anybody getting hold of the
-document. The columns of a guardian in students hold nothing any more. The corrector of a mark is somebody else. The
-author of a guardian's stop, and its reason, may harm others: a child, and the person asking for the stop.
+document. The columns of a guardian in students hold nothing any more. The corrector of a mark is somebody else, and so
+is the amender of a promotion. The author of a guardian's stop, and its reason, may harm others: a child, and the person
+asking for the stop.
 """
 
 from __future__ import annotations

@@ -537,4 +537,6 @@ class PromotionAmendment(db.Model):
     ended: Mapped[list[UUID]] = mapped_column(ARRAY(Uuid), info=differing(told=False))
     amended_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))
     amended_by: Mapped[str] = mapped_column(String(ACTOR_LENGTH), info=differing(told=False))
-    amended_by_name: Mapped[str] = mapped_column(String(ACTOR_NAME_LENGTH), info=differing(told=False))
+    amended_by_name: Mapped[str] = mapped_column(
+        String(ACTOR_NAME_LENGTH), info=differing(told=False, erased=BY_SERVICE)
+    )

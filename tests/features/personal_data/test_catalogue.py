@@ -230,6 +230,7 @@ def test_what_is_not_told_is_hidden_for_a_reason():
         *(f"user_sessions.{name}" for name in ("token_hash", "previous_hash", "salt")),
         *("invitations.code_hash", "report_cards.code", "issued_transcripts.code"),
         *("marks.corrected_by", "marks.corrected_by_name"),
+        *(f"promotion_amendments.{name}" for name in ("amended_by", "amended_by_name", "ended")),
         *(f"student_guardians.{name}" for name in ("stopped_by", "stopped_by_name", "stop_reason")),
         *(f"students.guardian_{name}" for name in ("full_name", "relationship")),
         *(f"students.guardian_{name}" for name in ("phone_number", "email_address")),

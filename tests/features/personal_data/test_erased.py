@@ -130,7 +130,8 @@ def test_absences_comments_and_cards_lose_their_words_and_names_and_no_figure(ap
     }
     assert (card["average"], card["version"], card["state"]) == (62.5, 1, "PUBLISHED")
     (decision,) = after["promotion_decisions"]
-    assert decision == {**before["promotion_decisions"][0], "reason": None}
+    amended = [{**one, "reason": None} for one in before["promotion_decisions"][0]["amended"]]
+    assert decision == {**before["promotion_decisions"][0], "reason": None, "amended": amended}
     assert (decision["outcome"], decision["average"]) == ("LEFT_OUT", 62.5)
 
 

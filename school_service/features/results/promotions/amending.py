@@ -153,7 +153,6 @@ def _change(
         student_id,
         outcome,
         said,
-        UUID(place) if place else None,
         _ids(given_back, found["kept"]),
         _cohorts(given_back),
         _cohorts(found["kept"]),
@@ -162,7 +161,8 @@ def _change(
     if outcome == GRADUATED:
         graduates.graduate_all(*ahead, enrollments={student_id: opened})
     else:
-        execute(*ahead, *moving)
+        placing = [_take_place(promotion_id, student_id, UUID(place))] if place else []
+        execute(*ahead, *moving, *placing)
 
 
 def _taken_back(promotion_id: UUID, student_id: UUID, graduate: Mapping[str, Any]) -> Sequence[Executable]:
@@ -211,14 +211,14 @@ def _decide(
     student_id: UUID,
     outcome: str,
     batch_id: UUID | None,
-    enrollment_id: UUID | None,
     given_back: list[UUID],
     cohort_ids: list[UUID],
     kept_cohort_ids: list[UUID],
 ) -> Any:
-    """Let a decision hold; undoing gives enrollments back, and the subjects of their cohorts.
+    """Let a decision hold, without a place yet; undoing gives enrollments back, and the subjects of their cohorts.
 
-    Subjects are those that the student takes in some of the cohorts, and in the others those of `before`.
+    It goes out before the student leaves any. Subjects are those that the student takes in some of the cohorts, and in
+    the others those of `before`.
     """
     rows = (
         func.jsonb_array_elements(PromotionDecision.before["subjects"])
@@ -250,7 +250,17 @@ def _decide(
         .values(
             outcome=outcome,
             to_batch_id=null() if batch_id is None else batch_id,
-            enrollment_id=null() if enrollment_id is None else enrollment_id,
+            enrollment_id=null(),
             before=func.jsonb_build_object("enrollments", ids, "subjects", gathered),
         )
+    )
+
+
+@statement
+def _take_place(promotion_id: UUID, student_id: UUID, enrollment_id: UUID) -> Any:
+    """Let an enrollment be the one that the promotion made."""
+    return (
+        update(PromotionDecision)
+        .where(PromotionDecision.promotion_id == promotion_id, PromotionDecision.student_id == student_id)
+        .values(enrollment_id=enrollment_id)
     )

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import select
 
+from school_service.core.database import db
+from school_service.features.results.models import ReportCard
+from school_service.printing.wording import long_date
+from school_service.web.transactions import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tests.features.results.promotions.ends import End, of
 from tests.features.results.promotions.test_undo import elective, score
 from tests.features.results.submissions.classes import message
@@ -183,10 +189,10 @@ def test_undoing_gives_back_a_place_and_an_elective_that_were_there_before(api, 
 
 
 def test_who_was_moved_by_hand_goes_on_from_there_and_has_not_moved_since(api, make, end):
+    arm = make.batch(end.above)["id"]
     before = end.stored()
     promotion = end.promoted()
     moved, other = end.students[end.first]
-    arm = make.batch(end.above)["id"]
     make.enrolled(end.above, {"id": moved}, {"id": other}, batch=arm)
     assert end.undo(promotion).status_code == 409
 
@@ -231,6 +237,29 @@ def test_a_score_of_the_next_session_holds_no_amendment(end):
     amended(end, promotion, student, "REPEATED", end.again["id"])
 
     assert end.students_of(end.again) == {student}
+
+
+def told(end, student):
+    """What verification says of the student's newest card."""
+    with end.api.app.app_context(), in_transaction(SchoolBinding(end.api.school)):
+        newest = select(ReportCard.code).where(ReportCard.student_id == UUID(student), ReportCard.in_force)
+        code = db.session.scalar(newest)
+    found = end.api.ok(end.api.using(token=None).get(f"/verify/{end.api.school}/{code}"))
+    return found["state"], found["note"]
+
+
+def test_a_card_with_the_outcome_stays_current_and_is_verified_with_the_day_of_the_change(api, end):
+    promotion = end.promoted()
+    student, other = end.everybody[:2]
+    assert told(end, student) == ("CURRENT", None)
+
+    amended(end, promotion, student, "LEFT_OUT")
+
+    day = long_date(of(shown(end, promotion), student)["amended"][0]["at"], "Africa/Lagos")
+    assert told(end, student) == ("CURRENT", f"The promotion was changed on {day}.")
+    assert told(end, other) == ("CURRENT", None)
+    api.ok(end.undo(promotion))
+    assert told(end, student) == ("CURRENT", None)
 
 
 # What is refused
