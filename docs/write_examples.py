@@ -495,7 +495,10 @@ def _results(page: Recorder) -> None:
     send("GET", f"/publications/{publication['id']}/cards")
     send("GET", f"/verify/{page.school}/{_code_of_a_card(page)}")
     (promotion, *_) = send("GET", "/promotions")["data"]
-    send("GET", f"/promotions/{promotion['id']}")
+    decision = send("GET", f"/promotions/{promotion['id']}")["decisions"][0]
+    address = f"/promotions/{promotion['id']}/decisions/{decision['student']['id']}"
+    amended = {"outcome": "PROMOTED_ON_TRIAL", "batch": decision["to_batch"], "reason": "The staff met again"}
+    send("PATCH", address, amended)
     send("GET", "/promotion-rules")
 
 
