@@ -1396,6 +1396,10 @@ def _promote(page: Page, year: dict[str, Any]) -> None:
     page.show("GET", f"/cohorts/{above}/students")
     page.say(
         """
+        One decision is amended by `PATCH /promotions/{id}/decisions/{student}`, with the outcome, the class of the next
+        session and a reason, as long as the student has no report card of that session. The student moves; the
+        promotion answers as amended, with each amendment in `amended` of the decision.
+
         A promotion can be undone while nothing rests on it: no score, absence, trait, comment or elective of the next
         session, nobody moved since, and its graduates are the last ones. Enrollments, graduates and their numbers are
         taken back; the promotion stays on record.

@@ -217,14 +217,14 @@ def move_enrollment(
     """
     leaving: list[BoundQuery] = []
     if enrollment is not None:
-        leaving.append(_end([UUID(enrollment["id"])], now()))
+        leaving.append(_end([UUID(enrollment["id"])], [None], now()))
         if UUID(enrollment["cohort"]) != batch.cohort_id:
             leaving.append(drop_subjects([UUID(enrollment["cohort"])], [student]))
     after = {"cohort": batch.cohort_id, "batch": batch.id}
     audit_changes(ENTITY, [Change(student, _place_of(enrollment) if enrollment else None, after)])
     return (
         *leaving,
-        _start([student], [enrollment_id], [batch.id], now()),
+        _start([student], [enrollment_id], [batch.id], [None], now()),
         take_compulsory_subjects(cohort_id=batch.cohort_id, student_ids=[student]),
     )
 

@@ -159,7 +159,7 @@ def _change(
     )
     ahead: list[Executable] = [*taking_back, amendment, decision]
     if outcome == GRADUATED:
-        graduates.graduate_all(*ahead, enrollments={student_id: opened})
+        graduates.graduate_all(*ahead, enrollments={student_id: opened}, left_on={})
     else:
         placing = [_take_place(promotion_id, student_id, UUID(place))] if place else []
         execute(*ahead, *moving, *placing)
