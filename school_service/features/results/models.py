@@ -71,7 +71,6 @@ class Publication(db.Model):
     long as it does. `rules` are the result settings and `bands`, and other facts of the moment: `batch_name`,
     `session_name`, `subjects`, those of the cohort by id, each with `base`, `elective`, `submitted_by` and
     `submitted_by_name`, and `left`, the ids of the students with a card, but no longer enrolled in the batch.
-    `takers_changed` are the changes of takers while it was REOPENED: `{cohort_subject: {"in": [id], "out": [id]}}`.
     `published_by` and `reopened_by` are actors as in the audit log.
     """
 
@@ -116,7 +115,6 @@ class Publication(db.Model):
     reopened_by: Mapped[str | None] = mapped_column(String(ACTOR_LENGTH))
     reopened_by_name: Mapped[str | None] = mapped_column(String(ACTOR_NAME_LENGTH))
     reason: Mapped[str | None] = mapped_column(String(TEXT_LENGTH))
-    takers_changed: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
 
 
 IN_FORCE = or_(Publication.state == PUBLISHED, Publication.state == REOPENED)

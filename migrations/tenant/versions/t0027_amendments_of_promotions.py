@@ -1,12 +1,11 @@
-"""Amended promotions, and takers of reopened results."""
+"""Amendments of decisions in promotions."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
-from sqlalchemy.dialects import postgresql
 
-revision = "t0030"
+revision = "t0027"
 down_revision = "t0026"
 branch_labels = None
 depends_on = None
@@ -58,10 +57,4 @@ def upgrade() -> None:
     )
     op.create_index(
         op.f("ix_promotion_amendments_to_batch_id"), "promotion_amendments", ["to_batch_id"], unique=False
-    )
-    op.add_column(
-        "publications",
-        sa.Column(
-            "takers_changed", postgresql.JSONB(none_as_null=True, astext_type=sa.Text()), nullable=True
-        ),
     )
