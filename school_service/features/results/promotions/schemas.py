@@ -141,7 +141,10 @@ class PromotionReasonSchema(RecordSchema):
 class PromotionAmendmentSchema(RecordSchema):
     """A later decision on a student, and the reason."""
 
-    outcome = fields.String(validate=validate.OneOf(OUTCOMES))
+    outcome = fields.String(
+        validate=validate.OneOf(OUTCOMES),
+        metadata={"description": "What becomes of the student from then on."},
+    )
     to_batch = fields.UUID(
         allow_none=True, metadata={"description": "Null for who graduates or is left out."}
     )
@@ -228,7 +231,7 @@ class OverrideSchema(Schema):
 class PromotionDecisionChangesSchema(Schema):
     """The decision on a student in place of the one before."""
 
-    outcome = Choice(OUTCOMES)
+    outcome = Choice(OUTCOMES, metadata={"description": "What is to become of the student."})
     batch = Id(
         required=False,
         metadata={"description": "A batch of the next session; not for who graduates or is left out."},
