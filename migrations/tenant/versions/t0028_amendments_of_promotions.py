@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "t0027"
-down_revision = "t0026"
+revision = "t0028"
+down_revision = "t0027"
 branch_labels = None
 depends_on = None
 
