@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "t0028"
-down_revision = "t0027"
+revision = "t0029"
+down_revision = "t0028"
 branch_labels = None
 depends_on = None
 
