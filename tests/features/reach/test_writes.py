@@ -24,7 +24,10 @@ def published(arms, make):
     api.ok(
         api.post(f"/cohort-subjects/{arms.subject['id']}/submission", {"term": "FIRST", "blanks": "EXCUSED"})
     )
-    api.ok(api.post("/publications", {"term": "FIRST", "batches": [arms.a, arms.b]}))
+    body = {"term": "FIRST", "batches": [arms.a, arms.b]}
+    dry_run = api.ok(api.post("/publications?dry_run=true", body))
+    without = {one["cohort_subject"] for made in dry_run for one in made["without_assessments"]["subjects"]}
+    api.ok(api.post("/publications", {**body, "without_subjects": sorted(without)}))
     dates = {"start_date": arms.session["start_date"], "end_date": arms.session["end_date"]}
     others = dict.fromkeys(("times_opened", "next_term_begins", "notice"))
     api.ok(api.put(f"/terms/{arms.term['id']}/calendar", {**dates, **others}))
