@@ -53,9 +53,9 @@ def check(threads: int | None, workers: int, as_json: bool) -> None:
         "release": this_release().as_text(),
         "settings": settings.given,
         **state,
-        "note": [_told(one) for one in advice if one.level < logging.WARNING],
-        "unwise": [_told(one) for one in advice if one.level == logging.WARNING],
-        "wrong": [*wrong, *lost, *(_told(one) for one in advice if one.level > logging.WARNING)],
+        "note": [_text_of(one) for one in advice if one.level < logging.WARNING],
+        "unwise": [_text_of(one) for one in advice if one.level == logging.WARNING],
+        "wrong": [*wrong, *lost, *(_text_of(one) for one in advice if one.level > logging.WARNING)],
     }
     _print(record, as_json)
     if record["wrong"]:
@@ -126,7 +126,7 @@ def _revisions(connection: Connection) -> dict[str, Any]:
     return {"registry": read_revision(connection), "schools": [f"{count} at {at}" for at, count in counts]}
 
 
-def _told(advice: Advice) -> str:
+def _text_of(advice: Advice) -> str:
     details = ", ".join(f"{name} {value}" for name, value in advice.details.items())
     return f"{advice.sentence} ({details})" if details else advice.sentence
 

@@ -65,7 +65,7 @@ def _rows_as_json() -> Any:
     return func.coalesce(func.json_agg(_row_as_json()), literal_column("'[]'::json"))
 
 
-def _one(query: Query) -> ClauseElement:
+def _record(query: Query) -> ClauseElement:
     row = cast(_row_as_json(), Text).label("body")
     return select(row, literal_column("NULL::boolean").label("empty")).select_from(query.subquery("answer"))
 
@@ -232,13 +232,13 @@ def _one_without_null(name: str) -> Wrapper:
     return wrap
 
 
-def _made(made: Made) -> Any:
+def _render_made(made: Made) -> Any:
     """Make an answer of the row of its read model; None if there is no row, or nothing to be shown.
 
     A read by itself has given its connection back, a read in a read-only transaction ends the transaction: then a turn
     is waited for. A writing transaction takes no turn: it holds locks, and the turn of another may wait for them.
     """
-    found = _render(made.read, _one)
+    found = _render(made.read, _record)
     if found.empty:
         return None
     context = request_context()
@@ -264,9 +264,9 @@ def render_one(read: Query | BoundQuery | Made, *, without_null: str | None = No
     `without_null` names a member to leave out if it is null.
     """
     if isinstance(read, Made):
-        answer = _made(read)
+        answer = _render_made(read)
         return None if answer is None else write_json(answer)
-    found = _render(read, _one if without_null is None else _one_without_null(without_null))
+    found = _render(read, _record if without_null is None else _one_without_null(without_null))
     return None if found.empty else found.portions[0]
 
 
@@ -290,9 +290,9 @@ def render_list(read: Query | BoundQuery | Made | MadeTogether) -> Rendered:
     of them all, as of a page, would be several times in memory, and PostgreSQL has no text of more than 1 GB.
     """
     if isinstance(read, Made | MadeTogether):
-        listed = (_made(read) or []) if isinstance(read, Made) else _made_together(read)
+        listed = (_render_made(read) or []) if isinstance(read, Made) else _made_together(read)
         return Rendered([write_json(listed)], empty=not listed)
-    portions, empty, _ = _render(read, _one)
+    portions, empty, _ = _render(read, _record)
     if empty:
         return Rendered(b"[]", empty=True)
     # In place, so that no second list of them all is made.

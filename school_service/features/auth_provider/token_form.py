@@ -152,7 +152,7 @@ def read_client() -> tuple[str, str | None]:
     request.max_content_length = FORM_LIMIT
     if not (_is_form(request) and any(request.form.values())):
         raise TokenFormRefused("invalid_request", f"The request must be a form, {FORM}, that says something.")
-    return _client_of(request, _given(request, ("client_id", "client_secret")), secret_needed=False)
+    return _client_of(request, _form_parameters(request, ("client_id", "client_secret")), secret_needed=False)
 
 
 def read_parameters(kind: str, *, counts: bool) -> dict[str, str]:
@@ -161,7 +161,7 @@ def read_parameters(kind: str, *, counts: bool) -> dict[str, str]:
     Raises TokenFormRefused; `counts`: whether it does among the refusals of its address.
     """
     try:
-        given = _given(request, _OF_PEOPLE[kind])
+        given = _form_parameters(request, _OF_PEOPLE[kind])
         for name in _OF_PEOPLE[kind]:
             if name in _NEEDED and name not in given:
                 raise TokenFormRefused("invalid_request", f"The parameter {name} is missing.")
@@ -173,7 +173,7 @@ def read_parameters(kind: str, *, counts: bool) -> dict[str, str]:
     return given
 
 
-def _given(req: Request, parameters: tuple[str, ...]) -> dict[str, str]:
+def _form_parameters(req: Request, parameters: tuple[str, ...]) -> dict[str, str]:
     """Read the parameters of a form; one without a value counts as left out. Raises TokenFormRefused."""
     for name in parameters:
         if len(req.form.getlist(name)) > 1:
@@ -184,7 +184,7 @@ def _given(req: Request, parameters: tuple[str, ...]) -> dict[str, str]:
 def _read_form(req: Request) -> dict[str, str | None]:
     """Read a form as the members of a token request."""
     req.max_content_length = FORM_LIMIT
-    given = _given(req, PARAMETERS)
+    given = _form_parameters(req, PARAMETERS)
     grant_type = given.get("grant_type")
     if grant_type is None:
         raise TokenFormRefused("invalid_request", "The parameter grant_type is missing.")

@@ -63,7 +63,7 @@ def _make_accounts(people: list[list[str]], role: dict[str, str] | None) -> dict
     """Make an account of each guardian; returns the ids of the guardians by those of the accounts."""
     names = [divided(full_name) for _, full_name in people]
     stems = [stem_of(*name) for name in names]
-    taken = {*fetch_document(_taken(array_text(dict.fromkeys(stems))))["taken"]}
+    taken = {*fetch_document(_usernames_with(array_text(dict.fromkeys(stems))))["taken"]}
     users, accounts = [], {}
     for (guardian, _), stem, (first_name, last_name) in zip(people, stems, names, strict=True):
         username = first_free(stem, taken)
@@ -140,7 +140,7 @@ def _seen(batch_id: UUID) -> Query:
 
 
 @judged_before
-def _taken(stems: str) -> Query:
+def _usernames_with(stems: str) -> Query:
     """Select the keys of usernames that begin with one of these stems, the literal of an array of texts."""
     given: Any = unnest_rows(stem=(Text, stems))
     keys = select(User.username_key).join(given, User.username_key.startswith(given.c.stem))

@@ -72,7 +72,7 @@ def me(own_token: bool, ceiling: list[str] | None = None, reach: Reach | None = 
         return case((must_change, empty), else_=value)
 
     return select(
-        _one(users.query().where(User.id == _of_caller("account"))).label("user"),
+        _object(users.query().where(User.id == _of_caller("account"))).label("user"),
         null().label("client"),
         as_json(school_value("school", school_as_json)).label("school"),
         unless(_EMPTY, _array(_roles())).label("roles"),
@@ -80,9 +80,9 @@ def me(own_token: bool, ceiling: list[str] | None = None, reach: Reach | None = 
         unless(_EMPTY, _array(_classes(reach)) if reach.by("F") else _EMPTY).label("classes"),
         unless(_EMPTY, _array(_subjects(reach)) if reach.by("T") else _EMPTY).label("subjects"),
         unless(_EMPTY, _array(_children(reach)) if reach.by("G") else _EMPTY).label("children"),
-        unless(null(), _one(_student(reach)) if reach.by("S") else null()).label("student"),
-        unless(null(), _one(_employee())).label("employee"),
-        unless(null(), _one(_guardian(reach))).label("guardian"),
+        unless(null(), _object(_student(reach)) if reach.by("S") else null()).label("student"),
+        unless(null(), _object(_employee())).label("employee"),
+        unless(null(), _object(_guardian(reach))).label("guardian"),
         must_change.label("must_change_password"),
     ).select_from(_STATE)
 
@@ -231,7 +231,7 @@ def _named(permission: Any) -> Any:
     return permission.access + ":" + permission.section
 
 
-def _one(query: Query) -> Any:
+def _object(query: Query) -> Any:
     found = query.subquery("one")
     return select(func.row_to_json(literal_column("one"))).select_from(found).scalar_subquery()
 

@@ -92,7 +92,7 @@ def student_data(student_id: UUID) -> Query:
     ]
     return select(
         *_account(user_id, records, _absence_entries(student_id)),
-        _one(select(*told_columns(Student)).where(Student.id == student_id), "student"),
+        _only_row(select(*told_columns(Student)).where(Student.id == student_id), "student"),
         _many(_guardians(student_id), "guardians"),
         _many(_enrollments(student_id), "enrollments"),
         _many(_subject_enrollments(student_id), "subject_enrollments"),
@@ -105,7 +105,7 @@ def student_data(student_id: UUID) -> Query:
         _many(_issued_transcripts(student_id), "issued_transcripts"),
         _many(_left_out(student_id), "left_out_students"),
         _many(_promotion_decisions(student_id), "promotion_decisions"),
-        _one(select(*told_columns(Graduate)).where(Graduate.student_id == student_id), "graduate"),
+        _only_row(select(*told_columns(Graduate)).where(Graduate.student_id == student_id), "graduate"),
     ).where(Student.id == student_id)
 
 
@@ -120,11 +120,13 @@ def employee_data(employee_id: UUID) -> Query:
     ]
     return select(
         *_account(user_id, records),
-        _one(_employee(employee_id), "employee"),
-        _one(
+        _only_row(_employee(employee_id), "employee"),
+        _only_row(
             select(*told_columns(BankAccount)).where(BankAccount.employee_id == employee_id), "bank_account"
         ),
-        _one(select(*told_columns(NextOfKin)).where(NextOfKin.employee_id == employee_id), "next_of_kin"),
+        _only_row(
+            select(*told_columns(NextOfKin)).where(NextOfKin.employee_id == employee_id), "next_of_kin"
+        ),
         _many(_form_teachers(employee_id), "form_teachers"),
         _many(_subject_teachers(employee_id), "subject_teachers"),
     ).where(Employee.id == employee_id)
@@ -138,7 +140,7 @@ def guardian_data(guardian_id: UUID) -> Query:
     records = [select(Guardian.id).where(of_guardian), *_records_of_account(user_id)]
     return select(
         *_account(user_id, records, _link_entries(guardian_id)),
-        _one(select(*told_columns(Guardian)).where(of_guardian), "guardian"),
+        _only_row(select(*told_columns(Guardian)).where(of_guardian), "guardian"),
         _many(_children(guardian_id), "children"),
     ).where(of_guardian)
 
@@ -164,7 +166,7 @@ def _account(user_id: Any, records: list[Any], *entries: Any) -> list[Any]:
         .order_by(UserSession.created_at, UserSession.id)
     )
     return [
-        _one(select(*told_columns(User)).where(User.id == user_id), "user"),
+        _only_row(select(*told_columns(User)).where(User.id == user_id), "user"),
         _many(roles, "roles"),
         _many(contacts, "contacts"),
         _many(sessions, "sessions"),
@@ -515,7 +517,7 @@ def _subject_teachers(employee_id: UUID) -> Rows:
 # Rows within a row.
 
 
-def _one(rows: Rows, name: str) -> Any:
+def _only_row(rows: Rows, name: str) -> Any:
     """Make the column of the only row, as a JSON object; null without one."""
     found: ScalarSelect[Any] = (
         select(func.row_to_json(literal_column(f"of_{name}")))

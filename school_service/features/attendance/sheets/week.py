@@ -252,7 +252,7 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
         return None if known is None else known[0]
 
     def store(self, matched: _MatchedRows) -> RowCounts:
-        given = [(pupil, row, [*self._given(pupil, row)]) for pupil, row in matched]
+        given = [(pupil, row, [*self._row_codes(pupil, row)]) for pupil, row in matched]
         differing = [
             (pupil, row, [(name, code) for name, code in cells if self._stored(pupil, name) != code])
             for pupil, row, cells in given
@@ -290,7 +290,7 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
         changed = sum(bool(cells) for _, _, cells in differing)
         return RowCounts(created, changed - created, sum(bool(cells) for _, _, cells in given) - changed)
 
-    def _given(self, pupil: Pupil, row: Row) -> Iterator[tuple[str, str]]:
+    def _row_codes(self, pupil: Pupil, row: Row) -> Iterator[tuple[str, str]]:
         """Go through the codes of a row, each with its column."""
         for name, register in self.registers.items():
             written = row.values.get(name)

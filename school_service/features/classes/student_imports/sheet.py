@@ -251,7 +251,7 @@ class _StudentUpload(PeopleUpload[_Records]):
         errors.extend(_duplicates(names))
         classes, unknown = self._find_classes(content.rows)
         raise_row_errors(
-            [*errors, *unknown, *_taken(names)], letters=content.letters, people=self.people(content)
+            [*errors, *unknown, *_names_in_use(names)], letters=content.letters, people=self.people(content)
         )
         self.tell_replaced()
         return students, names, classes
@@ -399,7 +399,7 @@ def _duplicates(names: Iterable[_UniqueNames]) -> Iterator[RowError]:
             )
 
 
-def _taken(names: Sequence[_UniqueNames]) -> Iterator[RowError]:
+def _names_in_use(names: Sequence[_UniqueNames]) -> Iterator[RowError]:
     """Find the admission numbers and usernames already taken in the school."""
     of_sheet = {each.admission_number.lower() for each in names}
     small = func.lower(Student.admission_number)
@@ -452,14 +452,14 @@ def _store(
         lock_cohorts(cohort_ids=cohort_ids)
     numbers = next_numbers(STUDENTS, len(students))
     # Checked again under the locks: another import, or a deletion, may have been committed since.
-    raise_row_errors([*_deleted(names, classes), *_taken(names)])
+    raise_row_errors([*_deleted(names, classes), *_names_in_use(names)])
     moment = now()
     accounts = [
         {
             "id": uuid4(),
             "username": student.get("username") or student["admission_number"],
             "password_hash": password_hash,
-            **_given(User, student),
+            **_row_values(User, student),
             "created_at": moment,
         }
         for password_hash, student in zip(hashes, students, strict=True)
@@ -485,7 +485,7 @@ def _store(
                 "id": student_id,
                 "number": number,
                 "user_id": account["id"],
-                **_given(Student, student),
+                **_row_values(Student, student),
                 "status": ACTIVE,
                 "created_at": moment,
             }
@@ -507,7 +507,7 @@ def _store(
     return finding, None
 
 
-def _given(model: type[Any], student: Mapping[str, Any]) -> dict[str, Any]:
+def _row_values(model: type[Any], student: Mapping[str, Any]) -> dict[str, Any]:
     """Give the values of a row: for a blank in the sheet null, or an empty text in a column without nulls."""
     values = {column: student.get(column.name) for column, _ in headed(model)}
     return {

@@ -246,14 +246,14 @@ class _Update(SheetUpload[Changes]):
                 changed, refused = self._changed(student, row)
                 errors.extend(error for error in refused if (error.row, error.column) not in told)
                 matched.append((student, row, changed))
-        errors.extend(_taken(matched))
+        errors.extend(_numbers_in_use(matched))
         people = {row.number: shown(student) for student, row, _ in matched}
         raise_row_errors(errors, letters=content.letters, people=people)
         return matched
 
     def _changed(self, student: Any, row: Row) -> tuple[dict[str, Any], list[RowError]]:
         """Find the members of a student that a row changes, and the errors in them."""
-        given = self._given(student, row)
+        given = self._written_values(student, row)
         if not given:
             return {}, []
         if student.erased_at is not None:
@@ -268,7 +268,7 @@ class _Update(SheetUpload[Changes]):
         changed = {name: new for name, new in valid.items() if _text(new) != _text(getattr(student, name))}
         return changed, []
 
-    def _given(self, student: Any, row: Row) -> dict[str, Any]:
+    def _written_values(self, student: Any, row: Row) -> dict[str, Any]:
         """Find the values of a row that somebody wrote: those other than at the download."""
         then = self.download.stored.get(str(student.id), {}) if self.download else {}
         names = {column.name for column in _COLUMNS} - (set() if ID in row.values else {NUMBER})
@@ -356,7 +356,7 @@ def _refusals(row: Row, errors: Mapping[str, Any]) -> Iterator[RowError]:
             yield RowError(row.number, name, INVALID, "is not accepted", str(row.values.get(name)), reason)
 
 
-def _taken(matched: Changes) -> Iterator[RowError]:
+def _numbers_in_use(matched: Changes) -> Iterator[RowError]:
     """Find the new admission numbers that another student has, in the school or in the sheet."""
     renumbered = {student.id: (row, new[NUMBER]) for student, row, new in matched if NUMBER in new}
     small = func.lower(Student.admission_number)

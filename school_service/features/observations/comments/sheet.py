@@ -168,7 +168,7 @@ class _CommentUpload(ClassSheetUpload[Commented]):
             )
 
     def store(self, matched: _MatchedRows) -> RowCounts:
-        given = [(student, row, _given(row)) for student, row in matched]
+        given = [(student, row, _row_members(row)) for student, row in matched]
         rows = [(student, row, values, self._differing(student, values)) for student, row, values in given]
         changes = [(student, differing) for student, _, _, differing in rows if differing]
         require_for(changes, self.principal)
@@ -230,7 +230,7 @@ def _columns(times_opened: int | None) -> list[Column]:
     ]
 
 
-def _given(row: Row) -> dict[str, Any]:
+def _row_members(row: Row) -> dict[str, Any]:
     """The members given in a row: a whole number, and texts without the space around them."""
     given = {name: row.values[name] for name in MEMBERS if name in row.values}
     return {name: int(value) if name == TIMES_PRESENT else value.strip() for name, value in given.items()}

@@ -192,7 +192,7 @@ def _planted(gained: Select[Any], grants: Any, reach: _Reaches | None = None) ->
     """
     alive = select(User.id).where(User.id.in_(gained), User.deleted_at.is_(None))
     accounts = select(alive.subquery("alive").c.id.label("user_id")).cte("gained")
-    made = _made(accounts)
+    made = _credentials(accounts)
     lacks = _lacks(made, _needed(accounts), _abilities(made, grants, reach or _Reaches()))
     ended = and_(made.c.made_by.is_not(None), lacks)
     judged = select(made, ended.label("ended")).cte("judged")
@@ -228,7 +228,7 @@ def _planted(gained: Select[Any], grants: Any, reach: _Reaches | None = None) ->
     )
 
 
-def _made(accounts: CTE) -> CTE:
+def _credentials(accounts: CTE) -> CTE:
     """Give the credentials others made for the accounts: one's own are left out.
 
     A password by its giver, null for the operator and for an unknown giver.

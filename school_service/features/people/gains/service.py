@@ -83,11 +83,11 @@ class Gain:
         found = self._look(means, *writes, *self.locks)
         if found["gained"]:
             _end(orjson.loads(found["ends"]), means)
-        return _told(found, means)
+        return _shown_credentials(found, means)
 
     def foresee(self, *, means: Means = OF_THE_REQUEST) -> dict[str, Any] | None:
         """Tell the same as `write`, and write nothing."""
-        return _told(self._look(means), means)
+        return _shown_credentials(self._look(means), means)
 
     def _look(self, means: Means, *before: Executable) -> dict[str, Any]:
         found = means.send(*before, self.look("[]")) or {}
@@ -103,7 +103,7 @@ class Gain:
         return found
 
 
-def _told(found: Mapping[str, Any], means: Means) -> dict[str, Any] | None:
+def _shown_credentials(found: Mapping[str, Any], means: Means) -> dict[str, Any] | None:
     """Tell the credentials others made for gaining accounts: without permission to read users, their numbers alone."""
     if not found["gained"]:
         return None

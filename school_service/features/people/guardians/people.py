@@ -87,14 +87,14 @@ class People:
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.all = {person.id: person for person in (Person(**row) for row in rows)}
-        self._found: dict[tuple[str, str, str], Person] = {}
+        self._by_key: dict[tuple[str, str, str], Person] = {}
         for person in self.all.values():
             if person.row["erased_at"] is None:
                 self._note(person, person.digits, person.email)
 
     def find(self, key: Row) -> Person | None:
         """Find the person of the same name, and the same digits of the phone or the same e-mail: the oldest of them."""
-        found = (self._found.get(each) for each in self._keys(key["name"], key["digits"], key["email"]))
+        found = (self._by_key.get(each) for each in self._keys(key["name"], key["digits"], key["email"]))
         return next((person for person in found if person is not None), None)
 
     def find_or_make(self, texts: Row, key: Row) -> Person:
@@ -111,7 +111,7 @@ class People:
 
     def _note(self, person: Person, digits: str | None, email: str | None) -> None:
         for key in self._keys(person.name, digits, email):
-            self._found.setdefault(key, person)
+            self._by_key.setdefault(key, person)
 
     @staticmethod
     def _keys(name: str, digits: str | None, email: str | None) -> list[tuple[str, str, str]]:

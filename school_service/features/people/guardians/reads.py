@@ -195,7 +195,7 @@ def rows_of(document: Any, alias: str, **types: Any) -> TableValuedAlias:
     return rows.render_derived(name=alias, with_types=True)
 
 
-def _given(document: Any) -> Any:
+def _named_persons(document: Any) -> Any:
     """Make a CTE of the named persons: their place in the input, and the keys for finding each."""
     texts = {name: Text() for name in ("full_name", "phone_number", "email_address")}
     given = rows_of(document, "named", place=Integer(), **texts)
@@ -223,7 +223,7 @@ def _meant(student_id: Any, guardian_id: Any, given: Any) -> Select[Any] | Compo
 @read_model
 def lock(student_id: UUID | None = None, guardian_id: UUID | None = None, given: str | None = None) -> Query:
     """Lock guardians FOR NO KEY UPDATE, by id: a student's, this one, and possible matches of persons given (JSON)."""
-    meant = _meant(student_id, guardian_id, None if given is None else _given(given))
+    meant = _meant(student_id, guardian_id, None if given is None else _named_persons(given))
     return (
         select(Guardian.id)
         .where(Guardian.id.in_(meant))
@@ -240,7 +240,7 @@ def seen(student_id: UUID | None = None, guardian_id: UUID | None = None, given:
     a student, `links` their guardians, `people` the persons, the oldest first, and `given` the keys for finding each of
     the persons given.
     """
-    named = None if given is None else _given(given)
+    named = None if given is None else _named_persons(given)
     links: Any = null()
     keys: Any = null()
     if student_id is not None:

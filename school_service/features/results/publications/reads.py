@@ -434,7 +434,7 @@ def _trait_types() -> Any:
 @read_model
 def freezing(ids: list[str], codes: list[str], publication_ids: list[UUID], cards: list[str]) -> Query:
     """Store cards, each a text of JSON, and select the same as `comparing`; they are marked afterwards."""
-    given = _given(cards, id=(Uuid, ids), code=(Uuid, codes), publication_id=(Uuid, publication_ids))
+    given = _cards_to_be(cards, id=(Uuid, ids), code=(Uuid, codes), publication_id=(Uuid, publication_ids))
     card = given.c.card
     values: dict[str, Any] = {
         **{name: given.c[name] for name in ("id", "code", "publication_id", "student_id", "term_id", "card")},
@@ -451,10 +451,10 @@ def freezing(ids: list[str], codes: list[str], publication_ids: list[UUID], card
 @read_model
 def comparing(cards: list[str]) -> Query:
     """Select the students whose card to be differs from that of the version before, with the `old` card."""
-    return _differing(_given(cards))
+    return _differing(_cards_to_be(cards))
 
 
-def _given(cards: Any, **columns: tuple[Any, Any]) -> CTE:
+def _cards_to_be(cards: Any, **columns: tuple[Any, Any]) -> CTE:
     texts = unnest_rows("texts", None, card=(Text, cards), **columns)
     read = select(*(texts.c[name] for name in columns), cast(texts.c.card, JSONB).label("card"))
     given = read.cte("given_cards").prefix_with("MATERIALIZED")

@@ -84,7 +84,7 @@ def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, bla
     Invalid for an unknown term and for a batch unknown or of another cohort, and Conflict if nothing counts, and naming
     the blanks refused.
     """
-    found = _found(
+    found = _facts_or_error(
         fetch_made(
             in_one_round_trip(
                 *_locks(cohort_subject_id, term), read=answers.submitting(cohort_subject_id, term)
@@ -137,7 +137,7 @@ def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | Non
     results of the term that rest on it.
     """
     judged = execute(*_locks(cohort_subject_id, term), reads.reopening(cohort_subject_id, term, batch))
-    found = _found(judged, cohort_subject_id, term)
+    found = _facts_or_error(judged, cohort_subject_id, term)
     read = answers.of_subject(cohort_subject_id, term, batch)
     batches = orjson.loads(found["batches"])
     submitted = [one for one in batches if one["submitted"]]
@@ -216,7 +216,7 @@ def _locks(cohort_subject_id: UUID, term: str) -> tuple[BoundQuery, ...]:
     )
 
 
-def _found(judged: dict[str, Any] | None, cohort_subject_id: UUID, term: str) -> dict[str, Any]:
+def _facts_or_error(judged: dict[str, Any] | None, cohort_subject_id: UUID, term: str) -> dict[str, Any]:
     """Give the facts found; raises NotFound, Invalid if there are none."""
     if judged is None:
         check_subject_results(id=cohort_subject_id, term=term)

@@ -340,7 +340,9 @@ def _create(
     moment: datetime,
 ) -> Any:
     """Insert entries of an assessment; each text is the literal of an array, with an element for each entry."""
-    given = _given(id=(_ID, ids), student_id=(_ID, students), batch_id=(_ID, batches), score=(POINTS, scores))
+    given = _entry_rows(
+        id=(_ID, ids), student_id=(_ID, students), batch_id=(_ID, batches), score=(POINTS, scores)
+    )
     own = ("id", "student_id", "batch_id", "score")
     common: dict[str, Any] = {
         "assessment_id": assessment_id,
@@ -355,7 +357,9 @@ def _create(
 @statement
 def _log_creation(ids: str, scores: str, log_ids: str, forced: str, logged: str, moment: datetime) -> Any:
     """Write to the audit log the entries inserted in this round trip; each text is the literal of an array."""
-    given = _given(id=(_ID, ids), score=(POINTS, scores), log_id=(_ID, log_ids), forced=(Boolean(), forced))
+    given = _entry_rows(
+        id=(_ID, ids), score=(POINTS, scores), log_id=(_ID, log_ids), forced=(Boolean(), forced)
+    )
     return audit_written(
         ENTITY, CREATE, given, id=given.c.log_id, moment=moment, entity_id=given.c.id, old=null(),
         new=_logged_now(given, logged),
@@ -365,10 +369,10 @@ def _log_creation(ids: str, scores: str, log_ids: str, forced: str, logged: str,
 @statement
 def _change(assessment_id: UUID, ids: str, scores: str, sheet: str | None, moment: datetime) -> Any:
     """Change the scores of entries of an assessment; each text is the literal of an array, with one for each entry."""
-    given = _given(id=(_ID, ids), score=(POINTS, scores))
+    given = _entry_rows(id=(_ID, ids), score=(POINTS, scores))
     return (
         update(GradebookEntry)
-        .where(_is_given(given, assessment_id))
+        .where(_is_entry_of(given, assessment_id))
         .values(score=given.c.score, sheet=null() if sheet is None else sheet, updated_at=moment)
     )
 
@@ -378,11 +382,13 @@ def _log_change(
     assessment_id: UUID, ids: str, scores: str, log_ids: str, forced: str, logged: str, moment: datetime
 ) -> Any:
     """Write the present entries to the audit log, before they are changed in this round trip; texts are arrays."""
-    given = _given(id=(_ID, ids), score=(POINTS, scores), log_id=(_ID, log_ids), forced=(Boolean(), forced))
+    given = _entry_rows(
+        id=(_ID, ids), score=(POINTS, scores), log_id=(_ID, log_ids), forced=(Boolean(), forced)
+    )
     return audit_written(
         ENTITY,
         UPDATE,
-        given.join(GradebookEntry, _is_given(given, assessment_id)),
+        given.join(GradebookEntry, _is_entry_of(given, assessment_id)),
         id=given.c.log_id,
         moment=moment,
         entity_id=given.c.id,
@@ -394,11 +400,11 @@ def _log_change(
 @statement
 def _log_removal(assessment_id: UUID, ids: str, log_ids: str, moment: datetime) -> Any:
     """Write the present entries to the audit log, before they are removed in this round trip; texts are arrays."""
-    given = _given(id=(_ID, ids), log_id=(_ID, log_ids))
+    given = _entry_rows(id=(_ID, ids), log_id=(_ID, log_ids))
     return audit_written(
         ENTITY,
         DELETE,
-        given.join(GradebookEntry, _is_given(given, assessment_id)),
+        given.join(GradebookEntry, _is_entry_of(given, assessment_id)),
         id=given.c.log_id,
         moment=moment,
         entity_id=given.c.id,
@@ -418,13 +424,13 @@ def _remove(assessment_id: UUID, ids: str) -> Any:
 _ID = Uuid(as_uuid=False)
 
 
-def _given(**columns: tuple[Any, Any]) -> CTE:
+def _entry_rows(**columns: tuple[Any, Any]) -> CTE:
     """Make rows of columns, each a type and an array sent as a text."""
     rows: Any = unnest_rows(**columns)
     return select(rows).cte("given")
 
 
-def _is_given(given: CTE, assessment_id: Any) -> Any:
+def _is_entry_of(given: CTE, assessment_id: Any) -> Any:
     """Whether an entry is one of the given ones, all of one assessment.
 
     By the assessment PostgreSQL finds them in an index; by as many ids alone it would read the whole table.

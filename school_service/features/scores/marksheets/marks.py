@@ -294,7 +294,7 @@ class Entering:
             away = {one: found.taken_away for one, found in self.by_assessment.items()}
             refuse(
                 RowsForbidden,
-                (_taken(cell) for cell in self.changed if cell.taker.id in away[cell.assessment]),
+                (_emptied(cell) for cell in self.changed if cell.taker.id in away[cell.assessment]),
             )
         held = {batch for cell in self.changed for batch in cell.taker.held}
         about = self.marks.about
@@ -363,7 +363,7 @@ def _scored(cell: Cell) -> RowError:
     return RowError(cell.row.number, cell.column, INVALID, problem, str(cell.new), "remove the score first")
 
 
-def _taken(cell: Cell) -> RowError:
+def _emptied(cell: Cell) -> RowError:
     problem = f"takes {_said(cell.stored)} away"
     return RowError(cell.row.number, cell.column, INVALID, problem, None, "leave it as it was")
 

@@ -135,8 +135,8 @@ def school(app, tenancy):
 
 
 READS = {
-    "score sheet": (lambda ids: scoresheets.scoresheet(ids.taught), rendering._one),
-    "score sheet of a term": (lambda ids: scoresheets.scoresheet(ids.taught, ids.term), rendering._one),
+    "score sheet": (lambda ids: scoresheets.scoresheet(ids.taught), rendering._record),
+    "score sheet of a term": (lambda ids: scoresheets.scoresheet(ids.taught, ids.term), rendering._record),
     "score sheet to fill in": (lambda ids: sheet._score_sheet(ids.assessment), read_models.unwrapped),
     "class list of an assessment": (
         lambda ids: class_scores._class_list(ids.assessment),
@@ -147,7 +147,7 @@ READS = {
         read_models.unwrapped,
     ),
     "entries of a batch": (lambda ids: gradebooks.entries(ids.cohort), rendering._page),
-    "an entry": (lambda ids: gradebooks.entry(ids.entry), rendering._one),
+    "an entry": (lambda ids: gradebooks.entry(ids.entry), rendering._record),
     "assessments": (
         lambda ids: assessments.assessments_of_subject(ids.cohort, ids.taught, ids.term),
         rendering._page,
@@ -162,7 +162,7 @@ READS = {
         rendering._page,
     ),
     "users by name": (lambda ids: users.users(search="da u159 eze"), rendering._page),
-    "metrics of a batch": (lambda ids: metrics.metrics(ids.cohort), rendering._one),
+    "metrics of a batch": (lambda ids: metrics.metrics(ids.cohort), rendering._record),
 }
 
 
@@ -186,7 +186,7 @@ def test_neither_does_all_that_is_stored_of_a_student(app, school):
 
     with app.app_context(), in_transaction(SchoolBinding(school_id, read_only=True)):
         reading = personal_data.student_data(ids.student)
-        scanned, answer = explain(reading.template.statement(rendering._one), reading.values)
+        scanned, answer = explain(reading.template.statement(rendering._record), reading.values)
 
     assert len(json.loads(answer[0][0])["audit"]) > 100
     # What is taught and assessed is not the student's, and small beside what all students have.
