@@ -53,6 +53,7 @@ from tenants.tenancy import Administrator, Tenancy
 PAGE = Path(__file__).with_name("api.md")
 SHOWN_PAGE = Path(__file__).parents[1] / "school_service" / "web" / "documentation" / "guide.html"
 SHOWN = 2  # records of a longer list
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 CLIENT = "front-end"
 PASSWORD = "correct horse battery staple"  # noqa: S105 (of a school that exists for a moment)
 
@@ -112,6 +113,7 @@ _IN_A_YEAR = {
 # What some of it needs beside: nobody gives away what they lack.
 _FURTHER = {
     "hire, and give those hired their roles": {Permission.USERS_WRITE, *ROLES_OF_NEW_SCHOOL["Teacher"]},
+    "set up the next session": {Permission.ASSESSMENTS_WRITE},
     "invite teachers, and set their passwords": ROLES_OF_NEW_SCHOOL["Teacher"],
     "invite students and guardians, and set their passwords": {Permission.RESULTS_READ},
 }
@@ -136,6 +138,9 @@ _TOKEN = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
 _FINGERPRINT = re.compile(r"\b[0-9a-f]{64}\b")
 _CODE = re.compile(r"(?<![\w-])[0-9A-Z]{4}(?:-[0-9A-Z]{4}){2}(?![\w-])")  # of an invitation
 _REQUEST = re.compile(r"\b[0-9a-f]{32}\b")
+_INLINE = re.compile(r"<code>[^<]*</code>")
+_HEADING = re.compile(r"^##+ ", re.MULTILINE)
+_NAMED = re.compile(rf"\b({'|'.join(METHODS)})\s+(/[\w/{{}}.-]*)")
 
 
 class Page:
@@ -148,10 +153,24 @@ class Page:
         self._ids: dict[str, str] = {}
         self.calls: list[Call] = []
         self.headers: dict[str, str] = {}
+        self._tokens: dict[str, str] = {}
+        self._caller = self._named = ""
 
     def say(self, prose: str) -> None:
-        """Add prose, in Markdown."""
+        """Add prose, in Markdown; after a heading, the caller of the next request is named anew."""
         self._parts.append(textwrap.dedent(prose).strip())
+        if _HEADING.search(self._parts[-1]):
+            self._named = ""
+
+    def sign_in(self, person: str, answer: Any) -> None:
+        """Let somebody call from here on, as `acts_as`, with the token of this answer."""
+        self._tokens[person] = f"Bearer {answer['access_token']['access_token']}"
+        self.acts_as(person)
+
+    def acts_as(self, person: str) -> None:
+        """Let somebody who has signed in call from here on: the page names them before their next request."""
+        self.headers["Authorization"] = self._tokens[person]
+        self._caller = person
 
     def quietly(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
         """Send a request that the page does not show; the answer has to be 200."""
@@ -167,6 +186,7 @@ class Page:
         answer = self._send(method, path, body, status, **options)
         request = self._request(method, path, body, options.get("files"), options.get("headers"))
         request = request.replace(secret, "…") if secret else request
+        self._name_caller()
         self._parts.append(_fenced("http", request))
         shown = {**body, "client_secret": "…"} if secret else body
         files = {name: file for name, (file, _content) in options.get("files", {}).items()}
@@ -182,6 +202,7 @@ class Page:
             f"{name}: {answer.headers[name]}" for name in ("Content-Type", "Content-Disposition")
         )
         request = self._request("GET", path, None, None)
+        self._name_caller()
         self._parts.append(_fenced("http", request))
         self.calls.append(Call(request, "GET", path))
         self._parts.append(_fenced("", self._stable(about)))
@@ -210,6 +231,11 @@ class Page:
     def text(self) -> str:
         """The page."""
         return "\n\n".join(self._parts) + "\n"
+
+    def _name_caller(self) -> None:
+        if self._caller != self._named:
+            self._parts.append(f"*{self._caller}:*")
+            self._named = self._caller
 
     def _send(
         self,
@@ -322,24 +348,29 @@ def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
     _begin(page, str(school.id), secret)
     _say_who_sees_what(page)
     _say_what_roles_do(page)
-    people = _set_up(page)
-    _set_up_results(page, people)
-    year = _enrol(page, people)
+    roles = _first_day(page)
+    people = _set_up(page, roles)
+    _set_up_results(page)
+    year = _set_up_classes(page, people)
+    _enrol(page, year)
     _invite(page, year)
-    _teach(page, year)
+    _change_classes(page, year)
     _assess(page, year)
     _record_traits(page, year)
     _call_registers(page, year)
+    _submit(page, year)
     _publish(page, year)
     _correct(page, year)
+    _read_at_home(page, year)
     for term, day in (("SECOND", "2026-03-20"), ("THIRD", "2026-07-10")):
         _repeat(page, year, term, day)
     _set_up_next_session(page, year)
     _promote(page, year)
     _print(page, year)
     _graduate(page, year)
-    _export(page)
+    _look_after(page, year)
     _errors(page, year)
+    _say_special_cases(page)
     return page.text()
 
 
@@ -394,8 +425,8 @@ def _begin(page: Page, school_id: str, secret: str) -> None:
         {"username": "admin", "password": PASSWORD},
         headers={"X-End-User-Address": "203.0.113.7"},
     )
-    page.headers["Authorization"] = f"Bearer {signed_in['access_token']['access_token']}"
-    page.say("From here on the requests are the administrator's.")
+    page.sign_in("The administrator", signed_in)
+    page.say("From here on the line above a request names the person whose token it carries.")
 
 
 def _say_who_sees_what(page: Page) -> None:
@@ -485,119 +516,147 @@ def _say_what_roles_do(page: Page) -> None:
     )
 
 
-def _set_up(page: Page) -> dict[str, Any]:
+def _take_invitation(page: Page, person: str, code: str) -> None:
+    """Set a password with the code of an invitation: its owner calls from here on."""
+    taken = {"code": code, "password": PASSWORD}
+    page.sign_in(person, page.quietly("POST", "/users/login/invitation", taken))
+
+
+def _first_day(page: Page) -> dict[str, str]:
     page.say(
         """
-        ## Set up
+        ## The administrator's first day
 
-        A new school has default departments, employee categories, positions, roles, grade bands and traits.
-        A grade is the band with the highest `lower_threshold` that is not above the score, in percent.
+        `school-service tenants create` has made the account `admin`, with the role Administrator. It makes the account
+        of the school's head, whose role is Principal:
         """
     )
-    page.show("GET", "/grade-configs")
-    departments = {one["name"]: one["id"] for one in page.quietly("GET", "/departments")}
-    categories = {one["name"]: one["id"] for one in page.quietly("GET", "/employee-categories")}
-    positions = {one["name"]: one["id"] for one in page.quietly("GET", "/positions")}
-    page.say("What it lacks is added:")
+    roles = {one["name"]: one["id"] for one in page.quietly("GET", "/roles")}
+    names = {"first_name": "Ọláyínká", "last_name": "Ṣówándé", "gender": "FEMALE"}
+    head = page.show("POST", "/users", {"username": "head", "password": PASSWORD, **names})["user"]
+    page.show("PUT", f"/users/{head['id']}/roles", {"role": roles["Principal"]})
+    page.say(
+        """
+        Schools differ. A role of the school's own is made by `POST /roles`, and `PATCH /roles/{id}/permissions` gives
+        any role the permissions it has from then on (`GET /permissions` lists all).
+
+        The head sets a password that nobody else knows, with the code of an invitation (`everybody`: of an account
+        that has a password, too). The administrator's work is done, until a role is to change:
+        """
+    )
+    (invitation,) = page.show("POST", "/invitations", {"users": [head["id"]], "everybody": True})
+    _take_invitation(page, "The principal", invitation["code"])
+    return roles
+
+
+def _employee(page: Page, number: int, **names: str) -> dict[str, Any]:
+    """Make the body of an employee, with bank account, next of kin and contact."""
+    departments, categories, positions, states = (
+        {one["name"]: one["id"] for one in page.quietly("GET", path)}
+        for path in ("/departments", "/employee-categories", "/positions", "/states")
+    )
+    nationalities = {one["code"]: one["id"] for one in page.quietly("GET", "/nationalities")}
+    address = "5 Herbert Macaulay Way, Yaba"
+    first, last = names["first_name"], names["last_name"]
+    return {
+        **names,
+        "middle_name": "Ruth",
+        "title": "Mrs",
+        "gender": "FEMALE",
+        "dob": "1986-04-12",
+        "join_date": "2020-09-07",
+        "marital_status": "Married",
+        "blood_group": "O+",
+        "religion": "Christianity",
+        "status": "ACTIVE",
+        "department": departments["Sciences"],
+        "category": categories["Teaching"],
+        "position": positions["Teacher"],
+        "nationality": nationalities["NG"],
+        "state": states["Lagos"],
+        "lga": page.quietly("GET", f"/lgas?state={states['Lagos']}")[0]["id"],
+        "bank_details": {
+            "bank_name": "First Bank",
+            "account_name": f"{first} Ruth {last}",
+            "account_number": "0123456789",
+            "bank_sort_code": "011151003",
+            "account_type": "Savings",
+            "employee_no": f"QC-0{number}",
+            "employee": number,
+        },
+        "next_of_kin": {
+            "full_name": f"Túnjí {last}",
+            "relationship": "Husband",
+            "phone_number": "+2348030000017",
+            "physical_address": address,
+            "employee": number,
+        },
+        "contact": {
+            "email_address": f"employee{number}@example.com",
+            "phone_number": "+2348030000018",
+            "physical_address": address,
+        },
+    }
+
+
+def _account_of(page: Page, employee: dict[str, Any]) -> str:
+    """Find the account of an employee."""
+    (account,) = page.quietly("GET", f"/users?search={employee['username']}")["data"]
+    return str(account["id"])
+
+
+def _set_up(page: Page, roles: dict[str, str]) -> dict[str, Any]:
+    page.say(
+        """
+        ## The principal hires
+
+        Times on paper and in messages are of the school's time zone:
+        """
+    )
+    page.show("PATCH", "/settings", {"time_zone": "Africa/Lagos"})
+    page.say("A new school has default departments, employee categories and positions. More are added:")
     page.show("POST", "/departments", {"name": "Performing Arts"})
     page.say(
         """
         Many employees at once come in a workbook (`GET /employees/import-template`, `POST /employees/import-sheet`),
-        with names, gender and category alone where no more is known: the other members are null until PATCH fills
-        them. A single employee comes with bank account, next of kin, contact and a user account, all in one request:
-        either everything is stored or nothing. States, local government areas and nationalities are the same for every
-        school.
+        with names, gender and category alone where no more is known: the other members are null until
+        `PATCH /employees/{id}` fills them. A single employee comes with bank account, next of kin, contact and a user
+        account, all in one request: either everything is stored or nothing. States, local government areas
+        (`GET /states`, `GET /lgas`) and nationalities are the same for every school.
         """
     )
-    states = {one["name"]: one["id"] for one in page.quietly("GET", "/states")}
-    lgas = page.show("GET", f"/lgas?state={states['Lagos']}")
-    nationalities = {one["code"]: one["id"] for one in page.quietly("GET", "/nationalities")}
-    employee = page.show(
-        "POST",
-        "/employees",
-        {
-            "first_name": "Adébísí",
-            "middle_name": "Ruth",
-            "last_name": "Ògúnlẹ́yẹ",
-            "title": "Mrs",
-            "gender": "FEMALE",
-            "dob": "1986-04-12",
-            "join_date": "2020-09-07",
-            "marital_status": "Married",
-            "blood_group": "O+",
-            "religion": "Christianity",
-            "status": "ACTIVE",
-            "department": departments["Sciences"],
-            "category": categories["Teaching"],
-            "position": positions["Teacher"],
-            "nationality": nationalities["NG"],
-            "state": states["Lagos"],
-            "lga": lgas[0]["id"],
-            "bank_details": {
-                "bank_name": "First Bank",
-                "account_name": "Adébísí Ruth Ògúnlẹ́yẹ",
-                "account_number": "0123456789",
-                "bank_sort_code": "011151003",
-                "account_type": "Savings",
-                "employee_no": "QC-017",
-                "employee": 17,
-            },
-            "next_of_kin": {
-                "full_name": "Túnjí Ògúnlẹ́yẹ",
-                "relationship": "Husband",
-                "phone_number": "+2348030000017",
-                "physical_address": "5 Herbert Macaulay Way, Yaba",
-                "employee": 17,
-            },
-            "contact": {
-                "email_address": "adebisi@example.com",
-                "phone_number": "+2348030000018",
-                "physical_address": "5 Herbert Macaulay Way, Yaba",
-            },
-        },
+    body = _employee(page, 17, first_name="Adébísí", last_name="Ògúnlẹ́yẹ")
+    employee = page.show("POST", "/employees", body)
+    page.say(
+        "Her account gets a role, and an invitation as the head's was; with its code she sets her password:"
     )
-    page.say("Her account gets a role and a password, and she can sign in:")
-    roles = {one["name"]: one["id"] for one in page.quietly("GET", "/roles")}
-    (account,) = page.quietly("GET", f"/users?search={employee['username']}")["data"]
-    page.show("PUT", f"/users/{account['id']}/roles", {"role": roles["Teacher"]})
-    page.quietly("PUT", f"/users/{account['id']}/password", {"password": PASSWORD})
-    page.say(f"(`PUT /users/{{id}}/password` sets the password of `{employee['username']}`.)")
-    page.say("How to reach the owner of an account:")
-    page.show("GET", f"/contacts?user_id={account['id']}")
-    page.say("The academic session and its three terms; the subjects; the classrooms:")
-    session = page.show(
-        "POST",
-        "/sessions",
-        {"name": "2025/2026", "start_date": "2025-09-08", "end_date": "2026-07-24", "current": True},
-    )
-    term = page.show(
-        "POST",
-        "/terms",
-        {"session_id": session["id"], "term": "FIRST", "display_name": "First Term 2025/2026"},
-    )
-    for name in ("SECOND", "THIRD"):
-        body = {"session_id": session["id"], "term": name, "display_name": f"{name.title()} Term 2025/2026"}
-        page.quietly("POST", "/terms", body)
-    subject = page.show("POST", "/templates", {"name": "Physics", "code": "PHY"})
-    english = page.quietly("POST", "/templates", {"name": "English Language", "code": "ENG"})
-    classroom = page.show("POST", "/classrooms", {"name": "SSS 2", "level": "Senior Secondary"})
-    last = page.quietly("POST", "/classrooms", {"name": "SSS 3", "level": "Senior Secondary"})
-    return {
-        "employee": employee,
-        "session": session,
-        "term": term,
-        "subject": subject,
-        "english": english,
-        "classroom": classroom,
-        "last_classroom": last,
-    }
+    account = _account_of(page, employee)
+    page.show("PUT", f"/users/{account}/roles", {"role": roles["Teacher"]})
+    (teacher,) = page.quietly("POST", "/invitations", {"users": [account]})
+    page.say("The registrar is hired likewise. How to reach the owner of an account:")
+    page.show("GET", f"/contacts?user_id={account}")
+    clerk = page.quietly("POST", "/employees", _employee(page, 18, first_name="Hauwa", last_name="Bello"))
+    office = _account_of(page, clerk)
+    page.quietly("PUT", f"/users/{office}/roles", {"role": roles["Registrar"]})
+    (registrar,) = page.quietly("POST", "/invitations", {"users": [office]})
+    for person, made in (("The teacher", teacher), ("The registrar", registrar)):
+        _take_invitation(page, person, made["code"])
+    page.acts_as("The principal")
+    return {"employee": employee}
 
 
-def _set_up_results(page: Page, people: dict[str, Any]) -> None:
+def _set_up_results(page: Page) -> None:
     page.say(
         """
-        ## Set up results
+        ## The principal decides how results are computed
 
+        A new school has default grade bands and traits. A grade is the band with the highest `lower_threshold` that is
+        not above the score, in percent.
+        """
+    )
+    page.show("GET", "/grade-configs")
+    page.say(
+        """
         How results are computed is set once, before the first card. Without settings all points of a subject count
         as they are; here a test counts 40 of 100 and the examination 60, and a comment of the principal is filled in
         by the average where nobody writes one. What is published already is not computed again when this changes.
@@ -627,6 +686,24 @@ def _set_up_results(page: Page, people: dict[str, Any]) -> None:
     )
     page.show("PUT", "/letterhead/logo", files={"image": ("logo.png", draw_badge(20, 80, 60))})
     page.quietly("PUT", "/letterhead/signature", files={"image": ("signature.png", draw_signature())})
+
+
+def _set_up_classes(page: Page, people: dict[str, Any]) -> dict[str, Any]:
+    page.acts_as("The registrar")
+    page.say(
+        """
+        ## The registrar sets up the year
+
+        The academic session and its three terms:
+        """
+    )
+    dates = {"start_date": "2025-09-08", "end_date": "2026-07-24"}
+    session = page.show("POST", "/sessions", {"name": "2025/2026", **dates, "current": True})
+    body = {"session_id": session["id"], "term": "FIRST", "display_name": "First Term 2025/2026"}
+    terms = {"FIRST": page.show("POST", "/terms", body)}
+    for name in ("SECOND", "THIRD"):
+        body = {"session_id": session["id"], "term": name, "display_name": f"{name.title()} Term 2025/2026"}
+        terms[name] = page.quietly("POST", "/terms", body)
     page.say(
         """
         The calendar of each term says when it begins and ends, how often school opened (which a student's attendance
@@ -634,7 +711,6 @@ def _set_up_results(page: Page, people: dict[str, Any]) -> None:
         the session is known, as FIRST, SECOND or THIRD.
         """
     )
-    terms = {term["term"]: term["id"] for term in page.quietly("GET", "/terms")}
     calendars = (
         ("FIRST", "2025-09-08", "2025-12-12", "2026-01-12"),
         ("SECOND", "2026-01-12", "2026-04-02", "2026-04-27"),
@@ -649,24 +725,57 @@ def _set_up_results(page: Page, people: dict[str, Any]) -> None:
             "notice": "Fees are due on the first day of term.",
         }
         send = page.show if name == "FIRST" else page.quietly
-        send("PUT", f"/terms/{terms[name]}/calendar", calendar)
-    people["terms"] = terms
-
-
-def _enrol(page: Page, people: dict[str, Any]) -> dict[str, Any]:
+        send("PUT", f"/terms/{terms[name]['id']}/calendar", calendar)
+    page.say("Subjects and classrooms outlast the session:")
+    subject = page.show("POST", "/templates", {"name": "Physics", "code": "PHY"})
+    english = page.quietly("POST", "/templates", {"name": "English Language", "code": "ENG"})
+    classroom = page.show("POST", "/classrooms", {"name": "SSS 2", "level": "Senior Secondary"})
+    last = page.quietly("POST", "/classrooms", {"name": "SSS 3", "level": "Senior Secondary"})
     page.say(
         """
-        ## Enrol
-
         A cohort is a classroom in a session. It is born with one batch, its first arm, whose id is the cohort's
         own: a school without arms never needs to know of them, and gives the cohort's id wherever a `batch` is asked
         for. (`batches: ["Gold", "Silver"]` names the arms of a new cohort.)
         """
     )
-    cohort = page.show(
-        "POST", "/cohorts", {"classroom": people["classroom"]["id"], "session_id": people["session"]["id"]}
+    of_session = {"session_id": session["id"]}
+    cohort = page.show("POST", "/cohorts", {"classroom": classroom["id"], **of_session})
+    arm = page.show("POST", f"/cohorts/{cohort['id']}/batches", {"name": "B"})
+    last_cohort = page.quietly("POST", "/cohorts", {"classroom": last["id"], **of_session})
+    page.say(
+        """
+        A cohort subject is a subject taught to a cohort. Everyone in the cohort takes it, unless it is elective:
+        then `PATCH /cohort-subjects/{id}/students`, whose body is an array of ids, says who does.
+        """
     )
-    page.show("POST", f"/cohorts/{cohort['id']}/batches", {"name": "B"})
+    body = {"cohort_id": cohort["id"], "subject_id": subject["id"], "elective": False}
+    physics = page.show("POST", "/cohort-subjects", body)
+    taught_english = page.quietly("POST", "/cohort-subjects", {**body, "subject_id": english["id"]})
+    page.say("Who teaches, by subject and arm; and the form teacher of an arm:")
+    rows = [
+        {"cohort_subject": one["id"], "employee": people["employee"]["id"], "batch": cohort["id"]}
+        for one in (physics, taught_english)
+    ]
+    page.show("PUT", "/subject-teachers", {"assignments": rows})
+    page.show("PATCH", f"/teachers/{cohort['id']}/add_to_batch", {"teacher_id": people["employee"]["id"]})
+    page.show("GET", f"/cohort-subjects?pageNumber=0&pageSize=50&batch={cohort['id']}")
+    return {
+        **people,
+        "session": session,
+        "term": terms["FIRST"],
+        "terms": {name: term["id"] for name, term in terms.items()},
+        "subject": subject,
+        "cohort": cohort,
+        "arm": arm,
+        "last_cohort": last_cohort,
+        "cohort_subject": physics,
+        "taught_english": taught_english,
+    }
+
+
+def _enrol(page: Page, year: dict[str, Any]) -> None:
+    cohort = year["cohort"]
+    page.say("## The registrar enrols")
     page.say(
         "Each student gets a user account. Many at once come in a workbook "
         "(`GET /students/import-template`, `POST /students/import-sheet`). A class list comes, and goes back "
@@ -700,24 +809,19 @@ def _enrol(page: Page, people: dict[str, Any]) -> dict[str, Any]:
         nobody has entered them, by the day of the request. Who leaves the school is WITHDRAWN by
         `PATCH /students/{id}`, with `left_on` and `leaving_reason` where they are known, and ACTIVE again when they
         come back.
-
-        The form teacher:
         """
     )
-    page.show("PATCH", f"/teachers/{cohort['id']}/add_to_batch", {"teacher_id": people["employee"]["id"]})
-    body = {"classroom": people["last_classroom"]["id"], "session_id": people["session"]["id"]}
-    last = page.quietly("POST", "/cohorts", body)
     leaver = {"first_name": "Ìbídàpọ̀", "last_name": "Oyèlárán", "admission_number": "QC/2019/044"}
     leaving = page.quietly("POST", "/students", leaver)["id"]
-    enrolling = {"students": [leaving], "batch": last["id"]}
-    page.quietly("POST", f"/cohorts/{last['id']}/enrollment", enrolling)
-    return {**people, "cohort": cohort, "students": ids, "last_cohort": last, "leaver": leaving}
+    last = year["last_cohort"]["id"]
+    page.quietly("POST", f"/cohorts/{last}/enrollment", {"students": [leaving], "batch": last})
+    year.update(students=ids, leaver=leaving, of_account={one["user"]: one["id"] for one in (student, other)})
 
 
 def _invite(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
-        ## People set their passwords themselves
+        ## Students and parents get accounts
 
         The service sends no mail. The school hands out codes: whoever has one sets the password of its account, the
         first or a forgotten one, by the page at `url` or, without the service's pages, by an application of the
@@ -733,19 +837,23 @@ def _invite(page: Page, year: dict[str, Any]) -> None:
         """
     )
     [made, *_] = page.show("POST", "/invitations", {"batch": year["cohort"]["id"], "days": 14})
+    page.say("Each guardian of the class who has no account gets one, and a code likewise:")
+    (mother,) = page.show("POST", "/guardians/accounts", {"batch": year["cohort"]["id"]})
     page.say(
         """
-        `POST /guardians/accounts` with a `batch` gives each guardian of the class who has none an account, and answers
-        their codes likewise, each with its `guardian`.
-
         For a class on paper, `POST /invitations/slips?format=pdf` takes the same body and answers slips to be cut
         apart, ten on a page, with a QR code of `url` each; `format=xlsx` answers the same in columns. These, too, are
         new codes. Which invitations are open, without their codes:
         """
     )
     page.show("GET", f"/invitations?batch={year['cohort']['id']}")
-    page.say("The front end takes a code with its own token, and the student is signed in:")
-    page.quietly("POST", "/users/login/invitation", {"code": made["code"].lower(), "password": PASSWORD})
+    page.say(
+        "The front end takes a code with its own token (`POST /users/login/invitation`), and the student is signed in:"
+    )
+    _take_invitation(page, "The student", made["code"].lower())
+    _take_invitation(page, "The mother", mother["code"])
+    year["signed_in"] = year["of_account"][made["user"]]
+    page.acts_as("The registrar")
     page.say(
         """
         ```http
@@ -790,28 +898,64 @@ def _invite(page: Page, year: dict[str, Any]) -> None:
     )
 
 
-def _teach(page: Page, year: dict[str, Any]) -> None:
+def _change_classes(page: Page, year: dict[str, Any]) -> None:
+    cohort, arm = year["cohort"]["id"], year["arm"]["id"]
     page.say(
         """
-        ## Teach
+        ## What happens in a year
 
-        A cohort subject is a subject taught to a cohort. Everyone in the cohort takes it, unless it is elective:
-        then `PATCH /cohort-subjects/{id}/students`, whose body is an array of ids, says who does.
+        **Somebody comes late.** `started_on` is the first day in the class; registers before it do not ask for them:
         """
     )
-    body = {"cohort_id": year["cohort"]["id"], "subject_id": year["subject"]["id"], "elective": False}
-    year["cohort_subject"] = page.show("POST", "/cohort-subjects", body)
-    year["taught_english"] = page.quietly(
-        "POST", "/cohort-subjects", {**body, "subject_id": year["english"]["id"]}
+    body = {"first_name": "Ẹfe", "last_name": "Aigbe", "admission_number": "QC/2025/071"}
+    late = page.quietly("POST", "/students", body)["id"]
+    body = {"students": [late], "batch": cohort, "started_on": "2025-10-13"}
+    page.show("POST", f"/cohorts/{cohort}/enrollment", body)
+    page.say(
+        "**Somebody moves** to another arm: enrolled there, they have left the first one. Scores move along:"
     )
-    page.show("GET", f"/cohort-subjects?pageNumber=0&pageSize=50&batch={year['cohort']['id']}")
+    body = {"students": [late], "batch": arm, "started_on": "2025-10-20"}
+    page.show("POST", f"/cohorts/{cohort}/enrollment", body)
+    page.say(
+        """
+        **Somebody leaves.** The enrollment ends with the last day; what was entered stays, and `status` ACTIVE brings
+        them back:
+        """
+    )
+    gone = {"status": "WITHDRAWN", "left_on": "2025-10-24", "leaving_reason": "The family has moved to Jos."}
+    page.show("PATCH", f"/students/{late}", gone)
+    page.say(
+        """
+        **Something was wrong.** Who should not be in a class is taken out of it
+        (`PATCH /cohorts/{cohortId}/remove_students`), a student who was entered twice is deleted
+        (`DELETE /students/{id}`), and so is a subject that the class does not take. What has scores is refused, and
+        names them: assessments go before their subject (`DELETE /assessments/{id}`).
+        """
+    )
+    body = {"cohort_id": cohort, "subject_id": year["subject"]["id"], "elective": True}
+    wrong = page.quietly("POST", "/templates", {"name": "Further Mathematics", "code": "FMA"})["id"]
+    wrong = page.quietly("POST", "/cohort-subjects", {**body, "subject_id": wrong})["id"]
+    page.show("DELETE", f"/cohort-subjects/{wrong}")
+    page.say(
+        """
+        **A teacher leaves** with `DELETE /employees/{id}?hand_over=`, and the id of a colleague, who has the subjects
+        and the form classes from that day on; [above](#what-each-role-does-in-a-year).
+        """
+    )
 
 
 def _assess(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
-        ## Assess
+        ## The teacher assesses
 
+        `GET /me` has what a front end begins with: the classes and subjects of whoever has signed in.
+        """
+    )
+    page.acts_as("The teacher")
+    page.show("GET", "/me")
+    page.say(
+        """
         An assessment is of a cohort subject and a term. The same test of several subjects of a cohort is made at once:
         """
     )
@@ -925,19 +1069,21 @@ def _assess(page: Page, year: dict[str, Any]) -> None:
     path = f"/scoresheets/{year['cohort_subject']['id']}/scoresheet?term={year['term']['id']}"
     found = page.show("GET", path)[0]
     page.say("Every change of a score is on record, with who made it:")
+    page.acts_as("The principal")
     page.show("GET", f"/audit?entity=gradebook&id={found['gradebooks'][-1]['id']}")
 
 
 def _record_traits(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
-        ## Record traits
+        ## The form teacher records traits
 
         Behaviour is scored from 5 (excellent) to 1 (poor), trait by trait, once a term, for two types: AFFECTIVE
         and PSYCHOMOTOR. A school may add traits of its own.
         """
     )
     page.show("POST", "/metric-definitions", {"name": "leadership", "metric_type": "AFFECTIVE"})
+    page.acts_as("The teacher")
     path = f"/metrics/download-sheet?batchId={year['cohort']['id']}&term=FIRST&metric_type=PSYCHOMOTOR"
     sheet = page.show_workbook(path)
     for number, row in enumerate(sheet["Metrics"].iter_rows(min_row=2)):
@@ -958,9 +1104,10 @@ def _record_traits(page: Page, year: dict[str, Any]) -> None:
 
 def _call_registers(page: Page, year: dict[str, Any]) -> None:
     batch, (_, second) = year["cohort"]["id"], year["students"]
+    page.acts_as("The principal")
     page.say(
         """
-        ## Attendance
+        ## The form teacher calls the register
 
         Who was there. A *day register* is of a class (its batch), a date and a part of the day; a *lesson register* of
         a cohort subject, a batch, a date and a period. That key is its identity: there is nothing to create first.
@@ -969,7 +1116,7 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
     )
     calendar = {"start_date": "2025-09-15", "end_date": "2025-12-12", "next_term_begins": "2026-01-12"}
     page.show("PUT", f"/terms/{year['term']['id']}/calendar", calendar)
-    page.show("PATCH", "/attendance-settings", {"parts": "HALF_DAYS"})
+    page.show("PATCH", "/attendance-settings", {"parts": "HALF_DAYS", "families_read": "MARKS"})
     page.say(
         """
         `HALF_DAYS` is the Nigerian register, which is called in the morning and in the afternoon. A holiday, and one
@@ -997,6 +1144,9 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
         without a code:
         """
     )
+    # The days of this year are long past, and a teacher's register is closed after a week.
+    page.quietly("PATCH", "/attendance-settings", {"lock_after": None})
+    page.acts_as("The teacher")
     key = {"batch": batch, "date": "2025-10-02", "part": "MORNING"}
     query = "&".join(f"{name}={value}" for name, value in key.items())
     page.show("GET", f"/registers?{query}")
@@ -1068,12 +1218,15 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
         mother telephones at seven.
         """
     )
+    page.acts_as("The registrar")
     correction = {"student": second, "code": "E", "reason": "At the clinic since Monday, says her mother."}
     page.show("PUT", "/registers/corrections", {**key, "corrections": [correction]})
     page.say(
         "### What registers come to\n\nWhich are missing, in every open part of a day and class with somebody in it:"
     )
+    page.acts_as("The teacher")
     page.quietly("PUT", "/registers", {**key, "part": "AFTERNOON", "default": "P", "submit": True})
+    page.acts_as("The registrar")
     page.show("GET", "/registers/missing?from=2025-10-01&to=2025-10-03")
     page.show("GET", "/attendance/days?date=2025-10-02")
     page.say(
@@ -1100,6 +1253,7 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
         telephone:
         """
     )
+    page.acts_as("The teacher")
     sheet = page.show_workbook(f"/registers/download-sheet?batch={batch}&week=2025-09-29")
     rows = list(sheet["Register"].iter_rows(min_row=2))
     for column, codes in ((3, "PP"), (4, "PA")):
@@ -1115,6 +1269,7 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
     )
     files = {"register_sheet": ("week.xlsx", _saved(sheet))}
     page.show("POST", f"/registers/upload-sheet?batch={batch}", files=files)
+    page.acts_as("The registrar")
     page.say(
         "The register of the term, with weekly totals, times opened, boys, girls and averages, to be printed (A3):"
     )
@@ -1128,11 +1283,12 @@ def _call_registers(page: Page, year: dict[str, Any]) -> None:
     )
 
 
-def _publish(page: Page, year: dict[str, Any]) -> None:
+def _submit(page: Page, year: dict[str, Any]) -> None:
     subject, batch = year["cohort_subject"]["id"], year["cohort"]["id"]
+    page.acts_as("The teacher")
     page.say(
         """
-        ## Comment
+        ## The form teacher comments
 
         What a card says of a student's term in words, and on how many of the times that school opened they came. There
         is a sheet for it, too (`GET /comments/download-sheet`). The form teacher writes with `write:metrics`; a
@@ -1154,7 +1310,7 @@ def _publish(page: Page, year: dict[str, Any]) -> None:
     )
     page.say(
         """
-        ## Publish results
+        ## Teachers hand in
 
         Results are read at any time, computed from the scores as they stand: `state` is PROVISIONAL then. The
         broadsheet has a row for each student of a class and a column for each subject:
@@ -1173,18 +1329,29 @@ def _publish(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
         While anything is blank, submitting is 409 and names it; or `blanks` says what becomes of it. Without a `batch`
-        every arm of the cohort is submitted; with one that arm alone, and the others stay open:
+        every arm of the cohort is submitted, by somebody who teaches all; with one that arm alone:
         `GET /submissions?cohort=` tells how far each is.
         """
     )
-    page.show("POST", f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})
-    page.quietly("POST", f"/cohort-subjects/{year['taught_english']['id']}/submission", {"term": "FIRST"})
+    of_arm = {"term": "FIRST", "batch": batch}
+    page.show("POST", f"/cohort-subjects/{subject}/submission", of_arm)
+    page.quietly("POST", f"/cohort-subjects/{year['taught_english']['id']}/submission", of_arm)
     page.say("From here on nothing changes the scores of this subject and term, by hand or by sheet:")
     found = page.quietly("GET", f"/gradebooks?student={second}&assessment={year['exam']['id']}")
     (entry,) = found["data"]
     page.show("PATCH", f"/gradebooks/{entry['id']}", {"score": 50}, status=409)
+    year["entry"] = entry
+
+
+def _publish(page: Page, year: dict[str, Any]) -> None:
+    batch, (first, _) = year["cohort"]["id"], year["students"]
+    page.acts_as("The principal")
     page.say(
         """
+        ## The principal publishes
+
+        How far each subject is, of all classes: `GET /submissions?state=OPEN`.
+
         The class is published: all of it, or nothing, and a 409 says what is lacking (`?dry_run=true` tells without
         doing it). Arms of a cohort are published together, so that their cards show the same positions.
         """
@@ -1197,13 +1364,13 @@ def _publish(page: Page, year: dict[str, Any]) -> None:
         """
     )
     page.show("GET", f"/students/{first}/results?term=FIRST")
-    year.update(publication=publication, entry=entry)
+    year["publication"] = publication
 
 
 def _correct(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
-        ## Correct what is published
+        ## The principal corrects what is published
 
         A mistake is corrected in the open. The publication is reopened, with a reason, then the subject. What was
         published is shown on, as REOPENED, until the next version:
@@ -1214,8 +1381,10 @@ def _correct(page: Page, year: dict[str, Any]) -> None:
     page.show("POST", path, {"reason": "Two answers of one script were not marked."})
     reason = {"term": "FIRST", "reason": "Two answers of one script were not marked."}
     page.show("POST", f"/cohort-subjects/{subject}/reopening", reason)
+    page.acts_as("The teacher")
     page.show("PATCH", f"/gradebooks/{year['entry']['id']}", {"score": 52})
-    page.quietly("POST", f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})
+    page.quietly("POST", f"/cohort-subjects/{subject}/submission", {"term": "FIRST", "batch": batch})
+    page.acts_as("The principal")
     page.say("Handed in and published again, it is the next version:")
     (again,) = page.show("POST", "/publications", {"term": "FIRST", "batches": [batch]})
     page.say(
@@ -1233,6 +1402,31 @@ def _correct(page: Page, year: dict[str, Any]) -> None:
         `/students/{id}/results` and of `/students/{id}/report-card` is what the first one said.
         """
     )
+    year["publication"] = again
+
+
+def _read_at_home(page: Page, year: dict[str, Any]) -> None:
+    student = year["students"][0]
+    page.acts_as("The mother")
+    page.say(
+        """
+        ## Parents and students read
+
+        A parent needs no permission for the results of their children, a student none for their own. `GET /me` names
+        the children:
+        """
+    )
+    page.show("GET", "/me")
+    page.say("The cards of a child, the newest first, each of which is printed, too:")
+    page.show("GET", f"/students/{student}/report-cards")
+    page.show_file(f"/students/{student}/report-card?term=FIRST")
+    page.say("On which days the child was away, where the school lets families read it (`families_read`):")
+    page.show("GET", f"/students/{student}/attendance?term=FIRST")
+    page.say(
+        "A student changes their own password by `PUT /users/{id}/password`, and reads the same of themselves:"
+    )
+    page.acts_as("The student")
+    page.show("GET", f"/students/{year['signed_in']}/results?term=FIRST")
 
 
 def _repeat(page: Page, year: dict[str, Any], term: str, day: str) -> None:
@@ -1248,6 +1442,7 @@ def _repeat(page: Page, year: dict[str, Any], term: str, day: str) -> None:
             and third term show beside the term's own:
             """
         )
+    page.acts_as("The teacher")
     for body, marks in (
         (year["test_body"], ((14, 16), (18, 11))),
         (year["exam_body"], ((41, 50), (52.5, 38))),
@@ -1266,18 +1461,30 @@ def _repeat(page: Page, year: dict[str, Any], term: str, day: str) -> None:
     comments = [{"student": student, "times_present": 120} for student in (first, second)]
     page.quietly("PUT", "/comments", {"batch": batch, "term": term, "comments": comments})
     for subject in (physics, english):
-        page.quietly("POST", f"/cohort-subjects/{subject}/submission", {"term": term})
+        page.quietly("POST", f"/cohort-subjects/{subject}/submission", {"term": term, "batch": batch})
+    page.acts_as("The principal")
     body = {"term": term, "batches": [batch]}
-    if term == "SECOND":
-        page.quietly("POST", "/publications", body)
-    else:
+    if term == "THIRD":
         page.show("POST", "/publications", body)
+        return
+    page.quietly("POST", "/publications", body)
+    page.say(
+        """
+        A mistake of the first term that is found now stands in two publications. A dry run of the reopening says which
+        acts lead to both being right again, in the order in which all succeed; scores are changed between the last
+        reopening and the first submission:
+        """
+    )
+    reopening = f"/publications/{year['publication']['id']}/reopening?dry_run=true"
+    page.show("POST", reopening, {"subjects": [physics]})
+    page.say("The third term:")
 
 
 def _set_up_next_session(page: Page, year: dict[str, Any]) -> None:
+    page.acts_as("The principal")
     page.say(
         """
-        ## Set up the next session
+        ## The principal sets up the next session
 
         The next session is created, and set up as this one was: terms with their calendars, cohorts with their arms,
         subjects, assessments and form teachers, or some of these `parts`. Dates are shifted by the days between the
@@ -1303,7 +1510,7 @@ def _set_up_next_session(page: Page, year: dict[str, Any]) -> None:
 def _print(page: Page, year: dict[str, Any]) -> None:
     page.say(
         """
-        ## Report cards
+        ## Papers
 
         What is published is printed: the card of a student, those of a class in one PDF (or each alone, in a zip:
         `format=zip`), and a transcript of all that was published. A card of the third term says what became of its
@@ -1350,9 +1557,10 @@ def _code_of_card(page: Page, student: str) -> str:
 
 
 def _promote(page: Page, year: dict[str, Any]) -> None:
+    page.acts_as("The principal")
     page.say(
         """
-        ## Promote
+        ## The principal promotes
 
         At the end of a session students go on into the next. Rules say who, by the results that are published: for each
         level of classrooms, or for all that have no rule of their own. Without a rule an average of 40 is enough.
@@ -1412,9 +1620,10 @@ def _promote(page: Page, year: dict[str, Any]) -> None:
 
 
 def _graduate(page: Page, year: dict[str, Any]) -> None:
+    page.acts_as("The registrar")
     page.say(
         """
-        ## Graduate
+        ## The registrar lets students graduate
 
         Students of the last class graduate by the promotion, where `promote_to` is null; a student may graduate alone,
         too, with the date of leaving where it is known. Graduates are counted from 1, `student` is the student's
@@ -1426,7 +1635,8 @@ def _graduate(page: Page, year: dict[str, Any]) -> None:
     page.show("GET", f"/students/{year['leaver']}")
 
 
-def _export(page: Page) -> None:
+def _look_after(page: Page, year: dict[str, Any]) -> None:
+    page.acts_as("The principal")
     page.say(
         """
         ## Give other programs the school's data
@@ -1439,6 +1649,58 @@ def _export(page: Page) -> None:
         """
     )
     page.show_file("/oneroster/csv?session=2025/2026")
+    page.say(
+        """
+        ## Look back
+
+        Who changed what, and when: of a record (`entity` and `id`), of a person (`actor`), since a moment. The copy of
+        all that is stored of somebody is theirs to ask for: `GET /students/{id}/data`.
+        """
+    )
+    page.show("GET", f"/audit?entity=publication&id={year['publication']['id']}")
+
+
+def _say_special_cases(page: Page) -> None:
+    """List the operations that no step has: a new one is here until a section names it."""
+    document = page.app.test_client().get("/openapi.json").get_json()
+    named = {operation["operationId"] for _, operation in named_in(page.text(), document)}
+    page.say(
+        """
+        ## For special cases
+
+        Operations that no section above has, by the groups of `/docs`:
+        """
+    )
+    for group in document["x-tagGroups"]:
+        others = [
+            f"- `{method} {path}`: {operation['summary']}"
+            for method, path, operation in operations_in(document)
+            if operation["tags"][0] in group["tags"] and operation["operationId"] not in named
+        ]
+        if others:
+            page.say(f"### {group['name']}")
+            page.say("\n".join(others))
+
+
+def operations_in(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Go through the operations of the document, each with its method and path."""
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            if method.upper() in METHODS:
+                yield method.upper(), path, operation
+
+
+def named_in(text: str, document: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Find the operations that a text names, each with the words that name it: method and path, a query left out."""
+    known = [
+        (method, re.compile(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(path))), operation)
+        for method, path, operation in sorted(operations_in(document), key=lambda one: one[1].count("{"))
+    ]
+    for named in _NAMED.finditer(text):
+        for method, path, operation in known:
+            if method == named[1] and path.fullmatch(named[2]):
+                yield named[0], operation
+                break
 
 
 def _types_of_errors() -> str:
@@ -1561,18 +1823,29 @@ def as_html(page: Page) -> str:
             name = re.sub(r"[^a-z]+", "-", inline.content.lower()).strip("-")
             heading.attrSet("id", name)
             contents.append(f'<li><a href="#{name}">{escape(inline.content)}</a></li>')
+    document = page.app.test_client().get("/openapi.json").get_json()
     forms = iter([*page.forms(), ("", {})])
     request, others = next(forms)
     for token in tokens:
         if token.type == "fence" and token.content.strip() == request.strip():
             token.type = "html_block"
-            token.content = _in_every_form(token.content, others)
+            head = request.split("\n", 1)[0]
+            named = f'<p class="operation"><code>{escape(head)}</code></p>'
+            token.content = f"{named}\n{_in_every_form(token.content, others)}"
             request, others = next(forms)
     if request:
         raise RuntimeError(f"not on the page: {request}")
     listed = "\n".join(contents)
     body = _MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {})
+    body = _INLINE.sub(lambda code: _linked(code[0], document), body)
     return f"{_BAR}<nav>\n<ul>\n{listed}\n</ul>\n</nav>\n{body}"
+
+
+def _linked(code: str, document: Mapping[str, Any]) -> str:
+    """Lead from inline code, HTML, that names an operation to its place on the docs page."""
+    for _, operation in named_in(code, document):
+        return f'<a href="../docs#/{operation["tags"][0]}/{operation["operationId"]}">{code}</a>'
+    return code
 
 
 def _in_every_form(request: str, others: dict[str, str]) -> str:

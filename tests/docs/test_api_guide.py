@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -21,3 +22,8 @@ def test_the_guide_is_what_the_service_answers(without_address, tenancy, monkeyp
     assert (DOCS / "api.md").read_text(encoding="utf-8") == written, "run: python docs/write_api_guide.py"
     shown = script.SHOWN_PAGE.read_text(encoding="utf-8")
     assert shown == script.as_html(page), "run: python docs/write_api_guide.py"
+    document = without_address.test_client().get("/openapi.json").get_json()
+    operations = {operation["operationId"] for _, _, operation in script.operations_in(document)}
+    linked = {*re.findall(r'href="\.\./docs#/[\w-]+/(\w+)"', shown)}
+    assert sorted(operations - linked) == [], "operations that the guide neither has nor lists"
+    assert linked <= operations
