@@ -1532,7 +1532,15 @@ def _print(page: Page, year: dict[str, Any]) -> None:
     )
     page.show_file(f"/students/{student}/report-card?term=THIRD&session=2025/2026")
     page.show_file(f"/report-cards?batch={batch}&term=THIRD")
-    page.say("Everything that was published of a student, to be read and to be printed:")
+    page.say(
+        """
+        An app shows what the paper shows: `format=json` of the card answers all that stands on it, the figures as they
+        are printed and beside them the words of the paper, such as `2nd =`. The table of subjects is drawn by
+        `keys.columns`: each names the `member` of a subject that it shows, with the lines of its heading.
+
+        Everything that was published of a student, to be read and to be printed:
+        """
+    )
     page.show("GET", f"/students/{student}/transcript")
     page.show_file(f"/students/{student}/transcript/download")
     page.say(

@@ -492,7 +492,9 @@ def _results(page: Recorder) -> None:
     send = page.quietly
     (publication, *_) = send("GET", "/publications")["data"]
     send("GET", f"/publications/{publication['id']}")
-    send("GET", f"/publications/{publication['id']}/cards")
+    card, *_ = send("GET", f"/publications/{publication['id']}/cards")
+    of_card = f"term={publication['term']['id']}&format=json"
+    send("GET", f"/students/{card['student']['id']}/report-card?{of_card}")
     send("GET", f"/verify/{page.school}/{_code_of_a_card(page)}")
     (promotion, *_) = send("GET", "/promotions")["data"]
     decision = send("GET", f"/promotions/{promotion['id']}")["decisions"][0]

@@ -4,6 +4,7 @@
 `portions`       cards of a class, as several tasks
 `worker`         the program of such a process
 `papers`         the papers for printing, by name
+`card_documents` the document of a report card, as printers set it and screens show it
 `report_cards`   the texts of a report card, by their places
 `transcripts`    the texts of a transcript, by their places
 `slips`          the texts of slips of invitations, by their places
@@ -13,10 +14,10 @@
 `typesetting`    from a template and its content to a PDF
 `archives`       several files in one
 
-The serving process imports `printers`, `portions`, `archives` and `picture_format` alone. All else runs in the
-processes started by `printers`, from `worker` on. `worker` imports nothing of the serving part: neither flask, nor the
-database, nor a secret. Between the two go tasks and answers, each a head of a fixed size and a body. An answer bears
-the number of its task: one with another number is not taken.
+The serving process imports `printers`, `portions`, `archives`, `picture_format` and `card_documents` alone. All else
+runs in the processes started by `printers`, from `worker` on. `worker` imports nothing of the serving part: neither
+flask, nor the database, nor a secret. Between the two go tasks and answers, each a head of a fixed size and a body. An
+answer bears the number of its task: one with another number is not taken.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from school_service.core.texts import plain_file_name
 from school_service.printing import report_cards, report_cards_1
 from school_service.printing.archives import join_pdfs, zip_of
+from school_service.printing.card_documents import report_card
 from school_service.printing.slips import compose_slips
 from school_service.printing.transcripts import compose_transcript
 from school_service.printing.typesetting import pages_of, typeset
@@ -100,14 +101,14 @@ def _moment(text: str) -> tuple[int, ...]:
 def _composed(one: Mapping[str, Any], verify_at: str | None, drafted_at: str | None) -> dict[str, Any]:
     can_be_verified = one["card"]["verification"] and one["code"] and verify_at and drafted_at is None
     address = f"{verify_at}/{one['code']}" if can_be_verified else None
-    card = _layout(one).compose(
+    document = report_card(
         one["card"],
         rules=one["rules"],
-        address=address,
-        drafted_at=drafted_at,
         outcome=one.get("outcome"),
         outcome_class=one.get("outcome_class"),
+        drafted_at=drafted_at,
     )
+    card = _layout(one).compose(document, address=address)
     if address is not None:
         card["code"] = qr_code(address)
     return card

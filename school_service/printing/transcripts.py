@@ -7,13 +7,8 @@ from math import ceil
 from typing import Any
 
 from school_service.core.texts import full_name
-from school_service.printing.report_cards import (
-    PRINCIPAL,
-    compose_bands,
-    compose_letterhead,
-    gender_of,
-    pairs_of,
-)
+from school_service.printing.card_documents import PRINCIPAL, gender_of
+from school_service.printing.report_cards import compose_bands, compose_letterhead, pairs_of
 from school_service.printing.wording import (
     TERMS,
     class_name,

@@ -21,6 +21,7 @@ from werkzeug.wsgi import wrap_file
 from school_service.auth.policies import Mine, Policy
 from school_service.core.database import context_globals
 from school_service.core.errors import Invalid, NotFound, TooLarge
+from school_service.core.exact_json import write_json
 from school_service.core.permissions import Permission
 from school_service.core.reach import REFUSED, Own
 from school_service.core.read_models import BoundQuery, MadeTogether, RenderedRow
@@ -346,8 +347,10 @@ class Blueprint(flask_smorest.Blueprint):
 
         return self._responds(DeletedSchema, render)
 
-    def returns_file(self, *media_types: str) -> Callable[[View], View]:
-        """Answer a file: the view returns its name, any text, and its content.
+    def returns_file(
+        self, *media_types: str, schema: type[ma.Schema] | None = None
+    ) -> Callable[[View], View]:
+        """Answer a file: the view returns its name, any text, and its content. With a `schema`, it may return a record.
 
         The content is bytes, or a file of bytes to read, closed when it has been sent, or a function making either.
         Such a function is called when the transaction has ended and no connection is taken. Without `media_types` it is
@@ -357,6 +360,7 @@ class Blueprint(flask_smorest.Blueprint):
         """
         types = media_types or (SPREADSHEET,)
         documented = self.response(200, {"type": "string", "format": "binary"}, content_type=types[0])
+        dumper = None if schema is None else schema()
 
         def answer(name: str, content: bytes | BinaryIO) -> Response:
             found = guess_type(name)[0]
@@ -373,13 +377,21 @@ class Blueprint(flask_smorest.Blueprint):
         def decorate(view: View) -> View:
             @wraps(view)
             def sent(*arguments: Any, **parameters: Any) -> Any:
-                name, content = view(*arguments, **parameters)
+                found = view(*arguments, **parameters)
+                if dumper is not None and isinstance(found, dict):
+                    return json_response(write_json(dumper.dump(found)))
+                name, content = found
                 if callable(content):
                     return AfterTransaction(lambda: answer(name, content()))
                 return answer(name, content)
 
             _document_like(sent, documented)
-            others = dict.fromkeys((*types[1:], *([SPREADSHEET] if media_types else [])), _BINARY)
+            others: dict[str, Any] = dict.fromkeys(
+                (*types[1:], *([SPREADSHEET] if media_types else [])), _BINARY
+            )
+            if schema is not None:
+                # Last, since generated clients take the first type that they know.
+                others["application/json"] = {"schema": schema}
             declare(sent, other_content=others)
             return sent  # type: ignore[return-value]
 

@@ -10,16 +10,22 @@ import pytest
 
 from school_service import printing
 from school_service.core.texts import ordinal, position_text
+from school_service.printing.card_documents import report_card
+from school_service.printing.card_subjects import NOT_THERE
 from school_service.printing.report_cards import compose_card
-from school_service.printing.report_cards_1 import compose_card as compose_first
+from school_service.printing.report_cards_1 import compose_card as compose_first_card
 from school_service.printing.wording import age, long_date, mark, running_head, words
 from tests.printing.samples import BARE, card, figures, first_card, letterhead, score, student, subject_result
 
 POINTS = {"weighting": "POINTS", "weights": []}
 
 
-def composed(document, *, rules=POINTS, address=None, drafted_at=None):
-    return compose_card(document, rules=rules, address=address, drafted_at=drafted_at)
+def composed(document, *, rules=POINTS, address=None, **made):
+    return compose_card(report_card(document, rules=rules, **made), address=address)
+
+
+def compose_first(document, *, rules=POINTS, address=None, **made):
+    return compose_first_card(report_card(document, rules=rules, **made), address=address)
 
 
 def column(made, heading, group=None):
@@ -91,6 +97,27 @@ def test_a_score_that_is_not_published_is_in_the_total_alone():
     assert column(made, "%") == ["84.29"]
 
 
+def test_a_category_has_a_figure_of_its_own_only_with_all_its_assessments_published():
+    hidden = score("CA1", 10, 9, publish=False)
+    results = [
+        subject_result(1, "Physics", scores=[score("CA1", 10, 4), score("CA2", 10, 7), hidden]),
+        subject_result(2, "Art", scores=[score("CA1", 10, None, absence="ABSENT"), hidden]),
+        subject_result(3, "Yorùbá", scores=[score("CA1", 10, 6), score("CA2", 10, 8)]),
+    ]
+
+    document = report_card(card(3, subjects=results, show_ca_total=True), rules=POINTS)
+    made = compose_card(document, address=None)
+
+    assert column(made, "CA1") == [NOT_THERE, "ABS", "6"]
+    assert column(made, "CA") == ["7", NOT_THERE, "14"]
+    assert [one["percent"] for one in document["subjects"]] == [one["percent"] for one in results]
+    assert document["subjects"][0]["marks"][0] == {
+        "category": "CA1", "score": None, "points": None, "mark": None, "weight": None, "text": NOT_THERE,
+    }  # fmt: skip
+    # A card published before keeps the sum that it was printed with.
+    assert column(composed(card(3, subjects=results)), "CA1") == ["13/20", "9/20 ABS", "6/10"]
+
+
 def test_columns_are_as_wide_as_what_stands_in_them():
     def widths(**members):
         results = [subject_result(1, "Art", **members), subject_result(2, "Yorùbá")]
@@ -132,7 +159,7 @@ def test_weights_of_categories_are_above_them_those_of_the_level_first():
     assert weighed(composed(card(2, level="SSS"), rules=rules)) == ["of 10 → 30", "of 60 → 70"]
     assert weighed(composed(card(2), rules={**rules, "weighting": "POINTS"})) == ["of 10", "of 60"]
     # The first layout has no more than that.
-    first = compose_first(first_card(2), rules=rules, address=None, drafted_at=None)
+    first = compose_first(first_card(2), rules=rules)
     assert weighed(first) == ["of 10\nweighs 40", "of 60\nweighs 60"]
 
 
@@ -185,18 +212,14 @@ def test_the_sum_of_ca_stands_behind_them_if_the_school_shows_it():
         {"level": None, "category": name, "weight": of}
         for name, of in (("CA1", "20.00"), ("CA2", "20.00"), ("EXAM", "60.00"))
     ]
-    marks = [
-        {"category": name, "mark": of} for name, of in (("CA1", "13.50"), ("CA2", "12.00"), ("EXAM", "40.00"))
-    ]
     scores = [score("CA1", 10, 6), score("CA2", 10, None, absence="ABSENT"), score("EXAM", 60, 44)]
     shown = card(1, show_ca_total=True, subjects=[subject_result(1, "Physics", scores=scores)])
-    weighed = card(1, show_ca_total=True, subjects=[subject_result(1, "Physics", scores=scores, marks=marks)])
 
     made = composed(shown)
 
     assert headings(made)[1:5] == ["CA1", "CA2", "CA", "Exam"]
     assert column(made, "CA") == ["6"]
-    assert column(composed(weighed, rules={"weighting": "CATEGORIES", "weights": weights}), "CA") == ["25.5"]
+    assert column(composed(shown, rules={"weighting": "CATEGORIES", "weights": weights}), "CA") == ["12"]
     assert "CA" not in headings(composed({**shown, "show_ca_total": False}))
 
 
@@ -234,9 +257,7 @@ def test_percents_have_the_places_that_the_school_has_chosen():
 def test_what_became_of_a_student_stands_in_a_box_of_its_own():
     def outcome(*of):
         name, to = of
-        return compose_card(
-            card(1, "THIRD"), rules=POINTS, address=None, drafted_at=None, outcome=name, outcome_class=to
-        )["outcome"]
+        return composed(card(1, "THIRD"), outcome=name, outcome_class=to)["outcome"]
 
     assert outcome("PROMOTED", "SSS 2") == "Promoted to SSS 2"
     assert outcome("PROMOTED_ON_TRIAL", "SSS 2") == "Promoted on trial to SSS 2"
@@ -247,9 +268,7 @@ def test_what_became_of_a_student_stands_in_a_box_of_its_own():
 
 def test_the_session_is_so_far_until_it_is_complete():
     def heading(term, outcome=None):
-        return compose_card(card(1, term), rules=POINTS, address=None, drafted_at=None, outcome=outcome)[
-            "session_heading"
-        ]
+        return composed(card(1, term), outcome=outcome)["session_heading"]
 
     assert [heading(term) for term in ("SECOND", "THIRD")] == ["Session so far", "Session"]
     # A class may end with its second term.
@@ -320,11 +339,7 @@ def test_what_was_published_with_the_first_layout_is_printed_by_it():
     """Bytes of paper follow from the content and the template: neither is to change."""
     made = {
         f"{number} {term} {outcome}": compose_first(
-            first_card(number, term),
-            rules=POINTS,
-            address="https://x.example/1",
-            drafted_at=None,
-            outcome=outcome,
+            first_card(number, term), address="https://x.example/1", outcome=outcome
         )
         for number, term, outcome in ((3, "FIRST", None), (18, "SECOND", None), (12, "THIRD", "PROMOTED"))
     }

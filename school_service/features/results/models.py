@@ -309,6 +309,7 @@ CURRENT_CARD, REPLACED_CARD, WITHDRAWN_CARD = CARD_STATES = Enumeration(
 )
 
 PDF, ZIP = FORMATS = Enumeration("CardsFormat", "pdf", "zip")
+_, JSON = CARD_FORMATS = Enumeration("CardFormat", "pdf", "json")
 """The file formats for the cards of a batch."""
 
 MAX_CARDS = 200

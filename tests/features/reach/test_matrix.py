@@ -539,6 +539,13 @@ CASES: dict[str, list[Case]] = {
             at="%PDF",
             apart="SG",
         ),
+        Case(
+            "FSG",
+            lambda place: f"/students/{place.student}/report-card?term={place.term}&format=json",
+            at="letterhead",
+            apart="SG",
+            published=True,
+        ),
     ],
     "GET /students/{id}/report-cards": [
         Case(

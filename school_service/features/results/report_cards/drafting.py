@@ -61,6 +61,7 @@ def _drafted(
     return {
         "cards": write_json(cards).decode(),
         "pictures": row["pictures"],
+        "photo": row.get("photo"),
         "students": [one.id for one in people],
         "about": write_json(about).decode(),
     }

@@ -31,6 +31,8 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, json_object, read_model
+from school_service.features.people.models import Student, User
+from school_service.features.people.users.reads import photo_address
 from school_service.features.results.computing.class_term.entered import ClassTerm, class_term
 from school_service.features.results.computing.class_term.record import record
 from school_service.features.results.computing.class_term.roster import is_left_out
@@ -157,7 +159,9 @@ def drafted_of_student(
     own, term_id = term_asked(student_id, term, session, user_id, reach)
     of = class_term(scope_of_student(student_id, term_id), reach=reach, in_reach=is_result_in_reach)
     is_reached = result_in_reach(reach, student_id, one(of.scope, "batch_id"))
-    return _drafted(of, and_(~own, is_reached))
+    found = _drafted(of, and_(~own, is_reached))
+    photo = select(photo_address()).join(Student, Student.user_id == User.id).where(Student.id == student_id)
+    return found.add_columns(photo.scalar_subquery().label("photo"))
 
 
 def _drafted(of: ClassTerm, condition: Any) -> Query:
@@ -203,7 +207,14 @@ def _printed(found: CTE) -> Query:
         pictures(Picture.id.in_(select(found.c.logo_id)), Picture.id.in_(select(found.c.signature_id))),
         func.array_agg(cast(found.c.student_id, Text)).label("students"),
         cast(select(about).limit(1).scalar_subquery(), Text).label("about"),
+        func.min(_photo(found.c.student_id, found)).label("photo"),
     ).select_from(found)
+
+
+def _photo(student_id: Any, rows: FromClause) -> Any:
+    """The address of the photo of a student of `rows`."""
+    address = select(photo_address()).join(Student, Student.user_id == User.id)
+    return address.where(Student.id == student_id).correlate(rows).scalar_subquery()
 
 
 def _session_id(found: CTE) -> ColumnElement[UUID]:

@@ -1,8 +1,8 @@
-"""Requests for papers, and the verification of a card."""
+"""Requests for papers, the document of a card, and its verification."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from marshmallow import fields, validate
 
@@ -10,10 +10,19 @@ from school_service.features.results.figures.schemas import (
     ResultSessionSchema,
     ResultTermSchema,
     StudentTermSchema,
+    TermPercentsSchema,
 )
-from school_service.features.results.models import CARD_STATES, FORMATS, MAX_CARDS, PDF
+from school_service.features.results.models import (
+    CARD_FORMATS,
+    CARD_STATES,
+    FORMATS,
+    MAX_CARDS,
+    OUTCOMES,
+    PDF,
+)
 from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
+from school_service.features.scores.models import COUNTING
 from school_service.web.fields import Choice, Id, ListOf, QueryBoolean
 from school_service.web.schemas import RecordSchema, Schema, described
 
@@ -27,7 +36,14 @@ class _DraftSchema(Schema):
 
 
 class ReportCardFilterSchema(StudentTermSchema, _DraftSchema):
-    """The card of a student to print."""
+    """The card of a student, and whether it is printed or shown."""
+
+    format = described(
+        Choice,
+        "`pdf`: the paper. `json`: what stands on it, for a screen. `Accept` decides neither.",
+        CARD_FORMATS,
+        load_default=PDF,
+    )
 
 
 class ReportCardsFilterSchema(_DraftSchema):
@@ -148,4 +164,290 @@ class VerifiedPaperSchema(RecordSchema):
         fields.List,
         "Of a transcript alone: its sessions, the oldest first.",
         fields.Nested(VerifiedSessionSchema),
+    )
+
+
+# The document of a card: members, figures and words of the paper
+
+
+def _figure(description: str) -> fields.Decimal:
+    return described(fields.Decimal, description, allow_none=True)
+
+
+def _number(description: str) -> fields.Integer:
+    return described(fields.Integer, description, allow_none=True)
+
+
+def _words(description: str) -> fields.String:
+    return described(fields.String, description, allow_none=True)
+
+
+def _text(description: str) -> fields.String:
+    return described(fields.String, description)
+
+
+def _listed(description: str, schema: type[RecordSchema], **options: Any) -> Any:
+    return described(fields.List, description, fields.Nested(schema), **options)
+
+
+class CardStudentSchema(RecordSchema):
+    """The student of a card."""
+
+    id = fields.UUID()
+    admission_number = fields.String()
+    first_name = fields.String()
+    middle_name = fields.String(allow_none=True)
+    last_name = fields.String()
+    name = _text("The whole name, in the order of the paper.")
+    gender = _words("In words, such as Female.")
+    age = _number("In years, at the end of the term.")
+
+
+class CardClassSchema(RecordSchema):
+    """The class of a card."""
+
+    id = described(fields.UUID, "The batch.")
+    name = _text("The class, with its arm where there are several.")
+    students = described(fields.Integer, "The number in class.")
+
+
+class CardTermSchema(RecordSchema):
+    """The term of a card."""
+
+    id = fields.UUID()
+    term = fields.String(validate=validate.OneOf(TERMS))
+    name = _text("The school's name for it.")
+    text = _text("The term with its session, as it heads the paper.")
+
+
+class CardMarkSchema(RecordSchema):
+    """What a student has in the assessments of a category."""
+
+    category = fields.String(validate=validate.OneOf(COUNTING))
+    score = _figure("The sum of the scores; null where the category has no figure of its own.")
+    points = _figure("What they are of.")
+    mark = _figure("Their part of the weight, where categories are weighed.")
+    weight = _figure("The weight of the category, of 100.")
+    text = _text("The cell: scores, ABS and EXC, and the part of the weight, such as 7 EXC → 21.")
+
+
+class CardSubjectFiguresSchema(RecordSchema):
+    """How the class did in a subject."""
+
+    average = _figure("Of those who are ranked.")
+    lowest = _figure("Of those who are ranked.")
+    highest = _figure("Of those who are ranked.")
+
+
+class CardSubjectSchema(RecordSchema):
+    """A subject on a card; one dropped in an earlier term has the percents of the session alone."""
+
+    base = described(fields.UUID, "The subject that is taught.")
+    name = fields.String()
+    code = fields.String()
+    teachers = described(
+        fields.List, "Their names; null where cards do not show them.", fields.String(), allow_none=True
+    )
+    marks = _listed("One for each category of the columns.", CardMarkSchema, allow_none=True)
+    ca_total = _figure("The sum of the printed CA1, CA2 and CA3, where cards show it.")
+    total = _figure("The sum of the scores; null without a column for it.")
+    total_text = _text("The same, with its points where they are not those of most: 52/90.")
+    percent = _figure("Null where something is not marked yet.")
+    percent_text = _text(
+        "The same, or inc; below it the marks that it is of, where some are excused: 73.3 of 80."
+    )
+    grade = _words("The letter of the percent.")
+    remark = _words("The remark of the percent.")
+    position = _number(
+        "In the class or, where the column says so, in all arms; null where cards do not show it."
+    )
+    of = _number("How many are ranked.")
+    tied = described(fields.Boolean, "Whether another has the same position.")
+    position_text = _text("The position in words: 2nd =.")
+    class_ = described(
+        fields.Nested,
+        "How the class did.",
+        CardSubjectFiguresSchema,
+        data_key="class",
+        attribute="class",
+        allow_none=True,
+    )
+    terms = described(
+        fields.Nested,
+        "The percents of the session's terms; null in the first.",
+        TermPercentsSchema,
+        allow_none=True,
+    )
+    cumulative = _figure("The percent of the session so far; null in the first term.")
+
+
+class CardTotalsSchema(RecordSchema):
+    """The result of the term."""
+
+    total = _figure("The sum of the percents.")
+    obtainable = _number("What it is of.")
+    average = _figure("The total by the number of graded subjects.")
+    grade = _words("Of the average.")
+    remark = _words("Of the average.")
+    passed = _number("How many subjects are passed.")
+    failed = _number("How many are not.")
+
+
+class CardPositionSchema(RecordSchema):
+    """A position of a student."""
+
+    position = described(fields.Integer, "From 1.")
+    tied = described(fields.Boolean, "Whether another has it, too.")
+    of = described(fields.Integer, "How many are ranked.")
+    text = _text("The same in words: 2nd = of 40.")
+
+
+class CardFiguresSchema(RecordSchema):
+    """The positions of an average, as the school shows them."""
+
+    batch = described(fields.Nested, "In the class.", CardPositionSchema, allow_none=True)
+    cohort = described(fields.Nested, "In all arms.", CardPositionSchema, allow_none=True)
+
+
+class CardTraitSchema(RecordSchema):
+    """A trait of a student."""
+
+    type = _text("AFFECTIVE or PSYCHOMOTOR.")
+    name = fields.String()
+    value = described(fields.Integer, "By the key of traits.")
+
+
+class CardSignatorySchema(RecordSchema):
+    """An office and its holder."""
+
+    title = _text("Form teacher, or the principal's title.")
+    name = _words("The name.")
+    signature = _words("The SHA-256 of the printed picture of a signature.")
+
+
+class CardCommentSchema(CardSignatorySchema):
+    """A comment with its author."""
+
+    text = _words("The comment.")
+
+
+class CardSignaturesSchema(RecordSchema):
+    """Who signs the paper."""
+
+    signed = _listed("Form teacher and principal.", CardSignatorySchema)
+    stamp = described(fields.Boolean, "Whether there is room for the stamp.")
+
+
+class CardAttendanceSchema(RecordSchema):
+    """How often school was open for a student, and how often they came."""
+
+    opened = _number("How often school opened.")
+    present = _number("How often the student came.")
+    absent = _number("How often they did not.")
+
+
+class CardCumulativeSchema(RecordSchema):
+    """The result of the session so far."""
+
+    heading = _text("Session, or Session so far.")
+    terms = described(fields.Integer, "How many terms it is of.")
+    average = _figure("Of the session.")
+    grade = _words("Of the average.")
+    remark = _words("Of the average.")
+    figures = described(fields.Nested, "The positions.", CardFiguresSchema)
+
+
+class CardOutcomeSchema(RecordSchema):
+    """What became of a student at the session's end."""
+
+    outcome = described(fields.String, "The promotion's.", validate=validate.OneOf(OUTCOMES))
+    class_ = described(
+        fields.String, "The class they go to.", data_key="class", attribute="class", allow_none=True
+    )
+    text = _text("Both in words: Promoted to SSS 2.")
+
+
+class CardColumnSchema(RecordSchema):
+    """A column of the table of subjects."""
+
+    member = _text("The member of a subject that it shows, such as marks.CA1, percent or class.average.")
+    heading = _text("The heading.")
+    below = _text("The second line of the heading, such as of 10 → 40; else empty.")
+    group = _text("The heading above this column and its neighbours; else empty.")
+
+
+class CardGradeSchema(RecordSchema):
+    """A band of grades."""
+
+    grade = _text("The letter.")
+    lower_threshold = described(fields.Decimal, "The lowest percent with it.")
+    remark = _words("What it means.")
+
+
+class CardValueSchema(RecordSchema):
+    """A value of traits."""
+
+    value = described(fields.Integer, "A value.")
+    meaning = _text("What it means.")
+
+
+class CardSignSchema(RecordSchema):
+    """A sign on the card."""
+
+    sign = _text("A sign or a word.")
+    meaning = _text("What it means.")
+
+
+class CardKeysSchema(RecordSchema):
+    """The explanations on a card."""
+
+    columns = _listed("The columns of the table, from left to right.", CardColumnSchema)
+    grades = _listed("From high to low.", CardGradeSchema)
+    traits = _listed("The values of traits.", CardValueSchema)
+    signs = _listed("The signs in the table.", CardSignSchema)
+
+
+class CardLetterheadSchema(RecordSchema):
+    """The head of a paper."""
+
+    name = fields.String()
+    motto = fields.String(allow_none=True)
+    address = fields.String(allow_none=True)
+    phone_number = fields.String(allow_none=True)
+    email_address = fields.String(allow_none=True)
+    website = fields.String(allow_none=True)
+    logo = _words("The SHA-256 of the printed picture.")
+
+
+class ReportCardSchema(RecordSchema):
+    """All that a report card says on paper, and nothing else; null for what its layout does not say."""
+
+    student = fields.Nested(CardStudentSchema)
+    class_ = described(fields.Nested, "The class.", CardClassSchema, data_key="class", attribute="class")
+    session = fields.Nested(ResultSessionSchema)
+    term = fields.Nested(CardTermSchema)
+    version = _number("Of the publication; null of a draft.")
+    published_at = described(fields.DateTime, "Null of a draft.", allow_none=True)
+    replaces = _number("The version that it replaces.")
+    draft = described(fields.Boolean, "Whether it is a draft.")
+    issued = _text("The line at the foot: when it was published, and its version.")
+    subjects = _listed("Those of the term, then those dropped earlier.", CardSubjectSchema)
+    totals = described(fields.Nested, "The result of the term.", CardTotalsSchema)
+    figures = described(fields.Nested, "The positions.", CardFiguresSchema)
+    traits = _listed("Affective and psychomotor.", CardTraitSchema)
+    comments = _listed("Those that were written.", CardCommentSchema)
+    signatures = described(fields.Nested, "Null where nobody signs.", CardSignaturesSchema, allow_none=True)
+    attendance = described(fields.Nested, "Of the term.", CardAttendanceSchema)
+    cumulative = described(
+        fields.Nested, "The session; null in its first term.", CardCumulativeSchema, allow_none=True
+    )
+    outcome = described(fields.Nested, "Null before a promotion.", CardOutcomeSchema, allow_none=True)
+    next_term_begins = described(fields.Date, "Null where nobody said.", allow_none=True)
+    notice = _words("What the school has to say.")
+    keys = described(fields.Nested, "The explanations.", CardKeysSchema)
+    letterhead = described(fields.Nested, "The head of the paper.", CardLetterheadSchema)
+    photo = described(
+        fields.Url,
+        "The address of the student's present photo, where cards show one; paper has that of its day.",
+        allow_none=True,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import date, datetime
 from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
@@ -12,6 +13,7 @@ from sqlalchemy import Uuid, cast, select, true
 
 from school_service.core.database import db, request_context
 from school_service.core.errors import Invalid, NotFound, NothingPublished, Unknown
+from school_service.core.exact_json import read_json
 from school_service.core.narrowing import caller_has_own, within
 from school_service.core.read_models import BoundQuery, Made, fetch_made, fetch_row
 from school_service.core.records import get
@@ -28,6 +30,7 @@ from school_service.features.results.models import MAX_CARDS, ZIP
 from school_service.features.results.report_cards import drafting, reads
 from school_service.features.results.report_cards.issuing import issue
 from school_service.features.results.transcripts.service import check_transcript
+from school_service.printing.card_documents import report_card
 from school_service.printing.portions import print_cards as print_in_portions
 from school_service.printing.printers import print_paper
 from tenants.clock import now
@@ -56,6 +59,56 @@ def print_card(
     verification of the card. `user_id` is the owner of the token: students get no drafts and no versions of their own,
     Forbidden. Raises NotFound, also if no card is published, and Invalid for an unknown term.
     """
+    found = _fetch_card(student_id, term, draft=draft, user_id=user_id, version=version, session=session)
+    about = orjson.loads(found["about"])
+    of_version = {} if version is None else {"version": version}
+    audit_change(
+        EXPORT, student_id, new={"paper": "report card", "term": about["term"], "draft": draft, **of_version}
+    )
+    name = f"{about['admission_number']} {about['last_name']} {about['first_name']} {_term(about)}"
+    return f"{name}{_DRAFT * draft}.pdf", _printing(
+        found, title=None, archive=False, draft=draft, public_url=public_url
+    )
+
+
+def show_card(
+    *,
+    student_id: UUID,
+    term: str,
+    draft: bool,
+    user_id: UUID | None,
+    version: int | None = None,
+    session: str | None = None,
+) -> dict[str, Any]:
+    """Give the document of a student's card, as `print_card` prints it; the arguments and errors are those of that."""
+    found = _fetch_card(student_id, term, draft=draft, user_id=user_id, version=version, session=session)
+    (one,) = read_json(found["cards"])
+    document = report_card(
+        one["card"],
+        rules=one["rules"],
+        outcome=one["outcome"],
+        outcome_class=one["outcome_class"],
+        drafted_at=now().isoformat() if draft else None,
+        photo=found["photo"],
+    )
+    published_at, begins = document["published_at"], document["next_term_begins"]
+    return {
+        **document,
+        "published_at": published_at and datetime.fromisoformat(published_at),
+        "next_term_begins": begins and date.fromisoformat(begins),
+    }
+
+
+def _fetch_card(
+    student_id: UUID,
+    term: str,
+    *,
+    draft: bool,
+    user_id: UUID | None,
+    version: int | None,
+    session: str | None,
+) -> dict[str, Any]:
+    """Fetch the contents of a student's card. Raises what `print_card` raises."""
     if draft:
         read: BoundQuery | Made = drafting.of_student(student_id, term, user_id, session)
     else:
@@ -67,15 +120,7 @@ def print_card(
         get(Student, student_id)
         check_term_of_student(student_id=student_id, term=term, session=session)
         raise NothingPublished("No report card of this student and term is published.")
-    about = orjson.loads(found["about"])
-    of_version = {} if version is None else {"version": version}
-    audit_change(
-        EXPORT, student_id, new={"paper": "report card", "term": about["term"], "draft": draft, **of_version}
-    )
-    name = f"{about['admission_number']} {about['last_name']} {about['first_name']} {_term(about)}"
-    return f"{name}{_DRAFT * draft}.pdf", _printing(
-        found, title=None, archive=False, draft=draft, public_url=public_url
-    )
+    return found
 
 
 def check_cards(*, id: UUID) -> None:

@@ -10,9 +10,11 @@ from flask.views import MethodView
 from school_service.auth.policies import own_student
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
+from school_service.features.results.models import JSON
 from school_service.features.results.report_cards import reads, service
 from school_service.features.results.report_cards.schemas import (
     ReportCardFilterSchema,
+    ReportCardSchema,
     ReportCardsFilterSchema,
     StudentCardSchema,
 )
@@ -31,10 +33,16 @@ class StudentReportCard(MethodView):
 
     @blp.requires(own_student(Permission.RESULTS_READ), own=related("FSG"), run=Run.COMPUTES)
     @blp.arguments(ReportCardFilterSchema, location="query")
-    @blp.returns_file(PDF)
+    @blp.returns_file(PDF, schema=ReportCardSchema)
     def get(self, filters: dict[str, Any], id: UUID) -> Any:
-        """Print a student's report card of a term. Students need no permission for their own, once it is published."""
+        """Print a student's report card of a term, or show what it says. Students need no permission for their own.
+
+        Theirs is there once it is published. `format=json` answers all that stands on the paper, and nothing else: the
+        figures as they are printed, beside them the words of the paper, such as 2nd =.
+        """
         public_url = app_state().settings.public_url
+        if filters.pop("format") == JSON:
+            return service.show_card(student_id=id, user_id=current_user_id(), **filters)
         return service.print_card(student_id=id, user_id=current_user_id(), public_url=public_url, **filters)
 
 
