@@ -16,6 +16,7 @@ from school_service.printing.papers import print_cards
 from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.factories import UNKNOWN_ID
+from tests.features.results.promotions.ends import End
 from tests.features.results.publications.arms import Arms
 from tests.features.results.publications.test_guardians import guardian_of
 from tests.features.results.publications.test_published import as_student
@@ -290,3 +291,28 @@ def test_papers_of_random_cards_have_every_figure_of_their_documents(seed):
     for subject in document["subjects"]:
         for one in subject["marks"] or ():
             assert (subject["name"], one["category"]) not in hidden or one["score"] is one["mark"] is None
+
+
+@needs_poppler
+def test_a_guardian_sees_by_two_requests_what_the_paper_says_and_after_the_promotion_too(make, api):
+    end = End(make)
+    end.published()
+    student = end.students[end.first][0]
+    _, mother = guardian_of(make, student)
+
+    def seen():
+        (listed,) = mother.ok(mother.get(f"/students/{student}/report-cards"))
+        return listed, shown(mother, student, listed["term"]["id"])
+
+    listed, document = seen()
+    check(document, card(api, student).data)
+    assert (listed["version"], listed["average"]) == (document["version"], document["totals"]["average"])
+
+    end.promoted()
+
+    # The outcome alone is new, on paper too.
+    listed_since, since = seen()
+    assert since["outcome"]["outcome"] == "PROMOTED"
+    assert (listed_since, {**since, "outcome": None}) == (listed, document)
+    assert shown(mother, student) == shown(mother, student, listed["term"]["id"])
+    check(shown(mother, student), card(mother, student).data)
