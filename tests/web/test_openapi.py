@@ -172,7 +172,11 @@ def test_the_page_leads_to_the_guide_which_finds_all_that_it_loads(visitor):
 
     assert (guide.status_code, guide.mimetype) == (200, "text/html")
     text = guide.get_data(as_text=True)
-    for section in ("set-up-the-next-session", "report-cards", "correct-what-is-published"):
+    for section in (
+        "the-principal-sets-up-the-next-session",
+        "papers",
+        "the-principal-corrects-what-is-published",
+    ):
         assert f'href="#{section}"' in text
         assert f'<h2 id="{section}">' in text
     assert "copy-from?dry_run=true" in text
