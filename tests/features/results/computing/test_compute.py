@@ -28,7 +28,7 @@ from tests.features.results.figures.classes import LEVEL, RandomClass
 from tests.features.results.figures.oracle import TERMS, SampleClass, term_results
 
 PEOPLE = [str(UUID(int=number, version=4)) for number in range(45)]
-# How often results of 500 classes are what the test is about: a rule that no class comes near is not tested.
+# How often results of 1000 classes are what the test is about: a rule that no class comes near is not tested.
 SEEN_AT_LEAST = {
     "COMPLETE": 4000, "INCOMPLETE": 400, "TOO_FEW": 200, "NONE": 60, "tied": 400, "brought in": 100,
     "earlier terms": 3000, "CATEGORIES": 150, "two batches": 150, "no grade": 100, "not ranked in session": 200,
@@ -38,13 +38,14 @@ SEEN_AT_LEAST = {
 
 @pytest.mark.parametrize(
     "classes",
-    [pytest.param(500, id="500 classes"), pytest.param(10_000, id="10,000", marks=pytest.mark.release)],
+    [pytest.param(100, id="100 classes"), pytest.param(10_000, id="10,000", marks=pytest.mark.release)],
 )
 def test_the_figures_are_those_of_an_exact_second_computing(classes):
     seen: Counter[str] = Counter()
     for number in range(classes):
         _compare(RandomClass(number, PEOPLE), seen)
-    assert {what: seen[what] for what, least in SEEN_AT_LEAST.items() if seen[what] < least} == {}
+    rare = {what: seen[what] for what, least in SEEN_AT_LEAST.items() if seen[what] < least * classes / 1000}
+    assert rare == {}
 
 
 def _compare(drawn: RandomClass, seen: Counter[str]) -> None:
