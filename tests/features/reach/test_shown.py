@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from inspect import signature
 from typing import Any
@@ -98,16 +98,19 @@ def within(source: Any, seen: set[int]) -> Iterator[Column[Any]]:
         yield from selected(source.element, seen)
 
 
+@cache
+def of_people(model: ReadModel[Any]) -> tuple[list[Column[Any]], str]:
+    """Find the columns of people that a read model selects plainly; answers also by which relations it asks."""
+    query, asked = build(model)
+    return [column for column in selected(query, set()) if stored_in(column.table)], asked
+
+
 def plain(model: ReadModel[Any], relations: str = "".join(RELATIONS)) -> list[str]:
     """Name the columns of people that a read model shows plainly, although not all of these relations may see them."""
-    query, asked = build(model)
+    columns, asked = of_people(model)
     letters = set(asked) & set(relations)
     # A column that says nothing is seen by nobody.
-    seen_by = {
-        str(column): set(said.own if (said := fact_of(column)) else "")
-        for column in selected(query, set())
-        if stored_in(column.table)
-    }
+    seen_by = {str(column): set(said.own if (said := fact_of(column)) else "") for column in columns}
     return sorted(name for name, own in seen_by.items() if not letters <= own)
 
 
