@@ -18,8 +18,7 @@ import sys
 import tokenize
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,44 +47,45 @@ class Function(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True)
 class Module:
     """A file: the numbers of its lines of code, its functions, and the words and pronouns of its docstrings."""
 
-    package: str
-    code: frozenset[int]
-    functions: tuple[Function, ...]
-    words: int
-    pronouns: int
+    def __init__(self, path: Path) -> None:
+        """Read a file below ROOT."""
+        self._name = path.relative_to(ROOT)
+        self._source = path.read_text(encoding="utf-8")
+        self._tree = ast.parse(self._source)
+        self._statements = list(_docstrings(self._tree))
+        self.package = _package(self._name)
+        docstrings = [ast.literal_eval(statement.value) for statement in self._statements]
+        self.words = sum(len(text.split()) for text in docstrings)
+        self.pronouns = sum(len(PRONOUNS.findall(text)) for text in docstrings)
 
+    @cached_property
+    def code(self) -> frozenset[int]:
+        """The numbers of the lines of code."""
+        statements = self._statements
+        lines = {line for statement in statements for line in range(statement.lineno, _end(statement) + 1)}
+        return frozenset(_lines_with_tokens(self._source) - lines)
 
-@cache
-def measure(path: Path) -> Module:
-    """Measure a file below ROOT."""
-    source = path.read_text(encoding="utf-8")
-    tree = ast.parse(source)
-    statements = list(_docstrings(tree))
-    lines = {line for statement in statements for line in range(statement.lineno, _end(statement) + 1)}
-    code = frozenset(_lines_with_tokens(source) - lines)
-    name = path.relative_to(ROOT)
-    functions = tuple(
-        Function(len(code.intersection(range(node.lineno, _end(node) + 1))), f"{name}:{node.name}")
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    )
-    docstrings = [ast.literal_eval(statement.value) for statement in statements]
-    return Module(
-        _package(name),
-        code,
-        functions,
-        words=sum(len(text.split()) for text in docstrings),
-        pronouns=sum(len(PRONOUNS.findall(text)) for text in docstrings),
-    )
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """The functions and methods."""
+        return tuple(
+            Function(
+                len(self.code.intersection(range(node.lineno, _end(node) + 1))), f"{self._name}:{node.name}"
+            )
+            for node in ast.walk(self._tree)
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        )
 
 
 def modules(*packages: str) -> list[Module]:
     """Measure the files of packages below ROOT."""
-    return [measure(path) for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
+    return [_module(path) for package in packages for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+_module = cache(Module)
 
 
 def pronouns_by_package(measured: Iterable[Module]) -> dict[str, float]:
