@@ -5,6 +5,7 @@ import socket
 import sys
 import time
 from contextlib import ExitStack, closing
+from functools import partial
 
 import pytest
 
@@ -119,15 +120,18 @@ def impatient(installed, folder):
         yield service
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [b"GET /health HTTP/1.1\r\nHost: sch", post("/auth/oauth/token", JSON, 10) + b"{", b""],
-    ids=["header", "body", "nothing"],
-)
-def test_who_does_not_go_on_is_disconnected(impatient, sent):
-    with connect(impatient) as connection:
-        connection.sendall(sent)
-        wait_for(lambda: is_closed(connection), "the end of the connection")
+def test_who_does_not_go_on_is_disconnected(impatient):
+    sent = {
+        "header": b"GET /health HTTP/1.1\r\nHost: sch",
+        "body": post("/auth/oauth/token", JSON, 10) + b"{",
+        "nothing": b"",
+    }
+    with ExitStack() as stack:
+        begun = {name: stack.enter_context(closing(connect(impatient))) for name in sent}
+        for name, connection in begun.items():
+            connection.sendall(sent[name])
+        for name, connection in begun.items():
+            wait_for(partial(is_closed, connection), f"the end of the connection that sent: {name}")
 
 
 def test_a_byte_now_and_then_does_not_help(impatient):
