@@ -23,16 +23,16 @@ def old_users(connection):
         schema = f"scratch_{uuid4().hex[:8]}"
         execute_script(connection, f"CREATE SCHEMA {schema}; SET LOCAL search_path TO {schema}")
         execute_script(connection, ";\n".join(upgrade_statements(None, BEFORE)))
-        ids = []
-        for second, username in enumerate(usernames):
-            ids.append(uuid4())
-            connection.execute(
-                text(
-                    "INSERT INTO users (id, username, first_name, last_name, gender, session_number, created_at)"
-                    " VALUES (:id, :username, 'Ada', 'Obi', '', 1, timestamptz '2026-01-01' + :age * interval '1 s')"
-                ),
-                {"id": ids[-1], "username": username, "age": second},
-            )
+        ids = [uuid4() for _ in usernames]
+        connection.execute(
+            text(
+                "INSERT INTO users (id, username, first_name, last_name, gender, session_number, created_at)"
+                " SELECT id, username, 'Ada', 'Obi', '', 1, timestamptz '2026-01-01' + second * interval '1 s'"
+                " FROM unnest(CAST(:ids AS uuid[]), CAST(:usernames AS text[]))"
+                " WITH ORDINALITY AS given (id, username, second)"
+            ),
+            {"ids": list(map(str, ids)), "usernames": list(usernames)},
+        )
         connection.execute(
             text("INSERT INTO counters (id, name, value) VALUES (:id, 'students', 0)"), {"id": uuid4()}
         )
