@@ -17,7 +17,7 @@ from tests.features.results.golden.recordings import RECORDINGS, in_part, read_g
 
 MOST_NAMED = 20  # differences
 # Each run reads one of so many readings: all of them take two minutes of a processor.
-PARTS = {"school": 16}
+PARTS = {"school": 32}
 PART_OF_A_RELEASE = 6
 
 
