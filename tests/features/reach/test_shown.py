@@ -29,6 +29,8 @@ from school_service.features.results.computing.class_term.entered import STUDENT
 from school_service.features.results.computing.stored import OF_STUDENT
 from tests.client import Document
 
+COMPILER = false()._default_compiler()
+
 
 class Noting(str):
     """Letters of relations, which note those that are asked for."""
@@ -73,7 +75,7 @@ def selected(part: Any, seen: set[int]) -> Iterator[Column[Any]]:
         for each in selects:
             for column in each.selected_columns:
                 yield from selected(column, seen)
-            for source in each.get_final_froms() if hasattr(each, "get_final_froms") else ():
+            for source in final_froms(each):
                 yield from within(source, seen)
         return
     table = getattr(part, "table", None)
@@ -87,6 +89,14 @@ def selected(part: Any, seen: set[int]) -> Iterator[Column[Any]]:
     else:
         for child in part.get_children():
             yield from selected(child, seen)
+
+
+def final_froms(query: Any) -> list[FromClause]:
+    """Do as `get_final_froms`, which compiles the whole of a query first and uses nothing of it."""
+    if not hasattr(query, "get_final_froms"):
+        return []
+    found: list[FromClause] = query._compile_state_factory(query, COMPILER)._get_display_froms()
+    return found
 
 
 def within(source: Any, seen: set[int]) -> Iterator[Column[Any]]:
