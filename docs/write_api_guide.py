@@ -133,7 +133,7 @@ _BAR = f"""<form class="guide-bar" role="search">
 _MARKDOWN = MarkdownIt("commonmark").enable("table")
 _UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _MOMENT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?")
-_MINUTE = re.compile(r"\b\d{4}-\d\d-\d\d at \d\d:\d\d UTC")
+_MINUTE = re.compile(r"\b\d{4}-\d\d-\d\d at \d\d:\d\d\b")
 _TOKEN = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
 _FINGERPRINT = re.compile(r"\b[0-9a-f]{64}\b")
 _CODE = re.compile(r"(?<![\w-])[0-9A-Z]{4}(?:-[0-9A-Z]{4}){2}(?![\w-])")  # of an invitation
@@ -284,7 +284,7 @@ class Page:
         text = _UUID.sub(self._stable_id, text)
         text = _CODE.sub("K7QM-4TZ9-XDR2", text)
         text = _MOMENT.sub("2025-09-01T08:30:00", text)
-        text = _MINUTE.sub("2025-09-01 at 08:30 UTC", text)
+        text = _MINUTE.sub("2025-09-01 at 09:30", text)
         text = _FINGERPRINT.sub(FINGERPRINT, text)
         return _REQUEST.sub(REQUEST_ID, text)
 
@@ -1317,7 +1317,9 @@ def _submit(page: Page, year: dict[str, Any]) -> None:
         """
     )
     page.show("GET", f"/broadsheets?batch={batch}&term=FIRST")
-    page.say("As a workbook, to be read and printed:")
+    page.say(
+        "As a workbook, to be read, printed and signed, here by position; `order=name` puts the students by name:"
+    )
     page.show_file(f"/broadsheets/download?batch={batch}&term=FIRST")
     page.say(
         """

@@ -94,6 +94,13 @@ def full_name(student: Mapping[str, Any], order: str = "GIVEN_FIRST") -> str:
     return " ".join(student[name] for name in names if student[name])
 
 
+def term_title(term: str | None, session: str, between: str = ", ") -> str:
+    """Name a term and its session: the session once, where the school has named its terms with it."""
+    if term is None:
+        return session
+    return term if session in term else f"{term}{between}{session}"
+
+
 def ordinal(number: int) -> str:
     """Write a position: 1st, 2nd, 3rd, 4th, 11th to 13th, 21st, 111th."""
     ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import orjson
 
@@ -47,9 +48,9 @@ class Download:
 
 
 def download_details(
-    moment: datetime, stored: Mapping[str, Any], names: Mapping[str, str] | None = None
+    moment: datetime, time_zone: str, stored: Mapping[str, Any], names: Mapping[str, str] | None = None
 ) -> tuple[tuple[str, str], list[tuple[str, str]]]:
-    """Give the pairs for Details: the moment in UTC, to be shown, and the stored values, to be hidden.
+    """Give the pairs for Details: the moment by the school's clock, to be shown, and the stored values, to be hidden.
 
     Hidden too are the `names` of records in the sheet, by id: it is understood when they have others.
     """
@@ -59,7 +60,7 @@ def download_details(
     text = written.replace(" ", "\\u0020")
     parts = [text[start : start + _PART_LENGTH] for start in range(0, len(text), _PART_LENGTH)]
     hidden = [(_label(number), part) for number, part in enumerate(parts, 1)]
-    return (DOWNLOADED, f"{moment:%Y-%m-%d %H:%M:%S} UTC"), hidden
+    return (DOWNLOADED, f"{moment.astimezone(ZoneInfo(time_zone)):%Y-%m-%d %H:%M:%S %Z}"), hidden
 
 
 def read_download(details: Mapping[str, str]) -> Download | None:

@@ -53,8 +53,9 @@ class Report:
     """A sheet: lines above, a header, rows, and rows below with their sums.
 
     `frozen`: how many columns stay when the others scroll. `page_header`: the texts at the top of each printed page,
-    left and right. `large`: printed on A3 rather than A4. It is one page wide, in landscape, and as long as it has to
-    be.
+    left and right. `large`: printed on A3 rather than A4. `key`: what signs in the cells mean, in lines above the
+    header as wide as the table. `signed_by`: who signs at the foot of each page. It is one page wide, in landscape, and
+    as long as it has to be.
     """
 
     title: str
@@ -65,6 +66,8 @@ class Report:
     frozen: int = 0
     large: bool = False
     page_header: tuple[str, str] = ("", "")
+    key: Sequence[str] = ()
+    signed_by: tuple[str, ...] = ()
 
 
 def write_report(reports: Sequence[Report]) -> bytes:
@@ -75,9 +78,10 @@ def write_report(reports: Sequence[Report]) -> bytes:
 def _sheet(report: Report) -> Sheet:
     columns = report.columns
     widths = [_width(column, report, position) for position, column in enumerate(columns)]
+    lines = [*report.lines, *_key_lines(report.key, sum(widths))]
     rows = [
-        Rows([[line] for line in report.lines[:1]], height=_TITLE_HEIGHT),
-        Rows([[line] for line in report.lines[1:]]),
+        Rows([[line] for line in lines[:1]], height=_TITLE_HEIGHT),
+        Rows([[line] for line in lines[1:]]),
         Rows([[column.heading for column in columns]], _lines_of),
         Rows(report.rows, _lines_of),
         Rows(report.summary, _lines_of),
@@ -91,11 +95,29 @@ def _sheet(report: Report) -> Sheet:
             tuple(_cell_styles(column.places, text=column.text) for column in columns),
             tuple(_summary_styles(column.places) for column in columns),
         ),
-        Page(landscape=True, a3=report.large, margins=_MARGINS, repeated_columns=report.frozen),
-        header=len(report.lines) + 1,
+        Page(
+            landscape=True,
+            a3=report.large,
+            margins=_MARGINS,
+            repeated_columns=report.frozen,
+            signed_by=report.signed_by,
+        ),
+        header=len(lines) + 1,
         frozen_columns=report.frozen,
     )
     return Sheet(layout, widths, rows, page_header=report.page_header)
+
+
+def _key_lines(key: Sequence[str], width: float) -> list[str]:
+    """Set the parts of a key in lines of so many characters."""
+    lines: list[str] = []
+    for part in key:
+        longer = f"{lines[-1]}   {part}" if lines else part
+        if lines and _letters(longer) * _SPARE <= width:
+            lines[-1] = longer
+        else:
+            lines.append(part)
+    return lines
 
 
 @cache

@@ -61,6 +61,7 @@ def write_workbook(
     *,
     hidden: Sequence[tuple[str, str]] = (),
     page_header: tuple[str, str] = ("", ""),
+    signed_by: str = "",
 ) -> bytes:
     """Write a workbook (.xlsx) of these sheets and, if given, a hidden sheet Details of labels and values.
 
@@ -68,15 +69,16 @@ def write_workbook(
 
     A text stays a text, whatever it starts with: it never becomes a formula, a number or a date. `hidden`: rows of
     Details for the upload alone. `page_header`: the texts at the top of a printed page, left and right, in two lines
-    each.
+    each. `signed_by`: who signs at the foot of each page of rows.
     """
-    sheets = [_table_sheet(table, page_header) for table in tables]
+    signing = (signed_by,) if signed_by else ()
+    sheets = [_table_sheet(table, page_header, signing) for table in tables]
     if details:
         sheets.append(_details_sheet(details, hidden, page_header))
     return write_sheets(sheets)
 
 
-def _table_sheet(table: Table, page_header: tuple[str, str]) -> Sheet:
+def _table_sheet(table: Table, page_header: tuple[str, str], signed_by: tuple[str, ...]) -> Sheet:
     columns = table.columns
     names = [column.name for column in columns]
     values = [[row.get(name) for name in names] for row in table.rows]
@@ -89,7 +91,7 @@ def _table_sheet(table: Table, page_header: tuple[str, str]) -> Sheet:
     layout = SheetLayout(
         table.title,
         (headings, styles),
-        _page(widths),
+        _page(widths)._replace(signed_by=signed_by),
         header=1,
         frozen_columns=_frozen_columns(columns),
         # A text that is typed into a cell that is still empty, such as 0803…, stays that text.

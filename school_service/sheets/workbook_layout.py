@@ -77,7 +77,7 @@ class Page(NamedTuple):
 
     `margins` are those above and below, in inches, beside narrow ones; None are the margins of the program. The first
     `repeated_columns` are printed on each page. With a `scale`, in percent, it is as many pages wide as needed, and
-    each ends after one of the columns `breaks` (the first is 1).
+    each ends after one of the columns `breaks` (the first is 1). `signed_by`: who signs at the foot of each page.
     """
 
     landscape: bool
@@ -87,6 +87,7 @@ class Page(NamedTuple):
     repeated_columns: int = 0
     scale: int = 0
     breaks: tuple[int, ...] = ()
+    signed_by: tuple[str, ...] = ()
 
 
 class SheetLayout(NamedTuple):
@@ -96,6 +97,7 @@ class SheetLayout(NamedTuple):
     rows above it stay when the rows below scroll, and are printed on each page; 0: there is none. A header of several
     `header_rows` ends with this row. So do the first `frozen_columns`. `new_cells` are the styles of cells not yet
     written, by column; without them such cells have no style. A `hidden` sheet is not shown, nor printed.
+    The `font` of a workbook is that of its first sheet; the widths of columns are counted in its digits.
     """
 
     title: str
@@ -108,6 +110,7 @@ class SheetLayout(NamedTuple):
     protected: Protected | None = None
     hidden: bool = False
     header_rows: int = 1
+    font: str = "Calibri"
 
 
 class Rows(NamedTuple):

@@ -26,6 +26,7 @@ from openpyxl.packaging.core import DocumentProperties
 from openpyxl.styles import Alignment, Border, Font, PatternFill, Protection, Side
 from openpyxl.utils import get_column_letter
 from openpyxl.utils.datetime import to_excel
+from openpyxl.utils.indexed_list import IndexedList
 from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.header_footer import HeaderFooterItem
 from openpyxl.worksheet.page import PageMargins
@@ -49,6 +50,8 @@ MAX_TITLE_LENGTH = 32  # characters of the title of Excel's own error message
 MAX_HEADER_PART = 120  # characters of one side of a page's header, of which Excel takes 255 in all
 MAX_CACHED_BYTES = 8 * 2**20  # bytes of all frames that are cached: one has some 10 to 20 KB
 
+_ROOM_TO_SIGN = 0.3  # inches
+_TO_SIGN, _TO_DATE = "_" * 24, "_" * 12
 _TIMESTAMP = datetime(2000, 1, 1)  # noqa: DTZ001 (Excel knows no time zones): files of the same records are the same
 _FORMULA_SIGNS = ("=", "+", "-", "@")
 _STYLES_BYTES = 1_000  # of the styles of a column, in memory, with their part of the layout
@@ -135,17 +138,19 @@ def frame_of(layouts: tuple[SheetLayout, ...]) -> Frame:
     workbook = Workbook()
     workbook.remove(workbook.worksheets[0])
     workbook.properties = DocumentProperties(creator="School Service", created=_TIMESTAMP)
+    font = layouts[0].font
+    workbook._fonts = IndexedList([Font(name=font, size=CellStyle().size, family=2)])
     sheets = [_make_sheet(workbook, layout) for layout in layouts]
     numbers: dict[ColumnStyles, StyleNumbers] = {}  # of the workbook: hundreds of columns may look alike
     for sheet, layout in zip(sheets, layouts, strict=True):
         for styles_of_column in chain.from_iterable(layout.styles):
             if styles_of_column not in numbers:
-                numbers[styles_of_column] = _style_numbers(sheet, styles_of_column)
+                numbers[styles_of_column] = _style_numbers(sheet, styles_of_column, font)
     styles = [
         tuple(tuple(numbers[column] for column in rows) for rows in layout.styles) for layout in layouts
     ]
     new_cells = [
-        tuple(_style_number(sheet, style) for style in layout.new_cells)
+        tuple(_style_number(sheet, style, font) for style in layout.new_cells)
         for sheet, layout in zip(sheets, layouts, strict=True)
     ]
     written = BytesIO()
@@ -165,18 +170,18 @@ def frame_of(layouts: tuple[SheetLayout, ...]) -> Frame:
     return Frame(archive.getvalue(), tuple(map(SheetFrame, paths, xml, styles, new_cells)))
 
 
-def _style_numbers(sheet: Worksheet, styles: ColumnStyles) -> StyleNumbers:
-    others = {name: _style_number(sheet, style) for name, style in styles._asdict().items()}
-    return StyleNumbers(**others, quoted=_style_number(sheet, styles.text, quoted=True))
+def _style_numbers(sheet: Worksheet, styles: ColumnStyles, font: str) -> StyleNumbers:
+    others = {name: _style_number(sheet, style, font) for name, style in styles._asdict().items()}
+    return StyleNumbers(**others, quoted=_style_number(sheet, styles.text, font, quoted=True))
 
 
-def _style_number(sheet: Worksheet, style: CellStyle, *, quoted: bool = False) -> int:
+def _style_number(sheet: Worksheet, style: CellStyle, font: str, *, quoted: bool = False) -> int:
     """Add a style to a workbook and answer its number; `quoted`: its texts stay texts when they are edited, too."""
     cell = WriteOnlyCell(sheet)
     cell.number_format = style.number_format
     if style.bold or style.italic or style.colour or style.size != CellStyle().size:
         colour = None if style.colour is None else f"FF{style.colour}"
-        cell.font = Font(name="Calibri", size=style.size, bold=style.bold, italic=style.italic, color=colour)
+        cell.font = Font(name=font, size=style.size, bold=style.bold, italic=style.italic, color=colour)
     if style.fill is not None:
         cell.fill = PatternFill("solid", fgColor=f"FF{style.fill}")
     if style.lines is not None:
@@ -285,6 +290,7 @@ def _set_up_page(sheet: Worksheet, page: Page) -> None:
         sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
     if page.margins is not None:
         top, bottom = page.margins
+        bottom += _ROOM_TO_SIGN * bool(page.signed_by)
         sheet.page_margins = PageMargins(0.3, 0.3, top, bottom, header=0.3, footer=0.3)
     if page.grid:
         sheet.print_options.gridLines = True
@@ -293,6 +299,10 @@ def _set_up_page(sheet: Worksheet, page: Page) -> None:
     header, footer = HeaderFooterItem(), HeaderFooterItem()
     header.left.text = "to be written"
     footer.right.text = "Page &P of &N"
+    if page.signed_by:
+        footer.left.text = "     ".join(f"{who}: {_TO_SIGN}  Date: {_TO_DATE}" for who in page.signed_by)
+        # A wide sheet is printed smaller than it is; a hand writes no smaller.
+        sheet.HeaderFooter.scaleWithDoc = False
     sheet.HeaderFooter.oddHeader, sheet.HeaderFooter.oddFooter = header, footer
 
 

@@ -19,7 +19,7 @@ MOMENT = datetime(2025, 9, 1, 8, 30, 0, 123456, UTC)
 
 
 def sent(stored):
-    shown, hidden = download_details(MOMENT, stored)
+    shown, hidden = download_details(MOMENT, "Africa/Lagos", stored)
     table = Table("Scores", [Column("name")], [{"name": "Ada"}])
     return write_workbook([table], [("School", "Queen's College"), shown], hidden=hidden)
 
@@ -35,10 +35,10 @@ def test_it_comes_back_however_much_it_is(width):
     assert read_download(details) == Download("2025-09-01T08:30:00.123456+00:00", stored)
 
 
-def test_the_moment_is_shown_and_the_rest_hidden():
+def test_the_moment_is_shown_by_the_clock_of_the_school_and_the_rest_is_hidden():
     sheet = load_workbook(BytesIO(sent({})))["Details"]
 
-    assert [cell.value for cell in sheet[2]] == ["Downloaded", "2025-09-01 08:30:00 UTC"]
+    assert [cell.value for cell in sheet[2]] == ["Downloaded", "2025-09-01 09:30:00 WAT"]
     assert [bool(sheet.row_dimensions[row].hidden) for row in (1, 2, 3)] == [False, False, True]
 
 
@@ -47,7 +47,7 @@ def test_a_sheet_without_it_was_not_downloaded():
 
 
 def test_a_part_that_is_missing_is_noticed():
-    _, hidden = download_details(MOMENT, {f"QC {number}": 1 for number in range(5000)})
+    _, hidden = download_details(MOMENT, "UTC", {f"QC {number}": 1 for number in range(5000)})
     details = {label.lower(): part for label, part in hidden}
     assert read_download(details) is not None
 

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Uuid,
     any_,
     bindparam,
+    case,
     cast,
     column,
     delete,
@@ -43,7 +44,7 @@ from school_service.features.people.models import (
 from school_service.features.reach import scopes
 from school_service.features.school.cohorts.reads import class_name
 from school_service.features.school.models import Batch, Classroom, Cohort, Enrollment
-from school_service.features.school.settings.service import time_zone
+from school_service.features.school.settings.service import name_order, time_zone
 from tenants.clock import now
 
 SWEPT_AT_ONCE = 20
@@ -51,6 +52,16 @@ SWEPT_AT_ONCE = 20
 
 _NONE: Any = literal_column("'[]'::json")
 _full_name = func.concat(User.first_name, " ", User.last_name)
+
+
+def _name_on_paper() -> Any:
+    """The name of a user as it stands on the school's papers, with a student's middle name."""
+    middle = select(func.nullif(Student.middle_name, "")).where(Student.user_id == User.id).correlate(User)
+    first, last, of_student = User.first_name, User.last_name, middle.scalar_subquery()
+    return case(
+        (name_order() == "SURNAME_FIRST", func.concat_ws(" ", last, first, of_student)),
+        else_=func.concat_ws(" ", first, of_student, last),
+    )
 
 
 def _moment() -> Any:
@@ -143,6 +154,7 @@ def seen(user_ids: list[UUID] | None = None, batch_id: UUID | None = None) -> Qu
         "id", User.id,
         "username", User.username,
         "name", _full_name,
+        "name_on_paper", _name_on_paper(),
         "class", class_of,
         "has_password", User.password_hash.is_not(None),
         "is_kin", is_kin,

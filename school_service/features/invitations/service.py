@@ -62,9 +62,14 @@ def make_slips(*, format: str, issuer: str | None, **inviting: Any) -> File:
     classes = {one["class"] for one in made}
     of_class = f" {made[0]['class']}" if len(classes) == 1 and None not in classes else ""
     about = {"school": current_school().name, "title": f"Invitations{of_class}", "time_zone": time_zone}
-    shown = ("name", "class", "username", "code", "url")
+    shown = ("class", "username", "code", "url")
     slips = [
-        {**{name: one[name] for name in shown}, "expires_at": one["expires_at"].isoformat()} for one in made
+        {
+            **{name: one[name] for name in shown},
+            "name": one["name_on_paper"],
+            "expires_at": one["expires_at"].isoformat(),
+        }
+        for one in made
     ]
     if format == XLSX:
         return f"{about['title']}.xlsx", partial(write_sheet, slips, **about)
@@ -151,6 +156,7 @@ def _invite(
             "user": user["id"],
             "username": user["username"],
             "name": user["name"],
+            "name_on_paper": user["name_on_paper"],
             "class": user["class"],
             "code": code,
             "url": None if at is None else f"{at}/{code}",

@@ -173,3 +173,16 @@ def test_a_slip_takes_little_time():
     for count, expected in ((0, 1), (1, 1), (10, 1), (11, 2), (500, 50)):
         pdf = PAPERS["slips"](slips=[slip] * count, **about, made_at="2026-11-23T10:40:00+00:00")
         assert pages_of(pdf) == expected
+
+
+def test_names_stand_in_the_order_of_the_papers_with_the_middle_name(api, make, issuer):
+    cohort = make.cohort()
+    make.enrolled(cohort, make.student(first_name="Ngọzi", middle_name="Ada", last_name="Eze"))
+
+    def names():
+        rows = load_workbook(BytesIO(slips(api, cohort["id"], "xlsx").get_data())).active.iter_rows()
+        return [row[0].value for row in rows][-1]
+
+    assert names() == "Ngọzi Ada Eze"
+    api.ok(api.patch("/result-settings", {"name_order": "SURNAME_FIRST"}))
+    assert names() == "Eze Ngọzi Ada"

@@ -11,7 +11,7 @@ import orjson
 
 from school_service.core.database import current_school
 from school_service.core.read_models import fetch_row
-from school_service.core.texts import full_name
+from school_service.core.texts import full_name, term_title
 from school_service.features.attendance.models import DAY, DAY_PARTS
 from school_service.features.attendance.sheets import reads
 from school_service.features.attendance.sheets.register_layout import (
@@ -24,8 +24,6 @@ from school_service.features.attendance.sheets.register_layout import (
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.school.cohorts.class_sheets import find_batch, find_term
 from school_service.sheets.workbook_writer import write_sheets
-
-_SURNAME_FIRST = "SURNAME_FIRST"
 
 
 def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
@@ -40,21 +38,19 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     stored = fetch_row(reads.term(found.id, of_term.id))
     if stored is None:
         raise RuntimeError("The batch is there, and its register was not found.")
-    students = [_student(one) for one in orjson.loads(stored["students"])]
+    students = [_student(one, found.name_order) for one in orjson.loads(stored["students"])]
     taken = frozenset((date.fromisoformat(day), part) for day, part in orjson.loads(stored["taken"]))
     parts = _parts(stored["parts"], taken, students)
     school = current_school().name
-    # The names of most terms end with that of the session; further pages have room for this alone.
-    named = found.session in of_term.display_name
-    about = f"{found.class_name}, {of_term.display_name}{'' if named else f', {found.session}'}"
+    titled = term_title(of_term.display_name, found.session)
     teacher = stored["form_teacher"]
     register = PrintedRegister(
         lines=[
             school,
-            f"Attendance register of {about}",
+            f"Attendance register of {found.class_name}, {titled}",
             *([f"Form teacher: {teacher}"] if teacher else []),
         ],
-        page_header=(f"{school}, {found.class_name}, {found.session}", of_term.display_name),
+        page_header=(f"{school}, {found.class_name}", titled),
         parts=parts,
         days=[_day(one, parts) for one in orjson.loads(stored["days"])],
         taken=taken,
@@ -62,15 +58,15 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
         codes=[(code, name) for code, name in orjson.loads(stored["codes"])],
     )
     audit_change(EXPORT, found.id, new={"sheet": "printed-register", "students": len(students)})
-    name = f"{found.class_name} {found.session} {of_term.display_name} register.xlsx"
+    name = f"{found.class_name} {term_title(of_term.display_name, found.session, ' ')} register.xlsx"
     return name, write_sheets([register_sheet(register)])
 
 
-def _student(one: Mapping[str, Any]) -> PrintedStudent:
+def _student(one: Mapping[str, Any], name_order: str) -> PrintedStudent:
     marks = {
         (date.fromisoformat(day), part): PrintedMark(code, kind) for day, part, code, kind in one["marks"]
     }
-    return PrintedStudent(one["admission_number"], full_name(one, _SURNAME_FIRST), one["gender"], marks)
+    return PrintedStudent(one["admission_number"], full_name(one, name_order), one["gender"], marks)
 
 
 def _parts(

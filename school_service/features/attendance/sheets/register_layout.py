@@ -126,11 +126,10 @@ _MARGINS = (0.7, 0.5)  # above and below a page, in inches
 _PAGE_WIDTH = 16.54 - 2 * 0.3  # of A3 in landscape, between the margins, in inches
 _PAGE_HEIGHT = 11.69 - sum(_MARGINS)
 _POINT = 1 / 72  # of an inch
-_CHARACTER = 9.4 / 96  # inches: the widest digit of the fonts that programs without Calibri take in its place
-_LEAST_SCALE, _USUAL_SCALE = (
-    55,
-    60,
-)  # percent: of the smallest figures that are read well, and of those of a page
+_FONT = "Verdana"  # programs have it or DejaVu Sans, which is as wide: what is to fill a page has to be known
+_CHARACTER = 9.4 / 96  # inches: a digit of this font, in the size of a workbook
+_LEAST_SCALE, _MOST_SCALE = 80, 140  # percent: letters of 10 points are printed in 8 points or more
+_FILLED, _MOST_SPARE = 0.96, 12  # of the height of a page, and points of a row
 _TITLE_HEIGHT, _LINE_HEIGHT, _HEADING_HEIGHT = 24, 16, 62
 
 
@@ -194,6 +193,7 @@ class _Layout:
             + LINE_HEIGHT * (len(students) + len(summary))
         )
         scale, breaks = self._pages(heights * _POINT)
+        height = LINE_HEIGHT + self._spare(scale, heights, len(students) + len(summary))
         body = tuple(_cells(column) for column in columns)
         last = tuple(_summary_cells(column) for column in columns)
         layout = SheetLayout(
@@ -218,6 +218,7 @@ class _Layout:
             header=header,
             frozen_columns=len(self.identity),
             header_rows=3,
+            font=_FONT,
         )
         rows = (
             Rows([[line] for line in lines[:1]], height=_TITLE_HEIGHT),
@@ -226,8 +227,8 @@ class _Layout:
                 Rows([[column.headings[level] for column in columns]], height=height)
                 for level, height in enumerate((_LINE_HEIGHT, _LINE_HEIGHT, _HEADING_HEIGHT))
             ),
-            Rows(named, height=LINE_HEIGHT),
-            Rows(summary, height=LINE_HEIGHT),
+            Rows(named, height=height),
+            Rows(summary, height=height),
         )
         return Sheet(
             layout,
@@ -400,17 +401,22 @@ class _Layout:
         """Find the scale of the print, and the last column of each page: weeks are not divided."""
         names, totals = _inches(self.identity), _inches(self.totals)
         weeks = [_inches(week) for week in self.weeks]
-        fitting = _PAGE_WIDTH * 100 / _USUAL_SCALE
+        fitting = _PAGE_WIDTH * 100 / _LEAST_SCALE
         whole = names + sum(weeks) + totals
         pages = 1
         while pages < len(weeks) and self._widest(pages, names, weeks, totals) > fitting:
             pages += 1
         widest = self._widest(pages, names, weeks, totals) if weeks else whole
-        scale = min(100, int(100 * _PAGE_WIDTH / widest))
+        scale = min(_MOST_SCALE, int(100 * _PAGE_WIDTH / widest))
         high = int(100 * _PAGE_HEIGHT / height)
         if high >= _LEAST_SCALE:
             scale = min(scale, high)
-        return max(scale, 10), self._ends(pages)
+        return scale, self._ends(pages)
+
+    def _spare(self, scale: int, heights: float, rows: int) -> int:
+        """Find by how many points each row may be higher, so that a small class fills its page."""
+        room = _FILLED * _PAGE_HEIGHT / _POINT * 100 / scale - heights
+        return max(0, min(int(room / rows), _MOST_SPARE))
 
     def _divided(self, pages: int) -> list[range]:
         """Divide the weeks into so many pages, the first with no fewer weeks than the last."""
@@ -440,7 +446,7 @@ def _range(first_column: int, first_row: int, last_column: int, last_row: int) -
 
 
 def _heading(column: _Column, level: int) -> ColumnStyles:
-    style = _HEADING._replace(wrapped=level == 2, size=9 if level == 1 else 10)
+    style = _HEADING._replace(wrapped=level == 2, size=10)
     if level == 2 and column.upright:
         style = style._replace(upwards=True)
     if column.is_closed:

@@ -28,6 +28,7 @@ from school_service.features.people.students.sheet_rows import (
     STUDENT_COLUMNS,
     change_of,
     shown,
+    student_columns,
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
 from school_service.features.school.cohorts.class_sheets import (
@@ -97,7 +98,7 @@ def download(*, batch: UUID, week: date) -> tuple[str, bytes]:
     codes = tuple(code for code, _ in orjson.loads(stored["codes"]))
     audit_change(EXPORT, found.id, new={"sheet": "register", "week": week, "students": len(pupils)})
     columns = [
-        *STUDENT_COLUMNS,
+        *student_columns(found.name_order),
         *(Column(column_of(time), rule=SuggestedValues(codes), width=12) for time in times),
     ]
     marks = {pupil.admission_number: _codes_of(pupil, times) for pupil in pupils}
@@ -106,7 +107,7 @@ def download(*, batch: UUID, week: date) -> tuple[str, bytes]:
         for pupil in pupils
     ]
     downloaded, hidden = download_details(
-        found.moment, {number: of_pupil for number, of_pupil in marks.items() if of_pupil}
+        found.moment, found.time_zone, {number: of_pupil for number, of_pupil in marks.items() if of_pupil}
     )
     words = [
         ("School", current_school().name),

@@ -24,7 +24,7 @@ from school_service.features.people.students import leaving
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.people.students.service import AUDITED
 from school_service.features.people.students.service import ENTITY as STUDENT
-from school_service.features.people.students.sheet_rows import change_of, shown
+from school_service.features.people.students.sheet_rows import LAST_NAME, change_of, shown
 from school_service.features.people.users.service import ENTITY as USER
 from school_service.features.school.cohorts.reads import class_name
 from school_service.features.school.cohorts.service import find_session
@@ -36,6 +36,7 @@ from school_service.features.school.models import (
     Cohort,
     Enrollment,
 )
+from school_service.features.school.settings.service import name_order, time_zone
 from school_service.sheets.charsets import charset_errors
 from school_service.sheets.columns import Column
 from school_service.sheets.days import read_days
@@ -93,22 +94,36 @@ def download(
     """
     name, is_there = _place(batch, cohort, session)
     found = db.session.execute(_listed(is_there)).mappings().all()
-    rows = [{column.name: _cell(row[column.name]) for column in _WRITTEN} for row in found]
+    settings = db.session.execute(
+        select(time_zone().label("time_zone"), name_order().label("name_order"))
+    ).one()
+    columns = _columns(settings.name_order)
+    rows = [{column.name: _cell(row[column.name]) for column in columns} for row in found]
     of = batch or cohort
     audit_change(EXPORT, of, new={"sheet": "students", "students": len(rows)})
     if format == CSV:
         text = io.StringIO()
-        writer = csv.DictWriter(text, [column.name for column in _WRITTEN], lineterminator="\r\n")
+        writer = csv.DictWriter(text, [column.name for column in columns], lineterminator="\r\n")
         writer.writeheader()
         writer.writerows(rows)
         # By the mark spreadsheet programs see that it is UTF-8.
         return f"{name} students.csv", text.getvalue().encode("utf-8-sig")
     stored = {str(row[ID]): {column.name: row[column.name] for column in _COLUMNS} for row in rows}
-    downloaded, hidden = download_details(now(), stored)
+    downloaded, hidden = download_details(now(), settings.time_zone, stored)
     details = [("School", current_school().name), ("Class", name), downloaded]
     page_header = (f"{current_school().name}\n{name}", "Students")
-    content = write_workbook([Table(SHEET, _WRITTEN, rows)], details, hidden=hidden, page_header=page_header)
+    content = write_workbook([Table(SHEET, columns, rows)], details, hidden=hidden, page_header=page_header)
     return f"{name} students.xlsx", content
+
+
+def _columns(name_order: str) -> list[Column]:
+    """Give the columns, the names in the order of the school's papers."""
+    if name_order != "SURNAME_FIRST":
+        return [*_WRITTEN]
+    last = next(column for column in _WRITTEN if column.name == LAST_NAME)
+    others = [column for column in _WRITTEN if column is not last]
+    place = next(place for place, column in enumerate(others) if column.name in _NAMES)
+    return [*others[:place], last, *others[place:]]
 
 
 def _cell(value: Any) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
@@ -12,6 +12,7 @@ from uuid import UUID
 from school_service.auth.principal import Principal
 from school_service.core.database import current_school
 from school_service.core.statements import execute
+from school_service.core.texts import term_title
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.observations.comments.service import (
     ENTITY,
@@ -33,6 +34,7 @@ from school_service.features.people.students.sheet_rows import (
     STUDENT_COLUMNS,
     change_of,
     shown,
+    student_columns,
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
 from school_service.features.school.cohorts.class_sheets import (
@@ -72,23 +74,21 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     listed = list_class(_place(found, of_term.id))
     rows = [{name: getattr(student, name) for name in (*_IDENTITY, *MEMBERS)} for student in listed.students]
     audit_change(EXPORT, found.id, new={"sheet": "comments", "students": len(rows)})
-    table = Table(SHEET, _columns(listed.times_opened), rows)
+    table = Table(SHEET, _columns(listed.times_opened, student_columns(found.name_order)), rows)
     stored = {
         student.admission_number: {name: getattr(student, name) for name in MEMBERS}
         for student in listed.students
         if student.commented or listed.by_registers
     }
-    downloaded, hidden = download_details(found.moment, stored)
+    downloaded, hidden = download_details(found.moment, found.time_zone, stored)
     words, ids = about_class(found, of_term)
     opened = [("Times opened", str(listed.times_opened))] if listed.times_opened is not None else []
-    page_header = (
-        f"{current_school().name}\n{found.class_name} {found.session}",
-        f"Comments, {of_term.display_name}",
-    )
+    titled = partial(term_title, of_term.display_name, found.session)
+    page_header = f"{current_school().name}\n{found.class_name}", f"Comments, {titled()}"
     content = write_workbook(
         [table], [*words, *opened, *ids, downloaded], hidden=hidden, page_header=page_header
     )
-    return f"{found.class_name} {found.session} {of_term.display_name} comments.xlsx", content
+    return f"{found.class_name} {titled(' ')} comments.xlsx", content
 
 
 def upload(
@@ -219,11 +219,11 @@ def _place(batch: Any, term_id: UUID) -> Place:
     return Place(batch.id, batch.cohort_id, batch.session_id, term_id)
 
 
-def _columns(times_opened: int | None) -> list[Column]:
+def _columns(times_opened: int | None, students: Iterable[Column] = STUDENT_COLUMNS) -> list[Column]:
     most = MAX_TIMES_OPENED if times_opened is None else times_opened
     times = NumberRange(Decimal(0), Decimal(most), whole=True)
     return [
-        *STUDENT_COLUMNS,
+        *students,
         Column(TIMES_PRESENT, CellType.NUMBER, rule=times, width=16, heading="Times present"),
         Column("form_teacher_comment", most=COMMENT_LENGTH, width=50, heading="Form teacher's comment"),
         Column("principal_comment", most=COMMENT_LENGTH, width=50, heading="Principal's comment"),

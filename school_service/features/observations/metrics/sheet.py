@@ -11,6 +11,7 @@ from uuid import UUID
 
 from school_service.core.database import current_school, db
 from school_service.core.errors import SAID_BACK, Invalid
+from school_service.core.texts import term_title
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.observations.metrics.reads import class_list
 from school_service.features.observations.metrics.service import (
@@ -28,6 +29,7 @@ from school_service.features.people.students.sheet_rows import (
     STUDENT_COLUMNS,
     change_of,
     shown,
+    student_columns,
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
 from school_service.features.results.models import BEST, METRIC_TYPES, POOREST
@@ -85,16 +87,19 @@ def download(*, batch_id: UUID, term: str, metric_type: str) -> tuple[str, bytes
     audit_change(
         EXPORT, batch.id, new={"sheet": "metrics", "metric_type": metric_type, "students": len(rows)}
     )
-    table = Table(SHEET, _columns(traits.values()), [columns for columns, _ in rows])
-    about = f"{batch.class_name} {batch.session} {found.display_name} {metric_type.lower()}"
+    table = Table(
+        SHEET, _columns(traits.values(), student_columns(batch.name_order)), [columns for columns, _ in rows]
+    )
+    titled = partial(term_title, found.display_name, batch.session)
     stored = {columns[ADMISSION_NUMBER]: scores for columns, scores in rows if scores}
-    downloaded, hidden = download_details(batch.moment, stored, traits)
+    downloaded, hidden = download_details(batch.moment, batch.time_zone, stored, traits)
     details = [*_details(batch, found, metric_type), downloaded]
     page_header = (
-        f"{current_school().name}\n{batch.class_name} {batch.session}",
-        f"{metric_type}, {found.display_name}\n{BEST} (excellent) to {POOREST} (poor)",
+        f"{current_school().name}\n{batch.class_name}",
+        f"{metric_type}, {titled()}\n{BEST} (excellent) to {POOREST} (poor)",
     )
-    return f"{about}.xlsx", write_workbook([table], details, hidden=hidden, page_header=page_header)
+    name = f"{batch.class_name} {titled(' ')} {metric_type.lower()}.xlsx"
+    return name, write_workbook([table], details, hidden=hidden, page_header=page_header)
 
 
 def upload(
@@ -233,9 +238,9 @@ class _MetricUpload(ClassSheetUpload[Any]):
                     yield Replaced(row.number, name, shown(student), student.metric_id, stored[name], score)
 
 
-def _columns(names: Iterable[str]) -> list[Column]:
+def _columns(names: Iterable[str], students: Iterable[Column] = STUDENT_COLUMNS) -> list[Column]:
     rule = NumberRange(Decimal(POOREST), Decimal(BEST), whole=True)
-    return [*STUDENT_COLUMNS, *(Column(name, CellType.NUMBER, required=True, rule=rule) for name in names)]
+    return [*students, *(Column(name, CellType.NUMBER, required=True, rule=rule) for name in names)]
 
 
 def _details(batch: Any, term: Term, metric_type: str) -> list[tuple[str, str]]:

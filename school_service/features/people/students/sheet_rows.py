@@ -19,7 +19,7 @@ from school_service.core.texts import folded_words
 from school_service.features.people.models import Student, User
 from school_service.features.reach import scopes
 from school_service.sheets.charsets import charset_errors
-from school_service.sheets.columns import Column
+from school_service.sheets.columns import CellType, Column, normalized_name
 from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, RowError, raise_row_errors
 from school_service.sheets.sheet_reader import Row, SheetContent
 from tenants.names import composed
@@ -41,6 +41,23 @@ STUDENT_COLUMNS = (
     Column(LAST_NAME, locked=True, width=20, heading="Last name", also=_ALSO[LAST_NAME]),
 )
 """The columns identifying the student of a row."""
+
+SERIAL_NUMBER = Column("S/N", CellType.NUMBER, locked=True, width=6)
+"""The column with the place of a row, for who reads the sheet on paper."""
+
+
+def student_columns(name_order: str) -> tuple[Column, ...]:
+    """Give the columns identifying the student of a row, the names in the order of the school's papers."""
+    number, first, last = STUDENT_COLUMNS
+    return (number, last, first) if name_order == "SURNAME_FIRST" else STUDENT_COLUMNS
+
+
+def without_serial_number(content: SheetContent) -> SheetContent:
+    """Leave the serial numbers out of the columns that an upload says it has ignored."""
+    content.ignored[:] = [
+        name for name in content.ignored if normalized_name(name) != normalized_name(SERIAL_NUMBER.name)
+    ]
+    return content
 
 
 class Person(Protocol):

@@ -9,10 +9,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic
+from zoneinfo import ZoneInfo
 
 from school_service.core.database import request_context
 from school_service.features.audit.service import PastChange, newest_changes
 from school_service.features.people.students.sheet_rows import ClassMember, match_students, not_in_sheet
+from school_service.features.school.settings.service import find_time_zone
 from school_service.sheets.downloads import Download
 from school_service.sheets.row_errors import CHANGED, RowError, raise_changed_rows
 from school_service.sheets.sheet_reader import Row, SheetContent
@@ -104,6 +106,8 @@ class ClassSheetUpload(SheetUpload[list[tuple[ClassMember, Row]]], Generic[Class
     def refuse(self, changes: Iterable[tuple[Replaced, PastChange | None]]) -> list[Replaced]:
         """Refuse to replace values, each with its last change, as `refuse_changed` does; returns those forced."""
         errors, forced, people = [], [], {}
+        changes = [*changes]
+        zone = find_time_zone() if changes else None
         for each, last in changes:
             if last is not None and self.download is not None and _is_own(last, self.download):
                 continue
@@ -111,7 +115,7 @@ class ClassSheetUpload(SheetUpload[list[tuple[ClassMember, Row]]], Generic[Class
             if self.force:
                 forced.append(each)
             else:
-                problem = f"{_problem(each, last)}, after the download,"
+                problem = f"{_problem(each, last, zone)}, after the download,"
                 errors.append(RowError(each.row, each.column, CHANGED, problem, _words(each.new), _REMEDY))
         raise_changed_rows(errors, letters=self.letters, people=people)
         return forced
@@ -138,12 +142,13 @@ def refuse_unexpected_changes(
     changes: Sequence[tuple[Replaced, PastChange | None]], *, list_name: str
 ) -> None:
     """Refuse to replace values other than expected, each with its last change; raises RowsChanged."""
+    zone = find_time_zone() if changes else None
     errors = [
         RowError(
             each.row,
             each.column,
             CHANGED,
-            _problem(each, last) + ",",
+            _problem(each, last, zone) + ",",
             _words(each.new),
             "read it again, or leave out what is expected",
         )
@@ -193,9 +198,9 @@ def _is_own(change: PastChange, download: Download) -> bool:
     return principal is not None and change.actor == principal.actor and change.downloaded == download.moment
 
 
-def _problem(each: Replaced, last: PastChange | None) -> str:
+def _problem(each: Replaced, last: PastChange | None, zone: ZoneInfo | None) -> str:
     who = "somebody" if last is None else last.actor_name
-    when = "" if last is None else f" on {datetime.fromisoformat(last.at):%Y-%m-%d at %H:%M} UTC"
+    when = "" if last is None else f" on {datetime.fromisoformat(last.at).astimezone(zone):%Y-%m-%d at %H:%M}"
     if each.stored is None:
         return f"would bring back a {each.kind} that {who} removed{when}"
     return f"would replace {each.stored}, which {who} entered{when}"

@@ -19,7 +19,9 @@ from school_service.features.results.computing.compute import compute, subject_r
 from school_service.features.results.computing.stored import StoredCard, stored_subject_result
 from school_service.features.results.figures import reads
 from school_service.features.results.figures.broadsheets import (
+    POSITION,
     answered,
+    by_position,
     live_broadsheet,
     published_broadsheet,
     session_broadsheet,
@@ -105,24 +107,30 @@ def broadsheet(
     term: str | None = None,
     session: str | None = None,
     live: bool = False,
+    order: str = POSITION,
     printed: bool = False,
 ) -> Made:
     """Answer BroadsheetSchema, of a batch in the given term or session; `printed`: the members of its workbook, too.
 
-    A term's as it was published last, else live; a session's until its latest published term.
+    `order` is that of the students: by POSITION, then by name; or by NAME. A term's as it was published last, else
+    live; a session's until its latest published term.
     """
     if session is not None:
-        return Made(reads.class_in_session(batch, session), partial(_broadsheet, printed, True))
+        return Made(reads.class_in_session(batch, session), partial(_broadsheet, order, printed, True))
     if term is None:
         raise TypeError("A broadsheet is of a term or of a session.")
-    return Made(reads.class_in_term(batch, term, live or None), partial(_broadsheet, printed, False))
+    return Made(reads.class_in_term(batch, term, live or None), partial(_broadsheet, order, printed, False))
 
 
-def _broadsheet(printed: bool, of_session: bool, row: Row, reach: Reach | None) -> dict[str, Any] | None:
+def _broadsheet(
+    order: str, printed: bool, of_session: bool, row: Row, reach: Reach | None
+) -> dict[str, Any] | None:
     if row["published"] is not None:
         sheet = (session_broadsheet if of_session else published_broadsheet)(row)
     elif of_session or (loaded := Loaded.of(row)) is None:
         return None
     else:
         sheet = live_broadsheet(row, loaded.shown_to(reach))
+    if order == POSITION:
+        sheet["students"] = by_position(sheet["students"])
     return sheet if printed else answered(sheet)

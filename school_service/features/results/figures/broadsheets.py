@@ -27,6 +27,8 @@ _PRINTED = (
     "time_zone", "pass_mark",
 )  # fmt: skip
 """The members for the workbook alone, beside the answered ones."""
+ORDERS = (POSITION, NAME) = ("position", "name")
+"""The orders of a broadsheet's students."""
 _OF_CLASS = ("average", "lowest", "highest")
 
 
@@ -155,20 +157,19 @@ def _average_places(rules: Document) -> int:
 def _put_together(
     cards: Sequence[Document], subjects: Iterable[Document], pass_mark: Decimal | None
 ) -> dict[str, Any]:
-    """Put together `subjects`, those of any student, `students`, by position, then by name, and the `summary`."""
+    """Put together `subjects`, those of any student, `students`, by name as the cards, and the `summary`."""
     of_subject: dict[str, list[Document]] = {}
     for card in cards:
         for one in card["subjects"] or ():
             of_subject.setdefault(one["subject"]["id"], []).append(one)
     students = [_student(card) for card in cards]
     ranked = [one for one in students if one["position"] is not None]
-    ranked.sort(key=lambda one: one["position"])
     average, lowest, highest = _greatest(card["batch_figures"] for card in cards)
     return {
         "subjects": [
             _subject(one, of_subject[one["id"]], pass_mark) for one in subjects if one["id"] in of_subject
         ],
-        "students": ranked + [one for one in students if one["position"] is None],
+        "students": students,
         "summary": {
             "students": len(students),
             "ranked": len(ranked),
@@ -179,6 +180,11 @@ def _put_together(
         },
         "pass_mark": pass_mark,
     }
+
+
+def by_position(students: Sequence[Document]) -> list[Document]:
+    """Put the students of a broadsheet, who are by name, in the order of their positions; those without one last."""
+    return sorted(students, key=lambda one: (one["position"] is None, one["position"] or 0))
 
 
 def passes(figure: Decimal | None, pass_mark: Decimal | None) -> bool:

@@ -9,6 +9,7 @@ import marshmallow as ma
 from marshmallow import fields, validate
 
 from school_service.features.classes.subject_teachers.schemas import teacher_names
+from school_service.features.results.figures.broadsheets import ORDERS, POSITION
 from school_service.features.results.models import RESULT_STATES, SUBJECT_STATUSES, TERM_STATUSES
 from school_service.features.school.models import TERMS
 from school_service.features.school.sessions.schemas import term_text
@@ -357,6 +358,11 @@ class BroadsheetFilterSchema(_LiveSchema):
         metadata={
             "description": "In place of a term: the session of the batch, by id or name, as published."
         },
+    )
+    order = fields.String(
+        load_default=POSITION,
+        validate=validate.OneOf(ORDERS),
+        metadata={"description": "How the students stand: by position, then by name; or by name."},
     )
 
     @ma.validates_schema(skip_on_field_errors=False, pass_original=True)

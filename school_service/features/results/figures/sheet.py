@@ -9,21 +9,23 @@ from uuid import UUID
 
 from school_service.core.errors import NotFound
 from school_service.core.read_models import fetch_made
-from school_service.core.texts import full_name, position_text
+from school_service.core.texts import full_name, position_text, term_title
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.results.figures.answers import broadsheet
-from school_service.features.results.figures.broadsheets import passes
+from school_service.features.results.figures.broadsheets import POSITION, passes
 from school_service.features.results.figures.service import check_broadsheet
 from school_service.features.results.models import INCOMPLETE, PROVISIONAL
 from school_service.features.school.models import TERMS
 from school_service.features.scores.models import BATCH, BOTH, COHORT
-from school_service.printing.wording import long_date
+from school_service.printing.wording import long_date, mark
 from school_service.sheets.report_writer import Report, ReportColumn, write_report
 from school_service.sheets.workbook_layout import Marked, Value
 
 BROADSHEET, SUBJECTS = "Broadsheet", "Subjects"
 ON_A4 = 10  # subjects; more are printed on A3
 NOT_TAKEN, NOT_COMPLETE = "–", "inc"  # noqa: RUF001 -- a dash, as tables have it
+
+_SIGNED_BY = ("Form teacher", "Principal")
 
 _POSITIONS = {
     BATCH: ReportColumn("Position", least=9),
@@ -38,20 +40,28 @@ _PERSON = (
 
 
 def download(
-    *, batch: UUID, term: str | None = None, session: str | None = None, live: bool = False
+    *,
+    batch: UUID,
+    term: str | None = None,
+    session: str | None = None,
+    live: bool = False,
+    order: str = POSITION,
 ) -> tuple[str, bytes]:
     """Write the broadsheet of a batch in a term, or in a session, as a workbook: the file's name, and the workbook.
 
     `term` is the id of a term or its name in the batch's session, `session` its id or its name. `live`: as the scores
-    stand, even if there is a publication. Raises Invalid, and NotFound if nothing of a session is published.
+    stand, even if there is a publication. `order`: of the students, by position or by name. Raises Invalid, and
+    NotFound if nothing of a session is published.
     """
-    sheet = fetch_made(broadsheet(batch=batch, term=term, session=session, live=live, printed=True))
+    sheet = fetch_made(
+        broadsheet(batch=batch, term=term, session=session, live=live, order=order, printed=True)
+    )
     if sheet is None:
         check_broadsheet(batch=batch, term=term, session=session)
         raise NotFound("No such broadsheet.")
     audit_change(EXPORT, batch, new={"sheet": "broadsheet", "students": len(sheet["students"])})
-    words = ("Broadsheet", sheet["class_name"], sheet["term_name"], sheet["session"]["name"])
-    return f"{' '.join(filter(None, words))}.xlsx", write_report([_broadsheet(sheet), _subjects(sheet)])
+    name = f"Broadsheet {sheet['class_name']} {_titled(sheet, ' ')}.xlsx"
+    return name, write_report([_broadsheet(sheet), _subjects(sheet)])
 
 
 def _broadsheet(sheet: Mapping[str, Any]) -> Report:
@@ -78,10 +88,27 @@ def _broadsheet(sheet: Mapping[str, Any]) -> Report:
         frozen=len(_PERSON),
         large=len(subjects) > ON_A4,
         page_header=(
-            f"{sheet['school_name']}, {sheet['class_name']}, {sheet['session']['name']}",
-            _page_note(sheet),
+            f"{sheet['school_name']}, {sheet['class_name']}",
+            _page_note(sheet, _titled(sheet)),
         ),
+        key=_key(sheet),
+        signed_by=_SIGNED_BY,
     )
+
+
+def _titled(sheet: Mapping[str, Any], between: str = ", ") -> str:
+    return term_title(sheet["term_name"], sheet["session"]["name"], between)
+
+
+def _key(sheet: Mapping[str, Any]) -> list[str]:
+    """Say what the codes of the subjects and the signs in the cells mean."""
+    codes = (f"{one['code']} = {one['name']}" for one in sheet["subjects"] if one["code"] != one["name"])
+    low = (
+        []
+        if sheet["pass_mark"] is None
+        else [f"bold, slanting: below the pass mark of {mark(sheet['pass_mark'])}"]
+    )
+    return [*codes, f"{NOT_TAKEN} = not taken", f"{NOT_COMPLETE} = incomplete", *low]
 
 
 def _shown_positions(sheet: Mapping[str, Any]) -> list[str]:
@@ -91,9 +118,7 @@ def _shown_positions(sheet: Mapping[str, Any]) -> list[str]:
 
 def _lines(sheet: Mapping[str, Any]) -> Iterator[str]:
     yield sheet["school_name"]
-    yield ", ".join(
-        filter(None, (f"Broadsheet of {sheet['class_name']}", sheet["term_name"], sheet["session"]["name"]))
-    )
+    yield f"Broadsheet of {sheet['class_name']}, {_titled(sheet)}"
     is_live = sheet["state"] == PROVISIONAL
     day = long_date(sheet["moment" if is_live else "published_at"], sheet["time_zone"])
     yield (
@@ -101,9 +126,9 @@ def _lines(sheet: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def _page_note(sheet: Mapping[str, Any]) -> str:
+def _page_note(sheet: Mapping[str, Any], titled: str) -> str:
     state = PROVISIONAL if sheet["state"] == PROVISIONAL else f"{sheet['state']}, version {sheet['version']}"
-    return ", ".join(filter(None, (state, sheet["term_name"])))
+    return f"{state}, {titled}"
 
 
 def _row(number: int, row: Mapping[str, Any], sheet: Mapping[str, Any], terms: Sequence[str]) -> list[Value]:
@@ -174,7 +199,9 @@ def _subjects(sheet: Mapping[str, Any]) -> Report:
         ]
         for subject in sheet["subjects"]
     ]
-    return Report(SUBJECTS, (), columns, rows, page_header=(sheet["school_name"], _page_note(sheet)))
+    return Report(
+        SUBJECTS, (), columns, rows, page_header=(sheet["school_name"], _page_note(sheet, _titled(sheet)))
+    )
 
 
 def _number(figure: Decimal | int | None) -> Decimal | None:

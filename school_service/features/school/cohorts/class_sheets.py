@@ -19,6 +19,7 @@ from school_service.core.records import unknown_reference
 from school_service.features.reach import scopes
 from school_service.features.school.models import AcademicSession, Batch, Classroom, Cohort, Term
 from school_service.features.school.sessions.service import is_term_id
+from school_service.features.school.settings.service import name_order, time_zone
 from school_service.sheets.columns import normalized_name
 from school_service.sheets.sheet_reader import DETAILS, sheet_of_another
 
@@ -39,6 +40,8 @@ def find_batch(batch: UUID | int, *, field: str) -> Any:
             # With the arm, also where it is the only one: the sheet is of this arm, whatever others there will be.
             func.concat(Classroom.name, " ", Batch.name).label("class_name"),
             func.statement_timestamp().label("moment"),
+            time_zone().label("time_zone"),
+            name_order().label("name_order"),
         )
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .join(AcademicSession, AcademicSession.id == Cohort.session_id)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 from uuid import UUID
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, available_timezones
 
-from sqlalchemy import column, literal, select, table, update
+from sqlalchemy import column, func, literal, literal_column, select, table, update
 
 from school_service.core.database import db
 from school_service.core.errors import Invalid
+from school_service.core.narrowing import everybodys
 from school_service.core.read_models import Query, ReadModel, read_model
 from school_service.core.records import change, get, record_name, remove
 from school_service.core.statements import NewRow, insert_row, statement
@@ -41,6 +42,19 @@ def school_settings() -> Query:
 def time_zone() -> Any:
     """The school's time zone, for use within a statement."""
     return select(SchoolSettings.time_zone).limit(1).scalar_subquery()
+
+
+def find_time_zone() -> ZoneInfo:
+    """Find the school's time zone, for times in words to people."""
+    return ZoneInfo(db.session.scalars(everybodys(select(SchoolSettings.time_zone))).one())
+
+
+def name_order() -> Any:
+    """How names stand on the school's papers, for use within a statement; as they are spoken if it has not said."""
+    # Among the settings of results, which are of a wing above.
+    settings = SchoolSettings.metadata.tables["result_settings"].alias()
+    said = select(settings.c.name_order).limit(1).scalar_subquery()
+    return func.coalesce(said, literal_column("'GIVEN_FIRST'"))
 
 
 def _named(model: type[NamedSetting], *more: Any) -> tuple[ReadModel[[]], ReadModel[[UUID]]]:

@@ -26,8 +26,9 @@ from school_service.features.school.models import (
     Term,
 )
 from school_service.features.school.sessions.service import is_term_id
+from school_service.features.school.settings.service import name_order, time_zone
 from school_service.features.scores.assessments.reads import holding_batches
-from school_service.features.scores.models import Absence, Assessment, GradebookEntry, ResultSettings
+from school_service.features.scores.models import Absence, Assessment, GradebookEntry
 from school_service.features.scores.scoresheets.reads import looked_up
 
 
@@ -67,7 +68,8 @@ def _sheets(is_one: Any, batch_id: Any, term: Any, reach: Reach | None) -> Query
         looked_up(AcademicSession.name, AcademicSession.id == Cohort.session_id).label("session"),
         Batch.name.label("arm"),
         Term.display_name.label("term"),
-        select(ResultSettings.name_order).scalar_subquery().label("name_order"),
+        name_order().label("name_order"),
+        time_zone().label("time_zone"),
         teachers_of(CohortSubject.id, batch_id).label("teachers"),
         func.statement_timestamp().label("moment"),
     )

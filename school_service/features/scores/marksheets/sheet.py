@@ -12,6 +12,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import IO, Any, NamedTuple
 from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from school_service.auth.principal import Principal
 from school_service.core.columns import MIN_POINTS
@@ -19,14 +20,16 @@ from school_service.core.database import current_school
 from school_service.core.errors import Incomplete, Invalid, InvalidRows
 from school_service.core.read_models import fetch_rows
 from school_service.core.statements import execute
-from school_service.core.texts import full_name, plain_file_name
+from school_service.core.texts import full_name, plain_file_name, term_title
 from school_service.features.audit.service import EXPORT, Change, PastChange, audit_change, audit_changes
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
     NAME,
+    SERIAL_NUMBER,
     STUDENT_COLUMNS,
     change_of,
     not_in_sheet,
+    without_serial_number,
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
 from school_service.features.school.cohorts.class_sheets import find_batch, find_term
@@ -38,7 +41,7 @@ from school_service.features.scores.marksheets.marks import (
     SubjectMarks,
     load_marks,
 )
-from school_service.features.scores.models import ABSENT, DEFAULTS, EXCUSED
+from school_service.features.scores.models import ABSENT, EXCUSED
 from school_service.features.scores.scoresheets.class_scores import (
     ABSENCE,
     SCORE,
@@ -48,7 +51,7 @@ from school_service.features.scores.scoresheets.class_scores import (
     score_errors,
 )
 from school_service.printing.archives import zip_of
-from school_service.sheets.columns import CellType, Column, NumberRange, normalized_name
+from school_service.sheets.columns import CellType, Column, NumberRange
 from school_service.sheets.downloads import CHANGED_DETAILS, download_details, read_download
 from school_service.sheets.row_errors import UNKNOWN, RowError
 from school_service.sheets.sheet_files import SheetFile
@@ -65,11 +68,9 @@ from school_service.sheets.uploads import RowCounts
 from tenants.names import composed
 
 SHEET, HELD = "Marks", "Held"
-SERIAL_NUMBER = "S/N"
 SUBJECT, BATCH, TERM = "Subject", "Batch", "Term"
 _HEADING, _ASSESSMENT, _MARK, _ENTRY = "heading", "assessment", "mark", "entry"
 _WORDS = tuple(STATUSES)
-_PLACES = Column(SERIAL_NUMBER, CellType.NUMBER, locked=True, width=6)
 _PEOPLE = (STUDENT_COLUMNS[0], Column(NAME, locked=True, width=30, heading="Name"))
 _OF_HELD = (
     Column(_HEADING, most=200),
@@ -105,7 +106,7 @@ def download_of_arm(*, batch: UUID, term: str) -> tuple[str, Any]:
         )
     audit_changes(EXPORT, [Change(UUID(marks.about["id"]), None, _exported(marks)) for marks in sheets])
     about, school = sheets[0].about, current_school().name
-    name = f"{_class(about)} {about['session']} {about['term']} mark sheets.zip"
+    name = f"{_class(about)} {_term(about, ' ')} mark sheets.zip"
     return name, lambda: zip_of((*_stamped(marks), _workbook(marks, school)) for marks in sheets)
 
 
@@ -114,7 +115,7 @@ def _exported(marks: SubjectMarks) -> dict[str, Any]:
 
 
 def _stamped(marks: SubjectMarks) -> tuple[str, tuple[int, ...]]:
-    moment = datetime.fromisoformat(marks.about["moment"])
+    moment = datetime.fromisoformat(marks.about["moment"]).astimezone(ZoneInfo(marks.about["time_zone"]))
     return plain_file_name(_file_name(marks)), moment.timetuple()[:6]
 
 
@@ -122,19 +123,22 @@ def _class(about: Mapping[str, Any]) -> str:
     return f"{about['classroom']} {about['arm']}"
 
 
+def _term(about: Mapping[str, Any], between: str = ", ") -> str:
+    return term_title(about["term"], about["session"], between)
+
+
 def _file_name(marks: SubjectMarks) -> str:
     about = marks.about
-    return f"{about['subject']} {_class(about)} {about['session']} {about['term']}.xlsx"
+    return f"{about['subject']} {_class(about)} {_term(about, ' ')}.xlsx"
 
 
 def _workbook(marks: SubjectMarks, school: str) -> bytes:
     about = marks.about
-    order = about["name_order"] or DEFAULTS["name_order"]
     rows = [
         {
-            SERIAL_NUMBER: number,
+            SERIAL_NUMBER.name: number,
             ADMISSION_NUMBER: student.admission_number,
-            NAME: full_name(student._asdict(), order),
+            NAME: full_name(student._asdict(), about["name_order"]),
             **{one.heading: marks.mark_of(student.id, one.id) for one in marks.assessments.values()},
         }
         for number, student in enumerate(marks.students, 1)
@@ -149,13 +153,14 @@ def _workbook(marks: SubjectMarks, school: str) -> bytes:
         )
         for one in marks.assessments.values()
     ]
-    downloaded, hidden = download_details(datetime.fromisoformat(about["moment"]), {})
-    page_header = (f"{school}\n{_class(about)} {about['session']}", f"{about['subject']}\n{about['term']}")
+    downloaded, hidden = download_details(datetime.fromisoformat(about["moment"]), about["time_zone"], {})
+    page_header = (f"{school}\n{_class(about)}", f"{about['subject']}\n{_term(about)}")
     return write_workbook(
-        [Table(SHEET, [_PLACES, *_PEOPLE, *columns], rows), _held_table(marks)],
+        [Table(SHEET, [SERIAL_NUMBER, *_PEOPLE, *columns], rows), _held_table(marks)],
         [*_details(about, school), downloaded],
         hidden=hidden,
         page_header=page_header,
+        signed_by="Subject teacher",
     )
 
 
@@ -273,10 +278,7 @@ class _MarkUpload(ClassSheetUpload[Taker]):
         self.assessments = self._columns()
         rule = NumberRange(MIN_POINTS, MIN_POINTS, words=_WORDS)
         columns = [Column(heading, CellType.NUMBER, rule=rule) for heading in self.assessments]
-        content = read_sheet(workbook, SHEET, [*_PEOPLE, *columns])
-        content.ignored[:] = [
-            name for name in content.ignored if normalized_name(name) != normalized_name(SERIAL_NUMBER)
-        ]
+        content = without_serial_number(read_sheet(workbook, SHEET, [*_PEOPLE, *columns]))
         content.errors[:] = map(_with_words, content.errors)
         return content
 

@@ -21,6 +21,7 @@ from school_service.core.reach import Reach
 from school_service.core.read_models import Query, fetch_row, read_model
 from school_service.core.records import not_found
 from school_service.core.statements import execute
+from school_service.core.texts import term_title
 from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.classes.subject_teachers.reads import teachers_of
@@ -28,9 +29,12 @@ from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
+    SERIAL_NUMBER,
     STUDENT_COLUMNS,
     change_of,
     shown,
+    student_columns,
+    without_serial_number,
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
 from school_service.features.reach import scopes
@@ -45,6 +49,7 @@ from school_service.features.school.models import (
     Subject,
     Term,
 )
+from school_service.features.school.settings.service import name_order, time_zone
 from school_service.features.scores.absences.service import AbsenceChange, storing
 from school_service.features.scores.assessments.reads import in_reach
 from school_service.features.scores.gradebooks.service import (
@@ -106,9 +111,10 @@ def download(
     if found is None:
         raise not_found(Assessment)
     arm = None if batch is None else _find_arm(batch, found["cohort_id"])
-    rows = orjson.loads(found["rows"])
+    rows = [{SERIAL_NUMBER.name: number, **row} for number, row in enumerate(orjson.loads(found["rows"]), 1)]
     audit_change(EXPORT, assessment_id, new={"sheet": "scores", "students": len(rows)})
-    table = Table(SHEET, _columns(found["total_points"], absences=absences, arms=arms), rows)
+    students = SERIAL_NUMBER, *student_columns(found["name_order"])
+    columns = _columns(found["total_points"], absences=absences, arms=arms, students=students)
     name = found["file_name"]
     if not name.lower().endswith(".xlsx"):
         name += ".xlsx"
@@ -116,14 +122,21 @@ def download(
         name = f"{name[: -len('.xlsx')]} {arm.name}.xlsx"
     stored = {row[ADMISSION_NUMBER]: [row[SCORE], row[_ENTRY]] for row in rows if row[_ENTRY]}
     names = {row[_ARM_ID]: row[ARM] for row in rows if row[ARM]} if arms else None
-    downloaded, hidden = download_details(found["moment"], stored, names)
+    downloaded, hidden = download_details(found["moment"], found["time_zone"], stored, names)
     class_ = f"{arm.class_name} {found['session']}" if arm else _class(found)
     details = _details(found, class_)
+    titled = term_title(found["term"], found["session"])
     page_header = (
-        f"{current_school().name}\n{class_}\n{found['subject']}",
-        f"{found['name']}\n{found['term']}\n{plain(found['total_points'])} points",
+        f"{current_school().name}\n{arm.class_name if arm else found['classroom']}\n{found['subject']}",
+        f"{found['name']}\n{titled}\n{plain(found['total_points'])} points",
     )
-    return name, write_workbook([table], [*details, downloaded], hidden=hidden, page_header=page_header)
+    return name, write_workbook(
+        [Table(SHEET, columns, rows)],
+        [*details, downloaded],
+        hidden=hidden,
+        page_header=page_header,
+        signed_by="Subject teacher",
+    )
 
 
 def upload(
@@ -181,7 +194,7 @@ class _ScoreUpload(ClassSheetUpload[Taker]):
         self.download = read_download(details)
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:
-        content = read_sheet(workbook, SHEET, _TO_READ)
+        content = without_serial_number(read_sheet(workbook, SHEET, _TO_READ))
         content.errors[:] = [_with_absence(error) for error in content.errors]
         return content
 
@@ -391,6 +404,8 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, reach: Reach | None, *, i
             looked_up(AcademicSession.name, AcademicSession.id == Cohort.session_id).label("session"),
             looked_up(Term.display_name, Term.id == Assessment.term_id).label("term"),
             func.statement_timestamp().label("moment"),
+            time_zone().label("time_zone"),
+            name_order().label("name_order"),
             cast(teachers_of(Assessment.cohort_subject_id, batch_id), Text).label("teachers"),
             rows.label("rows"),
         )
@@ -420,7 +435,9 @@ def _arm(cohort_id: Any) -> Iterator[Any]:
         )
 
 
-def _columns(total_points: Decimal, *, absences: bool, arms: bool) -> list[Column]:
+def _columns(
+    total_points: Decimal, *, absences: bool, arms: bool, students: Iterable[Column] = STUDENT_COLUMNS
+) -> list[Column]:
     rule = NumberRange(MIN_POINTS, total_points)
     score = Column(
         SCORE,
@@ -435,7 +452,7 @@ def _columns(total_points: Decimal, *, absences: bool, arms: bool) -> list[Colum
         ABSENCE, rule=SuggestedValues(ABSENCES), width=12, heading="Absence", also=("absences", "absent")
     )
     arm = Column(ARM, locked=True, width=12, heading="Arm")
-    return [*STUDENT_COLUMNS, *([arm] if arms else []), score, *([absence] if absences else [])]
+    return [*students, *([arm] if arms else []), score, *([absence] if absences else [])]
 
 
 # Which numbers may be typed in does not matter to who reads them.

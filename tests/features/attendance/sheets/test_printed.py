@@ -171,7 +171,7 @@ def test_how_it_is_printed(api, term):
     assert sheet.print_title_cols == "$A:$D"
     assert sheet.print_title_rows == f"${number - 2}:${number}"
     assert not any(cell.data_type == "f" for row in sheet.iter_rows() for cell in row)
-    assert {row[2].value for row in rows_of(sheet).values()} >= {"@SUM(A1) =1+1", "Ɓaɓangida Ɗanladi"}
+    assert {row[2].value for row in rows_of(sheet).values()} >= {"=1+1 @SUM(A1)", "Ɗanladi Ɓaɓangida"}
     days = {cell.value: cell.column for cell in sheet[number - 1] if cell.value}
     holiday = term.at(2, 2)
     column = days[f"{holiday:%a} {holiday.day}"]
@@ -191,6 +191,24 @@ def test_how_it_is_printed(api, term):
     assert codes <= {"P", "L", "A", "E"}
     (exported,) = term.log("export")
     assert exported[2] == {"sheet": "printed-register", "students": 60}
+
+
+def test_names_stand_in_the_order_of_the_papers(api, term):
+    api.ok(api.patch("/result-settings", {"name_order": "SURNAME_FIRST"}))
+
+    assert {row[2].value for row in rows_of(term.sheet()).values()} >= {
+        "@SUM(A1) =1+1", "Ɓaɓangida Ɗanladi",
+    }  # fmt: skip
+
+
+def test_letters_are_printed_in_8_points_or_more(api, term):
+    sheet = term.sheet()
+
+    number, _ = headings(sheet)
+    sizes = {
+        cell.font.sz for row in sheet.iter_rows(min_row=number - 2) for cell in row if cell.value is not None
+    }
+    assert min(sizes) * sheet.page_setup.scale / 100 >= 8
 
 
 def test_the_code_of_an_absence_alone_is_bold_and_red(api, term):

@@ -97,15 +97,26 @@ def shown(sheet):
     return [tuple(cell.value for cell in row) for row in sheet.iter_rows()]
 
 
+def lines(sheet):
+    """The lines above the table, and its rows, from the header on."""
+    rows = shown(sheet)
+    header = next(number for number, row in enumerate(rows) if row[0] == "No.")
+    return [row[0] for row in rows[:header]], rows[header:]
+
+
 def test_what_is_in_it(small):
     answer = download(small)
     workbook = opened(answer)
     year = small.broadsheet()["session"]["name"]
-    title, about, state, header, *rows = shown(workbook["Broadsheet"])
+    (title, about, state, *key), (header, *rows) = lines(workbook["Broadsheet"])
 
     assert workbook.sheetnames == ["Broadsheet", "Subjects"]
-    assert [title[0], about[0]] == ["Queen's College, Yaba", f"Broadsheet of SSS 2 A, First Term, {year}"]
-    assert re.fullmatch(r"PROVISIONAL: as of \d\d? [A-Z][a-z]+ \d{4}", state[0])
+    assert [title, about] == ["Queen's College, Yaba", f"Broadsheet of SSS 2 A, First Term, {year}"]
+    assert re.fullmatch(r"PROVISIONAL: as of \d\d? [A-Z][a-z]+ \d{4}", state)
+    assert "   ".join(key) == (
+        "ENG = English   MAT = Mathematics   MUS = Music   – = not taken   "  # noqa: RUF001
+        "inc = incomplete   bold, slanting: below the pass mark of 40"
+    )
     assert header == (
         "No.", "Admission number", "Name", "ENG", "MAT", "MUS", "Total", "Average", "Grade", "Position",
         "Position in all arms", "Subjects graded",
@@ -141,7 +152,7 @@ def test_what_is_in_it(small):
 def test_it_has_the_positions_that_the_school_shows(small, positions, shown_of_it):
     small.api.ok(small.api.patch("/result-settings", {"positions": positions}))
 
-    _, _, _, header, first, *_, passes = shown(opened(download(small))["Broadsheet"])
+    _, (header, first, *_, passes) = lines(opened(download(small))["Broadsheet"])
 
     assert [heading for heading in header if heading.startswith("Position")] == shown_of_it
     assert len(first) == len(header) == len(passes)
@@ -152,14 +163,15 @@ def test_it_has_the_positions_that_the_school_shows(small, positions, shown_of_i
 def test_names_stand_in_the_order_that_the_school_has_chosen(small):
     small.api.ok(small.api.patch("/result-settings", {"name_order": "GIVEN_FIRST"}))
 
-    names = [row[2] for row in shown(opened(download(small))["Broadsheet"])[4:7]]
+    _, rows = lines(opened(download(small))["Broadsheet"])
+    names = [row[2] for row in rows[1:4]]
 
     assert names == ["Ada Bàlógun", "Bọ́lá Bàlógun", "Chidi Bàlógun"]
 
 
 def test_what_is_below_the_pass_mark_or_incomplete_is_seen_without_colour(small):
     sheet = opened(download(small, "B"))["Broadsheet"]
-    failing = sheet["E6"]
+    failing = sheet["E8"]
 
     assert (failing.value, failing.font.b, failing.font.i, failing.font.color.rgb) == (
         35,
@@ -167,20 +179,67 @@ def test_what_is_below_the_pass_mark_or_incomplete_is_seen_without_colour(small)
         True,
         "FF9C0006",
     )
-    assert (sheet["E5"].value, sheet["E5"].font.b) == (90, False)
-    assert sheet["D6"].value == "inc"
-    assert (sheet["H6"].value, sheet["I6"].value) == ("F9", None)
+    assert (sheet["E7"].value, sheet["E7"].font.b) == (90, False)
+    assert sheet["D8"].value == "inc"
+    assert (sheet["H8"].value, sheet["I8"].value) == ("F9", None)
 
 
 def test_it_is_made_to_be_printed(small):
     sheet = opened(download(small))["Broadsheet"]
 
-    assert sheet.freeze_panes == "D5"
-    assert (sheet.print_title_rows, sheet.print_title_cols) == ("$4:$4", "$A:$C")
+    assert sheet.freeze_panes == "D7"
+    assert (sheet.print_title_rows, sheet.print_title_cols) == ("$6:$6", "$A:$C")
     assert (sheet.page_setup.orientation, int(sheet.page_setup.paperSize)) == ("landscape", 9)
     assert (sheet.sheet_properties.pageSetUpPr.fitToPage, sheet.page_setup.fitToHeight) == (True, 0)
-    assert sheet.oddHeader.right.text == "PROVISIONAL, First Term"
-    assert [sheet[cell].number_format for cell in ("A5", "D5", "H5", "D11")] == ["0", "0.00", "0.00", "0"]
+    assert sheet.oddHeader.right.text == f"PROVISIONAL, First Term, {small.session['name']}"
+    assert [sheet[cell].number_format for cell in ("A7", "D7", "H7", "D13")] == ["0", "0.00", "0.00", "0"]
+
+
+def test_it_has_lines_to_sign_at_the_foot_of_each_page(small):
+    workbook = opened(download(small))
+
+    signing = workbook["Broadsheet"].oddFooter.left.text
+    assert [who.strip() for who in re.findall(r"([A-Z][a-z ]+): _+", signing)] == [
+        "Form teacher", "Date", "Principal", "Date",
+    ]  # fmt: skip
+    assert workbook["Subjects"].oddFooter.left.text is None
+
+
+@pytest.mark.parametrize("is_published", [False, True])
+def test_students_stand_by_position_or_by_name(small, is_published):
+    small.score(small.paper("English", "SECOND"), {"Ada": 20, "Bọ́lá": 30, "Chidi": 90})
+    if is_published:
+        small.publish("SECOND", arms="A")
+
+    def names(**query):
+        _, (_, *rows) = lines(opened(download(small, term="SECOND", **query))["Broadsheet"])
+        return [row[2].split()[-1] for row in rows[:3]]
+
+    assert names() == names(order="position") == ["Chidi", "Bọ́lá", "Ada"]
+    assert names(order="name") == ["Ada", "Bọ́lá", "Chidi"]
+    query = {"batch": small.batches["A"], "term": "SECOND", "order": "name"}
+    answer = small.api.ok(small.api.get("/broadsheets", query_string=query))
+    assert [one["student"]["first_name"] for one in answer["students"]] == ["Ada", "Bọ́lá", "Chidi"]
+    assert [one["position"] for one in answer["students"]] == [3, 2, 1]
+    refused = small.api.get("/broadsheets", query_string={**query, "order": "age"})
+    assert (refused.status_code, [*refused.get_json()["errors"]["query"]]) == (422, ["order"])
+
+
+def test_titles_say_the_session_once(small, make):
+    terms = small.api.ok(small.api.get(f"/sessions/{small.session['id']}/terms"))
+    term = next(one for one in terms if one["term"] == "FIRST")
+    named = f"First Term {small.session['name']}"
+    small.api.ok(small.api.patch(f"/terms/{term['id']}", {"displayName": named}))
+
+    answer = download(small)
+
+    sheet = opened(answer)["Broadsheet"]
+    assert sheet["A2"].value == f"Broadsheet of SSS 2 A, {named}"
+    assert sheet.oddHeader.left.text + sheet.oddHeader.right.text == (
+        f"Queen's College, Yaba, SSS 2 APROVISIONAL, {named}"
+    )
+    name = f"Broadsheet SSS 2 A {named.replace('/', '-')}.xlsx"
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}"'
 
 
 def test_no_text_is_a_formula(small, make):
@@ -206,7 +265,7 @@ def test_a_published_one_says_its_version(small):
     sheet = opened(download(small))["Broadsheet"]
 
     assert sheet["A3"].value == "REOPENED: version 1 of 8 September 2025"
-    assert sheet.oddHeader.right.text == "REOPENED, version 1, First Term"
+    assert sheet.oddHeader.right.text == f"REOPENED, version 1, First Term, {small.session['name']}"
     live = opened(download(small, term="FIRST", live="true"))["Broadsheet"]
     assert live["A3"].value.startswith("PROVISIONAL")
     assert shown(live)[3:] == shown(sheet)[3:]
@@ -220,8 +279,8 @@ def test_that_of_a_session_has_the_averages_of_its_terms(small):
 
     answer = download(small, session=small.session["id"])
 
-    _, about, _, header, first, *_ = shown(opened(answer)["Broadsheet"])
-    assert about[0] == f"Broadsheet of SSS 2 A, {small.broadsheet()['session']['name']}"
+    (_, about, *_), (header, first, *_) = lines(opened(answer)["Broadsheet"])
+    assert about == f"Broadsheet of SSS 2 A, {small.broadsheet()['session']['name']}"
     assert header[3:12] == (
         "ENG", "MAT", "MUS", "First term", "Second term", "Third term", "Total", "Average", "Grade",
     )  # fmt: skip
@@ -239,9 +298,8 @@ def test_who_went_to_another_arm_has_no_later_term_in_the_session_of_the_first(s
     small.publish("SECOND", arms="B")
 
     def averages(arm):
-        _, _, _, header, *rows = shown(
-            opened(download(small, arm, session=small.session["id"]))["Broadsheet"]
-        )
+        answer = download(small, arm, session=small.session["id"])
+        _, (header, *rows) = lines(opened(answer)["Broadsheet"])
         (row,) = (dict(zip(header, row, strict=False)) for row in rows if row[2] == "Bàlógun Ada")
         return row["First term"], row["Second term"]
 

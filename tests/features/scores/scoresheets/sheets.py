@@ -23,6 +23,14 @@ def download(api: ApiClient, assessment: dict[str, Any]) -> Workbook:
 
 
 def opened(answer: TestResponse) -> Workbook:
+    """Open the workbook that was answered, and take out the serial numbers: without them it is as 0.4.0 wrote it."""
+    workbook = as_answered(answer)
+    assert workbook["Scores"]["A1"].value == "S/N"
+    workbook["Scores"].delete_cols(1)
+    return workbook
+
+
+def as_answered(answer: TestResponse) -> Workbook:
     """Open the workbook that was answered."""
     assert answer.status_code == 200, answer.get_data(as_text=True)
     return load_workbook(BytesIO(answer.data))

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from datetime import UTC, datetime, timedelta
 from io import BytesIO
 from uuid import uuid4
+from zoneinfo import ZoneInfo
 
 import pytest
 from openpyxl import load_workbook
 
 from school_service.sheets.columns import MAX_ROWS
-from tests.features.scores.scoresheets.sheets import DOWNLOADED, HEADER, download, without_times
-from tests.sheets.workbooks import parts_of
+from tests.features.scores.scoresheets.sheets import (
+    DOWNLOADED,
+    HEADER,
+    as_answered,
+    download,
+    fill,
+    upload,
+    without_times,
+)
+from tests.sheets.workbooks import parts_of, saved
 
 NAMES = ("=1+1", "+2", "-3", "@SUM(A1)", "Ọlá\u0301délé", 'O\'Neil "Ò"', "\t=cmd", "_x0041_", "1e5", "007")
 
@@ -60,15 +70,15 @@ def test_its_order_is_that_of_the_score_sheet(api, exam):
 
 
 def test_only_scores_can_be_typed_and_only_those_that_there_can_be(api, exam):
-    sheet = download(api, exam)["Scores"]
+    sheet = as_answered(api.get(f"/assessments/{exam['id']}/download-sheet"))["Scores"]
 
     assert sheet.protection.sheet
     assert sheet.protection.password is None
     for row in sheet.iter_rows(min_row=2):
-        assert [cell.protection.locked for cell in row] == [True, True, True, False]
+        assert [cell.protection.locked for cell in row] == [True] * 4 + [False]
     (rule,) = sheet.data_validations.dataValidation
     assert (rule.type, rule.operator, rule.formula1, rule.formula2) == ("decimal", "between", "0", "60.00")
-    assert (str(rule.sqref), rule.showErrorMessage, rule.allow_blank) == ("D2:D4", True, True)
+    assert (str(rule.sqref), rule.showErrorMessage, rule.allow_blank) == ("E2:E4", True, True)
 
 
 def test_its_header_is_frozen_and_its_columns_are_wide_enough(api, exam):
@@ -78,6 +88,45 @@ def test_its_header_is_frozen_and_its_columns_are_wide_enough(api, exam):
     for column in sheet.iter_cols():
         width = sheet.column_dimensions[column[0].column_letter].width
         assert width > max(len(str(cell.value)) for cell in column)
+
+
+def test_it_has_serial_numbers_and_a_line_to_sign(api, exam):
+    sheet = as_answered(api.get(f"/assessments/{exam['id']}/download-sheet"))["Scores"]
+
+    assert rows(sheet)[0] == ("S/N", *HEADER)
+    assert [row[0] for row in rows(sheet)[1:]] == [1, 2, 3]
+    assert sheet.oddFooter.left.text.startswith("Subject teacher: ____")
+    assert "Date: ____" in sheet.oddFooter.left.text
+
+
+def test_it_is_taken_with_serial_numbers_and_without_as_the_release_before_wrote_it(api, exam):
+    with_them = as_answered(api.get(f"/assessments/{exam['id']}/download-sheet"))
+    for row in with_them["Scores"].iter_rows(min_row=2):
+        row[4].value = 20
+    before = fill(download(api, exam), {"Q/1": 21, "Q/2": 22, "Q/3": 23})
+
+    answers = [api.ok(upload(api, exam, content)) for content in (saved(with_them), before)]
+
+    assert [(one["rows"], one["created"] + one["updated"]) for one in answers] == [(3, 3), (3, 3)]
+    assert [one["ignored_columns"] for one in answers] == [[], []]
+
+
+def test_names_stand_in_the_order_of_the_papers(api, exam):
+    api.ok(api.patch("/result-settings", {"name_order": "SURNAME_FIRST"}))
+
+    shown = rows(download(api, exam)["Scores"])
+
+    assert shown[0] == ("admission_number", "last_name", "first_name", "score")
+    assert ("Q/2", "Àdé", "Bola", None) in shown
+
+
+def test_the_moment_of_the_download_is_that_of_the_clock_of_the_school(api, exam):
+    api.ok(api.patch("/settings", {"time_zone": "Asia/Tokyo"}))
+
+    said = dict(rows(download(api, exam)["Details"]))["Downloaded"]
+
+    there = datetime.strptime(said, "%Y-%m-%d %H:%M:%S JST").replace(tzinfo=ZoneInfo("Asia/Tokyo"))
+    assert abs(there - datetime.now(UTC)) < timedelta(minutes=5)
 
 
 def test_its_details_say_what_it_is(api, make, exam, place):
@@ -172,7 +221,7 @@ def test_a_subject_that_nobody_takes_has_a_sheet_without_rows(api, make):
 
     assert [[cell.value for cell in row] for row in sheet.iter_rows()] == [list(HEADER)]
     (rule,) = sheet.data_validations.dataValidation
-    assert str(rule.sqref) == f"D2:D{MAX_ROWS + 1}"
+    assert str(rule.sqref) == f"E2:E{MAX_ROWS + 1}"
 
 
 def test_an_unknown_assessment_is_not_found(api):
@@ -190,10 +239,10 @@ def test_the_other_school_has_its_own(api, other_api, exam):
 
 
 def test_its_header_shows_words_and_its_cells_have_the_names(api, exam):
-    sheet = download(api, exam)["Scores"]
+    sheet = as_answered(api.get(f"/assessments/{exam['id']}/download-sheet"))["Scores"]
 
-    assert [cell.value for cell in sheet[1]] == list(HEADER)
-    assert [cell.number_format for cell in sheet[1]] == [
+    assert [cell.value for cell in sheet[1]] == ["S/N", *HEADER]
+    assert [cell.number_format for cell in sheet[1][1:]] == [
         f';;;"{words}"' for words in ("Admission number", "First name", "Last name", "Score")
     ]
     assert {cell.protection.locked for cell in sheet[1]} == {True}
@@ -206,8 +255,8 @@ def test_its_rows_can_be_sorted_although_it_is_protected(api, exam):
 
     sheet = load_workbook(BytesIO(content))["Scores"]
     assert (sheet.protection.sort, sheet.protection.autoFilter) == (False, False)
-    assert sheet.auto_filter.ref == "A1:D4"
-    assert '<protectedRange sqref="A2:D4" name="rows"/>' in xml
+    assert sheet.auto_filter.ref == "A1:E4"
+    assert '<protectedRange sqref="A2:E4" name="rows"/>' in xml
 
 
 def test_its_pages_say_what_it_is(api, make, place):
@@ -220,8 +269,8 @@ def test_its_pages_say_what_it_is(api, make, place):
     sheet = download(api, assessment)["Scores"]
 
     name = api.ok(api.get(f"/cohort-subjects/{subject['id']}"))["subject"]
-    assert sheet.oddHeader.left.text == f"{place.name}\nJSS 1 && 2 2045/2046\n{name}"
-    assert sheet.oddHeader.right.text == "Ìdánwò <1>\nFirst term\n60 points"
+    assert sheet.oddHeader.left.text == f"{place.name}\nJSS 1 && 2\n{name}"
+    assert sheet.oddHeader.right.text == "Ìdánwò <1>\nFirst term, 2045/2046\n60 points"
     assert sheet.oddFooter.right.text == "Page &P of &N"
 
 
