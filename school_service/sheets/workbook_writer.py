@@ -139,7 +139,7 @@ def frame_of(layouts: tuple[SheetLayout, ...]) -> Frame:
     workbook.remove(workbook.worksheets[0])
     workbook.properties = DocumentProperties(creator="School Service", created=_TIMESTAMP)
     font = layouts[0].font
-    workbook._fonts = IndexedList([Font(name=font, size=CellStyle().size, family=2)])
+    workbook._fonts = IndexedList([Font(name=font, size=CellStyle().size, family=2)])  # type: ignore[attr-defined]
     sheets = [_make_sheet(workbook, layout) for layout in layouts]
     numbers: dict[ColumnStyles, StyleNumbers] = {}  # of the workbook: hundreds of columns may look alike
     for sheet, layout in zip(sheets, layouts, strict=True):

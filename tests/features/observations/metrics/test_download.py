@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from io import BytesIO
 from uuid import uuid4
 
 import pytest
+from openpyxl import load_workbook
 from openpyxl.utils import get_column_letter
 
 from tests.factories import UNKNOWN_ID
@@ -183,8 +185,8 @@ def test_the_file_is_named_by_what_it_is_of(other_api, make_other):
     answer = other_api.get("/metrics/download-sheet", query_string=query)
 
     assert answer.headers["Content-Disposition"] == (
-        'attachment; filename="JSS 1 A 2044-2045 Idanwo affective.xlsx"; '
-        "filename*=UTF-8''JSS%201%20A%202044-2045%20%C3%8Cd%C3%A1nw%C3%B2%20affective.xlsx"
+        'attachment; filename="JSS 1 A Idanwo 2044-2045 affective.xlsx"; '
+        "filename*=UTF-8''JSS%201%20A%20%C3%8Cd%C3%A1nw%C3%B2%202044-2045%20affective.xlsx"
     )
     assert answer.headers["Content-Type"] == "application/octet-stream"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
@@ -267,3 +269,23 @@ def test_the_other_school_has_its_own(api, other_api, seen, make_other):
     assert seen.download(api.using(school=None)).status_code == 400
     assert theirs.download(api).status_code == 422
     assert len(rows(theirs.workbook()["Metrics"])) == 1 + 3
+
+
+def test_names_stand_in_the_order_of_the_papers(other_api, make_other):
+    cohort = make_other.cohort()
+    make_other.term({"id": cohort["session"]})
+    make_other.enrolled(cohort, make_other.student(first_name="Ada", last_name="Eze"))
+    other_api.ok(other_api.patch("/result-settings", {"name_order": "SURNAME_FIRST"}))
+    queries = {
+        "/metrics/download-sheet": {"batchId": cohort["id"], "term": "FIRST", "metric_type": AFFECTIVE},
+        "/comments/download-sheet": {"batch": cohort["id"], "term": "FIRST"},
+        "/students/update-sheet": {"batch": cohort["id"]},
+    }
+
+    for path, query in queries.items():
+        answer = other_api.get(path, query_string=query)
+        assert answer.status_code == 200, (path, answer.get_data(as_text=True))
+        header, row, *_ = load_workbook(BytesIO(answer.data)).worksheets[0].iter_rows(values_only=True)
+        names = [header.index(name) for name in ("last_name", "first_name")]
+        assert names == sorted(names)
+        assert [row[place] for place in names] == ["Eze", "Ada"]

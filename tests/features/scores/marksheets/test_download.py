@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from copy import deepcopy
 from io import BytesIO
 from urllib.parse import unquote
@@ -58,7 +59,7 @@ def test_details_name_subject_arm_and_term_as_the_score_sheets_do(arm):
     assert details["Class"].endswith(" A")
     ids = {name: details[f"{name} ID"] for name in ("Subject", "Batch", "Term")}
     assert ids == {"Subject": arm.subject["id"], "Batch": arm.batch, "Term": arm.term["id"]}
-    assert details["Downloaded"].endswith("UTC")
+    assert details["Downloaded"].endswith("WAT")
 
 
 def test_names_follow_the_schools_order(arm):
@@ -80,7 +81,9 @@ def test_the_file_is_named_by_subject_arm_and_term_and_on_record(arm):
 
     name = file_name(answer)
     assert name.startswith(arm.subject["subject"])
-    assert name.endswith("First term.xlsx")
+    assert re.search(r" First term \d{4}-\d{4}\.xlsx$", name)
+    footer = load_workbook(BytesIO(answer.data))["Marks"].oddFooter.left.text
+    assert footer.startswith("Subject teacher: ____")
     (entry,) = arm.api.ok(arm.api.get(f"/audit?entity=export&id={arm.subject['id']}"))["data"]
     assert entry["new"] == {"sheet": "marks", "students": 4}
 

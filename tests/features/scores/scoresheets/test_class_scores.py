@@ -180,7 +180,7 @@ def test_what_was_changed_since_it_was_read_is_not_replaced(group):
     assert (number, column, code) == (0, "score", "changed")
     assert message.startswith(f'scores.0.score: "9" would replace 12.5, which {who} entered on 20')
     assert message.endswith(
-        f" UTC, for {name['first_name']} {name['last_name']} ({name['admission_number']}): read it again, or leave "
+        f", for {name['first_name']} {name['last_name']} ({name['admission_number']}): read it again, or leave "
         "out what is expected"
     )
     assert stored(group) == [12.5, 12.5, None, None]
