@@ -191,7 +191,7 @@ def test_it_is_made_to_be_printed(small):
     assert (sheet.print_title_rows, sheet.print_title_cols) == ("$6:$6", "$A:$C")
     assert (sheet.page_setup.orientation, int(sheet.page_setup.paperSize)) == ("landscape", 9)
     assert (sheet.sheet_properties.pageSetUpPr.fitToPage, sheet.page_setup.fitToHeight) == (True, 0)
-    assert sheet.oddHeader.right.text == f"PROVISIONAL, First Term, {small.session['name']}"
+    assert sheet.oddHeader.right.text == f"PROVISIONAL, First Term, {small.broadsheet()['session']['name']}"
     assert [sheet[cell].number_format for cell in ("A7", "D7", "H7", "D13")] == ["0", "0.00", "0.00", "0"]
 
 
@@ -225,10 +225,9 @@ def test_students_stand_by_position_or_by_name(small, is_published):
     assert (refused.status_code, [*refused.get_json()["errors"]["query"]]) == (422, ["order"])
 
 
-def test_titles_say_the_session_once(small, make):
-    terms = small.api.ok(small.api.get(f"/sessions/{small.session['id']}/terms"))
-    term = next(one for one in terms if one["term"] == "FIRST")
-    named = f"First Term {small.session['name']}"
+def test_titles_say_the_session_once(small):
+    of = small.broadsheet()
+    term, named = of["term"], f"First Term {of['session']['name']}"
     small.api.ok(small.api.patch(f"/terms/{term['id']}", {"displayName": named}))
 
     answer = download(small)
@@ -265,7 +264,7 @@ def test_a_published_one_says_its_version(small):
     sheet = opened(download(small))["Broadsheet"]
 
     assert sheet["A3"].value == "REOPENED: version 1 of 8 September 2025"
-    assert sheet.oddHeader.right.text == f"REOPENED, version 1, First Term, {small.session['name']}"
+    assert sheet.oddHeader.right.text == f"REOPENED, version 1, First Term, {small.broadsheet()['session']['name']}"
     live = opened(download(small, term="FIRST", live="true"))["Broadsheet"]
     assert live["A3"].value.startswith("PROVISIONAL")
     assert shown(live)[3:] == shown(sheet)[3:]

@@ -82,7 +82,7 @@ def test_only_scores_can_be_typed_and_only_those_that_there_can_be(api, exam):
 
 
 def test_its_header_is_frozen_and_its_columns_are_wide_enough(api, exam):
-    sheet = download(api, exam)["Scores"]
+    sheet = as_answered(api.get(f"/assessments/{exam['id']}/download-sheet"))["Scores"]
 
     assert sheet.freeze_panes == "A2"
     for column in sheet.iter_cols():
@@ -103,12 +103,13 @@ def test_it_is_taken_with_serial_numbers_and_without_as_the_release_before_wrote
     with_them = as_answered(api.get(f"/assessments/{exam['id']}/download-sheet"))
     for row in with_them["Scores"].iter_rows(min_row=2):
         row[4].value = 20
-    before = fill(download(api, exam), {"Q/1": 21, "Q/2": 22, "Q/3": 23})
 
-    answers = [api.ok(upload(api, exam, content)) for content in (saved(with_them), before)]
+    answers = [api.ok(upload(api, exam, saved(with_them)))]
+    before = fill(download(api, exam), {"Q/1": 21, "Q/2": 22, "Q/3": 23})
+    answers.append(api.ok(upload(api, exam, before)))
 
     assert [(one["rows"], one["created"] + one["updated"]) for one in answers] == [(3, 3), (3, 3)]
-    assert [one["ignored_columns"] for one in answers] == [[], []]
+    assert ["ignored_columns" in one for one in answers] == [False, False]
 
 
 def test_names_stand_in_the_order_of_the_papers(api, exam):
