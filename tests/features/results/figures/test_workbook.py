@@ -228,7 +228,7 @@ def test_students_stand_by_position_or_by_name(small, is_published):
 def test_titles_say_the_session_once(small):
     of = small.broadsheet()
     term, named = of["term"], f"First Term {of['session']['name']}"
-    small.api.ok(small.api.patch(f"/terms/{term['id']}", {"displayName": named}))
+    small.api.ok(small.api.patch(f"/terms/{term['id']}", {"display_name": named}))
 
     answer = download(small)
 
