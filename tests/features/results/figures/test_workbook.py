@@ -264,7 +264,10 @@ def test_a_published_one_says_its_version(small):
     sheet = opened(download(small))["Broadsheet"]
 
     assert sheet["A3"].value == "REOPENED: version 1 of 8 September 2025"
-    assert sheet.oddHeader.right.text == f"REOPENED, version 1, First Term, {small.broadsheet()['session']['name']}"
+    assert (
+        sheet.oddHeader.right.text
+        == f"REOPENED, version 1, First Term, {small.broadsheet()['session']['name']}"
+    )
     live = opened(download(small, term="FIRST", live="true"))["Broadsheet"]
     assert live["A3"].value.startswith("PROVISIONAL")
     assert shown(live)[3:] == shown(sheet)[3:]

@@ -166,10 +166,21 @@ def _lines(content: bytes, file: str) -> Iterator[str]:
         yield html.unescape(_MARKUP.sub(" ", content.decode()))
 
 
+_HEADER = 4  # the row of a broadsheet's header below its three titles
+
+
 def _cells(workbook: bytes) -> Iterator[str]:
-    """Give the cells of a workbook: sheet, cell, value, format and whether it is marked."""
+    """Give the cells of a workbook: sheet, cell, value, format and whether it is marked.
+
+    Those of a broadsheet without the key above its header, which it had not at first.
+    """
     for sheet in load_workbook(BytesIO(workbook)):
-        yield f"{sheet.title} {sheet.oddHeader.center.text} {sheet.freeze_panes} {sheet.page_setup.paperSize}"
+        frozen = sheet.freeze_panes
+        if sheet.title == "Broadsheet":
+            header = next(cell.row for cell in sheet["A"] if cell.value == "No.")
+            sheet.delete_rows(_HEADER, header - _HEADER)
+            frozen = re.sub(r"\d+", str(_HEADER + 1), frozen)
+        yield f"{sheet.title} {sheet.oddHeader.center.text} {frozen} {sheet.page_setup.paperSize}"
         for cell in (cell for row in sheet.iter_rows() for cell in row if cell.value is not None):
             shown = cell.number_format if isinstance(cell.value, int | float) else ""
             marked = " marked" * bool(cell.font.b and cell.font.i)
