@@ -143,7 +143,7 @@ def _page(widths: Iterable[int]) -> Page:
 def _frozen_columns(columns: Sequence[Column]) -> int:
     """Count the columns with the person of a row: they stay while several others, to be filled in, scroll."""
     first = next((position for position, column in enumerate(columns) if not column.locked), 0)
-    return first if len(columns) - first > 1 else 0
+    return first if sum(not column.locked for column in columns) > 1 else 0
 
 
 @lru_cache(maxsize=256)

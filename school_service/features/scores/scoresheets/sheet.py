@@ -113,8 +113,12 @@ def download(
     arm = None if batch is None else _find_arm(batch, found["cohort_id"])
     rows = [{SERIAL_NUMBER.name: number, **row} for number, row in enumerate(orjson.loads(found["rows"]), 1)]
     audit_change(EXPORT, assessment_id, new={"sheet": "scores", "students": len(rows)})
-    students = SERIAL_NUMBER, *student_columns(found["name_order"])
-    columns = _columns(found["total_points"], absences=absences, arms=arms, students=students)
+    students = student_columns(found["name_order"])
+    # Behind the others, whose places programs know that fill sheets in.
+    columns = [
+        *_columns(found["total_points"], absences=absences, arms=arms, students=students),
+        SERIAL_NUMBER,
+    ]
     name = found["file_name"]
     if not name.lower().endswith(".xlsx"):
         name += ".xlsx"

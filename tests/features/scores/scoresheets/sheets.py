@@ -23,10 +23,11 @@ def download(api: ApiClient, assessment: dict[str, Any]) -> Workbook:
 
 
 def opened(answer: TestResponse) -> Workbook:
-    """Open the workbook that was answered; a score sheet without its serial numbers, as 0.4.0 wrote it."""
+    """Open the workbook that was answered; a score sheet without its serial numbers, as the release before wrote it."""
     workbook = as_answered(answer)
-    if "Scores" in workbook.sheetnames and workbook["Scores"]["A1"].value == "S/N":
-        workbook["Scores"].delete_cols(1)
+    if "Scores" in workbook.sheetnames:
+        (place,) = (cell.column for cell in workbook["Scores"][1] if cell.value == "S/N")
+        workbook["Scores"].delete_cols(place)
     return workbook
 
 

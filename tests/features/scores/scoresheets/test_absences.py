@@ -82,8 +82,7 @@ def test_a_sheet_has_the_column_on_demand_with_a_list_to_choose_from(exam):
     }
     number, choice = sheet.data_validations.dataValidation
     assert number.type == "decimal"
-    # Rules stay where they were when the column of serial numbers is taken out.
-    assert (choice.type, choice.formula1, str(choice.sqref)) == ("list", '"ABSENT,EXCUSED"', "F2:F4")
+    assert (choice.type, choice.formula1, str(choice.sqref)) == ("list", '"ABSENT,EXCUSED"', "E2:E4")
     assert [cell.protection.locked for cell in sheet[2]] == [True, True, True, False, False]
 
 

@@ -75,10 +75,10 @@ def test_only_scores_can_be_typed_and_only_those_that_there_can_be(api, exam):
     assert sheet.protection.sheet
     assert sheet.protection.password is None
     for row in sheet.iter_rows(min_row=2):
-        assert [cell.protection.locked for cell in row] == [True] * 4 + [False]
+        assert [cell.protection.locked for cell in row] == [True, True, True, False, True]
     (rule,) = sheet.data_validations.dataValidation
     assert (rule.type, rule.operator, rule.formula1, rule.formula2) == ("decimal", "between", "0", "60.00")
-    assert (str(rule.sqref), rule.showErrorMessage, rule.allow_blank) == ("E2:E4", True, True)
+    assert (str(rule.sqref), rule.showErrorMessage, rule.allow_blank) == ("D2:D4", True, True)
 
 
 def test_its_header_is_frozen_and_its_columns_are_wide_enough(api, exam):
@@ -93,8 +93,8 @@ def test_its_header_is_frozen_and_its_columns_are_wide_enough(api, exam):
 def test_it_has_serial_numbers_and_a_line_to_sign(api, exam):
     sheet = as_answered(api.get(f"/assessments/{exam['id']}/download-sheet"))["Scores"]
 
-    assert rows(sheet)[0] == ("S/N", *HEADER)
-    assert [row[0] for row in rows(sheet)[1:]] == [1, 2, 3]
+    assert rows(sheet)[0] == (*HEADER, "S/N")
+    assert [row[-1] for row in rows(sheet)[1:]] == [1, 2, 3]
     assert sheet.oddFooter.left.text.startswith("Subject teacher: ____")
     assert "Date: ____" in sheet.oddFooter.left.text
 
@@ -102,7 +102,7 @@ def test_it_has_serial_numbers_and_a_line_to_sign(api, exam):
 def test_it_is_taken_with_serial_numbers_and_without_as_the_release_before_wrote_it(api, exam):
     with_them = as_answered(api.get(f"/assessments/{exam['id']}/download-sheet"))
     for row in with_them["Scores"].iter_rows(min_row=2):
-        row[4].value = 20
+        row[3].value = 20
 
     answers = [api.ok(upload(api, exam, saved(with_them)))]
     before = fill(download(api, exam), {"Q/1": 21, "Q/2": 22, "Q/3": 23})
@@ -222,7 +222,7 @@ def test_a_subject_that_nobody_takes_has_a_sheet_without_rows(api, make):
 
     assert [[cell.value for cell in row] for row in sheet.iter_rows()] == [list(HEADER)]
     (rule,) = sheet.data_validations.dataValidation
-    assert str(rule.sqref) == f"E2:E{MAX_ROWS + 1}"
+    assert str(rule.sqref) == f"D2:D{MAX_ROWS + 1}"
 
 
 def test_an_unknown_assessment_is_not_found(api):
@@ -242,8 +242,8 @@ def test_the_other_school_has_its_own(api, other_api, exam):
 def test_its_header_shows_words_and_its_cells_have_the_names(api, exam):
     sheet = as_answered(api.get(f"/assessments/{exam['id']}/download-sheet"))["Scores"]
 
-    assert [cell.value for cell in sheet[1]] == ["S/N", *HEADER]
-    assert [cell.number_format for cell in sheet[1][1:]] == [
+    assert [cell.value for cell in sheet[1]] == [*HEADER, "S/N"]
+    assert [cell.number_format for cell in sheet[1][:-1]] == [
         f';;;"{words}"' for words in ("Admission number", "First name", "Last name", "Score")
     ]
     assert {cell.protection.locked for cell in sheet[1]} == {True}

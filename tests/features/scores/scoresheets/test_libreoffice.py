@@ -7,9 +7,8 @@ from io import BytesIO
 import pytest
 from openpyxl import load_workbook
 
-from tests.features.scores.scoresheets.sheets import HEADER, as_answered, counts, scores, upload
+from tests.features.scores.scoresheets.sheets import HEADER, counts, download, fill, scores, upload
 from tests.sheets.libreoffice import needs_libreoffice, saved_by_libreoffice
-from tests.sheets.workbooks import saved
 
 pytestmark = [pytest.mark.program, needs_libreoffice]
 
@@ -28,18 +27,14 @@ def test_scores_come_back_and_the_rest_is_as_it_was(api, make, tmp_path):
     assessment = make.assessment(subject, term, total_points=60)
     make.entry(assessment, made[3]["id"], cohort["id"], 30)
 
-    workbook = as_answered(api.get(f"/assessments/{assessment['id']}/download-sheet"))
-    typed = {"A/1": 45.5, "007": "=0.1+0.2", "1e5": 0}
-    for row in workbook["Scores"].iter_rows(min_row=2):
-        if row[1].value in typed:
-            row[4].value = typed[row[1].value]
-    after = saved_by_libreoffice(saved(workbook), tmp_path)
+    filled = fill(download(api, assessment), {"A/1": 45.5, "007": "=0.1+0.2", "1e5": 0})
+    after = saved_by_libreoffice(filled, tmp_path)
 
     sheet = load_workbook(BytesIO(after))["Scores"]
-    assert [cell.value for cell in sheet[1]] == ["S/N", *HEADER]
-    shown = {row[3]: row[1:4] for row in sheet.iter_rows(min_row=2, values_only=True)}
+    assert [cell.value for cell in sheet[1]] == list(HEADER)
+    shown = {row[2]: tuple(cell for cell in row[:3]) for row in sheet.iter_rows(min_row=2, values_only=True)}
     assert shown == {last: (number, first, last) for first, last, number in people}
-    assert [cell.protection.locked for cell in sheet[2]] == [True] * 4 + [False]
+    assert [cell.protection.locked for cell in sheet[2]] == [True, True, True, False]
     assert sheet.protection.sheet
     (rule,) = sheet.data_validations.dataValidation
     assert (rule.type, float(rule.formula1), float(rule.formula2)) == ("decimal", 0, 60)

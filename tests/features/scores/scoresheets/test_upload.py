@@ -472,7 +472,7 @@ def test_headings_that_people_give_are_taken(exam):
     answer = exam.send((1, "A/1", "Bàlógun", None, 7), (2, "A/2", None, None, None, "abs"), header=header)
 
     assert counts(answer) == (2, 2, 0, 0, 0)
-    assert answer.get_json()["warnings"] == ["Nothing was read of the columns S/N, Remarks: not known."]
+    assert answer.get_json()["warnings"] == ["Nothing was read of the column Remarks: not known."]
 
 
 def test_names_in_a_wrong_character_set_are_reported_once(exam):
