@@ -159,9 +159,7 @@ def drafted_of_student(
     own, term_id = term_asked(student_id, term, session, user_id, reach)
     of = class_term(scope_of_student(student_id, term_id), reach=reach, in_reach=is_result_in_reach)
     is_reached = result_in_reach(reach, student_id, one(of.scope, "batch_id"))
-    found = _drafted(of, and_(~own, is_reached))
-    photo = select(photo_address()).join(Student, Student.user_id == User.id).where(Student.id == student_id)
-    return found.add_columns(photo.scalar_subquery().label("photo"))
+    return _drafted(of, and_(~own, is_reached)).add_columns(_photo(Student.id == student_id))
 
 
 def _drafted(of: ClassTerm, condition: Any) -> Query:
@@ -207,14 +205,14 @@ def _printed(found: CTE) -> Query:
         pictures(Picture.id.in_(select(found.c.logo_id)), Picture.id.in_(select(found.c.signature_id))),
         func.array_agg(cast(found.c.student_id, Text)).label("students"),
         cast(select(about).limit(1).scalar_subquery(), Text).label("about"),
-        func.min(_photo(found.c.student_id, found)).label("photo"),
+        _photo(Student.id.in_(select(found.c.student_id))),
     ).select_from(found)
 
 
-def _photo(student_id: Any, rows: FromClause) -> Any:
-    """The address of the photo of a student of `rows`."""
-    address = select(photo_address()).join(Student, Student.user_id == User.id)
-    return address.where(Student.id == student_id).correlate(rows).scalar_subquery()
+def _photo(condition: ColumnElement[bool]) -> Label[str]:
+    """The column `photo`: the address of the photo of a student; of several, one's."""
+    found = select(photo_address()).join(Student, Student.user_id == User.id).where(condition).limit(1)
+    return found.correlate_except(Student, User).scalar_subquery().label("photo")
 
 
 def _session_id(found: CTE) -> ColumnElement[UUID]:

@@ -16,6 +16,7 @@ from school_service.printing.papers import print_cards
 from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
 from tests.factories import UNKNOWN_ID
+from tests.features.reach.conftest import Own
 from tests.features.results.promotions.ends import End
 from tests.features.results.publications.arms import Arms
 from tests.features.results.publications.test_guardians import guardian_of
@@ -208,10 +209,27 @@ def test_the_photo_is_the_address_of_the_present_one_where_cards_show_it(arms, a
     assert shown(api, student)["photo"] == photo
 
 
-def test_a_student_of_another_school_is_unknown(arms, other_api):
+def test_a_student_of_another_school_is_unknown_and_a_token_opens_no_other_school(arms, api, other_api, make):
     arms.published()
+    student = arms.students[arms.first][0]
+    _, guardian = guardian_of(make, student)
 
-    assert card(other_api, arms.students[arms.first][0], format="json").status_code == 404
+    assert card(other_api, student, format="json").status_code == 404
+    for caller, other in ((api, other_api), (guardian, other_api), (other_api, api)):
+        assert card(caller.using(school=other.school), student, format="json").status_code == 403
+    assert card(api.using(token=None), student, format="json").status_code == 401
+
+
+def test_a_form_teacher_sees_the_cards_of_their_arm_alone(arms, api, make):
+    arms.published()
+    (mine, _), (other, *_) = arms.students[arms.first], arms.students[arms.second]
+    api.ok(api.patch(f"/sessions/{arms.cohort['session']}", {"current": True}))
+    teacher = Own(make).form_teacher(arms.first, "read:results")
+
+    assert shown(teacher, mine) == shown(api, mine)
+    assert shown(teacher, mine, draft="true")["draft"]
+    for query in ({}, {"draft": "true"}, {"version": 1}):
+        assert card(teacher, other, format="json", **query).status_code == 404
 
 
 def test_a_card_on_a_screen_is_one_statement(arms, api, messages):
