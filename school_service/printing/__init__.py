@@ -6,6 +6,8 @@
 `papers`         the papers for printing, by name
 `card_documents` the document of a report card, as printers set it and screens show it
 `report_cards`   the texts of a report card, by their places
+`class_tables`   the table of subjects of all cards of a class: columns, and their widths
+`table_fit`      how wide the columns of a table are, and how large its letters
 `transcripts`    the texts of a transcript, by their places
 `slips`          the texts of slips of invitations, by their places
 `wording`        how figures, dates and names are written on paper

@@ -46,6 +46,15 @@ def columns_of(card: Document, rules: Document) -> list[dict[str, Any]]:
     ]
 
 
+def heads_of(cards: Sequence[Document], rules: Document) -> dict[str, Any]:
+    """The facts in the headings of a class's cards: the points of each category, and those of most totals."""
+    subjects = [subject for card in cards for subject in card["subjects"]]
+    table = _Table({**cards[0], "subjects": subjects}, rules)
+    points = {name: sorted(map(mark, of), key=Decimal) for name, of in table.points.items()}
+    total = table.total and [None if of is None else mark(of) for of in table.total]
+    return {"points": points, "total": total}
+
+
 def is_of_part(subject: Document) -> bool:
     """Tell whether the marks of a subject are of a part of all weights."""
     present = subject.get("weights_present")
@@ -59,7 +68,7 @@ def part_of_weights(subject: Document) -> str:
 
 @dataclass(frozen=True)
 class _Table:
-    """The table of a card, made by its `rules`."""
+    """The table of a card, made by its `rules`; since the third layout its headings are those of the class."""
 
     card: Document
     rules: Document
@@ -91,6 +100,9 @@ class _Table:
     @cached_property
     def points(self) -> dict[str, set[Decimal]]:
         """The points of each category with a published score: one number if all subjects have the same."""
+        if (of_class := self.rules.get("table")) is not None:
+            points = of_class["points"]
+            return {name: {*map(Decimal, points[name])} for name in CATEGORIES if name in points}
         found = {}
         for category in CATEGORIES:
             of_subjects = [_of_category(subject, category) for subject in self.card["subjects"]]
@@ -126,6 +138,9 @@ class _Table:
         """
         if self.weights and not self.is_first:
             return None
+        if (of_class := self.rules.get("table")) is not None:
+            total = of_class["total"]
+            return total and (None if total[0] is None else Decimal(total[0]),)
         graded = [subject for subject in self.card["subjects"] if subject["percent"] is not None]
         points = Counter(Decimal(subject["points"]) for subject in graded)
         if set(points) == {Decimal(100)} and all(

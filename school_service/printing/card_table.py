@@ -44,6 +44,11 @@ def table_of(columns: Sequence[Document], subjects: Sequence[Document]) -> list[
     ]
 
 
+def teachers_of(subject: Document) -> Words | None:
+    """Write the teachers of a subject, as they stand below its name."""
+    return words(", ".join(subject["teachers"] or ()))
+
+
 def _cell(member: str, subject: Document) -> str | Words:
     """Write a member of a subject."""
     name, _, part = member.partition(".")

@@ -20,17 +20,22 @@ from school_service.printing.wording import class_name
 
 
 class Layout(NamedTuple):
-    """A layout of report cards: the composer of the content of its template, and the template."""
+    """A layout of report cards: the composer of the content of its template, and the template.
+
+    `fits`: the table of a card is that of its class, of the `rules` of its making.
+    """
 
     compose: Callable[..., dict[str, Any]]
     template: str
+    fits: bool = False
 
 
 # By version. What was published with one is printed by it for ever; cards that do not say theirs were published before
 # there was another.
 _LAYOUTS = {
     1: Layout(report_cards_1.compose_card, "report-cards-1"),
-    2: Layout(report_cards.compose_card, "report-cards"),
+    2: Layout(report_cards.compose_card, "report-cards-2"),
+    3: Layout(report_cards.compose_card, "report-cards", fits=True),
 }
 _FIRST_LAYOUT = 1
 _BORDER = 2  # modules around a QR code
@@ -101,14 +106,17 @@ def _moment(text: str) -> tuple[int, ...]:
 def _composed(one: Mapping[str, Any], verify_at: str | None, drafted_at: str | None) -> dict[str, Any]:
     can_be_verified = one["card"]["verification"] and one["code"] and verify_at and drafted_at is None
     address = f"{verify_at}/{one['code']}" if can_be_verified else None
+    layout, rules = _layout(one), one["rules"]
     document = report_card(
         one["card"],
-        rules=one["rules"],
+        rules=rules,
         outcome=one.get("outcome"),
         outcome_class=one.get("outcome_class"),
         drafted_at=drafted_at,
     )
-    card = _layout(one).compose(document, address=address)
+    card = layout.compose(document, address=address)
+    if layout.fits and card["rows"]:
+        card = report_cards.fitted(card, rules["table"])
     if address is not None:
         card["code"] = qr_code(address)
     return card

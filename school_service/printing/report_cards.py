@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from school_service.printing.card_table import share_of, table_of, width_of
+from school_service.printing.card_table import share_of, table_of, teachers_of, width_of
+from school_service.printing.class_tables import whole_words
 from school_service.printing.wording import Words, in_line, long_date, mark, running_head, text_of, words
 
 Document = Mapping[str, Any]
@@ -36,6 +37,13 @@ def compose_card(document: Document, *, address: str | None) -> dict[str, Any]:
     }
 
 
+def fitted(composed: Document, table: Document) -> dict[str, Any]:
+    """Fit the table of a composed card: as that of its class, with whole words. Since the third layout."""
+    rows = [[whole_words(cell) for cell in row] for row in composed["rows"]]
+    sizes = {"size": float(table["size"]), "gap": float(table["gap"]), "rows": int(table["rows"])}
+    return {**composed, "rows": rows, "table": {**sizes, "widths": [*map(float, table["widths"])]}}
+
+
 def notes_of(document: Document) -> list[tuple[str, Words]]:
     """When the next term begins, and the notice."""
     return pairs_of(
@@ -48,7 +56,7 @@ def _teachers(document: Document) -> list[Words | None]:
     of_term = [subject for subject in document["subjects"] if subject["marks"] is not None]
     if all(subject["teachers"] is None for subject in of_term):
         return []
-    return [words(", ".join(subject["teachers"])) for subject in of_term]
+    return [teachers_of(subject) for subject in of_term]
 
 
 def parts_of(document: Document, *, address: str | None) -> dict[str, Any]:

@@ -7,16 +7,16 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from school_service.printing.table_fit import letters_width
 from school_service.printing.wording import long_date, words
 
 # How large a text is set, in points, by how many characters it has at most, and how many of a word fit into a line.
 _SIZES = ((36, 10.5, 20), (90, 8.0, 26), (10_000, 5.0, 30))
 _OF_SCHOOL = ((80, 7.0, 30), (10_000, 5.0, 30))
-_OF_LINE = 60  # characters of an address that fit into a line
+_LINE = 240.0  # points
+_SIZE, _SMALLEST = 6.8, 3.0  # points, of an address: it stands in one line
 
-_SCAN = (
-    "Scan the code with a telephone, or open {address} and type the code. Then choose a password of your own."
-)
+_SCAN = "Scan the code with a telephone, or type it at the address below. Then choose a password of your own."
 _TYPE = "Type the code where you are asked for it when you sign in, and choose a password of your own."
 
 
@@ -32,9 +32,16 @@ def compose_slips(
         "title": title,
         "author": school,
         **_sized("school", school, _OF_SCHOOL),
-        "instructions": words(_TYPE if address is None else _SCAN.format(address=address), longest=_OF_LINE),
+        "instructions": _TYPE if address is None else _SCAN,
+        "address": address,
+        "address_size": None if address is None else _size_in_line(address),
         "slips": [_slip(slip, time_zone) for slip in slips],
     }
+
+
+def _size_in_line(address: str) -> float:
+    """The size at which an address fits into a line: whoever types it finds no end of a line within a word."""
+    return round(max(min(_SIZE, _LINE / letters_width(address)), _SMALLEST), 2)
 
 
 def _slip(slip: Mapping[str, Any], time_zone: str) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+from school_service.printing.class_tables import class_table
+
 SUBJECTS = (
     "Mathematics", "English Language", "Basic Science", "Basic Technology", "Social Studies", "Civic Education",
     "Agricultural Science", "Yorùbá", "French", "Computer Studies", "Physical and Health Education",
@@ -111,7 +113,7 @@ def card(number: int = 12, term: str = "FIRST", **members: Any) -> dict[str, Any
     grade, remark = band(average) if results else (None, None)
     passed = sum(Decimal(result["percent"]) >= 40 for result in results)
     made = {
-        "layout": 2,
+        "layout": 3,
         "student": student(),
         "batch": identify("batch"),
         "batch_name": "A",
@@ -268,11 +270,13 @@ BARE: dict[str, Any] = {
 
 
 def task(*cards: dict[str, Any], **members: Any) -> dict[str, Any]:
-    """A task of printing cards."""
+    """A task of printing cards, which are those of a class."""
+    rules: dict[str, Any] = {"weighting": "POINTS", "weights": [], **members.pop("rules", {})}
+    rules["table"] = class_table(cards, rules) if cards[0].get("layout") == 3 else None
     made = {
         "paper": "report-cards",
         "cards": [
-            {"card": one, "code": identify("code", number), "rules": {"weighting": "POINTS", "weights": []}}
+            {"card": one, "code": identify("code", number), "rules": rules}
             for number, one in enumerate(cards)
         ],
         "pictures": {},

@@ -59,6 +59,7 @@ from school_service.features.school.models import Batch, Cohort
 from school_service.features.school.sessions.service import check_term
 from school_service.features.school.settings.service import share_settings
 from school_service.features.scores.models import DEFAULTS, GradeConfiguration
+from school_service.printing.class_tables import class_table
 from tenants.clock import now
 
 ENTITY = "publication"
@@ -130,6 +131,7 @@ def publish(
     """
     judged = _judge(batches, term, leave_out, take_in, without_subjects)
     moment, scope = now(), judged.record.loaded.scope
+    cards = _cards(judged, moment)
     ids = {version.batch: uuid4() for version in judged.versions}
     _audit(judged, ids, {str(one["student"]): one["reason"] for one in leave_out})
     batch_ids, term_id = [UUID(version.batch) for version in judged.versions], UUID(scope["term_id"])
@@ -142,9 +144,8 @@ def publish(
         _supersede(batch_ids, term_id),
         *([NewRows(left_out)] if left_out else []),
         *([_take_in(list(take_in), batch_ids, term_id)] if take_in else []),
-        NewRows(_publications(judged, ids, moment)),
+        NewRows(_publications(judged, ids, moment, cards)),
     )
-    cards = _cards(judged, moment)
     publications = [ids[version.batch] for version in judged.versions for _ in version.people]
     freezing = reads.freezing(new_ids(len(cards)), new_ids(len(cards)), publications, _written(cards))
     read = reads.published([*ids.values()])
@@ -259,7 +260,9 @@ def _audit(judged: Judged, ids: Mapping[str, UUID], reasons: Mapping[str, str]) 
         audit_changes(ENTITY, changes)
 
 
-def _publications(judged: Judged, ids: Mapping[str, UUID], moment: datetime) -> list[NewRow]:
+def _publications(
+    judged: Judged, ids: Mapping[str, UUID], moment: datetime, cards: Mapping[str, dict[str, Any]]
+) -> list[NewRow]:
     """The rows of the publications to be."""
     scope = judged.record.loaded.scope
     logo, signature = judged.record.document["pictures"] or (None, None)
@@ -279,21 +282,22 @@ def _publications(judged: Judged, ids: Mapping[str, UUID], moment: datetime) -> 
             published_at=moment,
             published_by=actor,
             published_by_name=actor_name,
-            rules=write_json(_rules(judged, version)).decode(),
+            rules=write_json(_rules(judged, version, cards)).decode(),
         )
         for version in judged.versions
     ]
 
 
-def _rules(judged: Judged, version: NewVersion) -> dict[str, Any]:
-    """The settings and bands of the results of a version, and other facts of the moment."""
+def _rules(judged: Judged, version: NewVersion, cards: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The settings and bands of the results of a version, the table of its cards, and other facts of the moment."""
     loaded = judged.record.loaded
     submitted = {
         subject: by for subject, batch, _, _, *by in judged.row["submissions"] if batch == version.batch
     }
+    rules = {**{name: loaded.settings[name] for name in (*DEFAULTS, "marks")}, "bands": bands(loaded)}
     return {
-        **{name: loaded.settings[name] for name in (*DEFAULTS, "marks")},
-        "bands": bands(loaded),
+        **rules,
+        "table": class_table([cards[one.id] for one in version.people], rules),
         "batch_name": version.name,
         "session_name": loaded.scope["session_name"],
         "subjects": {

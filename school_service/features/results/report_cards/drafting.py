@@ -15,6 +15,7 @@ from school_service.features.results.computing.class_term.loaded import Loaded
 from school_service.features.results.computing.compute import compute
 from school_service.features.results.report_cards import reads
 from school_service.features.scores.models import DEFAULTS
+from school_service.printing.class_tables import class_table
 
 
 def of_batch(batch_id: UUID, term: str, student_ids: Collection[UUID] | None = None) -> Made:
@@ -41,15 +42,20 @@ def _drafted(
     if not people:
         return None
     record, computed = Record(loaded, row["record"]), compute(loaded.entered)
+    of_batch = {
+        one.id: card(record, computed, one, version=None, published_at=None)
+        for one in loaded.everyone
+        if one.batch == batch
+    }
     rules = {**{name: loaded.settings[name] for name in (*DEFAULTS, "marks")}, "bands": bands(loaded)}
+    # Whoever sees some of the class's drafts sees them as all are.
+    rules["table"] = class_table([*of_batch.values()], rules)
     outcomes = {loaded.everyone[number].id: of for number, *of in row["outcomes"] or ()}
     cards = []
     for one in people:
         outcome, outcome_class = outcomes.get(one.id, (None, None))
-        said = card(record, computed, one, version=None, published_at=None)
-        cards.append(
-            {"card": said, "code": None, "rules": rules, "outcome": outcome, "outcome_class": outcome_class}
-        )
+        said = {"card": of_batch[one.id], "code": None, "rules": rules}
+        cards.append({**said, "outcome": outcome, "outcome_class": outcome_class})
     scope, student = loaded.scope, people[0].student
     about = {
         "class": record.arms[batch].class_name,
