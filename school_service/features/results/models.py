@@ -130,7 +130,7 @@ Index(
 )
 
 
-LAYOUT = 2
+LAYOUT = 3
 """The version of the layout of report cards printed from now on; a card without one has the first."""
 
 

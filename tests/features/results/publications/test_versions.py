@@ -284,7 +284,7 @@ def test_a7_the_layout_is_frozen_and_cards_without_one_have_the_first(api, arms)
     first = card(api, student).data
     change(ReportCard.card.op("-")("layout"))
 
-    assert frozen["layout"] == 2
+    assert frozen["layout"] == 3
     assert {name: frozen[name] for name in since} == {
         "class_name": f"{arms.cohort['classroom']} A",
         "name_order": "GIVEN_FIRST",
