@@ -14,7 +14,7 @@ import pytest
 
 from school_service.printing.printers import Printers
 from school_service.printing.table_fit import pieces_of
-from tests.features.results.report_cards.papers import misplaced, needs_poppler, pages_of
+from tests.features.results.report_cards.papers import misplaced, needs_poppler, pages_of, places_of
 from tests.printing.pictures import png
 from tests.printing.samples import card, score, student, subject_result, task
 
@@ -33,6 +33,7 @@ RULES = {
         {"level": None, "category": name, "weight": f"{weight}.00"} for name, weight in WEIGHTS.items()
     ],
 }
+HEADINGS = ("Subject", "CA1", "CA2", "CA3", "Exam", "%", "Remark", "Avg.", "Low", "High", "Cum.", NAMES[0])
 TEACHERS = ["Mrs. Oluwatobilobami Adébáyọ̀-Fágbénlé", "Mr. Chukwuemeka Nwachukwu"]
 
 
@@ -93,13 +94,16 @@ def printed():
     printers.close()
 
 
-def print_cards(printed, *cards):
-    made = task(
+def of_class(*cards):
+    return task(
         *cards,
         rules=RULES,
         pictures={"logo": b64encode(png(120, 120)).decode(), "signature": b64encode(png(200, 60)).decode()},
     )
-    return printed(made)
+
+
+def print_cards(printed, *cards):
+    return printed(of_class(*cards))
 
 
 def words_of(pdf):
@@ -152,3 +156,16 @@ def _not_shown(made):
 def test_a_card_of_eighteen_subjects_is_one_page(printed):
     for term in ("FIRST", "SECOND", "THIRD"):
         assert pages_of(print_cards(printed, long_card(18, term))) == 1
+
+
+@needs_poppler
+@pytest.mark.parametrize("term", ["FIRST", "THIRD"])
+def test_all_cards_of_a_class_look_alike(printed, term):
+    cards = [long_card(3, term), long_card(8, term, mixed=True), long_card(18, term, show_teachers=True)]
+    first, *others = places_of(print_cards(printed, *cards), HEADINGS)
+    alone = of_class(*cards)
+
+    assert len(first) > 9
+    assert others == [first, first]
+    for one in alone["cards"]:
+        assert places_of(printed({**alone, "cards": [one]}), HEADINGS) == [first]

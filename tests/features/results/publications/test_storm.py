@@ -53,7 +53,7 @@ _STORED = """
     WHERE p.xmin = pg_current_xact_id()::xid AND p.state = 'PUBLISHED'
 """
 # What the rules of a publication say beside settings and bands.
-_OF_BATCH = {"batch_name", "session_name", "subjects", "left", "without_subjects"}
+_OF_BATCH = {"table", "batch_name", "session_name", "subjects", "left", "without_subjects"}
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _RENAMED = (
     "UPDATE terms SET display_name = 'First term no. {0}'",

@@ -6,7 +6,7 @@ import html
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice, takewhile
 
 import pytest
@@ -47,6 +47,21 @@ def misplaced(pdf: bytes) -> list[tuple[str, ...]]:
         found += [(box[4],) for box in boxes if not _within(box)]
         found += [(one[4], other[4]) for one, other in _at_one_height(boxes) if _overlap(one, other)]
     return found
+
+
+def places_of(pdf: bytes, words: Collection[str]) -> list[set[tuple[str, ...]]]:
+    """Where each of the words begins and how wide it is, by page that has one of them."""
+    command = ["pdftotext", "-bbox", "-", "-"]
+    listed = subprocess.run(command, input=pdf, capture_output=True, check=True).stdout
+    pages = [
+        {
+            (word, left, f"{float(right) - float(left):.2f}")
+            for left, _, right, _, word in (box.groups() for box in _BOX.finditer(page))
+            if word in words
+        }
+        for page in listed.decode(errors="replace").split("<page ")[1:]
+    ]
+    return [page for page in pages if page]
 
 
 def _at_one_height(boxes: list[tuple]) -> Iterator[tuple[tuple, tuple]]:

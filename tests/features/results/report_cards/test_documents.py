@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from school_service.core.database import db
 from school_service.printing.card_documents import report_card
+from school_service.printing.class_tables import class_table
 from school_service.printing.papers import print_cards
 from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
@@ -277,6 +278,7 @@ def test_papers_of_random_cards_have_every_figure_of_their_documents(seed):
     weighted = {"weighting": "CATEGORIES", "weights": WEIGHTS}
     rules = random.choice(({"weighting": "POINTS", "weights": []}, weighted))
     frozen["letterhead"] |= {"logo": None, "signature": None}
+    rules["table"] = class_table([frozen], rules)
     document = report_card(frozen, rules=rules)
     one = {"card": frozen, "code": None, "rules": rules}
 

@@ -23,7 +23,7 @@ from tests.conftest import dispose, make_place
 from tests.factories import PASSWORD, UNKNOWN_ID, Factory
 from tests.features.results.promotions.ends import End
 from tests.features.results.publications.arms import Arms
-from tests.features.results.report_cards.papers import images_of, needs_poppler, pages_of, text_of
+from tests.features.results.report_cards.papers import images_of, needs_poppler, pages_of, places_of, text_of
 from tests.printing.pictures import png
 
 pytestmark = pytest.mark.program
@@ -154,6 +154,29 @@ def test_the_cards_of_a_batch_come_by_name_as_one_file_or_each_alone(arms, api):
     assert list(files) == [f"{folder}/{name_of(api, one['id'])}.pdf" for one in students]
     # Each is the card that its student gets.
     assert list(files.values()) == [card(api, one["id"]).data for one in students]
+
+
+@needs_poppler
+@pytest.mark.parametrize("draft", ["false", "true"])
+def test_all_cards_of_a_class_look_alike_whatever_subjects_a_student_takes(arms, make, api, draft):
+    arms.mark()
+    chosen = make.subject(name="Entrepreneurship and Bookkeeping of Cooperative Societies")
+    elective = make.cohort_subject(arms.cohort, subject=chosen, elective=True)
+    one, other = arms.students[arms.first]
+    api.ok(api.patch(f"/cohort-subjects/{elective['id']}/students", [one]))
+    paper = make.assessment(
+        elective, arms.terms["FIRST"], category="CA1", total_points=50, publish_scores=True
+    )
+    make.entry(paper, one, arms.first, 37.5)
+    arms.subjects.append(elective)
+    arms.published(arms.first)
+    headings = ("Subject", "CA1", "Exam", "Total", "%", "Grade", "Pos.", "Remark", "Avg.", "Low", "High")
+
+    alone = [places_of(card(api, student, draft=draft).data, headings) for student in (one, other)]
+
+    assert {word for word, *_ in alone[0][0]} == {*headings}
+    assert alone[0] == alone[1]
+    assert places_of(cards(api, arms.first, draft=draft).data, headings) == [*alone[0], *alone[1]]
 
 
 @needs_poppler
