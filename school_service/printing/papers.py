@@ -60,11 +60,14 @@ def print_cards(
 ) -> bytes:
     """Print report cards in one PDF or, with `archive`, in a zip with a PDF of each.
 
-    `cards`: the frozen document as `card`, its `code` and the `rules` of its making; all of one layout. `pictures`:
-    base64 by the hash in the cards. `verify_at`: the address before the code; None: no card can be verified.
-    `drafted_at`: when the documents were made, if they are not published.
+    `cards`: the frozen document as `card`, its `code`, the `rules` of its making and, where it is shown, the student's
+    `photo` in base64; all are of one layout. `pictures`: base64 by the hash in the cards. `verify_at`: the address
+    before the code; None: no card can be verified. `drafted_at`: when the documents were made, if they are not
+    published.
     """
     images = {name: a2b_base64(picture) for name, picture in pictures.items()}
+
+    images |= {_photo_name(one): a2b_base64(one["photo"]) for one in cards if one.get("photo")}
 
     def pdf(of: Sequence[Mapping[str, Any]], title: str | None) -> bytes:
         composed = [_composed(one, verify_at, drafted_at) for one in of]
@@ -115,6 +118,8 @@ def _composed(one: Mapping[str, Any], verify_at: str | None, drafted_at: str | N
         drafted_at=drafted_at,
     )
     card = layout.compose(document, address=address)
+    card["photo"] = _photo_name(one) if one.get("photo") else None
+    card["has_photo"] = bool(one["card"].get("show_photo"))
     if layout.fits and card["rows"]:
         card = report_cards.fitted(card, rules["table"])
     if address is not None:
@@ -125,7 +130,11 @@ def _composed(one: Mapping[str, Any], verify_at: str | None, drafted_at: str | N
 def _pictures_of(card: Mapping[str, Any]) -> Iterable[str]:
     signed = (card.get("signatures") or {}).get("signed", ())
     signatures = (one.get("signature") for one in (*card["comments"], *signed))
-    return filter(None, (card["letterhead"]["logo"], *signatures))
+    return filter(None, (card["letterhead"]["logo"], card["photo"], *signatures))
+
+
+def _photo_name(one: Mapping[str, Any]) -> str:
+    return f"photo of {one['card']['student']['id']}"
 
 
 def qr_code(text: str) -> str:

@@ -129,6 +129,7 @@ def test_no_text_is_over_another_and_no_word_is_broken(printed, term, mixed, sig
                 signatures=signatures,
                 show_teachers=teachers,
                 percent_places=places,
+                show_photo=not teachers,
             )
             pdf = print_cards(printed, made)
 

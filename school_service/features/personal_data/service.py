@@ -221,7 +221,7 @@ def _erase_words(student: Student, user: User) -> None:
     db.session.execute(
         update(ReportCard)
         .where(ReportCard.student_id == student.id)
-        .values(card=erased.op("||")(comments))
+        .values(card=erased.op("||")(comments), **emptied(ReportCard))
         .add_cte(transcripts),
         execution_options=of_student,
     )

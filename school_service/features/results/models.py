@@ -16,6 +16,7 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     Integer,
+    LargeBinary,
     Numeric,
     SmallInteger,
     String,
@@ -137,10 +138,11 @@ LAYOUT = 3
 class ReportCard(db.Model):
     """The results of a student in a publication, whole: published answers and paper are made of `card` alone.
 
-    `code` is known to the paper alone. `average` and `position` in the batch are the card's own. `term_id` is the
-    publication's; `in_force` as long as the publication is PUBLISHED or REOPENED, and the student has at most one such
-    card in a term. `changed` tells whether the version before said something else of the student,
-    `class_figures_changed` whether the two differ in the figures of the class alone.
+    `code` is known to the paper alone. `photo` is the student's at the publication, where cards show it. `average`
+    and `position` in the batch are the card's own. `term_id` is the publication's; `in_force` as long as the
+    publication is PUBLISHED or REOPENED, and the student has at most one such card in a term. `changed` tells
+    whether the version before said something else of the student, `class_figures_changed` whether the two differ in
+    the figures of the class alone.
     """
 
     __tablename__ = "report_cards"
@@ -151,7 +153,7 @@ class ReportCard(db.Model):
         Index(None, "publication_id", "term_id"),
         stored(
             "students",
-            "published report cards, each version as it was released",
+            "published report cards, each version as it was released, with the photo where cards show it",
             "to confirm what was released",
             "read:results",
             STAYS,
@@ -170,6 +172,7 @@ class ReportCard(db.Model):
     changed: Mapped[bool] = mapped_column(Boolean)
     class_figures_changed: Mapped[bool] = mapped_column(Boolean)
     card: Mapped[dict[str, Any]] = mapped_column(JSONB, info=differing(erased=BY_SERVICE))
+    photo: Mapped[bytes | None] = mapped_column(LargeBinary, info=differing(erased=EMPTIED))
 
 
 Index(

@@ -304,6 +304,7 @@ class ResultSettings(db.Model):
     show_teachers: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
     percent_from: Mapped[str] = mapped_column(String(20), default="EXACT", server_default=text("'EXACT'"))
     show_ca_total: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
+    show_photo: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))
 
 
 OF_LEVEL = ("pass_mark", "positions", "percent_places", "marks")
@@ -363,5 +364,6 @@ DEFAULTS: dict[str, Any] = {
     "show_teachers": False,
     "percent_from": EXACT,
     "show_ca_total": False,
+    "show_photo": False,
 }
 """The settings of a school without a row, by column: nothing is seeded."""

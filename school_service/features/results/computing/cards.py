@@ -30,7 +30,7 @@ Document = dict[str, Any]
 _TRAIT_KEY = [{"value": BEST, "meaning": "Excellent"}, {"value": POOREST, "meaning": "Poor"}]
 _SETTINGS = (
     "positions", "pass_mark", "percent_places", "verification", "name_order", "signatures", "show_teachers",
-    "show_ca_total", "marks",
+    "show_ca_total", "show_photo", "marks",
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ Document = Mapping[str, Any]
 OF_CLASS = (
     "layout", "trait_key", "version", "published_at", "term_name", "level", "letterhead", "calendar", "bands",
     "pass_mark", "percent_places", "verification", "name_order", "signatures", "show_teachers", "time_zone",
-    "show_ca_total", "marks", "has_stamp",
+    "show_ca_total", "show_photo", "marks", "has_stamp",
     "class_name", "form_teacher_name", "batch", "batch_name", "cohort", "classroom", "session", "term", "obtainable",
 )  # fmt: skip
 """The members of a card left out of comparisons: all students of a class have the same, or they follow from others."""

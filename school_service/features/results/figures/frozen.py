@@ -97,6 +97,7 @@ def published_cards() -> Query:
             ReportCard.student_id,
             ReportCard.code,
             ReportCard.card,
+            ReportCard.photo,
             ReportCard.in_force,
             Publication.state,
             Publication.rules,

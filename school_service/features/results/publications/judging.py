@@ -134,8 +134,17 @@ def lacks(judged: Judged, version: NewVersion) -> dict[str, Any]:
         "without_assessments": {"count": len(lacking), "subjects": lacking},
         "comments_missing": _counted(comments),
         "traits_missing": _counted(traits),
-        "photos_missing": None,
+        "photos_missing": _photos_missing(judged, version),
     }
+
+
+def _photos_missing(judged: Judged, version: NewVersion) -> dict[str, Any] | None:
+    """Name the students without a photo, if cards show it."""
+    loaded = judged.record.loaded
+    if not loaded.settings["show_photo"]:
+        return None
+    shown = {loaded.everyone[number].id for number in judged.row["with_photo"]}
+    return _counted([one.id for one in version.people if one.id not in shown])
 
 
 def _counted(students: Sequence[str]) -> dict[str, Any]:

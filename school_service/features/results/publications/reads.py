@@ -35,7 +35,7 @@ from school_service.core.records import is_one_of, lock_in_order, once_locked, o
 from school_service.features.attendance.calendar import counts_registers
 from school_service.features.attendance.overviews.reads import missing_registers
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
-from school_service.features.people.models import WITHDRAWN, Student
+from school_service.features.people.models import WITHDRAWN, Student, UserPhoto
 from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.counting import counted_by, counts
 from school_service.features.results.computing.class_term.entered import class_term, microseconds, submissions
@@ -251,7 +251,8 @@ def publishing(
     `earlier`     the results of earlier terms to be published first, with the students
     `later`       published results of later terms, with their basis in this one
 
-    Moments are microseconds. A dry run, `rehearsed`, has the `registers_missing` too, and the `trait_types` in use.
+    Moments are microseconds. A dry run, `rehearsed`, has the `registers_missing` too, the `trait_types` in use, and the
+    numbers of the people `with_photo`.
     """
     roster = partial(members, left_out=leave_out, taken_in=take_in, batch_ids=batch_ids)
     of = class_term(scope_of_batch(batch_id, term), roster=roster)
@@ -268,6 +269,7 @@ def publishing(
         _later(scope, people, batch_ids, leave_out).label("later"),
         (null() if rehearsed is None else _registers_missing(scope, batch_ids)).label("registers_missing"),
         (null() if rehearsed is None else _trait_types()).label("trait_types"),
+        (null() if rehearsed is None else _with_photo(people)).label("with_photo"),
     ).select_from(scope)
 
 
@@ -428,6 +430,11 @@ def _trait_types() -> Any:
     return select(func.coalesce(found, literal_column("'[]'::json"))).scalar_subquery()
 
 
+def _with_photo(people: CTE) -> Any:
+    found = select(array_of(people.c.number)).join(Student, Student.id == people.c.student_id)
+    return found.join(UserPhoto, UserPhoto.user_id == Student.user_id).scalar_subquery()
+
+
 # Freezing
 
 
@@ -443,9 +450,17 @@ def freezing(ids: list[str], codes: list[str], publication_ids: list[UUID], card
         "in_force": literal(True),
         "changed": literal(False),
         "class_figures_changed": literal(False),
+        "photo": _photo_of(given),
     }
     storing = insert(ReportCard).from_select([*values], select(*values.values()), include_defaults=False)
     return _differing(given).add_cte(storing.cte("stored"))
+
+
+def _photo_of(given: CTE) -> Any:
+    """The photo of the student of a card that shows it."""
+    shown = and_(Student.id == given.c.student_id, given.c.card["show_photo"].as_boolean())
+    found = select(UserPhoto.image).join(Student, Student.user_id == UserPhoto.user_id).where(shown)
+    return found.correlate(given).scalar_subquery()
 
 
 @read_model

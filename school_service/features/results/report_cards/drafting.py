@@ -50,11 +50,12 @@ def _drafted(
     rules = {**{name: loaded.settings[name] for name in (*DEFAULTS, "marks")}, "bands": bands(loaded)}
     # Whoever sees some of the class's drafts sees them as all are.
     rules["table"] = class_table([*of_batch.values()], rules)
+    photos = {loaded.everyone[int(number)].id: photo for number, photo in (row["photos"] or {}).items()}
     outcomes = {loaded.everyone[number].id: of for number, *of in row["outcomes"] or ()}
     cards = []
     for one in people:
         outcome, outcome_class = outcomes.get(one.id, (None, None))
-        said = {"card": of_batch[one.id], "code": None, "rules": rules}
+        said = {"card": of_batch[one.id], "code": None, "rules": rules, "photo": photos.get(one.id)}
         cards.append({**said, "outcome": outcome, "outcome_class": outcome_class})
     scope, student = loaded.scope, people[0].student
     about = {

@@ -31,7 +31,7 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, json_object, read_model
-from school_service.features.people.models import Student, User
+from school_service.features.people.models import Student, User, UserPhoto
 from school_service.features.people.users.reads import photo_address
 from school_service.features.results.computing.class_term.entered import ClassTerm, class_term
 from school_service.features.results.computing.class_term.record import record
@@ -141,7 +141,7 @@ def cards_of_student(student_id: UUID, user_id: UUID | None = None, reach: Reach
 def drafted_of_batch(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
     """Select the contents of drafts of a batch's cards (`drafting`): one row."""
     of = class_term(scope_of_batch(batch_id, term), reach=reach, in_reach=is_of_batch_in_reach)
-    return _drafted(of, batch_in_reach(reach, batch_id))
+    return _drafted(of, batch_in_reach(reach, batch_id), of.people.c.batch_id == batch_id)
 
 
 @read_model
@@ -159,10 +159,12 @@ def drafted_of_student(
     own, term_id = term_asked(student_id, term, session, user_id, reach)
     of = class_term(scope_of_student(student_id, term_id), reach=reach, in_reach=is_result_in_reach)
     is_reached = result_in_reach(reach, student_id, one(of.scope, "batch_id"))
-    return _drafted(of, and_(~own, is_reached)).add_columns(_photo(Student.id == student_id))
+    found = _drafted(of, and_(~own, is_reached), of.people.c.student_id == student_id)
+    return found.add_columns(_photo(Student.id == student_id))
 
 
-def _drafted(of: ClassTerm, condition: Any) -> Query:
+def _drafted(of: ClassTerm, condition: Any, is_of_draft: Any) -> Query:
+    """Select the contents of drafts, if a condition is met; `is_of_draft` tells whether a person has one."""
     people, scope = of.people, of.scope
     session_id, term = one(scope, "session_id"), one(scope, "term")
     decided = func.json_build_array(
@@ -180,6 +182,20 @@ def _drafted(of: ClassTerm, condition: Any) -> Query:
         record(of).label("record"),
         outcomes.scalar_subquery().label("outcomes"),
         pictures(*(Picture.id.in_(select(each)) for each in (Letterhead.logo_id, Letterhead.signature_id))),
+        case((condition, _photos(people, is_of_draft))).label("photos"),
+    )
+
+
+def _photos(people: CTE, is_of_draft: Any) -> Any:
+    """The photos of the drafts, if cards show them: an object of base64 by the person's number."""
+    image = in_base64(UserPhoto.image)
+    return (
+        select(func.json_object_agg(people.c.number, image, type_=JSON))
+        .select_from(people)
+        .join(Student, Student.id == people.c.student_id)
+        .join(UserPhoto, UserPhoto.user_id == Student.user_id)
+        .where(is_of_draft, select(ResultSettings.id).where(ResultSettings.show_photo).exists())
+        .scalar_subquery()
     )
 
 
@@ -192,6 +208,7 @@ def _printed(found: CTE) -> Query:
         rules=found.c.rules,
         outcome=case((_has_outcome(found), outcome_of(*of_session))),
         outcome_class=case((_has_outcome(found), class_of_outcome(*of_session))),
+        photo=in_base64(found.c.photo),
     )
     about = json_object(
         **{"class": printed_class(found.c.card)},
@@ -245,9 +262,13 @@ def _has_later(student_id: Any, session_id: Any, term: Any, *rows: FromClause) -
 
 def pictures(*conditions: ColumnElement[bool]) -> Label[str]:
     """The column `pictures`: those meeting one of the conditions, an object of base64 by hash, as text."""
-    base64 = func.translate(func.encode(Picture.image, "base64"), "\n", "")
-    found = cast(func.json_object_agg(Picture.sha256, base64, type_=JSON), Text)
+    found = cast(func.json_object_agg(Picture.sha256, in_base64(Picture.image), type_=JSON), Text)
     return select(found).where(or_(*conditions)).correlate_except(Picture).scalar_subquery().label("pictures")
+
+
+def in_base64(image: Any) -> Any:
+    """Write a picture in base64, in one line."""
+    return func.translate(func.encode(image, "base64"), "\n", "")
 
 
 @read_model

@@ -50,6 +50,7 @@ _WORDS = {
     "MARKS: it is the sum of the marks of the categories as they are printed, and all else is computed of printed "
     "figures, to percent_places.",
     "show_ca_total": "Whether report cards have a column with the sum of the marks of CA1, CA2 and CA3.",
+    "show_photo": "Whether report cards have the student's photo, as it is when they are published.",
 }
 
 
@@ -111,6 +112,7 @@ class ResultSettingsSchema(RecordSchema):
     show_teachers = fields.Boolean(metadata=_about("show_teachers"))
     percent_from = fields.String(validate=validate.OneOf(PERCENT_FROM), metadata=_about("percent_from"))
     show_ca_total = fields.Boolean(metadata=_about("show_ca_total"))
+    show_photo = fields.Boolean(metadata=_about("show_photo"))
     level = fields.String(metadata={"description": f"Of a level: its name. {_NULL}"})
     marks = fields.Boolean(allow_none=True, metadata={"description": f"Of a level: {_MARKS}"})
 
@@ -173,6 +175,7 @@ class ResultSettingsChangesSchema(Schema):
     show_teachers = StrictBoolean(required=False, metadata=_about("show_teachers"))
     percent_from = Choice(PERCENT_FROM, required=False, metadata=_about("percent_from"))
     show_ca_total = StrictBoolean(required=False, metadata=_about("show_ca_total"))
+    show_photo = StrictBoolean(required=False, metadata=_about("show_photo"))
     marks = StrictBoolean(
         required=False, allow_none=True, metadata={"description": f"With a level alone: {_MARKS}"}
     )

@@ -30,6 +30,7 @@ DEFAULTS = {
     "show_teachers": False,
     "percent_from": "MARKS",
     "show_ca_total": False,
+    "show_photo": False,
 }
 OTHERS = {
     "weighting": "CATEGORIES",
@@ -46,6 +47,7 @@ OTHERS = {
     "show_teachers": True,
     "percent_from": "EXACT",
     "show_ca_total": True,
+    "show_photo": True,
 }
 
 
@@ -199,6 +201,7 @@ def test_one_term_has_to_weigh_something(api, left):
         {"weights": [weight("EXAM", 100)] * 201},
         {"percent_from": "PAPER"},
         {"show_ca_total": 1},
+        {"show_photo": "true"},
         {"marks": False},
         {"pass_mark": None},
         {"positions": None},
