@@ -76,6 +76,8 @@ CARDS: dict[str, dict[str, Any]] = {
         for number in (3, 18, 40)
     },
     "card-long-name-and-comments": samples.card(24, term="THIRD", student=LONG_NAME, comments=COMMENTS),
+    "card-without-photo": samples.card(12, show_photo=True),
+    "card-of-early-years": samples.card(0, marks=False, positions="NONE", has_stamp=True),
     "card-without-logo": samples.card(9, letterhead=samples.letterhead(logo=None, signature=None)),
     "card-with-nothing-optional": samples.card(9, **samples.BARE),
 }
