@@ -745,7 +745,9 @@ def _set_up_classes(page: Page, people: dict[str, Any]) -> dict[str, Any]:
     page.say(
         """
         A cohort subject is a subject taught to a cohort. Everyone in the cohort takes it, unless it is elective:
-        then `PATCH /cohort-subjects/{id}/students`, whose body is an array of ids, says who does.
+        then `PATCH /cohort-subjects/{id}/students`, whose body is an array of ids, says who does. `PATCH
+        /cohort-subjects/{id}` with `{"elective": false}` makes it compulsory, and everyone enrolled takes it at once;
+        with `true` everyone keeps it, and `DELETE /cohort-subjects/{id}/students/{student_id}` lets one drop it.
         """
     )
     body = {"cohort_id": cohort["id"], "subject_id": subject["id"], "elective": False}
@@ -929,7 +931,8 @@ def _change_classes(page: Page, year: dict[str, Any]) -> None:
         **Something was wrong.** Who should not be in a class is taken out of it
         (`PATCH /cohorts/{cohortId}/remove_students`), a student who was entered twice is deleted
         (`DELETE /students/{id}`), and so is a subject that the class does not take. What has scores is refused, and
-        names them: assessments go before their subject (`DELETE /assessments/{id}`).
+        names them: assessments go before their subject (`DELETE /assessments/{id}`, which takes their scores along).
+        Where it is published, [reopen it first](#take-back-a-wrong-subject-or-a-wrong-choice).
         """
     )
     body = {"cohort_id": cohort, "subject_id": year["subject"]["id"], "elective": True}
@@ -1402,6 +1405,19 @@ def _correct(page: Page, year: dict[str, Any]) -> None:
         """
         Every version stays readable to staff: `/publications/{id}/cards` lists its cards, and `version=1` of
         `/students/{id}/results` and of `/students/{id}/report-card` is what the first one said.
+
+        ### Take back a wrong subject, or a wrong choice
+
+        A term that is published keeps the subjects that each student took then, whatever they take later. To change
+        them, reopen the publication. `DELETE /cohort-subjects/{id}/students/{student_id}` then takes the elective from
+        the next version, too, and `PATCH /cohort-subjects/{id}/students` puts a student in, whose scores are entered
+        and submitted before it is published again. While it is reopened, or submitted and not published yet, a subject
+        stays elective or compulsory as it is (409).
+
+        A subject that was wrong altogether goes step by step: reopen publications and submissions that have it, delete
+        its assessments by `DELETE /assessments/{id}`, which takes their scores with it and keeps them in the audit log,
+        then `DELETE /cohort-subjects/{id}`, and submit and publish again what was reopened. The students of a
+        compulsory subject go with it; from an elective each is taken out before.
         """
     )
     year["publication"] = again

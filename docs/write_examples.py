@@ -373,6 +373,7 @@ def _teaching(page: Recorder, cohort: str, students: list[str]) -> None:
     taught = send("POST", "/cohort-subjects", body)["id"]
     send("GET", f"/cohort-subjects/{taught}")
     send("PATCH", f"/cohort-subjects/{taught}/students", students)
+    send("PATCH", f"/cohort-subjects/{taught}", {"elective": True})
     term = send("GET", "/terms")[0]["id"]
     body = {
         "category": "CA1",

@@ -98,7 +98,8 @@ Condition = Callable[[Table], ColumnElement[bool]]
 def goes_with(when: Condition | None = None) -> dict[str, Any]:
     """Make the `info` of a foreign key to let its rows go with their parent row when the parent is deleted.
 
-    With a condition only the rows meeting it go, and only without references to them; the others are in the way.
+    With a condition only the rows meeting it go, and only without references to them but for rows going along; the
+    others are in the way.
     """
     return {_GOES: when or _always}
 
@@ -135,15 +136,18 @@ class _Part:
         keys = reference.table.primary_key
         if self.record_id is not None:
             return select(*keys).where(reference.column == self.record_id, *conditions).correlate(None)
+        # Planned by themselves, by OFFSET 0, the rows are found by an index, however many may refer to each.
+        chosen = select(self.table.c.id).where(self.condition).offset(literal_column("0"))
+        rows = chosen.correlate(None).subquery()
         # With a limit of its own each is sought by the index: else PostgreSQL may read the whole table.
         found = (
             select(*keys)
-            .where(reference.column == self.table.c.id, *conditions)
+            .where(reference.column == rows.c.id, *conditions)
             .limit(MOST_COUNTED)
-            .correlate(self.table)
+            .correlate(rows)
             .lateral()
         )
-        return select(*found.c).select_from(self.table.join(found, true())).where(self.condition)
+        return select(*found.c).select_from(rows.join(found, true()))
 
     def referring(self, reference: _Reference) -> ColumnElement[bool]:
         """Tell whether a row refers to one of these."""
@@ -276,8 +280,13 @@ def _goes_of(constraint: ForeignKeyConstraint, key: ForeignKey) -> Condition | N
     return found
 
 
-def _parts(root: Table, record_id: Any, owned: Column[Any] | None = None) -> list[_Part]:
-    """List a record and all rows going with it, each after its parent."""
+def _parts(
+    root: Table, record_id: Any, owned: Column[Any] | None = None, *, unhindered: bool = False
+) -> list[_Part]:
+    """List a record and all rows referring by a key that lets rows go with it, each after its parent.
+
+    `unhindered` says that nothing is in the way: all that is left meets the conditions for going along.
+    """
     parts = [
         _Part(root, root.c.id == record_id, record_id if record_id is not None else literal_column("null"))
     ]
@@ -287,11 +296,16 @@ def _parts(root: Table, record_id: Any, owned: Column[Any] | None = None) -> lis
         parts.append(_Part(key.column.table, key.column.in_(of_root)))
     for part in parts:  # which grows meanwhile
         parts.extend(
-            _Part(reference.table, part.referring(reference))
+            _Part(reference.table, and_(part.referring(reference), *_conditions(reference, unhindered)))
             for reference in _references_to(part.table)
             if reference.goes is not None
         )
     return parts
+
+
+def _conditions(reference: _Reference, unhindered: bool) -> list[ColumnElement[bool]]:
+    """Tell the planner how few the rows are: without it PostgreSQL may read all of a table."""
+    return [reference.goes(reference.table)] if unhindered and reference.goes else []
 
 
 def _referring(parts: Iterable[_Part]) -> list[Table]:
@@ -323,11 +337,11 @@ def _count(table: Table, parts: Sequence[_Part], but: ColumnElement[bool] | None
 
 
 def unreferred(table: Table) -> ColumnElement[bool]:
-    """Tell whether a row of a table is without references to it."""
+    """Tell whether a row of a table is without references to it, but for rows going along."""
     # Scalars, and no EXISTS, for which PostgreSQL may read all of a table into a hash.
     referring = (
         select(literal_column("1"))
-        .where(one.column == table.c.id)
+        .where(one.column == table.c.id, *([not_(_goes_along(one.table, one.goes))] if one.goes else []))
         .limit(1)
         .correlate(table)
         .scalar_subquery()
@@ -363,7 +377,7 @@ def _deletions(root: Table) -> list[ReadModel[[UUID]]]:
 def _part_deletion(root: Table, number: int) -> ReadModel[[UUID]]:
     @statement
     def deletion(record_id: UUID) -> Any:
-        part = _parts(root, record_id)[number]
+        part = _parts(root, record_id, unhindered=True)[number]
         return delete(part.table).where(part.condition)
 
     return deletion

@@ -15,11 +15,12 @@ from school_service.core.database import db
 from school_service.core.statements import execute
 from school_service.demo.context import THIS_SESSION, THIS_YEAR, TODAY, DemoContext, first_day
 from school_service.features.audit.service import Change, audit_changes
-from school_service.features.classes.cohort_subjects.service import create_cohort_subject, take_subject
+from school_service.features.classes.cohort_subjects.service import create_cohort_subject
 from school_service.features.classes.enrollments.service import enroll
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.features.observations.comments.service import ENTITY as COMMENT
 from school_service.features.people.models import Student, User
+from school_service.features.results.takers.service import take_subject
 from school_service.features.school.classrooms.service import create_classroom
 from school_service.features.school.cohorts.service import create_batch, create_cohort
 from school_service.features.school.models import CURRENT, TERMS, Enrollment

@@ -47,15 +47,17 @@ def test_what_goes_along_is_what_the_keys_say():
         return {part.table.name for part in deletion._parts(db.Model.metadata.tables[name], None)} - {name}
 
     assert {table.name: along(table.name) for table in TABLES if "id" in table.c and along(table.name)} == {
-        "cohorts": {"assessments", "batches"},
-        "cohort_subjects": {"assessments", "subject_enrollments"},
+        "assessments": {"absences", "gradebook_entries"},
+        "batches": {"gradebook_entries"},
+        "cohorts": {"absences", "assessments", "batches", "gradebook_entries"},
+        "cohort_subjects": {"absences", "assessments", "gradebook_entries", "subject_enrollments"},
         "metrics": {"metric_scores"},
         "registers": {"marks"},
         "permissions": {"role_permissions"},
         "promotion_rules": {"promotion_rule_subjects"},
         "roles": {"role_permissions"},
         "students": {"student_guardians"},
-        "terms": {"assessments", "term_calendars"},
+        "terms": {"absences", "assessments", "gradebook_entries", "term_calendars"},
         "users": {
             *("contacts", "invitations", "user_identities"),
             *("user_photos", "user_roles", "user_sessions"),

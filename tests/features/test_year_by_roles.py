@@ -318,3 +318,50 @@ def test_an_assessment_of_teachers_of_other_arms(school):
 
     assert "every arm" in first.refused("DELETE", f"/assessments/{school.paper}")
     school.principal("DELETE", f"/assessments/{school.paper}")
+
+
+def test_a_wrong_subject_is_taken_back_and_one_for_all_becomes_an_elective(school):
+    """French was entered for the whole class by mistake, and published; Music is left to those who want it."""
+    registrar, principal, teacher = school.registrar, school.principal, school.teachers[0]
+    wrong, music = (_published_for_all(school, name) for name in ("French", "Music"))
+    children = [one["id"] for one in school.everybody]
+    school.teach("FIRST")
+    published = school.publish("FIRST")
+
+    def subjects(student: str) -> list[str]:
+        found = principal("GET", f"/students/{student}/results?term=FIRST")["subjects"]
+        return [one["subject"]["name"] for one in found]
+
+    assert subjects(children[0]) == ["French", "Mathematics", "Music"]
+
+    # Published: Music becomes an elective, and who drops it has it on the card of the term.
+    registrar("PATCH", f"/cohort-subjects/{music}", {"elective": True})
+    principal("DELETE", f"/cohort-subjects/{music}/students/{children[0]}")
+
+    # French goes altogether: nothing that is published or handed in may have it.
+    assert "in use by 1 assessment" in principal.refused("DELETE", f"/cohort-subjects/{wrong}", status=409)
+    why = {"reason": "It is not taught in this class"}
+    for publication in published:
+        principal("POST", f"/publications/{publication}/reopening", why)
+    principal("POST", f"/cohort-subjects/{wrong}/reopening", {"term": "FIRST", **why})
+    listed = f"/assessments?cohort={school.cohort}&subject={wrong}&term=FIRST"
+    (paper,) = principal("GET", listed)["data"]
+    principal("DELETE", f"/assessments/{paper['id']}")
+    principal("DELETE", f"/cohort-subjects/{wrong}")
+    school.publish("FIRST")
+
+    assert [subjects(one) for one in children] == [["Mathematics", "Music"]] * 4
+    assert teacher.send("GET", f"/cohort-subjects/{wrong}").status_code == 404
+
+
+def _published_for_all(school: School, name: str) -> str:
+    """Let the principal teach a subject to everyone, mark it and hand it in; returns the cohort subject's id."""
+    principal = school.principal
+    base = principal("POST", "/templates", {"name": name, "code": name[:3].upper()})["id"]
+    body = {"cohort_id": school.cohort, "subject_id": base, "elective": False}
+    subject: str = principal("POST", "/cohort-subjects", body)["id"]
+    paper = school.assessment(principal, "FIRST", subject=subject)
+    scores = [{"student": one["id"], "score": 50} for one in school.everybody]
+    principal("PUT", f"/assessments/{paper}/scores", {"scores": scores})
+    principal("POST", f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})
+    return subject

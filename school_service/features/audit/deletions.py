@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from tenants.tenancy import NamedDeletions as Named
 
 _PEOPLE = ("student", "employee", "guardian", "user")
+_WITH_ASSESSMENTS = ("cohort-subject", "cohort", "term")
+"""The records with which deleted assessments go, and their scores and absences."""
 
 DELETIONS: Mapping[str, Named] = {
-    "absences": Named(each=("absence",)),
-    "assessments": Named(some=("cohort-subject", "cohort", "term")),
+    "absences": Named(each=("absence",), some=_WITH_ASSESSMENTS),
+    "assessments": Named(some=_WITH_ASSESSMENTS),
     "attendance_codes": Named(each=("attendance-code",)),
     "attendance_settings": Named(),
     "audit_entries": Named(some=("audit-pruning",)),
@@ -32,7 +34,7 @@ DELETIONS: Mapping[str, Named] = {
     "grade_scales": Named(some=("grade-scale",)),
     "level_settings": Named(),
     "grade_configurations": Named(each=("grade-config",)),
-    "gradebook_entries": Named(each=("gradebook",)),
+    "gradebook_entries": Named(each=("gradebook",), some=(*_WITH_ASSESSMENTS, "batch")),
     "graduates": Named(each=("graduate",)),
     "guardians": Named(each=("guardian",)),
     "issued_transcripts": Named(),

@@ -72,6 +72,9 @@ class Publication(db.Model):
     long as it does. `rules` are the result settings and `bands`, and other facts of the moment: `batch_name`,
     `session_name`, `subjects`, those of the cohort by id, each with `base`, `elective`, `submitted_by` and
     `submitted_by_name`, and `left`, the ids of the students with a card, but no longer enrolled in the batch.
+    `takers_changed` are the differences between the takers of its subjects and their results on the cards, by the
+    cohort subject, `{"in": [student], "out": [student]}`: takers without a result, and the students put in and taken
+    out while it is REOPENED. Without it, as earlier releases published, the takers are those of the present.
     `published_by` and `reopened_by` are actors as in the audit log.
     """
 
@@ -107,6 +110,7 @@ class Publication(db.Model):
     version: Mapped[int] = mapped_column(Integer)
     state: Mapped[str] = mapped_column(String(20))
     rules: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    takers_changed: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     logo_id: Mapped[UUID | None] = mapped_column(_picture(), index=True)
     signature_id: Mapped[UUID | None] = mapped_column(_picture(), index=True)
     published_at: Mapped[datetime] = mapped_column(DateTime(timezone=True))

@@ -25,6 +25,7 @@ from sqlalchemy import (
     Uuid,
     func,
     literal_column,
+    select,
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB, ExcludeConstraint
@@ -80,7 +81,16 @@ def _is_deleted(assessment: Table) -> ColumnElement[bool]:
 
 
 _DELETED_GO = goes_with(_is_deleted)
-"""A deleted assessment without scores and absences is in nobody's way: it goes with its subject, cohort or term."""
+"""A deleted assessment is in nobody's way: it goes with its subject, cohort or term, and so do its marks."""
+
+
+def _is_of_deleted(mark: Table) -> ColumnElement[bool]:
+    assessment = Assessment.__table__.alias()
+    deleted_at = select(assessment.c.deleted_at).where(assessment.c.id == mark.c.assessment_id)
+    return deleted_at.correlate(mark).scalar_subquery().is_not(None)
+
+
+_MARKS_GO = goes_with(_is_of_deleted)
 
 
 class Assessment(db.Model):
@@ -154,7 +164,9 @@ class Absence(db.Model):
         ),
     )
 
-    assessment_id: Mapped[UUID] = mapped_column(ForeignKey("assessments.id"), primary_key=True)
+    assessment_id: Mapped[UUID] = mapped_column(
+        ForeignKey("assessments.id", info=_MARKS_GO), primary_key=True
+    )
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), primary_key=True, index=True)
     status: Mapped[str] = mapped_column(String(20))
     note: Mapped[str | None] = mapped_column(String(TEXT_LENGTH), info=differing(erased=EMPTIED))
@@ -190,9 +202,9 @@ class GradebookEntry(db.Model):
     )
 
     id: Mapped[UUID] = primary_key()
-    assessment_id: Mapped[UUID] = mapped_column(ForeignKey("assessments.id"))
+    assessment_id: Mapped[UUID] = mapped_column(ForeignKey("assessments.id", info=_MARKS_GO))
     student_id: Mapped[UUID] = mapped_column(ForeignKey("students.id"), index=True)
-    batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id"))
+    batch_id: Mapped[UUID] = mapped_column(ForeignKey("batches.id", info=_MARKS_GO))
     score: Mapped[Decimal] = mapped_column(POINTS)
     sheet: Mapped[str | None] = mapped_column(String(FILE_NAME_LENGTH))
     created_at: Mapped[datetime] = created_at()

@@ -406,6 +406,12 @@ def _(scene):
     return lambda: scene.api.post("/cohort-subjects", body)
 
 
+@writes("PATCH /cohort-subjects/{id}", "cohort-subject")
+def _(scene):
+    subject = scene.make.cohort_subject()["id"]
+    return lambda: scene.api.patch(f"/cohort-subjects/{subject}", {"elective": True})
+
+
 @writes("PATCH /cohort-subjects/{id}/students", "subject-enrollment")
 def _(scene):
     cohort = scene.make.cohort()

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import delete, literal, select
+from sqlalchemy import delete, select
 from sqlalchemy.dialects.postgresql import insert
 
-from school_service.core.database import db
 from school_service.core.deletion import Deletion
-from school_service.core.errors import Conflict, Invalid, NotFound, Unknown
 from school_service.core.read_models import BoundQuery, Query, fetch_row
-from school_service.core.records import get, get_referenced, lock_rows, one_of, unknown_reference
+from school_service.core.records import get_referenced, one_of, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row, statement
-from school_service.features.audit.service import Change, audit_change, audit_changes
+from school_service.features.audit.service import audit_change
 from school_service.features.classes.cohort_subjects import reads
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
-from school_service.features.people.models import Student
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import CURRENT, Batch, Cohort, Enrollment, Subject
 from tenants.clock import now
@@ -142,48 +139,16 @@ def _take_compulsory_at_once(cohort_ids: list[UUID], student_ids: list[UUID], mo
     )
 
 
-def take_subject(*, cohort_subject_id: UUID, student_ids: Collection[UUID]) -> CohortSubject:
-    """Let students of the cohort take a subject of it; its present students go on with it.
-
-    Raises NotFound, and Invalid naming students outside the cohort.
-    """
-    # Locked FOR SHARE: neither is it deleted meanwhile, nor are its results submitted.
-    subject = get(CohortSubject, cohort_subject_id, for_share=True)
-    found = lock_rows(Student, student_ids)
-    present = set(
-        db.session.scalars(
-            select(Enrollment.student_id).where(
-                Enrollment.cohort_id == subject.cohort_id, Enrollment.student_id.in_(found), CURRENT
-            )
+@statement
+def take_chosen_subject(cohort_subject_id: UUID, student_ids: list[UUID], moment: datetime) -> Any:
+    """Make the statement to let students of its cohort take a subject, for `execute`; their rows are locked."""
+    return _taking(
+        _takers(
+            CohortSubject.id == cohort_subject_id,
+            Enrollment.student_id == one_of(student_ids),
+            moment=moment,
         )
     )
-    absent = [
-        str(found.get(student_id, student_id)) for student_id in student_ids if student_id not in present
-    ]
-    if absent:
-        raise Invalid.field("students", Unknown(f"not in the cohort: {', '.join(absent)}"))
-    takers = _takers(
-        CohortSubject.id == subject.id, Enrollment.student_id.in_(present), moment=literal(now())
-    )
-    taken = _take(takers)
-    audit_changes(TAKING, [Change(one, None, {"cohort_subject": subject.id}) for one in taken])
-    return subject
-
-
-def drop_subject(*, cohort_subject_id: UUID, student_id: UUID) -> UUID:
-    """Let a student drop an elective, keeping the scores; returns the student's id.
-
-    Raises NotFound if the student does not take it, Conflict if all of the cohort have to.
-    """
-    subject = get(CohortSubject, cohort_subject_id)
-    taken = db.session.get(SubjectEnrollment, (subject.id, student_id), with_for_update=True)
-    if taken is None:
-        raise NotFound("The student does not take this subject.")
-    if not subject.elective:
-        raise Conflict("This subject is no elective: every student of the cohort takes it.")
-    db.session.delete(taken)
-    audit_change(TAKING, student_id, old={"cohort_subject": subject.id})
-    return student_id
 
 
 @statement
@@ -203,11 +168,6 @@ def _takers(*conditions: Any, moment: Any) -> Query:
         .join(Enrollment, Enrollment.cohort_id == CohortSubject.cohort_id)
         .where(CURRENT, *conditions)
     )
-
-
-def _take(takers: Query) -> Sequence[UUID]:
-    """Let students take subjects; returns the students new to a subject, once for each subject."""
-    return db.session.scalars(_taking(takers).returning(SubjectEnrollment.student_id)).all()
 
 
 def _taking(takers: Query) -> Any:

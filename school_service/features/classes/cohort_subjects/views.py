@@ -56,26 +56,3 @@ class OneCohortSubject(MethodView):
     def delete(self, id: UUID) -> Any:
         """Teach a subject to a cohort no more that has neither assessments nor students who chose it."""
         return service.delete_cohort_subject(cohort_subject_id=id)
-
-
-@blp.route("/cohort-subjects/<uuid:id>/students")
-class StudentsOfCohortSubject(MethodView):
-    """The students of a cohort subject."""
-
-    @blp.requires(Permission.COHORT_SUBJECTS_WRITE)
-    @blp.takes_ids()
-    @blp.returns(CohortSubjectSchema)
-    def patch(self, student_ids: list[UUID], id: UUID) -> Any:
-        """Let students of the cohort take the subject, beside those who take it already."""
-        return reads.cohort_subject(service.take_subject(cohort_subject_id=id, student_ids=student_ids).id)
-
-
-@blp.route("/cohort-subjects/<uuid:id>/students/<uuid:student_id>")
-class StudentOfCohortSubject(MethodView):
-    """A student in a cohort subject."""
-
-    @blp.requires(Permission.COHORT_SUBJECTS_DELETE)
-    @blp.returns_deleted()
-    def delete(self, id: UUID, student_id: UUID) -> Any:
-        """Let a student drop an elective; scores stay."""
-        return service.drop_subject(cohort_subject_id=id, student_id=student_id)

@@ -26,6 +26,7 @@ OF_CLASS = (
 _OF_TERM = ("status", "total", "obtainable", "average", "grade", "remark", "passed", "failed")
 _OF_SUBJECT = ("status", "score", "points", "percent", "grade", "remark")
 _OF_SCORE = ("total_points", "score", "absence")
+_OF_MARK = ("category", "mark", "weight")
 _OF_SESSION = ("terms", "average", "grade", "remark")
 _FIGURES_OF_CLASS = ("of", "average", "lowest", "highest")
 
@@ -56,6 +57,8 @@ def own_figures(card: Document) -> Figures:
         note_places("subjects.", subject, "batch", "cohort", id)
         for score in subject["scores"]:
             found["subjects.scores", score["assessment"]] = {name: score[name] for name in _OF_SCORE}
+        for mark in subject.get("marks") or ():
+            found[_MARKS, _mark_id(subject, mark)] = {name: mark[name] for name in _OF_MARK}
     for trait in card["traits"]:
         found["traits", f"{trait['type']} {trait['name']}"] = trait
     note("cumulative.", session, _OF_SESSION)
@@ -65,14 +68,45 @@ def own_figures(card: Document) -> Figures:
     return found
 
 
+_MARKS = "subjects.marks"
+
+
+def _mark_id(subject: Document, mark: Document) -> str:
+    return f"{subject['subject']['id']} {mark['category']}"
+
+
+def differs(before: Document, after: Document) -> bool:
+    """Tell whether two cards have different figures of the student's own."""
+    return bool(_differing(before, after))
+
+
+def _differing(before: Document, after: Document) -> Figures:
+    """The figures of two cards that differ, as on the card after; null if it is without one.
+
+    Marks are compared if both cards have marks of the subject: earlier releases froze none.
+    """
+    old, new = own_figures(before), own_figures(after)
+    with_marks = [
+        {one["subject"]["id"] for one in card["subjects"] if one.get("marks") is not None}
+        for card in (before, after)
+    ]
+    both = set.intersection(*with_marks)
+    return {
+        key: new.get(key)
+        for key in {**new, **old}
+        if old.get(key) != new.get(key) and (key[0] != _MARKS or key[1].partition(" ")[0] in both)
+    }
+
+
 def differences(before: Document, after: Document) -> list[dict[str, Any]]:
     """Name the student's own figures that differ on two cards, with the subject, and each before and after."""
-    old, new = own_figures(before), own_figures(after)
+    old, new = own_figures(before), _differing(before, after)
     subjects, papers = {}, {}
     for card in (before, after):
         subjects.update({one["base"]: one["name"] for one in card["cumulative"]["subjects"]})
         for one in card["subjects"]:
             subjects[one["subject"]["id"]] = one["subject"]["name"]
+            subjects.update({_mark_id(one, mark): one["subject"]["name"] for mark in one.get("marks") or ()})
             for score in one["scores"]:
                 subjects[score["assessment"]] = one["subject"]["name"]
                 papers[score["assessment"]] = {"abbreviation": score["abbreviation"]}
@@ -88,8 +122,7 @@ def differences(before: Document, after: Document) -> list[dict[str, Any]]:
             "before": shown(old, key),
             "after": shown(new, key),
         }
-        for key in {**new, **old}
-        if old.get(key) != new.get(key)
+        for key in new
     ]
 
 

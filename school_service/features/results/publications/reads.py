@@ -664,6 +664,22 @@ def _open_subjects(found: CTE) -> Any:
         .where(Enrollment.batch_id == Batch.id, SubjectEnrollment.cohort_subject_id == CohortSubject.id)
         .correlate(Batch, CohortSubject)
     )
+    card, publication = aliased(ReportCard), aliased(Publication)
+    subject_id = func.jsonb_build_object("id", CohortSubject.id)
+    of_card = func.jsonb_build_array(func.jsonb_build_object("subject", subject_id))
+    # Of a card of this release, its takers are as they were.
+    was_taken = (
+        select(card.id)
+        .join(publication, publication.id == card.publication_id)
+        .where(
+            publication.batch_id == Batch.id,
+            publication.term_id == of.term_id,
+            publication.takers_changed.is_not(None),
+            card.in_force,
+            card.card["subjects"].contains(of_card),
+        )
+        .correlate(Batch, CohortSubject, of)
+    )
     is_submitted = (
         select(Submission.id)
         .where(
@@ -691,7 +707,7 @@ def _open_subjects(found: CTE) -> Any:
         .join(CohortSubject, cast(CohortSubject.id, Text) == submitted.c.key)
         .join(Subject, Subject.id == CohortSubject.subject_id)
         .join(Batch, and_(Batch.cohort_id == of.cohort_id, or_(Batch.id == of.batch_id, is_of_every_arm)))
-        .where(is_taken.exists(), ~is_submitted.exists())
+        .where(or_(is_taken.exists(), was_taken.exists()), ~is_submitted.exists())
         .subquery("open_subjects")
     )
     columns = each.c

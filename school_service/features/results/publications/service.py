@@ -2,9 +2,9 @@
 
 Publishing and reopening lock the cohort FOR NO KEY UPDATE, then the students FOR SHARE. Publishing locks the term
 first, FOR KEY SHARE, and at last the settings and grade bands, for it reads them twice. Reopening locks the cards; a
-promotion by a card, of any class, locks it, too. The submission or reopening of a subject, the enrollment and removal
-of students, and the entry of metrics and comments lock the cohort, too, and a change of students' subjects locks the
-students. So the results judged are the results frozen, and of two publishers at once one finds the work done.
+promotion by a card, of any class, locks it, too. The submission or reopening of a subject, a change of its takers, the
+enrollment and removal of students, and the entry of metrics and comments lock the cohort, too. So the results judged
+are the results frozen, and of two publishers at once one finds the work done.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from school_service.core.statements import (
 )
 from school_service.features.audit.service import Change, acting, audit_change, audit_changes
 from school_service.features.results.computing.cards import bands, card
-from school_service.features.results.computing.comparing import class_figures, differences, own_figures
+from school_service.features.results.computing.comparing import class_figures, differences, differs
 from school_service.features.results.computing.stored import StoredCard
 from school_service.features.results.figures.service import check_broadsheet
 from school_service.features.results.models import (
@@ -283,6 +283,7 @@ def _publications(
             published_by=actor,
             published_by_name=actor_name,
             rules=write_json(_rules(judged, version, cards)).decode(),
+            takers_changed=write_json(_takers_without_result(judged, version)).decode(),
         )
         for version in judged.versions
     ]
@@ -317,6 +318,18 @@ def _rules(judged: Judged, version: NewVersion, cards: Mapping[str, dict[str, An
     }
 
 
+def _takers_without_result(judged: Judged, version: NewVersion) -> dict[str, Any]:
+    """The takers of subjects without a result on their card, by subject: there nothing counts for them yet."""
+    members = {one.id for one in version.people}
+    found: dict[str, Any] = {}
+    for subject in judged.record.loaded.entered.subjects:
+        results = judged.computed.subjects[subject.id]
+        takers = [one for one in subject.takers if one in members and one not in results]
+        if takers:
+            found[subject.id] = {"in": takers, "out": []}
+    return found
+
+
 def _cards(judged: Judged, moment: datetime) -> dict[str, dict[str, Any]]:
     """The cards of the versions to be, in their order, by student."""
     written = written_moment(moment)
@@ -341,7 +354,7 @@ def _compared(cards: Mapping[str, dict[str, Any]], read: BoundQuery) -> tuple[li
     of_class: list[UUID] = []
     for row in fetch_rows(read):
         new, old = cards[row["student"]], row["old"]
-        if old is None or own_figures(new) != own_figures(old):
+        if old is None or differs(old, new):
             changed.append(UUID(row["student"]))
         elif class_figures(new) != class_figures(old):
             of_class.append(UUID(row["student"]))

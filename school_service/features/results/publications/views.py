@@ -9,6 +9,8 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
+from school_service.features.classes.cohort_subjects.reads import cohort_subject, lock_cohort_of
+from school_service.features.classes.cohort_subjects.schemas import CohortSubjectSchema
 from school_service.features.results.publications import reads, service
 from school_service.features.results.publications.schemas import (
     ChangedCardSchema,
@@ -22,6 +24,8 @@ from school_service.features.results.publications.schemas import (
     ReopenedPublicationSchema,
     ReopeningDryRunSchema,
 )
+from school_service.features.results.takers import service as takers
+from school_service.features.results.takers.schemas import CohortSubjectChangesSchema
 from school_service.web.blueprint import Blueprint
 from school_service.web.operations import Run
 
@@ -109,3 +113,44 @@ class ReopeningOfPublication(MethodView):
         """
         act = service.rehearse_reopening if options["dry_run"] else service.reopen
         return act(publication_id=id, **body)
+
+
+# A cohort subject's other operations are in a wing that knows nothing of publications.
+@blp.route("/cohort-subjects/<uuid:id>", tags=["cohort-subjects"])
+class ChangingCohortSubject(MethodView):
+    """A subject taught to a cohort, to all of it or as an elective."""
+
+    @blp.requires(Permission.COHORT_SUBJECTS_WRITE)
+    @blp.arguments(CohortSubjectChangesSchema)
+    @blp.returns(CohortSubjectSchema)
+    @blp.if_match(cohort_subject, lock_cohort_of)
+    def patch(self, changes: dict[str, Any], id: UUID) -> Any:
+        """Make a cohort subject elective or compulsory; compulsory, all of the cohort take it at once.
+
+        An elective keeps its takers. Terms with published results keep theirs, also when they are published again.
+        409 names terms and classes while it is submitted and results are not published yet, or are reopened.
+        """
+        return takers.change_cohort_subject(cohort_subject_id=id, **changes)
+
+
+@blp.route("/cohort-subjects/<uuid:id>/students", tags=["cohort-subjects"])
+class StudentsOfCohortSubject(MethodView):
+    """The students of a cohort subject."""
+
+    @blp.requires(Permission.COHORT_SUBJECTS_WRITE)
+    @blp.takes_ids()
+    @blp.returns(CohortSubjectSchema)
+    def patch(self, student_ids: list[UUID], id: UUID) -> Any:
+        """Let students of the cohort take the subject, beside those who take it already."""
+        return cohort_subject(takers.take_subject(cohort_subject_id=id, student_ids=student_ids))
+
+
+@blp.route("/cohort-subjects/<uuid:id>/students/<uuid:student_id>", tags=["cohort-subjects"])
+class StudentOfCohortSubject(MethodView):
+    """A student in a cohort subject."""
+
+    @blp.requires(Permission.COHORT_SUBJECTS_DELETE)
+    @blp.returns_deleted()
+    def delete(self, id: UUID, student_id: UUID) -> Any:
+        """Let a student drop an elective; scores stay."""
+        return takers.drop_subject(cohort_subject_id=id, student_id=student_id)

@@ -8,7 +8,7 @@ from typing import Any
 
 from school_service.features.results.computing.comparing import (
     class_figures,
-    own_figures,
+    differs,
     session_figures,
     term_figures,
 )
@@ -39,7 +39,7 @@ def verified_card(found: Document) -> dict[str, Any]:
     if found["is_withdrawn"]:
         state = WITHDRAWN_CARD
     elif not found["in_force"]:
-        if now is None or own_figures(now) != own_figures(document):
+        if now is None or differs(document, now):
             state = REPLACED_CARD
         elif class_figures(now) != class_figures(document):
             day = long_date(found["newer_at"], zone)

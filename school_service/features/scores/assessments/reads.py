@@ -8,6 +8,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Text, Uuid, and_, any_, case, cast, exists, func, literal_column, or_, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
+from school_service.core.database import db
 from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
@@ -211,8 +212,9 @@ def highest_score(assessment_id: UUID) -> Query:
 def holding_batches(student_id: Any) -> Any:
     """A column: the arms with a submission holding a student's score or absence in an assessment, as texts.
 
-    These are the student's arm in the cohort now, and any arm left by them after its submission. For a student now in
-    no arm it is each submitted one. In a locked row of Assessment, all is as it is then.
+    These are the student's arm in the cohort now, the arm of their report card of the term in force, and any arm left
+    by them after its submission. For a student now in no arm it is each submitted one. In a locked row of Assessment,
+    all is as it is then.
     """
     when_submitted = exists().where(
         Submission.cohort_subject_id == Assessment.cohort_subject_id,
@@ -225,6 +227,21 @@ def holding_batches(student_id: Any) -> Any:
         Enrollment.cohort_id == Assessment.cohort_id,
         or_(CURRENT, when_submitted.correlate(Assessment, Enrollment)),
     )
+    # The wing of results, which has the cards, is above this one.
+    cards, publications = (
+        db.Model.metadata.tables[name].alias() for name in ("report_cards", "publications")
+    )
+    of_card = (
+        select(cast(publications.c.batch_id, Text))
+        .join(cards, cards.c.publication_id == publications.c.id)
+        .where(
+            cards.c.student_id == student_id,
+            cards.c.term_id == Assessment.term_id,
+            cards.c.in_force,
+            publications.c.batch_id == any_(Assessment.submitted_batches),
+        )
+        .correlate_except(cards, publications)
+    )
     theirs = (
         select(func.array_agg(cast(Enrollment.batch_id, Text)))
         .where(of_student, Enrollment.batch_id == any_(Assessment.submitted_batches))
@@ -234,7 +251,7 @@ def holding_batches(student_id: Any) -> Any:
     is_in_an_arm = exists().where(of_student).correlate_except(Enrollment)
     return case(
         (func.cardinality(Assessment.submitted_batches) == 0, NO_BATCHES),
-        (is_in_an_arm, func.coalesce(theirs, NO_BATCHES)),
+        (is_in_an_arm, func.coalesce(theirs, func.array(of_card.scalar_subquery(), type_=ARRAY(Text)))),
         else_=cast(Assessment.submitted_batches, ARRAY(Text)),
     )
 

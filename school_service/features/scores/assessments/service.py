@@ -11,30 +11,39 @@ one; with a score or an absence in it, it takes a teacher of every arm.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import orjson
-from sqlalchemy import select, true
+from sqlalchemy import Text, Uuid, cast, func, null, select, true
 
 from school_service.core.database import db
 from school_service.core.errors import Forbidden, InUse, Invalid, Locked, Unknown
 from school_service.core.narrowing import caller_has_own, within
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import change, find, get, get_referenced, not_found, unknown_reference
-from school_service.core.statements import NewRow, execute, in_one_round_trip, new_row
-from school_service.features.audit.service import audit_change
+from school_service.core.statements import (
+    NewRow,
+    execute,
+    execute_with_commit,
+    in_one_round_trip,
+    new_row,
+    statement,
+)
+from school_service.features.audit.models import DELETE
+from school_service.features.audit.service import audit_change, audit_written, logged_score
 from school_service.features.classes.models import CohortSubject
 from school_service.features.reach import scopes
 from school_service.features.school.models import Batch, Cohort, Subject, Term
 from school_service.features.school.sessions.service import check_term
 from school_service.features.scores.assessments import reads
-from school_service.features.scores.models import NOT_DELETED, Assessment
+from school_service.features.scores.models import NOT_DELETED, Absence, Assessment, GradebookEntry
 from tenants.clock import now
 
-ENTITY = "assessment"
+ENTITY, SCORE, ABSENCE = "assessment", "gradebook", "absence"
+"""The names in the audit log."""
 
 
 def create_assessment(
@@ -281,14 +290,44 @@ def refuse_submitted(batch_ids: Collection[Any], cohort_subject_id: UUID, term_i
 
 
 def delete_assessment(*, assessment_id: UUID) -> UUID:
-    """Delete an assessment softly: it is gone from every answer, its entries with it.
+    """Delete an assessment softly: it is gone from every answer, its scores and absences with it.
 
-    Raises NotFound, Forbidden as `lock_open_assessment` does, and Conflict while results of an arm are submitted.
+    The audit log keeps their values: they go for good with the cohort subject. Raises NotFound, Forbidden as
+    `lock_open_assessment` does, and Conflict while results of an arm are submitted.
     """
     assessment = lock_open_assessment(assessment_id)
     assessment.deleted_at = now()
     audit_change(ENTITY, assessment.id, old=_audited(assessment))
+    moment = now()
+    execute_with_commit(_log_scores(assessment.id, moment), _log_absences(assessment.id, moment))
     return assessment.id
+
+
+@statement
+def _log_scores(assessment_id: UUID, moment: datetime) -> Any:
+    """Write the scores of a locked assessment that is deleted to the audit log."""
+    of = GradebookEntry
+    rows = select(of.id, of.score, of.sheet).where(of.assessment_id == assessment_id).subquery("rows")
+    old = logged_score(rows.c.score, rows.c.sheet)
+    return audit_written(
+        SCORE, DELETE, rows, id=_log_id(rows.c.id), moment=moment, entity_id=rows.c.id, old=old, new=null()
+    )
+
+
+@statement
+def _log_absences(assessment_id: UUID, moment: datetime) -> Any:
+    of = Absence
+    rows = select(of.student_id, of.status).where(of.assessment_id == assessment_id).subquery("rows")
+    old = func.jsonb_build_object("student", rows.c.student_id, "status", rows.c.status)
+    id = _log_id(cast(rows.c.student_id, Text) + cast(assessment_id, Text))
+    return audit_written(
+        ABSENCE, DELETE, rows, id=id, moment=moment, entity_id=assessment_id, old=old, new=null()
+    )
+
+
+def _log_id(row: Any) -> Any:
+    """Make the id of the entry of a row that is deleted, once and for all, of its own."""
+    return cast(func.md5("deleted " + cast(row, Text)), Uuid)
 
 
 def _audited(assessment: Assessment) -> dict[str, Any]:

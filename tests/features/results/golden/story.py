@@ -318,7 +318,8 @@ def _second_term(school: GoldenSchool) -> Iterator[Moment]:
         for arm in jss1.arms:
             school.reopen(jss1, arm, term)
     school.correct(jss1, "FIRST", "Yoruba", jss1.students["B"][0], 0.11)
-    # Students who have taken it up since have nothing in the papers of the first term.
+    # Students who are put in while it is reopened have nothing in the papers of the first term.
+    school.take(jss1, "Music", without[:2])
     school.publish(jss1, "FIRST", status=409)
     school.correct(jss1, "FIRST", "Music", jss1.takers["Music"][0], 0.7, blanks="EXCUSED")
     school.publish(jss1, "SECOND", "B")

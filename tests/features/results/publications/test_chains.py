@@ -6,6 +6,10 @@ from uuid import uuid4
 
 import pytest
 
+from school_service.core.database import db
+from school_service.features.results.models import ReportCard
+from school_service.web.transactions import in_transaction
+from tenants.connections.binding import SchoolBinding
 from tests.features.results.publications.arms import Arms
 
 
@@ -255,3 +259,45 @@ def test_who_has_come_has_nothing_that_differs(api, make, arms):
     assert [(one["before"], one["differs"]) for one in changes if one["student"]["id"] == come] == [
         (None, [])
     ]
+
+
+def test_marks_are_compared_by_category_although_the_percent_is_the_same(api, arms):
+    """Half of the points in both categories: by any weights it is 50 percent, and the marks on paper are others."""
+    weights = [{"level": None, "category": one, "weight": of} for one, of in (("CA1", 40), ("EXAM", 60))]
+    for one in weights:
+        arms.mark(first=50, step=0, category=one["category"])
+    api.ok(api.patch("/result-settings", {"weighting": "CATEGORIES", "weights": weights}))
+    first, second = arms.published()
+    weights = [{**one, "weight": 100 - one["weight"]} for one in weights]
+    api.ok(api.patch("/result-settings", {"weights": weights}))
+    for one in (first, second):
+        api.ok(arms.reopen(one))
+
+    again = api.ok(arms.publish())
+
+    assert [one["changed"] for one in again] == [2, 2]
+    changes = api.ok(api.get(f"/publications/{again[0]['id']}/changes"))
+    name = arms.subjects[0]["subject"]
+    differs = [one for one in changes[0]["differs"] if one["subject"] == name]
+    assert [(one["member"], one["before"], one["after"]) for one in differs] == [
+        (
+            "subjects.marks",
+            {"category": category, "mark": weight / 2, "weight": weight},
+            {"category": category, "mark": (100 - weight) / 2, "weight": 100 - weight},
+        )
+        for category, weight in (("CA1", 40), ("EXAM", 60))
+    ]
+
+
+def test_a_card_that_was_frozen_without_marks_differs_in_none(api, arms):
+    weights = [{"level": None, "category": "EXAM", "weight": 100}]
+    api.ok(api.patch("/result-settings", {"weighting": "CATEGORIES", "weights": weights}))
+    first, second = arms.published()
+    with api.app.app_context(), in_transaction(SchoolBinding(api.school)):
+        for card in db.session.query(ReportCard):
+            subjects = [{name: one[name] for name in one if name != "marks"} for one in card.card["subjects"]]
+            card.card = {**card.card, "subjects": subjects}
+    for one in (first, second):
+        api.ok(arms.reopen(one))
+
+    assert [one["changed"] for one in api.ok(arms.publish())] == [0, 0]

@@ -26,7 +26,6 @@ from sqlalchemy import (
     or_,
     select,
     true,
-    union_all,
 )
 from sqlalchemy import Uuid as UuidType
 from sqlalchemy.dialects.postgresql import aggregate_order_by
@@ -34,11 +33,11 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, json_object
 from school_service.core.records import is_one_of
-from school_service.features.classes.models import CohortSubject, SubjectEnrollment
+from school_service.features.classes.models import CohortSubject
 from school_service.features.classes.subject_teachers.reads import teachers_by_arm
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
-from school_service.features.results.computing.class_term.roster import members, subjects_of_gone
+from school_service.features.results.computing.class_term.roster import members, taking
 from school_service.features.results.computing.class_term.scopes import one, subjects_of
 from school_service.features.results.computing.compute import BROUGHT_IN, OF_A_TERM
 from school_service.features.results.models import ReportCard
@@ -110,7 +109,7 @@ def class_term(
     whose = roster(cohort_id, term_id).select().cte("roster").prefix_with("MATERIALIZED")
     people = _people(whose, false() if reach is None or in_reach is None else in_reach(reach, whose))
     subjects = _subjects(cohort_id, cohort_subject_id)
-    taking = _taking(whose, cohort_id, term_id)
+    taken = taking(whose, cohort_id, term_id)
     papers = _papers(subjects, term_id)
     parts: dict[str, Any] = {
         "settings": _settings(),
@@ -124,7 +123,7 @@ def class_term(
         "papers": _numbered(
             papers, "id", "subject", "category", "abbreviation", "total_points", "publish_scores", "place"
         ),
-        "taking": _pairs(taking, people, subjects),
+        "taking": _pairs(taken, people, subjects),
         "scores": _marks(GradebookEntry, papers, people, cast(GradebookEntry.score * 100, Integer)),
         "absences": _marks(Absence, papers, people, Absence.status),
     }
@@ -132,7 +131,7 @@ def class_term(
         published = _published(of, people)
         parts |= {
             "published": rows_of(published),
-            "brought_in": _brought_in(of, people, subjects, taking),
+            "brought_in": _brought_in(of, people, subjects, taken),
             "bases": _bases(subjects, published),
         }
     return ClassTerm(of, people, json_object(**parts))
@@ -178,17 +177,6 @@ def _subjects(cohort_id: Any, cohort_subject_id: Any) -> CTE:
     if cohort_subject_id is not None:
         found = found.where(CohortSubject.id == cohort_subject_id)
     return found.cte("taught").prefix_with("MATERIALIZED")
-
-
-def _taking(roster: CTE, cohort_id: Any, term_id: Any) -> CTE:
-    """The subjects taken by the people on the roster: now, or on their card if they have left the cohort."""
-    now = (
-        select(SubjectEnrollment.student_id, SubjectEnrollment.cohort_subject_id)
-        .join(CohortSubject, CohortSubject.id == SubjectEnrollment.cohort_subject_id)
-        .join(roster, roster.c.student_id == SubjectEnrollment.student_id)
-        .where(CohortSubject.cohort_id == cohort_id, roster.c.enrolled_in.is_not(None))
-    )
-    return union_all(now, subjects_of_gone(roster, cohort_id, term_id)).cte("taking")
 
 
 def _papers(subjects: CTE, term_id: Any) -> CTE:

@@ -12,25 +12,32 @@ from typing import Any
 
 from sqlalchemy import (
     ARRAY,
+    CTE,
+    Boolean,
     ColumnElement,
     FromClause,
+    Text,
     Uuid,
     and_,
     any_,
     case,
     cast,
+    column,
+    exists,
     func,
     literal,
     not_,
     or_,
     select,
+    true,
+    union,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 from sqlalchemy.orm import aliased
 
 from school_service.core.read_models import Query
-from school_service.features.classes.models import CohortSubject
+from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.models import WITHDRAWN, Student
 from school_service.features.results.computing.class_term.scopes import subjects_of
 from school_service.features.results.models import LeftOut, Publication, ReportCard
@@ -230,11 +237,79 @@ def is_left_out(student_id: Any, batch_id: Any, term_id: Any) -> Column:
     )
 
 
-def subjects_of_gone(roster: FromClause, cohort_id: Any, term_id: Any) -> Query:
-    """Select the subjects of members of a cohort in a term who have left it: the subjects on their card.
+def taking(roster: CTE, cohort_id: Any, term_id: Any) -> CTE:
+    """The subjects of the members of a cohort in a term: `student_id` and `cohort_subject_id`.
 
-    `student_id` and `cohort_subject_id`. SubjectEnrollment has the subjects of the students enrolled.
+    A member with a card in force has the subjects of the publication. In subjects that it did not know, and without
+    such a card, it is the present ones; of somebody who has left the cohort, those of their newest card.
     """
+    of_cards = _cards_with_takers(roster, term_id)
+    return union(
+        _on_cards(of_cards),
+        _put_in(of_cards),
+        _present(roster, of_cards, cohort_id),
+        _subjects_of_gone(roster, of_cards, cohort_id, term_id),
+    ).cte("taking")
+
+
+def _cards_with_takers(roster: FromClause, term_id: Any) -> CTE:
+    """The cards in force of members, of publications that tell their takers; the earlier ones do not."""
+    return (
+        select(
+            ReportCard.student_id,
+            ReportCard.card["subjects"].label("subjects"),
+            Publication.takers_changed.label("changed"),
+            Publication.rules["subjects"].label("known"),
+        )
+        .join(Publication, Publication.id == ReportCard.publication_id)
+        .join(roster, roster.c.student_id == ReportCard.student_id)
+        .where(ReportCard.term_id == term_id, ReportCard.in_force, Publication.takers_changed.is_not(None))
+        .cte("cards_with_takers")
+        .prefix_with("MATERIALIZED")
+    )
+
+
+def _on_cards(of_cards: CTE) -> Query:
+    listed = subjects_of(of_cards.c.subjects)
+    subject_id = listed.c.subject["subject"]["id"].astext
+    return (
+        select(of_cards.c.student_id, cast(subject_id, Uuid).label("cohort_subject_id"))
+        .select_from(of_cards.join(listed, true()))
+        .where(
+            ~_names(of_cards.c.changed.op("->", return_type=JSONB)(subject_id)["out"], of_cards.c.student_id)
+        )
+    )
+
+
+def _put_in(of_cards: CTE) -> Query:
+    changed = func.jsonb_each(of_cards.c.changed).table_valued("key", column("value", JSONB), name="changed")
+    return (
+        select(of_cards.c.student_id, cast(changed.c.key, Uuid))
+        .select_from(of_cards.join(changed, true()))
+        .where(_names(changed.c.value["in"], of_cards.c.student_id))
+    )
+
+
+def _names(students: Any, student_id: Any) -> Column:
+    """Tell whether an array of ids in JSON has a student."""
+    found = students.op("?", is_comparison=True, return_type=Boolean)(cast(student_id, Text))
+    return func.coalesce(found, False)
+
+
+def _present(roster: FromClause, of_cards: CTE, cohort_id: Any) -> Query:
+    is_known = exists().where(
+        of_cards.c.student_id == SubjectEnrollment.student_id,
+        of_cards.c.known.op("?", is_comparison=True, return_type=Boolean)(cast(CohortSubject.id, Text)),
+    )
+    return (
+        select(SubjectEnrollment.student_id, SubjectEnrollment.cohort_subject_id)
+        .join(CohortSubject, CohortSubject.id == SubjectEnrollment.cohort_subject_id)
+        .join(roster, roster.c.student_id == SubjectEnrollment.student_id)
+        .where(CohortSubject.cohort_id == cohort_id, roster.c.enrolled_in.is_not(None), ~is_known)
+    )
+
+
+def _subjects_of_gone(roster: FromClause, of_cards: CTE, cohort_id: Any, term_id: Any) -> Query:
     newest = (
         select(ReportCard.card)
         .join(Publication, Publication.id == ReportCard.publication_id)
@@ -255,5 +330,9 @@ def subjects_of_gone(roster: FromClause, cohort_id: Any, term_id: Any) -> Query:
         .join(newest, literal(True))
         .join(listed, literal(True))
         .join(CohortSubject, CohortSubject.id == cast(listed.c.subject["subject"]["id"].astext, Uuid))
-        .where(roster.c.enrolled_in.is_(None), CohortSubject.cohort_id == cohort_id)
+        .where(
+            roster.c.enrolled_in.is_(None),
+            CohortSubject.cohort_id == cohort_id,
+            roster.c.student_id.not_in(select(of_cards.c.student_id)),
+        )
     )

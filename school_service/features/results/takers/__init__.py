@@ -1,0 +1,1 @@
+"""Takers of cohort subjects, all of the cohort or those who choose; reopened results change with them."""
