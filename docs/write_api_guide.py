@@ -909,7 +909,7 @@ def _change_classes(page: Page, year: dict[str, Any]) -> None:
         **Somebody comes late.** `started_on` is the first day in the class; registers before it do not ask for them:
         """
     )
-    body = {"first_name": "Ẹfe", "last_name": "Aigbe", "admission_number": "QC/2025/071"}
+    body = {"first_name": "Ẹfe", "last_name": "Aigbe", "admission_number": "QC/2024/071"}
     late = page.quietly("POST", "/students", body)["id"]
     body = {"students": [late], "batch": cohort, "started_on": "2025-10-13"}
     page.show("POST", f"/cohorts/{cohort}/enrollment", body)

@@ -101,6 +101,7 @@ def _rest(page: Recorder) -> None:
     for path in ("/health", "/health/live", "/health/ready"):
         send("GET", path)
     page.headers = {**headers, "X-SCHOOL-ID": page.school}
+    page.acts_as("The administrator")
     _accounts(page)
     _structure(page)
     cohort, students = _class(page)
