@@ -92,6 +92,7 @@ def _short(value: Any) -> Any:
 def _rest(page: Recorder) -> None:
     """Send what the year leaves out, in an order in which each can succeed."""
     send = page.quietly
+    page.acts_as("The administrator")
     headers = page.headers
     page.headers = {}
     for path in ("", "/auth"):
@@ -101,7 +102,6 @@ def _rest(page: Recorder) -> None:
     for path in ("/health", "/health/live", "/health/ready"):
         send("GET", path)
     page.headers = {**headers, "X-SCHOOL-ID": page.school}
-    page.acts_as("The administrator")
     _accounts(page)
     _structure(page)
     cohort, students = _class(page)
@@ -374,6 +374,7 @@ def _teaching(page: Recorder, cohort: str, students: list[str]) -> None:
     taught = send("POST", "/cohort-subjects", body)["id"]
     send("GET", f"/cohort-subjects/{taught}")
     send("PATCH", f"/cohort-subjects/{taught}/students", students)
+    send("GET", f"/cohort-subjects/{taught}/students?pageNumber=0&pageSize=50")
     send("PATCH", f"/cohort-subjects/{taught}", {"elective": True})
     term = send("GET", "/terms")[0]["id"]
     body = {
@@ -482,6 +483,8 @@ def _attendance(page: Recorder, cohort: str, term: str, students: list[str]) -> 
     send("PUT", "/registers/corrections", {**days[-1], "corrections": [told]})
     key = "&".join(f"{name}={value}" for name, value in days[-1].items())
     send("GET", f"/registers?{key}")
+    send("GET", f"/registers/{register['id']}")
+    send("GET", "/attendance/absences?date=2025-10-10")
     send("GET", "/registers/missing?date=2025-10-13")
     send("GET", f"/attendance/days?date=2025-10-10&cohort={cohort}")
     send("GET", f"/attendance/summary?term={term}&batch={cohort}")

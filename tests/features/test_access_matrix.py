@@ -105,6 +105,11 @@ SEVERAL = (
     }
     | {("POST", "/guardians/accounts"): ("write:students", "write:users")}
     | {
+        # They show guardians, and records of students.
+        ("GET", "/attendance/absences"): ("read:attendance", "read:students"),
+        ("GET", "/cohort-subjects/{id}/students"): ("read:cohort-subjects", "read:students"),
+    }
+    | {
         # All that is stored of a person needs the permission of each area in it.
         ("GET", "/students/{id}/data"): tuple(
             f"read:{area}"

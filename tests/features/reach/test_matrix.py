@@ -51,6 +51,8 @@ class Place:
     guardian: str
     heading: str = ""
     publication: str = ""
+    register: str = ""
+    lesson: str = ""
 
 
 _school: list[Any] = []
@@ -310,6 +312,9 @@ CASES: dict[str, list[Case]] = {
             at="newcomer",
         )
     ],
+    "GET /cohort-subjects/{id}/students": [
+        Case("TF", lambda place: f"/cohort-subjects/{place.subject}/students", others=(SESSION,))
+    ],
     "GET /cohort-subjects/{id}/mark-sheet": [
         Case(
             "TF",
@@ -488,6 +493,13 @@ CASES: dict[str, list[Case]] = {
                 "marks": [{"student": place.student, "code": "P"}],
             },
         ),
+    ],
+    "GET /registers/{id}": [
+        Case("TF", lambda place: f"/registers/{place.lesson}"),
+        Case("F", lambda place: f"/registers/{place.register}"),
+    ],
+    "GET /attendance/absences": [
+        Case("F", lambda _: f"/attendance/absences?date={Own.today()[:4]}-01-01", listed=True),
     ],
     "GET /registers/missing": [
         Case("F", lambda _: f"/registers/missing?date={Own.today()}", listed=True, at="batch")
@@ -746,6 +758,7 @@ def make_places(make: Factory) -> dict[str, Place]:
                     make.api.ok(make.api.put("/registers", {**key, "default": "A", "submit": True}))
             assigned = {"cohort_subject": subject["id"], "employee": teacher["id"], "batch": batch}
             make.api.ok(make.api.put("/subject-teachers", {"assignments": [assigned]}))
+            found[name] = with_registers(make, found[name], session["start_date"])
     return found
 
 
@@ -760,6 +773,17 @@ def with_publications(make: Factory, places: dict[str, Place]) -> dict[str, Plac
         (made,) = make.api.ok(make.api.post("/publications", body))
         found[name] = replace(place, publication=made["id"])
     return found
+
+
+def with_registers(make: Factory, place: Place, day: str) -> Place:
+    """Take a lesson of a place; answers the place with this register and with that of the day."""
+    key = {"batch": place.batch, "date": day}
+    lesson = {**key, "cohort_subject": place.subject, "period": 20, "default": "P"}
+    return replace(
+        place,
+        register=make.api.ok(make.api.put("/registers", {**key, "part": "DAY", "default": "A"}))["id"],
+        lesson=make.api.ok(make.api.put("/registers", lesson))["id"],
+    )
 
 
 EVERY_ARM = "T of every arm"

@@ -126,6 +126,7 @@ def plain(model: ReadModel[Any], relations: str = "".join(RELATIONS)) -> list[st
 
 # Conditions lead to rows by more relations than these operations serve: x-own of the document says by which.
 SENT_BY = {
+    "attendance.overviews.reads.absences_of_day": ("GET", "/attendance/absences"),
     "identities.reads.identities": ("GET", "/users/{id}/identities"),
     "invitations.reads.invitee": ("DELETE", "/invitations/{id}"),
     "people.contacts.service.contacts": ("GET", "/contacts"),

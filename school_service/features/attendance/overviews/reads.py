@@ -25,13 +25,15 @@ from sqlalchemy import (
     true,
     union,
 )
-from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.dialects.postgresql import aggregate_order_by, distinct_on
 
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.features.attendance import calendar
 from school_service.features.attendance.enrolled import began, is_in_register
 from school_service.features.attendance.models import (
+    ABSENT,
+    EXCUSED,
     IS_DAY,
     LESSON,
     MARKS,
@@ -44,6 +46,7 @@ from school_service.features.attendance.models import (
 from school_service.features.attendance.sums import COUNTS, SUMS, counted, percent, roll_up, roll_up_of, times
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.people.guardians import kin
+from school_service.features.people.guardians.reads import notified_guardians
 from school_service.features.people.models import (
     NOT_DELETED,
     WITHDRAWN,
@@ -139,6 +142,53 @@ def attendance_of_day(day: date, cohort: UUID | None = None, reach: Reach | None
     if cohort is not None:
         found = found.where(Cohort.id == cohort)
     return found if reach is None else found.where(scopes.is_form_batch(reach, Batch.id))
+
+
+@read_model
+def absences_of_day(day: date | None = None, reach: Reach | None = None) -> Query:
+    """Read model of AbsenceOfDaySchema: by name, then by part; of the school's today without a day.
+
+    Of a student's registers of one date and part that one counts by which they were there, as in sums. Guardians are
+    those that the caller may read of.
+    """
+    today = scopes.today()
+    counting = (
+        select(
+            Mark.student_id,
+            Register.batch_id,
+            Register.part,
+            func.coalesce(Mark.correction_code, Mark.code).label("code"),
+            COUNTS.label("kind"),
+        )
+        .ext(distinct_on(Mark.student_id, Register.part))
+        .join(Register, Register.id == Mark.register_id)
+        .where(
+            Register.date == (today if day is None else day),
+            Register.date <= today,
+            Register.state == SUBMITTED,
+            IS_DAY,
+        )
+        .order_by(Mark.student_id, Register.part, COUNTS.collate("C").desc(), Register.id)
+        .subquery("counting")
+    )
+    found = (
+        select(
+            _student().label("student"),
+            Batch.id.label("batch"),
+            Batch.name.label("batch_name"),
+            counting.c.part,
+            counting.c.code,
+            counting.c.kind,
+            notified_guardians(reach).label("guardians"),
+        )
+        .select_from(counting)
+        .join(Batch, Batch.id == counting.c.batch_id)
+        .join(Student, Student.id == counting.c.student_id)
+        .join(User, User.id == Student.user_id)
+        .where(or_(counting.c.kind == ABSENT, counting.c.kind == EXCUSED))
+        .order_by(*BY_NAME, counting.c.part.desc())
+    )
+    return found if reach is None else found.where(scopes.is_form_batch(reach, counting.c.batch_id))
 
 
 @read_model

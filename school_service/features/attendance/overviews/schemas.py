@@ -7,7 +7,7 @@ from typing import Any
 import marshmallow as ma
 from marshmallow import fields, validate
 
-from school_service.features.attendance.models import DAY_PARTS, KINDS, REGISTER_STATES
+from school_service.features.attendance.models import ABSENT, DAY_PARTS, EXCUSED, KINDS, REGISTER_STATES
 from school_service.features.attendance.registers.schemas import AttendanceStudentSchema
 from school_service.features.attendance.school_days.schemas import check_range
 from school_service.features.school.sessions.schemas import term_text
@@ -46,6 +46,34 @@ class AttendanceOfDaySchema(RecordSchema):
     absent = fields.Integer(metadata={"description": "With those who are excused."})
     excused = fields.Integer()
     unmarked = fields.Integer()
+
+
+class NotifiedGuardianSchema(RecordSchema):
+    """A guardian who receives reports of a student, and is not stopped."""
+
+    full_name = fields.String()
+    relationship = fields.String(allow_none=True)
+    phone_number = fields.String(allow_none=True)
+    email_address = fields.String(allow_none=True)
+
+
+class AbsenceOfDaySchema(RecordSchema):
+    """A student away at one time of a day, by a submitted register, and the guardians to tell."""
+
+    student = fields.Nested(AttendanceStudentSchema)
+    batch = fields.UUID(metadata={"description": "The register's."})
+    batch_name = fields.String(metadata={"description": "The batch's name."})
+    part = fields.String(
+        validate=validate.OneOf(DAY_PARTS), metadata={"description": "The register's part of the day."}
+    )
+    code = fields.String(metadata={"description": "That which counts: the correction's, else the mark's."})
+    kind = fields.String(
+        validate=validate.OneOf((ABSENT, EXCUSED)),
+        metadata={"description": "What the code counted when it was given."},
+    )
+    guardians = fields.List(
+        fields.Nested(NotifiedGuardianSchema), metadata={"description": "The primary first, then by name."}
+    )
 
 
 class SumsSchema(RecordSchema):
@@ -120,6 +148,12 @@ class MissingFilterSchema(Schema):
     @ma.post_load
     def _one_day_is_a_range(self, days: dict[str, Any], **_options: Any) -> dict[str, Any]:
         return {"first": days["day"], "last": days["day"]} if "day" in days else days
+
+
+class AbsenceFilterSchema(Schema):
+    """The day to look at."""
+
+    day = IsoDate(data_key="date", required=False, metadata={"description": "By default the school's today."})
 
 
 class DayFilterSchema(Schema):

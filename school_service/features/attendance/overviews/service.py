@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import select
 
 from school_service.core.database import db
-from school_service.core.errors import NothingPublished
+from school_service.core.errors import Invalid, NothingPublished
 from school_service.core.narrowing import everybodys
 from school_service.core.records import get, get_referenced, unknown_reference
 from school_service.features.attendance.registers.reads import cohort_of
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import Student
+from school_service.features.reach import scopes
 from school_service.features.school.cohorts.class_sheets import find_batch, find_term
 from school_service.features.school.models import TERMS, AcademicSession, Batch, Cohort, Enrollment, Term
 from school_service.features.school.sessions.service import is_term_id
@@ -23,6 +25,12 @@ def check_day(*, cohort: UUID | None = None, **_day: Any) -> None:
     """Tell whether the given cohort is there. Raises Invalid."""
     if cohort is not None:
         get_referenced(Cohort, cohort, "cohort")
+
+
+def check_absences(*, day: date | None = None) -> None:
+    """Tell whether a day has come at the school. Raises Invalid."""
+    if day is not None and day > db.session.execute(everybodys(select(scopes.today()))).scalar_one():
+        raise Invalid.field("date", "is to come")
 
 
 def check_summary(*, term: str, batch: UUID | None = None, cohort_subject: UUID | None = None) -> None:

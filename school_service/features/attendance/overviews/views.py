@@ -12,6 +12,8 @@ from school_service.core.permissions import Permission
 from school_service.core.reach import related
 from school_service.features.attendance.overviews import reads, service
 from school_service.features.attendance.overviews.schemas import (
+    AbsenceFilterSchema,
+    AbsenceOfDaySchema,
     AttendanceOfDaySchema,
     AttendanceSummarySchema,
     ChronicAbsenceSchema,
@@ -51,6 +53,18 @@ class AttendanceOfDay(MethodView):
     def get(self, filters: dict[str, Any]) -> Any:
         """Count who was there on a day, in each class and part of it; on a closed day there is nothing to count."""
         return reads.attendance_of_day(filters["day"], filters.get("cohort"))
+
+
+@blp.route("/attendance/absences")
+class AbsencesOfDay(MethodView):
+    """The absences of a day."""
+
+    @blp.requires(Permission.ATTENDANCE_READ, Permission.STUDENTS_READ, own=related("F"))
+    @blp.arguments(AbsenceFilterSchema, location="query")
+    @blp.returns_list(AbsenceOfDaySchema, if_empty=service.check_absences)
+    def get(self, filters: dict[str, Any]) -> Any:
+        """List who is away on a day by its submitted registers, by name, with the guardians who receive reports."""
+        return reads.absences_of_day(filters.get("day"))
 
 
 @blp.route("/attendance/summary")

@@ -76,14 +76,101 @@ def register(
     """
     kept = select(Register.__table__).where(*_key(batch_id, day, part, cohort_subject_id, period)).cte("kept")
     term_id = func.coalesce(kept.c.term_id, calendar.term_of(Cohort.session_id, cast(day, Date)))
-    term = select(func.json_build_object("id", Term.id, "term", Term.term)).where(Term.id == term_id)
     of_day = select(cast(day, Date).label("day")).subquery("of_day")
-    people = in_register(batch_id, cohort_subject_id, kept, of_day).subquery("people")
+    listed = _listed(in_register(batch_id, cohort_subject_id, kept, of_day), kept)
+    subject: Any = null()
+    if cohort_subject_id is not None:
+        subject = Subject.name
+    found = (
+        select(
+            *_register(kept, term_id),
+            cast(null() if cohort_subject_id is None else cohort_subject_id, Uuid).label("cohort_subject"),
+            subject.label("subject"),
+            cast(day, Date).label("date"),
+            literal_column(f"'{LESSON}'").label("part") if part is None else cast(part, Text).label("part"),
+            kept.c.period if period is None else cast(period, SmallInteger).label("period"),
+            *listed.c,
+        )
+        .select_from(Batch)
+        .join(Cohort, Cohort.id == Batch.cohort_id)
+        .outerjoin(kept, true())
+        .join(listed, true())
+        .where(Batch.id == batch_id)
+    )
+    if cohort_subject_id is not None:
+        found = _with_subject(found, cohort_subject_id)
+    return found if reach is None else found.where(in_reach(reach, batch_id, cohort_subject_id))
+
+
+@read_model
+def register_by_id(register_id: UUID, reach: Reach | None = None) -> Query:
+    """Read model of RegisterSchema, for one that is there."""
+    kept = select(Register.__table__).where(Register.id == register_id).cte("kept")
+    batch_id, subject_id = (
+        select(kept.c[name]).scalar_subquery() for name in ("batch_id", "cohort_subject_id")
+    )
+    of_day = select(kept.c.date.label("day")).where(kept.c.cohort_subject_id.is_(None)).subquery("of_day")
+    of_lesson = select(kept.c.date.label("day")).where(kept.c.part == LESSON).subquery("of_lesson")
+    people = _together(
+        _by_day(batch_id, None, of_day), _by_day(batch_id, subject_id, of_lesson), _marked(kept)
+    )
+    listed = _listed(people, kept)
+    subject = (
+        select(Subject.name)
+        .join(CohortSubject, CohortSubject.subject_id == Subject.id)
+        .where(CohortSubject.id == kept.c.cohort_subject_id)
+    )
+    found = (
+        select(
+            *_register(kept, kept.c.term_id),
+            kept.c.cohort_subject_id.label("cohort_subject"),
+            subject.scalar_subquery().label("subject"),
+            kept.c.date,
+            kept.c.part,
+            kept.c.period,
+            *listed.c,
+        )
+        .select_from(kept)
+        .join(Batch, Batch.id == kept.c.batch_id)
+        .join(listed, true())
+    )
+    if reach is not None:
+        found = found.where(scopes.results_in_reach(reach, kept.c.cohort_subject_id, kept.c.batch_id))
+    return found
+
+
+_COUNTED = {
+    "present": (PRESENT, LATE),
+    "late": (LATE,),
+    "absent": (ABSENT, EXCUSED),
+    "excused": (EXCUSED,),
+}
+
+
+def _register(kept: CTE, term_id: Any) -> list[Any]:
+    """The columns of a register that do not say its key, beside its Batch; those of `kept` are null where it is not."""
+    term = select(func.json_build_object("id", Term.id, "term", Term.term)).where(Term.id == term_id)
+    return [
+        kept.c.id,
+        Batch.id.label("batch"),
+        Batch.name.label("batch_name"),
+        term.scalar_subquery().label("term"),
+        func.coalesce(kept.c.state, NOT_TAKEN).label("state"),
+        func.coalesce(kept.c.version, 0).label("version"),
+        kept.c.taken_at,
+        kept.c.changed_at,
+        kept.c.changed_by_name,
+    ]
+
+
+def _listed(students: Query, kept: CTE) -> FromClause:
+    """Make the table, of one row, of the students of a register with their marks, by name, and of their counts."""
+    people = students.subquery("people")
     mark = (
         select(Mark.__table__).where(Mark.register_id == select(kept.c.id).scalar_subquery()).subquery("mark")
     )
     counts = func.coalesce(mark.c.correction_kind, mark.c.kind)
-    listed = (
+    return (
         select(
             func.coalesce(
                 func.json_agg(aggregate_order_by(_shown(mark, counts), *BY_NAME)),
@@ -102,44 +189,6 @@ def register(
         .outerjoin(mark, mark.c.student_id == Student.id)
         .subquery("listed")
     )
-    subject: Any = null()
-    if cohort_subject_id is not None:
-        subject = Subject.name
-    found = (
-        select(
-            kept.c.id,
-            Batch.id.label("batch"),
-            Batch.name.label("batch_name"),
-            cast(null() if cohort_subject_id is None else cohort_subject_id, Uuid).label("cohort_subject"),
-            subject.label("subject"),
-            cast(day, Date).label("date"),
-            term.scalar_subquery().label("term"),
-            literal_column(f"'{LESSON}'").label("part") if part is None else cast(part, Text).label("part"),
-            kept.c.period if period is None else cast(period, SmallInteger).label("period"),
-            func.coalesce(kept.c.state, NOT_TAKEN).label("state"),
-            func.coalesce(kept.c.version, 0).label("version"),
-            kept.c.taken_at,
-            kept.c.changed_at,
-            kept.c.changed_by_name,
-            *listed.c,
-        )
-        .select_from(Batch)
-        .join(Cohort, Cohort.id == Batch.cohort_id)
-        .outerjoin(kept, true())
-        .join(listed, true())
-        .where(Batch.id == batch_id)
-    )
-    if cohort_subject_id is not None:
-        found = _with_subject(found, cohort_subject_id)
-    return found if reach is None else found.where(in_reach(reach, batch_id, cohort_subject_id))
-
-
-_COUNTED = {
-    "present": (PRESENT, LATE),
-    "late": (LATE,),
-    "absent": (ABSENT, EXCUSED),
-    "excused": (EXCUSED,),
-}
 
 
 def in_reach(reach: Reach, batch_id: Any, cohort_subject_id: Any) -> Any:
@@ -161,10 +210,21 @@ def in_register(batch_id: Any, cohort_subject_id: Any, kept: CTE, days: FromClau
     `kept` are the registers, `days` has each `day`. `enrolled` tells whether the student was in the class by such a
     day; null for one with a mark alone.
     """
-    there = in_class(batch_id, cohort_subject_id, days.c.day).lateral("there")
-    by_day = select(there.c.student_id, there.c.enrolled).select_from(days).join(there, true())
-    marked = select(Mark.student_id, null()).where(Mark.register_id.in_(select(kept.c.id)))
-    each = union_all(by_day, marked).subquery("each")
+    return _together(_by_day(batch_id, cohort_subject_id, days), _marked(kept))
+
+
+def _by_day(batch_id: Any, cohort_subject_id: Any, days: FromClause) -> Query:
+    there = in_class(batch_id, cohort_subject_id, days.c.day).lateral()
+    return select(there.c.student_id, there.c.enrolled).select_from(days).join(there, true())
+
+
+def _marked(kept: CTE) -> Query:
+    return select(Mark.student_id, null()).where(Mark.register_id.in_(select(kept.c.id)))
+
+
+def _together(*students: Query) -> Query:
+    """Select each of the students once, and whether one of the rows says that they were enrolled."""
+    each = union_all(*students).subquery("each")
     enrolled = func.bool_or(each.c.enrolled).label("enrolled")
     return select(each.c.student_id, enrolled).group_by(each.c.student_id)
 

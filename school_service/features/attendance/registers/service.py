@@ -67,7 +67,7 @@ ENTITY, CORRECTION = "register", "attendance-correction"
 AHEAD = timedelta(minutes=5)
 """How far the clock of a teacher's device may be ahead."""
 
-_DELETION = Deletion(
+DELETION = Deletion(
     Register,
     {
         "batch": Register.batch_id,
@@ -217,7 +217,7 @@ def delete_register(*, register_id: UUID, principal: Principal | None = None) ->
 
     Raises NotFound, and Forbidden as `mark_register`.
     """
-    found = _DELETION.lock(register_id, lock_days())
+    found = DELETION.lock(register_id, lock_days())
     today, lock_after = found.values.pop("today"), found.values.pop("lock_after")
     _refuse_old(found.values["date"], today, lock_after, principal)
     audit_change(ENTITY, register_id, old=found.values)

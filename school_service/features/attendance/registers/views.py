@@ -9,13 +9,14 @@ from flask.views import MethodView
 
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
-from school_service.features.attendance.registers import service
+from school_service.features.attendance.registers import reads, service
 from school_service.features.attendance.registers.schemas import (
     CorrectionsSchema,
     NewRegisterSchema,
     RegisterKeySchema,
     RegisterSchema,
 )
+from school_service.features.attendance.settings.service import lock_days
 from school_service.web.app_state import current_principal
 from school_service.web.blueprint import Blueprint
 
@@ -66,8 +67,15 @@ class Corrections(MethodView):
 class Register(MethodView):
     """A register, by its id."""
 
+    @blp.requires(Permission.ATTENDANCE_READ, own=related("TF"))
+    @blp.returns(RegisterSchema)
+    def get(self, id: UUID) -> Any:
+        """Show a register that is there, with everyone in it by name. A subject teacher reaches their lessons."""
+        return reads.register_by_id(id)
+
     @blp.requires(Permission.ATTENDANCE_DELETE)
     @blp.returns_deleted()
+    @blp.if_match(reads.register_by_id, lock_days, service.DELETION.row_lock)
     def delete(self, id: UUID) -> Any:
         """Delete a register with all its marks and corrections: nobody has taken it then."""
         return service.delete_register(register_id=id, principal=current_principal())

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import exists, func, or_, select
+from sqlalchemy import and_, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
 from school_service.core.narrowing import judged_before
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, json_object, read_model
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment, SubjectTeacher
-from school_service.features.people.models import NOT_DELETED, Employee, User
+from school_service.features.people.models import NOT_DELETED, Employee, Student, User
+from school_service.features.people.students.reads import students
 from school_service.features.reach import scopes
 from school_service.features.school.cohorts.reads import session_by_id_or_name
 from school_service.features.school.models import CURRENT, IN_ORDER, Batch, Cohort, Enrollment, Subject
@@ -99,6 +100,18 @@ def _arms_without_teacher(reach: Reach | None) -> Any:
 def cohort_subject(cohort_subject_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of CohortSubjectSchema, for one."""
     return cohort_subjects.query(reach=reach).where(CohortSubject.id == cohort_subject_id)
+
+
+@read_model
+def students_of_subject(cohort_subject_id: UUID, reach: Reach | None = None) -> Query:
+    """Read model of StudentSchema: the students with a cohort subject, by name."""
+    takes = and_(
+        SubjectEnrollment.student_id == Student.id, SubjectEnrollment.cohort_subject_id == cohort_subject_id
+    )
+    found = students.query(reach=reach).join(SubjectEnrollment, takes)
+    return (
+        found if reach is None else found.where(scopes.scores_in_reach(reach, cohort_subject_id, Student.id))
+    )
 
 
 @read_model

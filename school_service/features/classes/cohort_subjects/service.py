@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.deletion import Deletion
 from school_service.core.read_models import BoundQuery, Query, fetch_row
-from school_service.core.records import get_referenced, one_of, unknown_reference
+from school_service.core.records import get, get_referenced, one_of, unknown_reference
 from school_service.core.statements import NewRow, execute, new_row, statement
 from school_service.features.audit.service import audit_change
 from school_service.features.classes.cohort_subjects import reads
@@ -49,6 +49,11 @@ def check_cohort_subject_filter(
         get_referenced(Subject, base, "base")
     if session is not None:
         find_session(session, "session")
+
+
+def check_cohort_subject(*, id: UUID) -> None:
+    """Tell whether a cohort subject is there. Raises NotFound."""
+    get(CohortSubject, id)
 
 
 def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) -> NewRow:

@@ -16,6 +16,7 @@ from school_service.features.classes.cohort_subjects.schemas import (
     ListedCohortSubjectSchema,
     NewCohortSubjectSchema,
 )
+from school_service.features.people.students.schemas import StudentSchema
 from school_service.web.blueprint import Blueprint
 
 blp = Blueprint("cohort-subjects", __name__, description="What is taught to a cohort, and who takes it.")
@@ -56,3 +57,14 @@ class OneCohortSubject(MethodView):
     def delete(self, id: UUID) -> Any:
         """Teach a subject to a cohort no more that has neither assessments nor students who chose it."""
         return service.delete_cohort_subject(cohort_subject_id=id)
+
+
+@blp.route("/cohort-subjects/<uuid:id>/students")
+class StudentsOfCohortSubject(MethodView):
+    """The students of a cohort subject."""
+
+    @blp.requires(Permission.COHORT_SUBJECTS_READ, Permission.STUDENTS_READ, own=related("TF"))
+    @blp.returns_page(StudentSchema, if_empty=service.check_cohort_subject)
+    def get(self, id: UUID) -> Any:
+        """List who takes a subject, by name."""
+        return reads.students_of_subject(id)

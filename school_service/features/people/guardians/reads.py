@@ -44,6 +44,7 @@ from school_service.features.reach import scopes
 
 BY_NAME = (folded(Guardian.full_name), Guardian.full_name, Guardian.id)
 """The order of guardians in lists."""
+_PRIMARY_FIRST = (StudentGuardian.is_primary.desc(), *BY_NAME)
 
 _NONE: Any = literal_column("'[]'::json")
 _STOPPED = StudentGuardian.stopped_at.is_not(None)
@@ -140,7 +141,7 @@ def guardians_of_student(student_id: UUID, told: str | None = None, reach: Reach
         )
         .join(StudentGuardian, StudentGuardian.guardian_id == Guardian.id)
         .where(StudentGuardian.student_id == student_id)
-        .order_by(StudentGuardian.is_primary.desc(), *BY_NAME)
+        .order_by(*_PRIMARY_FIRST)
     )
     if told is not None:
         members = cast(cast(told, Text), JSON)
@@ -166,6 +167,24 @@ def primary_guardian() -> Any:
         .correlate(Student)
         .scalar_subquery()
     )
+
+
+def notified_guardians(reach: Reach | None) -> Any:
+    """Write the guardians who receive reports of a row of students, those in reach: primary first, then by name."""
+    guardian = json_object(
+        full_name=Guardian.full_name,
+        relationship=StudentGuardian.relationship,
+        phone_number=Guardian.phone_number,
+        email_address=Guardian.email_address,
+    )
+    found = (
+        select(_listed(func.json_agg(aggregate_order_by(guardian, *_PRIMARY_FIRST))))
+        .select_from(StudentGuardian)
+        .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
+        .where(StudentGuardian.student_id == Student.id, _receives)
+        .correlate(Student)
+    )
+    return (found if reach is None else found.where(_in_reach(reach))).scalar_subquery()
 
 
 # What decides whether something may be changed, once it is locked.

@@ -9,6 +9,7 @@ import pytest
 
 from tests.factories import UNKNOWN_ID
 from tests.features.attendance.classes import Kept, today
+from tests.features.reach.conftest import Own
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -231,6 +232,63 @@ def test_a_deleted_register_was_never_taken(api, kept):
     # A version of the register that was is none of this one.
     kept.take(codes={"R/1": "A"})
     assert kept.put(codes={"R/1": "P"}, version=9).status_code == 409
+
+
+def test_a_register_is_shown_by_its_id_as_by_its_key(api, make, make_other, kept, messages):
+    subject = make.cohort_subject(kept.cohort)["id"]
+    elective = make.cohort_subject(kept.cohort, elective=True)["id"]
+    api.ok(api.patch(f"/cohort-subjects/{elective}/students", [kept.students["R/2"]]))
+    kept.take(codes={"R/1": "L"})
+    api.ok(kept.correct(codes={"R/3": "E"}))
+    kept.take(cohort_subject=subject, period=1, codes={"R/2": "A"})
+    api.ok(kept.put(1, cohort_subject=elective, period=20, default="P"))
+    api.ok(api.patch(f"/students/{kept.students['R/3']}", {"status": "WITHDRAWN"}))
+    keys = [
+        (0, {}),
+        (0, {"cohort_subject": subject, "period": 1}),
+        (1, {"cohort_subject": elective, "period": 20}),
+    ]
+    for back, key in keys:
+        register = api.ok(kept.get(back, **key))
+        with messages() as sent:
+            found = api.get(f"/registers/{register['id']}")
+        assert (api.ok(found), len(sent)) == (register, 1)
+    assert list(kept.codes(api.ok(found))) == ["R/2"]
+    assert make_other.api.get(f"/registers/{register['id']}").status_code == 404
+    for unknown in (UNKNOWN_ID, kept.batch):
+        assert api.get(f"/registers/{unknown}").status_code == 404
+    api.ok(api.delete(f"/registers/{register['id']}"))
+    assert api.get(f"/registers/{register['id']}").status_code == 404
+
+
+def test_a_register_is_deleted_as_it_was_read(api, kept):
+    path = f"/registers/{kept.take()['id']}"
+    seen = api.get(path).headers["ETag"]
+    api.ok(kept.correct(codes={"R/1": "A"}))
+
+    assert api.delete(path, headers={"If-Match": seen}).status_code == 412
+    assert api.delete(path, headers={"If-Match": api.get(path).headers["ETag"]}).status_code == 200
+
+
+def test_a_register_by_its_id_needs_its_permission_and_is_of_one_s_own(api, make, kept):
+    own = Own(make)
+    subject = make.cohort_subject(kept.cohort)
+    day = kept.take()["id"]
+    lesson = kept.take(cohort_subject=subject["id"], period=1)["id"]
+    other_arm = make.batch(kept.cohort)["id"]
+    teacher = own.subject_teacher(subject, kept.batch, "read:attendance")
+    callers = {
+        teacher: (404, 200),
+        own.subject_teacher(subject, other_arm, "read:attendance"): (404, 404),
+        own.form_teacher(kept.batch, "read:attendance"): (200, 200),
+        own.form_teacher(other_arm, "read:attendance"): (404, 404),
+        make.caller("delete:attendance", "read:students"): (403, 403),
+        make.caller("read:attendance"): (200, 200),
+    }
+    for caller, expected in callers.items():
+        assert tuple(caller.get(f"/registers/{one}").status_code for one in (day, lesson)) == expected
+    unknown, out_of_reach = teacher.get(f"/registers/{UNKNOWN_ID}"), teacher.get(f"/registers/{day}")
+    assert unknown.get_json()["message"] == out_of_reach.get_json()["message"]
 
 
 def test_lessons_have_registers_of_their_own(api, make, kept):

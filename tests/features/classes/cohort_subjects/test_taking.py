@@ -11,6 +11,8 @@ from school_service.core.database import db
 from school_service.features.classes.models import SubjectEnrollment
 from school_service.web.transactions import in_transaction
 from tenants.connections.binding import SchoolBinding
+from tests.factories import UNKNOWN_ID
+from tests.features.reach.conftest import Own, this_session
 from tests.threads import run_concurrently
 
 
@@ -218,6 +220,59 @@ def test_moving_to_another_arm_keeps_the_subjects(api, make):
     make.enrolled(cohort, {"id": students[0]}, batch=arm["id"])
 
     assert takers(api, compulsory) == takers(api, elective) == students
+
+
+def names(api, subject, **query):
+    page = api.ok(api.get(f"/cohort-subjects/{subject['id']}/students", query_string=query))
+    return page["total"], [one["last_name"] for one in page["data"]]
+
+
+def test_who_takes_a_subject_is_listed_by_name_in_pages(api, make, messages):
+    cohort = make.cohort()
+    arm = make.batch(cohort)
+    subject, elective = make.cohort_subject(cohort), make.cohort_subject(cohort, elective=True)
+    students = make.enrolled(cohort, *(make.student(last_name=name) for name in ("Ẹniọlá", "Abara")))
+    students += make.enrolled(cohort, make.student(last_name="Bello"), batch=arm["id"])
+
+    with messages() as sent:
+        assert names(api, subject) == (3, ["Abara", "Bello", "Ẹniọlá"])
+    assert len(sent) == 1
+    assert names(api, subject, pageNumber=1, pageSize=2) == (3, ["Ẹniọlá"])
+    assert names(api, elective) == (0, [])
+    api.ok(choose(api, elective, students[:1]))
+    (chosen,) = api.ok(api.get(f"/cohort-subjects/{elective['id']}/students"))["data"]
+    assert chosen == api.ok(api.get(f"/students/{students[0]}"))
+    remove(api, cohort, students[:1])
+    assert names(api, subject) == (2, ["Abara", "Bello"])
+    assert names(api, elective) == (0, [])
+
+
+def test_who_takes_an_unknown_subject_is_not_found(api, make, make_other):
+    for subject in (UNKNOWN_ID, make_other.cohort_subject()["id"], make.cohort()["id"]):
+        assert api.get(f"/cohort-subjects/{subject}/students").status_code == 404
+
+
+def test_who_takes_a_subject_is_read_by_its_teachers_of_their_own_arms(api, make):
+    own = Own(make)
+    cohort = make.cohort(session=this_session(make))
+    arm = make.batch(cohort)["id"]
+    subject, other = make.cohort_subject(cohort), make.cohort_subject(cohort, elective=True)
+    (abara, _) = make.enrolled(cohort, *(make.student(last_name=name) for name in ("Abara", "Adé")))
+    make.enrolled(cohort, make.student(last_name="Bello"), batch=arm)
+    reads = ("read:cohort-subjects", "read:students")
+    path = f"/cohort-subjects/{subject['id']}/students"
+
+    for permission in reads:
+        assert make.caller(permission).get(path).status_code == 403
+    assert names(own.subject_teacher(subject, None, *reads), subject)[0] == 3
+    for teacher in (own.subject_teacher(subject, arm, *reads), own.form_teacher(arm, *reads)):
+        assert names(teacher, subject) == (1, ["Bello"])
+        assert "Abara" not in teacher.get(path).get_data(as_text=True)
+    elsewhere = own.subject_teacher(other, None, *reads)
+    unknown = elsewhere.get(f"/cohort-subjects/{UNKNOWN_ID}/students").get_json()
+    for caller in (elsewhere, own.student(abara), own.teacher(*reads)[1]):
+        answer = caller.get(path)
+        assert (answer.status_code, answer.get_json()["message"]) == (404, unknown["message"])
 
 
 def test_each_operation_asks_for_its_permission(make):
