@@ -210,6 +210,19 @@ class Page:
         answer.close()
         return content
 
+    def show_lines(self, path: str) -> None:
+        """Read lines of JSON and show the first ones."""
+        answer = self._client.get(path, headers=self.headers)
+        _demand(answer, 200)
+        lines = answer.get_data(as_text=True).splitlines()
+        answer.close()
+        more = [f"… {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+        request = self._request("GET", path, None, None)
+        self._name_caller()
+        self._parts.append(_fenced("http", request))
+        self.calls.append(Call(request, "GET", path))
+        self._parts.append(_fenced("", self._stable("\n".join([*lines[:SHOWN], *more]))))
+
     def show_workbook(self, path: str) -> Any:
         """Download a workbook and show what came; returns it opened."""
         return load_workbook(BytesIO(self.show_file(path)))
@@ -369,6 +382,7 @@ def write(app: Flask, tenancy: Tenancy, page: Page | None = None) -> str:
     _print(page, year)
     _graduate(page, year)
     _look_after(page, year)
+    _keep_a_copy(page, year)
     _errors(page, year)
     _say_special_cases(page)
     return page.text()
@@ -1727,6 +1741,65 @@ def named_in(text: str, document: Mapping[str, Any]) -> Iterator[tuple[str, Mapp
             if method == named[1] and path.fullmatch(named[2]):
                 yield named[0], operation
                 break
+
+
+def _keep_a_copy(page: Page, year: dict[str, Any]) -> None:
+    page.acts_as("The administrator")
+    page.say(
+        """
+        ## Keep a copy
+
+        A front end at its first start, a library system, a ministry's warehouse, a gateway of messages, and a school
+        that leaves read all records once, and then what has changed. `GET /export` answers all records of one moment,
+        a line of JSON each, what is named before what names it; clients that take gzip get it zipped. It needs
+        `read:export`, and of each resource the permission to read it in the whole school: a resource without it is
+        not there, asked for or not. `resource`, given once for each, asks for some alone.
+        """
+    )
+    page.show_lines("/export?resource=classrooms&resource=students")
+    page.say(
+        """
+        A record is what is stored, with ids for what it names: no names of others, nothing computed, nobody who acted,
+        and no pictures but their digests. `enrollments`, `subject-enrollments` and `student-guardians` are lists, one
+        a student; `absences` one an assessment, `subject-teachers` one a cohort subject, `form-teachers` one an arm.
+        `settings` are several records, each with its name as its id. What is deleted or erased is not there.
+
+        From the cursor of the first line on, `GET /changes` tells the changes: which record, and whether it was
+        created, updated, deleted or erased. It has no values: it needs `read:changes`, and again the permission to
+        read the resource in the whole school. Without `after` it answers the cursor of now.
+        """
+    )
+    cursor = page.show("GET", "/changes")["cursor"]
+    page.quietly("PATCH", f"/students/{year['leaver']}", {"middle_name": "Ade"})
+    page.show("GET", f"/changes?after={cursor}&limit=100")
+    page.say(
+        """
+        Changes come in the order in which they were stored, and those of one request together: an answer never divides
+        them, so it may have more than `limit`. Ask again from the new cursor, at once while `more` is true, else after
+        half a minute or so: an answer without changes costs as little as a list of classrooms. Then read what has
+        changed, up to 200 records of a resource at once:
+        """
+    )
+    page.show_lines(f"/export?resource=students&id={year['leaver']}")
+    page.say(
+        """
+        Who keeps a copy does five things with each answer, in this order, and stores the new cursor with the last:
+
+        1. `deleted`: remove the record.
+        2. `erased`: remove the record, and every record that has its id anywhere: the data of a person were erased, and
+           nothing of them may stay, in backups of the copy neither. What stays of others is told as `updated` beside
+           it.
+        3. `created` and `updated`: read the records by their ids, and put them in place of the old ones. One without a
+           line is gone meanwhile: remove it.
+        4. A change that is told twice, and of a record that is there already, is no error.
+        5. 410 (`gone`): the place of the cursor is not there any more, since the school was restored from a backup, its
+           audit log was pruned, or an update has changed records by itself. Remove the copy, and begin with an export.
+
+        `after=start` tells all that is kept, which is no copy: begin with an export. `examples/follower.py` of the
+        source does all this in forty lines; the operator writes the same file by `school-service tenants export`.
+        """
+    )
+    page.acts_as("The principal")
 
 
 def _types_of_errors() -> str:

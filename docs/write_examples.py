@@ -110,6 +110,7 @@ def _rest(page: Recorder) -> None:
     _staff(page)
     _settings(page)
     _results(page)
+    send("GET", "/changes?after=start&limit=2")
     send("PATCH", f"/cohorts/{cohort}/remove_students", {"student_ids": students[:1]})
     send("GET", f"/students/{students[0]}/data")
     send("DELETE", f"/students/{students[0]}/data")

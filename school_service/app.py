@@ -24,7 +24,7 @@ from school_service.features.attendance.registers.views import blp as registers
 from school_service.features.attendance.school_days.views import blp as school_days
 from school_service.features.attendance.settings.views import blp as attendance_settings
 from school_service.features.attendance.sheets.views import blp as register_sheets
-from school_service.features.audit.service import insertion
+from school_service.features.audit.service import insertions
 from school_service.features.audit.views import blp as audit
 from school_service.features.auth_provider.service import TOKEN_CLIENTS, TokenClients
 from school_service.features.auth_provider.views import blp as auth_provider
@@ -33,6 +33,7 @@ from school_service.features.classes.cohort_subjects.views import blp as cohort_
 from school_service.features.classes.enrollments.views import blp as enrollments
 from school_service.features.classes.student_imports.views import blp as student_imports
 from school_service.features.classes.subject_teachers.views import blp as subject_teachers
+from school_service.features.exchange.copies.views import blp as copies
 from school_service.features.exchange.oneroster.views import blp as exchange
 from school_service.features.health.service import Admission, Check, database_answers
 from school_service.features.health.views import blp as health
@@ -149,6 +150,7 @@ FEATURES = (
     contacts,
     personal_data,
     exchange,
+    copies,
     audit,
     geography,
     health,
@@ -208,7 +210,7 @@ def create_app(settings: Settings | None = None) -> Service:
     # A waiting request has a thread here, and some have to be left for other schools.
     shares = Shares(share, waiting=max(1, share // 2), patience=SHARE_PATIENCE, name="school")
     app.extensions["school-service"] = AppState(
-        settings, TokenVerifier(settings, keys), USER_STATE, insertion, options, shares
+        settings, TokenVerifier(settings, keys), USER_STATE, insertions, options, shares
     )
     app.extensions["health"] = Check(database_answers)
     app.extensions["login_counts"] = Admission()

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, text
 
-from migrations.tenant import APPEND_ONLY
+from migrations.tenant import APPEND_ONLY, CHANGED_COLUMNS
 from tenants.connections.engines import execute_script, quote_identifier
 from tenants.migrations.migration_sql import baseline_statements, head, upgrade_statements
 from tenants.relations import RELATIONS_OF_SCHEMA
@@ -230,6 +230,8 @@ def _rights_of_role(found: Catalogue) -> Iterator[tuple[tuple[str, str], str]]:
         if kind == "table":
             rights = "INSERT, SELECT" if name in APPEND_ONLY else "DELETE, INSERT, SELECT, UPDATE"
             yield (RIGHTS.format(ROLE), name), rights
+            if name in CHANGED_COLUMNS:
+                yield (RIGHTS.format(ROLE), f"{name}.{CHANGED_COLUMNS[name]}"), "UPDATE"
 
 
 def _without_shards(kind: str, definition: str) -> str:

@@ -61,7 +61,7 @@ PATIENCE = 180  # seconds
 service.LOCK_TIMEOUT = service.SHARE_PATIENCE = PATIENCE
 engines.POOL_TIMEOUT = registry.PATIENCE = registry.BRIEFLY = PATIENCE
 printers.PATIENCE = printers.TIMEOUT = PATIENCE
-for waiting in (passwords._turns, uploads._computing, computing):
+for waiting in (passwords._turns, uploads.sheet_turns, computing):
     waiting.patience = PATIENCE
 
 

@@ -52,11 +52,17 @@ class SavepointDialect(SchoolDialect):
     _open = False
     _read_only = False
     _alone = False
+    _kept = False
     _committed = False
 
     def read_statement(self) -> str:
         self._open = self._read_only = self._alone = True
         return f"SAVEPOINT request; {super().read_statement()}"
+
+    def write_statement(self) -> str:
+        self._open = self._alone = self._kept = True
+        self._read_only = False
+        return f"SAVEPOINT request; {super().write_statement()}"
 
     def begin_statement(self, read_only: bool, *, snapshot: bool = False) -> str:
         self._open, self._read_only, self._alone = True, read_only, False
@@ -83,8 +89,13 @@ class SavepointDialect(SchoolDialect):
             self._open = self._committed = False
             # What is a transaction of its own ends by itself elsewhere, without a round trip to be counted.
             factory = psycopg2.extensions.cursor if self._alone else None
+            kept, self._kept = self._kept, False
+            failed = (
+                dbapi_connection.get_transaction_status() == psycopg2.extensions.TRANSACTION_STATUS_INERROR
+            )
+            undo = "SET LOCAL ROLE NONE" if kept and not failed else "ROLLBACK TO SAVEPOINT request"
             with dbapi_connection.cursor(cursor_factory=factory) as cursor:
-                cursor.execute("ROLLBACK TO SAVEPOINT request; RELEASE SAVEPOINT request")
+                cursor.execute(f"{undo}; RELEASE SAVEPOINT request")
 
 
 dialects.register("postgresql.savepoint", __name__, "SavepointDialect")

@@ -34,6 +34,9 @@ MORE = {
     # A list that is empty, whose filter is checked.
     "GET /publications/{id}/changes": (4, 5),
     "GET /users/{id}/identities": (1, 5),
+    # What follows a cursor, after it was found; all records, by a COPY of each resource.
+    "GET /changes": (2, 1),
+    "GET /export": (49, 1),
     # A list of all classes, which are read before their results.
     "GET /submissions": (4, 4),
     # The names of clients are the registry's.

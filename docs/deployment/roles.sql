@@ -19,6 +19,9 @@ SELECT format('ALTER ROUTINE %s OWNER TO %I', p.oid::regprocedure, :'owner')
 FROM schools JOIN pg_proc p ON p.pronamespace = schools.oid \gexec
 -- The audit log is added to, and never changed.
 SELECT format('REVOKE UPDATE, DELETE ON %I.audit_entries FROM %1$I', name) FROM schools \gexec
+SELECT format('REVOKE UPDATE, DELETE ON %I.change_sets FROM %1$I', name),
+    format('GRANT UPDATE (number) ON %I.change_sets TO %1$I', name)
+FROM schools WHERE to_regclass(format('%I.change_sets', name)) IS NOT NULL \gexec
 -- From now on the login has no rights but those of the roles that it becomes.
 SELECT format('REVOKE ALL ON ALL TABLES IN SCHEMA %I FROM %I', name, :'serves'),
     format('REVOKE ALL ON SCHEMA %I FROM %I', name, :'serves')

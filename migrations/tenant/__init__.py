@@ -12,4 +12,6 @@ ALSO_SERVED: tuple[str, ...] = ()
 SERVED_BY_EARLIER: tuple[str, ...] = ("t0022",)
 
 # Tables to which requests add rows, and of which they change and delete none: so the role that serves is granted.
-APPEND_ONLY = ("audit_entries",)
+APPEND_ONLY = ("audit_entries", "change_sets")
+# Of these tables, the one column that requests change all the same.
+CHANGED_COLUMNS = {"change_sets": "number"}

@@ -103,6 +103,7 @@ for _verb in (
     roles.switch_roles,
     records.erase_audit,
     records.prune_audit,
+    records.export,
     records.export_oneroster,
 ):
     tenants_group.add_command(_verb)

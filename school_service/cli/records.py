@@ -1,4 +1,4 @@
-"""The verbs on the records of a school: `tenants erase-audit`, `prune-audit` and `export-oneroster`."""
+"""The verbs on the records of a school: `tenants erase-audit`, `prune-audit`, `export` and `export-oneroster`."""
 
 from __future__ import annotations
 
@@ -118,6 +118,27 @@ def _pruned(tenancy: Tenancy, school_id: UUID, before: datetime, path: Path) -> 
     import_models()
     entries = pruning.prune_audit(tenancy, school_id, before=before, path=path)
     return {"id": str(school_id), "entries": entries, "file": str(path) if entries else None}
+
+
+@click.command("export", short_help="Write all records of a school as lines of JSON.")
+@click.argument("school_id", metavar="ID", type=click.UUID)
+@click.argument("file", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path))
+@as_json
+@with_schools
+def export(tenancy: Tenancy, school_id: UUID, file: Path, as_json: bool) -> None:
+    """Write all records of a school into FILE, as GET /export answers them: a JSON object on each line.
+
+    They are of one moment, and pictures are not among them. FILE can be read by its owner alone, and replaces one of
+    that name; the school's audit log says that it was made.
+    """
+    from school_service.features.exchange.copies.operator_export import export_records
+    from school_service.tenancy import import_models
+
+    import_models()
+    try:
+        show(export_records(tenancy, school_id, file), as_json)
+    except OSError as error:
+        raise click.ClickException(f"{file} can't be written: {error.strerror}") from None
 
 
 @click.command("export-oneroster", short_help="Write a school's records as a OneRoster zip.")

@@ -14,11 +14,12 @@ from school_service.core.read_models import fetch_row
 from school_service.core.statements import statement
 
 BATCHES = "batches"
+CHANGES = "changes"
 GRADUATES = "graduates"
 STUDENTS = "students"
 TRAITS = {"AFFECTIVE": "affective traits", "PSYCHOMOTOR": "psychomotor traits"}
 """By metric type."""
-COUNTERS = (BATCHES, GRADUATES, STUDENTS, *TRAITS.values())
+COUNTERS = (BATCHES, CHANGES, GRADUATES, STUDENTS, *TRAITS.values())
 
 
 class Counter(db.Model):

@@ -71,7 +71,8 @@ class RequestContext:
     with the binding while no transaction has begun yet; None if one begins the request. `reach` is None for callers
     with the whole school in reach, else it names those of the caller's `relations` to count. `with_commit` are further
     statements to go out with COMMIT, each with its parameters. `service_address` gives the address of the service, for
-    links in answers.
+    links in answers. `change_set` is the id of the change set of the transaction, once an entry of the log
+    has it; a transaction of `refused` entries has none.
     """
 
     binding: SchoolBinding
@@ -87,6 +88,8 @@ class RequestContext:
     relations: CallersRelations = NO_RELATIONS
     with_commit: list[tuple[str, Any]] = field(default_factory=list)
     service_address: Callable[[], str] = str
+    change_set: UUID | None = None
+    refused: bool = False
 
     @property
     def school_id(self) -> UUID:

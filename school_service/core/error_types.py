@@ -45,6 +45,12 @@ class ErrorType(StrEnum):
         "The token may enter the school and may not do this, or may not enter the school.",
         "Show the message, which names the permission; do not send it again.",
     )
+    GONE = (
+        "gone",
+        (410,),
+        "The place among the changes is not there any more: what was read before may lack something.",
+        "Read everything anew: GET /export, and go on from its cursor.",
+    )
     IDEMPOTENCY_KEY = (
         "idempotency-key",
         (409, 422),

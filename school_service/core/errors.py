@@ -217,6 +217,12 @@ class Busy(DomainError):
         super().__init__("The service is overloaded. Try again shortly.")
 
 
+class Gone(DomainError):
+    """The place that the caller goes on from is not there any more."""
+
+    type = ErrorType.GONE
+
+
 class InvalidHeader(DomainError):
     """A header of the request is malformed or not acceptable."""
 

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from school_service.auth.passwords import hash_password
 from school_service.core.permissions import Permission
-from school_service.features.audit.models import CREATE, UPDATE, AuditEntry
+from school_service.features.audit.service import Change, record_changes
 from school_service.features.people.models import (
     ADMINISTRATOR,
     CREATED,
@@ -54,7 +54,8 @@ def end_sessions(tenancy: Tenancy, school_id: UUID, username: str | None = None)
         session.execute(
             update(User).where(User.id.in_(accounts)).values(session_number=User.session_number + 1)
         )
-        session.add_all(_entry(account, UPDATE, {}, {"sessions": "ended"}) for account in accounts)
+        ended = [Change(account, {}, {"sessions": "ended"}) for account in accounts]
+        record_changes(session.connection(), "user", ended)
         return len(accounts)
 
 
@@ -66,11 +67,11 @@ def reset_administrator(tenancy: Tenancy, school_id: UUID, administrator: Admini
     SchoolDeleting, SchoolUpgrading.
     """
     with _session(tenancy, school_id) as session:
-        role = _complete_role(session)
+        role, completed = _complete_role(session)
         user = session.scalars(named(administrator.username).with_for_update(key_share=True)).one_or_none()
-        action = UPDATE
+        before: dict[str, Any] | None = {"deleted": True} if user and user.deleted_at else {}
         if user is None:
-            action = CREATE
+            before = None
             user = User(
                 username=administrator.username,
                 first_name="School",
@@ -91,7 +92,8 @@ def reset_administrator(tenancy: Tenancy, school_id: UUID, administrator: Admini
         for model in (UserIdentity, Invitation):
             session.execute(delete(model).where(model.user_id == user.id))
         became = {"username": user.username, "password": "set", "role": role.name, "deleted": False}
-        session.add(_entry(user.id, action, None if action == CREATE else {}, became))
+        record_changes(session.connection(), "role", completed)
+        record_changes(session.connection(), "user", [Change(user.id, before, became)])
 
 
 def givers_without_results(tenancy: Tenancy) -> list[dict[str, Any]]:
@@ -143,20 +145,25 @@ def _gives(permissions: Collection[str]) -> bool:
     return not giving.isdisjoint(permissions) and Permission.RESULTS_READ not in permissions
 
 
-def _complete_role(session: Session) -> Role:
-    """Find or make the role Administrator, with every permission of the school."""
+def _complete_role(session: Session) -> tuple[Role, list[Change]]:
+    """Find or make the role Administrator, with every permission of the school; answers the change, if there is one."""
     role = session.scalars(
         select(Role).where(Role.name == ADMINISTRATOR).with_for_update(key_share=True)
     ).one_or_none()
+    old: dict[str, Any] | None = {}
     if role is None:
+        old = None
         role = Role(name=ADMINISTRATOR, avatar_number=1)
         session.add(role)
         session.flush()
     having = select(literal(role.id), StoredPermission.id)
-    session.execute(
+    filling = (
         insert(RolePermission).from_select(["role_id", "permission_id"], having).on_conflict_do_nothing()
     )
-    return role
+    given = session.scalars(filling.returning(RolePermission.permission_id)).all()
+    return role, [
+        Change(role.id, old, {"name": role.name, "permissions": "all"})
+    ] if given or old is None else []
 
 
 @contextmanager
@@ -165,10 +172,3 @@ def _session(tenancy: Tenancy, school_id: UUID) -> Iterator[Session]:
     with connected_to_school(tenancy, school_id) as (connection, _), Session(connection) as session:
         yield session
         session.flush()
-
-
-def _entry(user_id: UUID, action: str, old: dict[str, Any] | None, new: dict[str, Any]) -> AuditEntry:
-    name = operator_name()
-    return AuditEntry(
-        actor=name, actor_name=name, action=action, entity="user", entity_id=user_id, old=old, new=new
-    )

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from school_service.auth.passwords import hash_password
-from school_service.core.counters import COUNTERS
+from school_service.core.counters import CHANGES, COUNTERS
 from school_service.core.counters import TRAITS as TRAIT_COUNTERS
 from school_service.core.permissions import Permission
 from school_service.features.people.models import ADMINISTRATOR, CREATED
@@ -69,6 +69,8 @@ def seed_school(administrator: Administrator) -> Iterator[SeedRows]:
     )
     yield "user_roles", [{"user_id": user_id, "role_id": role_ids[ADMINISTRATOR], "created_at": moment}]
     counted = {TRAIT_COUNTERS[metric_type]: len(names) for metric_type, names in TRAITS.items()}
+    counted[CHANGES] = 1
+    yield "change_sets", [{"id": uuid4(), "number": 1, "at": moment, "resync": False}]
     yield "counters", [{"id": uuid4(), "name": name, "value": counted.get(name, 0)} for name in COUNTERS]
     yield "school_settings", [{"id": uuid4(), "must_change_password_since": None, "time_zone": TIME_ZONE}]
     yield from _choices(moment)

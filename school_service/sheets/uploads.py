@@ -23,8 +23,8 @@ Matched = TypeVar("Matched")
 
 # Reading and judging rows takes Python's one interpreter: more sheets at once would not be read sooner, but every other
 # request would wait for as many turns of it. A school has one of the two, so that another never waits for it alone.
-# Several workers have an interpreter each, and as many places together.
-_computing = Shares(1, total=2, waiting=100, patience=20.0, name="sheets", of_machine=True, grows=True)
+# Several workers have an interpreter each, and as many places together. An export of all records takes one of them.
+sheet_turns = Shares(1, total=2, waiting=100, patience=20.0, name="sheets", of_machine=True, grows=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class SheetUpload(ABC, Generic[Matched]):
         """
         school_id = request_context().school_id
         self.find_record()
-        with _computing.of(school_id):
+        with sheet_turns.of(school_id):
             content = give_way(partial(self._read, file))
         if not content.rows:
             raise Invalid(NO_ROWS)
@@ -76,7 +76,7 @@ class SheetUpload(ABC, Generic[Matched]):
         # Nothing is locked before the file has proved to be such a sheet: reading it takes long. And nobody waits for
         # a lock while others wait for their turn to compute.
         self.lock()
-        with _computing.of(school_id):
+        with sheet_turns.of(school_id):
             matched = self.match(content)
         if content.ignored:
             self.answer["ignored_columns"] = content.ignored

@@ -31,7 +31,7 @@ SCHOOL_CACHE_SIZE = 10_000
 # Seconds that a school's public details are cached; whether it is open is read in every request.
 SCHOOL_CACHE_SECONDS = 5.0
 
-AuditInsertion = Callable[[RequestContext, list[dict[str, Any]]], tuple[str, dict[str, Any]]]
+AuditInsertions = Callable[[RequestContext, list[dict[str, Any]]], list[tuple[str, Any]]]
 
 
 @dataclass
@@ -42,14 +42,15 @@ class AppState:
     of text), `name`, `session_number`, `must_change_password` and the user's relations, or no row if the user does not
     exist any more; its parameters are the user's id, twice, the moment, whether relations are asked for, and the
     token's session, issuer and subject: `session_number` is -1 if the session, or the link, is not there any more.
-    Relations not asked for are null, unless the user has `own_permissions`. `audit_insertion` writes the statement to
-    add entries to the audit log, and its parameters. `binding_options` hold for every transaction.
+    Relations not asked for are null, unless the user has `own_permissions`. `audit_insertions` writes the statements
+    to add entries and a change set to the audit log, each with its parameters. `binding_options` hold for every
+    transaction.
     """
 
     settings: Settings
     verifier: TokenVerifier
     user_state: str
-    audit_insertion: AuditInsertion
+    audit_insertions: AuditInsertions
     binding_options: BindingOptions
     shares: Shares
     _schools: KnownByRegistry[UUID, School] = field(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache, partial, wraps
+from itertools import chain
 from mimetypes import guess_type
 from os import SEEK_END
 from typing import Any, BinaryIO, TypeVar
@@ -16,6 +18,7 @@ from uuid import UUID
 import flask_smorest
 import marshmallow as ma
 from flask import Response, request
+from werkzeug.exceptions import MethodNotAllowed
 from werkzeug.wsgi import wrap_file
 
 from school_service.auth.policies import Mine, Policy
@@ -59,6 +62,7 @@ CheckFilters = Callable[..., None]
 SPREADSHEET = "application/octet-stream"
 _BINARY = {"schema": {"type": "string", "format": "binary"}}
 PDF, ZIP, CSV = "application/pdf", "application/zip", "text/csv"
+NDJSON = "application/x-ndjson"
 
 
 SERVES_OWN: set[str] = set()
@@ -397,6 +401,28 @@ class Blueprint(flask_smorest.Blueprint):
 
         return decorate
 
+    def returns_lines(self) -> Callable[[View], View]:
+        """Answer lines of JSON: the view returns bytes, or a function making a first line and a file by gzip.
+
+        The function is called when the transaction has ended and no connection is taken. The lines are sent by gzip to
+        clients taking it. There is no HEAD: to make the answer is all of the work.
+        """
+        documented = self.response(200, {"type": "string", "format": "binary"}, content_type=NDJSON)
+
+        def decorate(view: View) -> View:
+            @wraps(view)
+            def sent(*arguments: Any, **parameters: Any) -> Any:
+                if request.method == "HEAD":
+                    raise MethodNotAllowed(["GET"])
+                content = view(*arguments, **parameters)
+                if callable(content):
+                    return AfterTransaction(lambda: _lines_of(*content()))
+                return Response(content, mimetype=NDJSON)
+
+            return _document_like(sent, documented)  # type: ignore[no-any-return]
+
+        return decorate
+
     def returns_picture(self, media_type: str) -> Callable[[View], View]:
         """Answer a picture: `content`, the one column of the row of the read model returned by the view, or 404.
 
@@ -522,6 +548,19 @@ class Blueprint(flask_smorest.Blueprint):
             return _document_like(responding, flask_smorest.Blueprint.response(self, 200, schema))  # type: ignore[no-any-return]
 
         return decorate
+
+
+def _lines_of(head: bytes, lines: BinaryIO) -> Response:
+    """Answer a first line, and lines of a file by gzip, which is closed when it has been sent."""
+    zipped = request.accept_encodings.quality("gzip") > 0
+    content: Any = lines if zipped else gzip.open(lines)  # noqa: SIM115 -- closed with the file
+    parts: Iterable[bytes] = wrap_file(request.environ, content)
+    response = Response(chain([gzip.compress(head) if zipped else head], parts), mimetype=NDJSON)
+    if zipped:
+        response.headers["Content-Encoding"] = "gzip"
+    response.vary.add("Accept-Encoding")
+    response.call_on_close(lines.close)
+    return response
 
 
 def _response_of(content: bytes | BinaryIO, media_type: str) -> Response:

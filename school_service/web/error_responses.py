@@ -39,6 +39,7 @@ STATUS: dict[type[Exception], int] = {
     errors.Forbidden: 403,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.Gone: 410,
     errors.PreconditionFailed: 412,
     errors.TooLarge: 413,
     errors.Invalid: 422,

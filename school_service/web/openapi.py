@@ -119,6 +119,12 @@ ERRORS = {
         "A classroom with this name exists already.",
         errors={"json": {"name": ["already taken"]}},
     ),
+    410: DocumentedError(
+        "The cursor's place is not there any more: read everything anew.",
+        ErrorType.GONE,
+        "Read everything anew.",
+        errors={"query": {"after": ["resync"]}},
+    ),
     412: DocumentedError(
         "The record is not what If-Match names: it was changed meanwhile.",
         ErrorType.STALE,

@@ -134,6 +134,16 @@ def _in_reach(text: Text) -> tuple[str, tuple[Any, ...]]:
     return (sql, parameters) if context.reach is None else context.relations.before(sql, parameters)
 
 
+def write_alone(sql: str, parameters: tuple[Any, ...]) -> Texts:
+    """Send statements in a message that is a transaction of its own, as a reading request has none that writes.
+
+    The last one answers texts. The request has begun no transaction.
+    """
+    school_id = request_context().school_id
+    binding = SchoolBinding(school_id)
+    return read(engine_of(school_id), binding, app_state().binding_options, Reading(sql, parameters))
+
+
 @contextmanager
 def reading_without_token(school_id: UUID) -> Iterator[bool]:
     """Read in a school for anybody: each read model in one round trip, read-only. For public data.

@@ -59,10 +59,26 @@ def in_transaction(binding: SchoolBinding, admit: Admit | None = None) -> Iterat
             session.rollback()
             if context.refusals and not binding.read_only:
                 # The transaction is rolled back: only the entries of the refusal are stored.
-                context.admit = None
+                context.admit, context.change_set, context.refused = None, None, True
                 transaction(session, SchoolBinding(binding.school_id))
                 _commit(session, context.refusals)
             raise
+
+
+@contextmanager
+def at_one_moment(request: RequestContext) -> Iterator[None]:
+    """Work in the school of a request that has ended reading, in a transaction that sees one moment.
+
+    Its caller was judged then; the entries of the audit log are in their name.
+    """
+
+    def take_over(_state: Mapping[str, Any] | None) -> None:
+        context = request_context()
+        context.principal, context.request_id = request.principal, request.request_id
+        context.address = request.address
+
+    with in_transaction(SchoolBinding(request.school_id, snapshot=True), take_over):
+        yield
 
 
 def _load_school() -> School:
@@ -106,10 +122,7 @@ def _commit(
 ) -> None:
     """Commit a transaction; entries of the audit log, and other statements, go out in one round trip with COMMIT."""
     session.flush()
-    last: list[tuple[str, Any]] = []
-    if entries:
-        last.append(app_state().audit_insertion(request_context(), entries))
-    last += others
+    last = [*app_state().audit_insertions(request_context(), entries), *others]
     if last:
         connection = session.bound_connection()
         dialect: Any = connection.dialect

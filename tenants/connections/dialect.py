@@ -71,14 +71,17 @@ class SchoolDialect(psycopg2_dialect):
         """
         return "SET LOCAL transaction_read_only TO on"
 
+    def write_statement(self) -> str:
+        """Write the first statement of a writing batch that is a transaction of its own."""
+        return "SET LOCAL transaction_read_only TO off"
+
     def binding_batch(self, binding: SchoolBinding, options: BindingOptions) -> tuple[str, tuple[Any, ...]]:
         """Write the statement batch to begin a transaction in a school, or to be one, and its parameters."""
         alone = binding.reading is not None
-        begin = (
-            self.read_statement()
-            if alone
-            else self.begin_statement(binding.read_only, snapshot=binding.snapshot)
-        )
+        if not alone:
+            begin = self.begin_statement(binding.read_only, snapshot=binding.snapshot)
+        else:
+            begin = self.read_statement() if binding.read_only else self.write_statement()
         return binding_batch(begin, binding, options)
 
     def do_begin(self, dbapi_connection: Any) -> None:

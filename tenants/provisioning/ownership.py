@@ -2,7 +2,8 @@
 
 With a role for each school, the schema and its tables belong to an owner without a serving login (`Tenancy.owner`). The
 school's role is granted the rights of requests: SELECT, INSERT, UPDATE and DELETE, of the tables of APPEND_ONLY no more
-than SELECT and INSERT. So no statement of a request can change the audit log, or the schema, in any wording.
+than SELECT and INSERT, and UPDATE of a column of CHANGED_COLUMNS. So no statement of a request can change the audit
+log, or the schema, in any wording.
 
 Schools created by an earlier release are owned by their own roles. They serve as they are; migrating moves them to the
 owner, a few tables in a transaction and the schema last: its owner tells whether the move is done.
@@ -15,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Text, literal_column, text
 
-from migrations.tenant import APPEND_ONLY
+from migrations.tenant import APPEND_ONLY, CHANGED_COLUMNS
 from tenants.connections.engines import execute_script, quote_identifier, quote_literal
 from tenants.relations import RELATIONS_OF_SCHEMA
 from tenants.tenancy import Tenancy
@@ -65,7 +66,7 @@ def table_grants(schema: str) -> list[str]:
     return [
         f"GRANT USAGE ON SCHEMA {quoted} TO {quoted}",
         f"DO {quote_literal(_granting(schema))}",
-        *(f"REVOKE UPDATE, DELETE ON {quoted}.{table} FROM {quoted}" for table in APPEND_ONLY),
+        *(f"DO {quote_literal(_restricting(quoted, table))}" for table in APPEND_ONLY),
     ]
 
 
@@ -84,6 +85,15 @@ BEGIN
         EXECUTE 'GRANT SELECT, INSERT, UPDATE, DELETE ON ' || tables || {quote_literal(f" TO {role}")};
     END IF;
 END"""  # noqa: S608 -- names, quoted
+
+
+def _restricting(quoted: str, table: str) -> str:
+    """Write the block to take rights on a table from a school's role, if the school's revision has the table."""
+    name = f"{quoted}.{table}"
+    taken = f"REVOKE UPDATE, DELETE ON {name} FROM {quoted}"
+    column = CHANGED_COLUMNS.get(table)
+    kept = "" if column is None else f"; GRANT UPDATE ({column}) ON {name} TO {quoted}"
+    return f"BEGIN IF to_regclass({quote_literal(name)}) IS NOT NULL THEN {taken}{kept}; END IF; END"
 
 
 def move_statements(tenancy: Tenancy, connection: Connection, schema: str, owner: str) -> list[str]:
@@ -121,7 +131,10 @@ def become_owner(connection: Connection, schema: str) -> None:
 
 
 def _rights(table: str) -> str:
-    return "SELECT, INSERT" if table in APPEND_ONLY else "SELECT, INSERT, UPDATE, DELETE"
+    if table not in APPEND_ONLY:
+        return "SELECT, INSERT, UPDATE, DELETE"
+    column = CHANGED_COLUMNS.get(table)
+    return "SELECT, INSERT" if column is None else f"SELECT, INSERT, UPDATE ({column})"
 
 
 def _first_batch(tables: Iterable[Any]) -> list[str]:

@@ -139,7 +139,7 @@ def outside(
         settings,
         TokenVerifier(settings, state.verifier.keys),
         state.user_state,
-        state.audit_insertion,
+        state.audit_insertions,
         state.binding_options,
         state.shares,
     )

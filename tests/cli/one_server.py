@@ -49,6 +49,7 @@ def verbs(folder: Path) -> list[tuple[int, list[str]]]:
         (0, ["tenants", "switch-roles", SCHOOL, "--add-seeded", "--yes"]),
         (0, ["tenants", "erase-audit", SCHOOL]),
         (0, ["tenants", "prune-audit", SCHOOL, str(folder / "log.ndjson"), "--older-than", "365"]),
+        (0, ["tenants", "export", SCHOOL, str(folder / "school.ndjson")]),
         (0, ["tenants", "export-oneroster", SCHOOL, str(folder / "session.zip")]),
         (0, ["clients", "create", CLIENT, "--school", SCHOOL, "--permission", "read:classrooms"]),
         (0, ["clients", "list"]),

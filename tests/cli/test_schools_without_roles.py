@@ -71,6 +71,7 @@ def verbs(school, folder):
         "switch-roles": (school, "--own", "Teacher"),
         "erase-audit": (school,),
         "prune-audit": (school, str(folder / "made.ndjson"), "--older-than", "365"),
+        "export": (school, str(folder / "made.ndjson")),
         "export-oneroster": (school, str(folder / "made.zip")),
     }
 

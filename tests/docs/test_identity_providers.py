@@ -52,7 +52,7 @@ def shown(request, trusting, load, provider, place) -> tuple[ApiClient, dict[str
         settings,
         TokenVerifier(settings, state.verifier.keys),
         state.user_state,
-        state.audit_insertion,
+        state.audit_insertions,
         state.binding_options,
         state.shares,
     )

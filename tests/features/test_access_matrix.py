@@ -503,6 +503,9 @@ def test_the_input_is_looked_at_before_any_work(operation, callers):
 
 # HEAD and OPTIONS
 
+# To make the answer is all of the work.
+WITHOUT_HEAD = {"/export"}
+
 
 @each([operation for operation in SECURED if operation.method == "GET"])
 def test_head_needs_what_get_needs_and_answers_without_a_body(operation, callers):
@@ -511,6 +514,9 @@ def test_head_needs_what_get_needs_and_answers_without_a_body(operation, callers
     assert callers.admin.using(token=None).request("HEAD", path).status_code == 401
     if operation in NEEDING:
         assert callers.nobody.request("HEAD", path).status_code == 403
+    if path.partition("?")[0] in WITHOUT_HEAD:
+        assert callers.admin.request("HEAD", path).status_code == 405
+        return
     shown, known = callers.admin.get(path), callers.admin.request("HEAD", path)
     assert (known.status_code, known.get_data()) == (shown.status_code, b"")
     assert known.content_type == shown.content_type

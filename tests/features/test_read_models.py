@@ -52,6 +52,7 @@ WITHOUT_READ_MODEL = {
     "NationalitySchema": "rows of the registry, which the service reads",
     "StateSchema": "rows of the registry, which the service reads",
     "ReopenedPublicationSchema": "a publication, in a dry run with the acts that the service finds",
+    "ChangesSchema": "found behind a cursor, in statements of their own",
     "ChangedCardSchema": "made of two stored cards",
     "NewVersionSchema": "a publication, in a dry run with what the service finds",
     "LgaSchema": "rows of the registry, which the service reads",

@@ -42,7 +42,7 @@ def test_a_school_waits_for_no_sheet_of_another(app, document, place, other_plac
             first = threads.submit(upload, app, document, place)
             wait_for(lambda: reading, "the sheet that takes long")
             others = [threads.submit(upload, app, document, place) for _ in range(4)]
-            wait_for(lambda: uploads._computing.count_waiting() == 4, "the school's others")
+            wait_for(lambda: uploads.sheet_turns.count_waiting() == 4, "the school's others")
 
             assert upload(app, document, other_place) == 422
             assert not first.done()

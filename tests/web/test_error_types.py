@@ -18,7 +18,7 @@ from tests.features.scores.scoresheets.sheets import sheet_of, upload
 
 # Types that a release has had. None is taken away or renamed: clients compare with it.
 RELEASED = {
-    *("conflict", "duplicate", "failure", "forbidden", "idempotency-key", "in-use", "incomplete"),
+    *("conflict", "duplicate", "failure", "forbidden", "gone", "idempotency-key", "in-use", "incomplete"),
     *("insufficient-scope", "invalid-token", "locked", "malformed", "media-type", "method-not-allowed"),
     *("no-token", "not-linked", "not-published", "overloaded", "password-change", "school-header"),
     *("school-suspended", "stale", "too-large", "too-many-tries", "unavailable", "under-way"),

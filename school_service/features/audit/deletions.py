@@ -21,6 +21,7 @@ DELETIONS: Mapping[str, Named] = {
     "audit_entries": Named(some=("audit-pruning",)),
     "bank_accounts": Named(some=("employee",)),
     "batches": Named(each=("batch",)),
+    "change_sets": Named(some=("audit-pruning",)),
     "classrooms": Named(each=("classroom",)),
     "cohort_subjects": Named(each=("cohort-subject",)),
     "cohorts": Named(each=("cohort",)),

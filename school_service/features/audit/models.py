@@ -6,13 +6,13 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Index, String
+from sqlalchemy import Boolean, CheckConstraint, Index, Integer, String, UniqueConstraint, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
 from school_service.core.columns import NAME_LENGTH, Enumeration, created_at, primary_key
 from school_service.core.database import db
-from school_service.core.facts import STAYS, stored
+from school_service.core.facts import STAYS, differing, stored
 
 CREATE, UPDATE, DELETE = ACTIONS = Enumeration("AuditAction", "create", "update", "delete")
 ACTOR_LENGTH = 255
@@ -59,3 +59,24 @@ class AuditEntry(db.Model):
     new: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     request_id: Mapped[str | None] = mapped_column(String(64))
     address: Mapped[str | None] = mapped_column(String(ADDRESS_LENGTH))
+    change_set: Mapped[UUID | None] = mapped_column(index=True, info=differing(told=False))
+
+
+class ChangeSet(db.Model):
+    """The changes of one transaction: the entries of the audit log with its id. It may have none.
+
+    Writers store it without a number; readers number those committed (`features.audit.numbering`). The serving role
+    may set the number, and nothing else. With `resync`, of a migration, copies of the school are to be read anew.
+    """
+
+    __tablename__ = "change_sets"
+    __table_args__ = (
+        UniqueConstraint("number"),
+        Index(None, "at", "id", postgresql_where=text("number IS NULL")),
+        Index(None, "number", postgresql_where=text("resync")),
+    )
+
+    id: Mapped[UUID] = primary_key()
+    number: Mapped[int | None] = mapped_column(Integer)
+    at: Mapped[datetime] = created_at()
+    resync: Mapped[bool] = mapped_column(Boolean, default=False, server_default=text("false"))

@@ -12,7 +12,8 @@ from sqlalchemy import Connection, Text, bindparam, cast, delete, exists, func, 
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import Uuid
 
-from school_service.features.audit.models import AuditEntry
+from school_service.features.audit.models import AuditEntry, ChangeSet
+from school_service.features.audit.numbering import number_by_operator
 from tenants.atomic_file import atomic_file
 from tenants.exceptions import AlreadyExists
 from tenants.operator_connection import connected_to_school
@@ -41,7 +42,8 @@ def prune_audit(tenancy: Tenancy, school_id: UUID, *, before: datetime, path: Pa
 
     The file has a JSON object on each line, the oldest entry first, and is for its owner's eyes alone. It is on the
     disk before the transaction of the deletion commits: if that fails, the entries are in both. An entry of the log
-    tells of it. Without such entries there is no file. Raises AlreadyExists for a taken name, OSError, UnknownSchool,
+    tells of it. The change sets go up to the newest to lose an entry, which stays as the oldest place to go on from.
+    Without such entries there is no file. Raises AlreadyExists for a taken name, OSError, UnknownSchool,
     SchoolDeleting, SchoolUpgrading.
     """
     refuse = partial(_refuse_existing, path)
@@ -49,11 +51,21 @@ def prune_audit(tenancy: Tenancy, school_id: UUID, *, before: datetime, path: Pa
     with connected_to_school(tenancy, school_id, as_owner=True) as (connection, _):
         if not connection.scalar(select(exists().where(AuditEntry.at < before))):
             return 0
+        newest = _newest_pruned(connection, before)
         with atomic_file(path, before_naming=refuse) as file:
             entries = _move(connection, before, file)
+        connection.execute(delete(ChangeSet).where(ChangeSet.number < newest))
         gone = {"entries": entries, "before": before.isoformat(), "file": path.name}
         record_operation(connection, tenancy, school_id, ENTITY, old=gone)
     return entries
+
+
+def _newest_pruned(connection: Connection, before: datetime) -> int:
+    """Find the number of the newest change set to lose an entry; 0 if none does. All sets get a number before."""
+    number_by_operator(connection)
+    losing = select(AuditEntry.change_set).where(AuditEntry.at < before)
+    numbers = select(func.max(ChangeSet.number)).where(ChangeSet.id.in_(losing))
+    return connection.scalar(numbers) or 0
 
 
 def _move(connection: Connection, before: datetime, file: IO[bytes]) -> int:

@@ -16,6 +16,7 @@ import orjson
 from sqlalchemy import (
     ARRAY,
     BindParameter,
+    Connection,
     DateTime,
     FromClause,
     Insert,
@@ -37,20 +38,23 @@ from school_service.core.narrowing import judged_before
 from school_service.core.read_models import Query, fetch_row
 from school_service.core.records import array_text, unnest_rows
 from school_service.core.statements import stored_in
-from school_service.features.audit.models import ADDRESS_LENGTH, CREATE, DELETE, UPDATE, AuditEntry
+from school_service.features.audit.models import ADDRESS_LENGTH, CREATE, DELETE, UPDATE, AuditEntry, ChangeSet
 from tenants.clock import now
 from tenants.connections.engines import json_text
+from tenants.operator_log import operator_name
 from tenants.tenancy import SeedRows
 
 # All entries are one JSON document, which PostgreSQL takes apart faster than it reads that many parameters.
 _INSERT = """
 INSERT INTO {audit_entries}
-    (id, at, actor, actor_name, action, entity, entity_id, old, new, request_id, address)
-SELECT e.id, e.at, %(actor)s, %(actor_name)s, e.action, e.entity, e.entity_id, e.old, e.new, %(request_id)s, %(address)s
+    (id, at, actor, actor_name, action, entity, entity_id, old, new, request_id, address, change_set)
+SELECT e.id, e.at, %(actor)s, %(actor_name)s, e.action, e.entity, e.entity_id, e.old, e.new, %(request_id)s,
+    %(address)s, %(change_set)s
 FROM json_to_recordset(%(entries)s) AS e (
     id uuid, at timestamptz, action text, entity text, entity_id uuid, old jsonb, new jsonb
 )
 """
+_INSERT_SET = "INSERT INTO {change_sets} (id, at) VALUES (%s, %s)"
 
 _MOST_ADDRESSES = 1000
 SIGN_IN, REFUSED_SIGN_IN, EXPORT = "sign-in", "refused-sign-in", "export"
@@ -206,10 +210,19 @@ def audit_refusal(entity: str, entity_id: UUID | None, new: Values) -> None:
     request_context().refusals.extend(_entries(entity, [Change(entity_id, None, new)]))
 
 
-def insertion(context: RequestContext, entries: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
-    """Write the statement for adding entries to the audit log, in the name of a request, and its parameters."""
-    sql = _INSERT.format(audit_entries=stored_in(AuditEntry.__tablename__, context.school_id))
-    return sql, {**_author(context), "entries": json_text(entries)}
+def insertions(context: RequestContext, entries: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+    """Write the statements for adding entries to the audit log, in the name of a request, each with its parameters.
+
+    The last one adds the change set of the transaction, if an entry has it: of these, or stored before.
+    """
+    written: list[tuple[str, Any]] = []
+    if entries:
+        sql = _INSERT.format(audit_entries=stored_in(AuditEntry.__tablename__, context.school_id))
+        written.append((sql, {**_author(context), "entries": json_text(entries)}))
+    if context.change_set is not None:
+        sql = _INSERT_SET.format(change_sets=stored_in(ChangeSet.__tablename__, context.school_id))
+        written.append((sql, (str(context.change_set), now())))
+    return written
 
 
 def logged_score(score: Any, sheet: Any) -> Any:
@@ -260,11 +273,14 @@ def audit_deleted(entity: str, *conditions: Any, entity_id: Any, old: Any) -> In
     )
 
 
-_AUTHOR = ("actor", "actor_name", "request_id", "address")
+_AUTHOR = ("actor", "actor_name", "request_id", "address", "change_set")
 
 
 def _author_binds() -> list[BindParameter[str]]:
-    return [bindparam(f"audit_{name}", callable_=_author_member(name), type_=Text()) for name in _AUTHOR]
+    return [
+        bindparam(f"audit_{name}", callable_=_author_member(name), type_=AuditEntry.__table__.c[name].type)
+        for name in _AUTHOR
+    ]
 
 
 def _author_member(name: str) -> Callable[[], str | None]:
@@ -278,14 +294,34 @@ def acting(context: RequestContext | None = None) -> tuple[str, str]:
 
 
 def _author(context: RequestContext) -> dict[str, str | None]:
-    """Name the actor, the request and the address, as columns of an entry."""
+    """Name the actor, the request, the address and the change set, as columns of an entry."""
     actor, actor_name = acting(context)
     return {
         "actor": actor,
         "actor_name": actor_name,
         "request_id": context.request_id,
         "address": (context.address or "")[:ADDRESS_LENGTH] or None,
+        "change_set": _change_set(context),
     }
+
+
+def _change_set(context: RequestContext) -> str | None:
+    """Give the change set of a transaction; a refusal has none, nor has what reads at one moment."""
+    if context.refused or context.binding.snapshot:
+        return None
+    if context.change_set is None:
+        context.change_set = uuid4()
+    return str(context.change_set)
+
+
+def record_changes(connection: Connection, entity: str, changes: Iterable[Change]) -> None:
+    """Write changes by the operator to the audit log of the school of a connection, as a change set; none if none."""
+    name, change_set = operator_name(), uuid4()
+    by_operator = {"actor": name, "actor_name": name, "change_set": change_set}
+    entries = [{**entry, **by_operator} for entry in _entries(entity, changes)]
+    if entries:
+        connection.execute(insert(AuditEntry), entries)
+        connection.execute(insert(ChangeSet).values(id=change_set))
 
 
 def operator_entry(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from uuid import UUID, uuid4
+from uuid import UUID
 
-from sqlalchemy import insert, text
+from sqlalchemy import text
 
-from school_service.features.audit.models import UPDATE, AuditEntry
-from tenants.clock import now
+from school_service.features.audit.service import Change, record_changes
 from tenants.operator_connection import connected_to_school
-from tenants.operator_log import operator_name
 from tenants.tenancy import Tenancy
 
 ENTITY = "audit"
@@ -17,6 +15,7 @@ SPARED = (
     *("erased", "user", "contacts", "bank_account", "next_of_kin"),
     *("deleted", "password", "permissions", "role", "sessions"),
     *("batch", "changed", "cohort", "employee", "owner", "teacher"),
+    *("cohort_subject", "publication", "register", "student", "term"),
     *("guardian", "primary", "receives_reports", "stopped"),
     *("client", "session", "ended", "photo"),
 )
@@ -74,11 +73,6 @@ def erase_audit(tenancy: Tenancy, school_id: UUID) -> int:
         changed = set(connection.execute(_VALUES, {"spared": list(SPARED)}).scalars())
         changed |= set(connection.execute(_ACTORS).scalars())
         if changed:
-            name = operator_name()
-            about = {"actor": name, "actor_name": name, "action": UPDATE, "entity": ENTITY}
             new = {"erased": True, "entries": len(changed)}
-            entry = insert(AuditEntry).values(
-                id=uuid4(), at=now(), **about, entity_id=school.id, old={}, new=new
-            )
-            connection.execute(entry)
+            record_changes(connection, ENTITY, [Change(school.id, {}, new)])
         return len(changed)

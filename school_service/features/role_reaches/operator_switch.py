@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, select
 
 from school_service.core.errors import DomainError
 from school_service.core.read_models import batch_of
 from school_service.core.statements import Executable
-from school_service.features.audit.models import AuditEntry
-from school_service.features.audit.service import Change
+from school_service.features.audit.service import record_changes
 from school_service.features.people.gains.service import Means
 from school_service.features.people.models import Role
 from school_service.features.role_reaches.service import switch
 from tenants.connections.statements import write
 from tenants.exceptions import TenancyError
 from tenants.operator_connection import connected_to_school
-from tenants.operator_log import operator_name
 from tenants.registry.clients import granted_in
 from tenants.tenancy import Tenancy
 
@@ -59,7 +57,7 @@ def switch_roles(
                 means=Means(
                     send=partial(_send, connection),
                     end=partial(_send, connection),
-                    audit=partial(_audit, connection),
+                    audit=partial(record_changes, connection),
                     grants=partial(_grants, tenancy, school_id),
                     may_read_users=lambda: True,
                 ),
@@ -77,21 +75,3 @@ def _grants(
 ) -> Mapping[str, Collection[str] | None]:
     with tenancy.admin.connect() as connection:
         return granted_in(connection, client_ids, school_id)
-
-
-def _audit(connection: Connection, entity: str, changes: Iterable[Change]) -> None:
-    name = operator_name()
-    entries = [
-        {
-            "actor": name,
-            "actor_name": name,
-            "action": change.action,
-            "entity": entity,
-            "entity_id": change.entity_id,
-            "old": change.old,
-            "new": change.new,
-        }
-        for change in changes
-    ]
-    if entries:
-        connection.execute(insert(AuditEntry), entries)

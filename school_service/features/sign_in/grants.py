@@ -37,7 +37,7 @@ from tenants.clock import now
 from tenants.connections.statements import write
 from tenants.registry.clients import TokenClient
 
-ENTITY = "session"
+ENTITY = "user-session"
 SIGNED_OUT, ENDED, REUSED = "SIGNED_OUT", "ENDED", "REUSED"
 """Why a session was deleted."""
 LIFETIME = 3600  # seconds of an access token

@@ -154,7 +154,7 @@ def _(scene):
     return lambda: scene.api.delete(f"/users/{user}/sessions")
 
 
-@writes("DELETE /users/{id}/sessions/{session_id}", "session")
+@writes("DELETE /users/{id}/sessions/{session_id}", "user-session")
 def _(scene):
     user = scene.user()
     session = store_session(scene.api.school, user)

@@ -127,3 +127,17 @@ def test_another_school_and_one_that_is_behind_are_left_alone(committing, tenanc
 
 def test_addresses_of_sign_ins_stay_for_as_long_as_they_are_known():
     assert KNOWN_FOR.days == records.LEAST_DAYS
+
+
+def test_change_sets_go_with_their_entries_and_older_cursors_are_gone(committing, tenancy, tmp_path):
+    api = committing.api
+    first = api.ok(api.get("/changes"))["cursor"]
+    committing.classroom()
+    with connected_to_school(tenancy, api.school, as_owner=True) as (connection, _):
+        connection.execute(text("UPDATE audit_entries SET at = at - CAST('365 days' AS interval)"))
+    last = api.ok(api.get("/changes"))["cursor"]
+
+    prune_audit(tenancy, api.school, before=BEFORE, path=tmp_path / "log.ndjson")
+
+    assert api.get("/changes", query_string={"after": first}).status_code == 410
+    assert api.ok(api.get("/changes", query_string={"after": last}))["changes"] == []

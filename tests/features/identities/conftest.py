@@ -39,7 +39,7 @@ def link_users(provider: OutsideProvider, monkeypatch: pytest.MonkeyPatch) -> Ca
             changed,
             TokenVerifier(changed, state.verifier.keys),
             state.user_state,
-            state.audit_insertion,
+            state.audit_insertions,
             state.binding_options,
             state.shares,
         )

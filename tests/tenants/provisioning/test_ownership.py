@@ -11,6 +11,7 @@ import pytest
 from psycopg2 import errors
 from sqlalchemy import event
 
+from migrations.tenant import APPEND_ONLY
 from tenants.connections.binding import SchoolBinding
 from tenants.connections.engines import serving_engine
 from tenants.exceptions import UnfitLogin
@@ -38,6 +39,8 @@ INSERT = (
 CHANGES = {
     "update": "UPDATE {schema}.audit_entries SET actor = 'somebody else'",
     "delete": "DELETE FROM {schema}.audit_entries",
+    "change a set": "UPDATE {schema}.change_sets SET at = at",
+    "delete a set": "DELETE FROM {schema}.change_sets",
     "truncate": "TRUNCATE {schema}.audit_entries",
     "alter": "ALTER TABLE {schema}.audit_entries ALTER COLUMN actor DROP NOT NULL",
     "own": "ALTER TABLE {schema}.audit_entries OWNER TO CURRENT_USER",
@@ -205,6 +208,13 @@ def test_the_owner_can(here, schools, change):
         if change == "rename the schema":
             pytest.skip("renaming a schema takes CREATE on the database, which the owner lacks")
         run(written(CHANGES[change], here, schools[0]))
+
+
+def test_change_sets_can_be_added_and_numbered(here, schools):
+    schema = f'"{schools[0].schema}"'
+    with by_hand(at_schools(here.serving_url), role=schools[0].schema) as run:
+        assert run(f"INSERT INTO {schema}.change_sets (id, at) VALUES (gen_random_uuid(), now())") == 1
+        assert run(f"UPDATE {schema}.change_sets SET number = 2") == 1
 
 
 def test_other_tables_can_be_written_and_not_altered(here, schools):
@@ -441,6 +451,7 @@ def test_where_one_login_does_both_requests_still_run_without_the_owners_rights(
 
 
 def test_the_statements_name_every_table_that_is_append_only(schools):
-    assert [one for one in table_grants(schools[0].schema) if "REVOKE" in one] == [
-        f'REVOKE UPDATE, DELETE ON "{schools[0].schema}".audit_entries FROM "{schools[0].schema}"'
-    ]
+    revoking = [one for one in table_grants(schools[0].schema) if "REVOKE" in one]
+    assert len(revoking) == len(APPEND_ONLY)
+    for table, one in zip(APPEND_ONLY, revoking, strict=True):
+        assert f'REVOKE UPDATE, DELETE ON "{schools[0].schema}".{table} FROM "{schools[0].schema}"' in one

@@ -196,7 +196,7 @@ def correct_register(
     (register,) = locked.registers
     changed = marking.corrections(register, locked.codes, corrections)
     read = reads.register(batch, day, part, cohort_subject, period)
-    named = _named(time, lesson=part is None)
+    named = {**_named(time, lesson=part is None), "register": _id_of(register)}
     audit_changes(
         CORRECTION,
         (

@@ -61,13 +61,16 @@ SEEDED_ROLES = (
             _to("read", "classrooms", "cohorts", "contacts", "employees", "settings", "students", "terms")
         ),
     ),
-    SeededRole("Viewer", frozenset(_every("read") - _to("read", "audit", "roles", "users", "employees"))),
+    SeededRole(
+        "Viewer",
+        frozenset(_every("read") - _to("read", "audit", "changes", "employees", "export", "roles", "users")),
+    ),
     SeededRole(
         "Principal",
         frozenset(
             _OF_REGISTRAR
             | _OF_TEACHER
-            | _every("read")
+            | _every("read") - _to("read", "changes", "export")
             | _to("write", *_KEPT_BY_PRINCIPAL, "graduates", "metrics", "results", "terms", "users")
             | _to("delete", *_KEPT_BY_PRINCIPAL)
         ),

@@ -131,14 +131,18 @@ class TestShowingRoles:
             assert granted < set(Permission)
             assert "write:roles" not in granted
         viewing = set(map(named, roles["Viewer"]["permissions"]))
-        kept_back = {f"read:{section}" for section in ("audit", "employees", "roles", "users")}
+        kept_back = {
+            f"read:{section}" for section in ("audit", "changes", "employees", "export", "roles", "users")
+        }
         assert viewing == {one for one in Permission if one.access == "read"} - kept_back
 
-    def test_a_viewer_reads_all_but_accounts_roles_employees_and_the_audit_log(self, api):
+    def test_a_viewer_reads_all_but_accounts_roles_employees_copies_and_the_audit_log(self, api):
         [viewer] = [role for role in api.ok(api.get("/roles")) if role["name"] == "Viewer"]
 
         reads = {permission for permission in Permission if permission.access == "read"}
-        left_out = {f"read:{section}" for section in ("audit", "employees", "roles", "users")}
+        left_out = {
+            f"read:{section}" for section in ("audit", "changes", "employees", "export", "roles", "users")
+        }
         assert set(map(named, viewer["permissions"])) == reads - left_out
 
     def test_a_principal_has_what_teachers_and_registrars_have_and_leaves_roles_to_the_administrator(
@@ -148,7 +152,8 @@ class TestShowingRoles:
         principal = held["Principal"]
 
         assert held["Teacher"] | held["Registrar"] <= principal
-        assert {one for one in Permission if one.access == "read"} <= principal
+        reads = {one for one in Permission if one.access == "read"}
+        assert reads - principal == {"read:changes", "read:export"}
         kept = ("settings", "cohorts", "employees", "teachers", "assessments", "gradebooks")
         assert {f"{access}:{section}" for access in ("write", "delete") for section in kept} <= principal
         others = {"results", "graduates", "metrics", "terms", "users"}
@@ -160,6 +165,8 @@ class TestShowingRoles:
             "delete:roles",
             "delete:scoresheets",
             "delete:users",
+            "read:changes",
+            "read:export",
             "write:roles",
             "write:scoresheets",
         }
@@ -360,7 +367,7 @@ class TestPermissions:
 
         assert {named(permission) for permission in listed} == set(Permission)
         # Three of each section, but of the audit log and of the corrections of registers one.
-        assert len(listed) == len(Permission) == 3 * 19 + 2
+        assert len(listed) == len(Permission) == 3 * 19 + 4
         assert all(set(permission) == {"id", "section", "access"} for permission in listed)
         order = [(permission["section"], permission["access"]) for permission in listed]
         assert order == sorted(order)
@@ -470,7 +477,7 @@ class TestPermissions:
 
         assert sorted(answers) == [200] + [409] * 9
         [administrator] = [role for role in api.ok(api.get("/roles")) if role["name"] == "Administrator"]
-        assert len(administrator["permissions"]) == len(api.ok(api.get("/permissions"))) == 60
+        assert len(administrator["permissions"]) == len(api.ok(api.get("/permissions"))) == 62
 
 
 class TestTheSchoolHeader:

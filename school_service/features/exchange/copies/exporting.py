@@ -1,0 +1,105 @@
+"""The export of a school: the records of one moment, as lines of JSON in a temporary file."""
+
+from __future__ import annotations
+
+import gzip
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from tempfile import TemporaryFile
+from typing import BinaryIO, NamedTuple
+from uuid import UUID
+
+import orjson
+from sqlalchemy import Connection, select
+
+from school_service.core.database import current_school, db
+from school_service.features.audit.models import ChangeSet
+from school_service.features.audit.service import EXPORT, audit_change
+from school_service.features.exchange.copies.resources import RESOURCES
+from school_service.features.exchange.copies.service import Cursor, read_portion
+from tenants.clock import now
+from tenants.connections.statements import SupportsWrite, copy_rows
+
+# Neither is in a text of JSON, whose control characters are escaped: so no line is quoted.
+_LINES = "csv, QUOTE E'\\x01', DELIMITER E'\\x02'"
+_FAST = 1  # of gzip: nine tenths of the gain in a third of the time
+
+
+class Exported(NamedTuple):
+    """An export: its first line, and a temporary file of all others, by gzip."""
+
+    head: bytes
+    lines: BinaryIO
+
+
+class _Counted:
+    """Writes rows into a file, and counts them."""
+
+    def __init__(self, file: SupportsWrite) -> None:
+        self._file, self.number = file, 0
+
+    def write(self, row: bytes) -> None:
+        """Write a row."""
+        self._file.write(row)
+        self.number += 1
+
+
+def export(*, names: Collection[str]) -> Exported:
+    """Export the records of resources, within a transaction that sees one moment; put it on record."""
+    school = current_school()
+    exported, counts = write_export(db.session.connection(), school.id, names)
+    audit_change(EXPORT, school.id, new={"records": counts})
+    return exported
+
+
+def write_export(
+    connection: Connection, school_id: UUID, names: Collection[str]
+) -> tuple[Exported, Mapping[str, int]]:
+    """Write the records of resources into a temporary file; the transaction is bound to the school, and a snapshot.
+
+    Rows go from PostgreSQL into the file as they come, so they take no memory. Returns the number of records by
+    resource, too.
+    """
+    moment = now()
+    newest = select(ChangeSet.number, ChangeSet.id).where(ChangeSet.number.is_not(None))
+    number, set_id = connection.execute(newest.order_by(ChangeSet.number.desc()).limit(1)).one()
+    counts: Counter[str] = Counter()
+    file = TemporaryFile()  # noqa: SIM115 -- closed when it has been sent
+    try:
+        with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=_FAST) as lines:
+            for resource in RESOURCES:
+                if resource.name in names:
+                    rows = _Counted(lines)
+                    statement = resource.lines
+                    copy_rows(connection, statement.sql, statement.parameters({}), rows, layout=_LINES)
+                    counts[resource.name] += rows.number
+    except BaseException:
+        file.close()
+        raise
+    file.seek(0)
+    head = {
+        "school": school_id,
+        "moment": moment,
+        "cursor": str(Cursor(number or 0, str(set_id))),
+        "resources": counts,
+    }
+    return Exported(orjson.dumps(head) + b"\n", file), counts
+
+
+def some_records(*, resource: str, ids: Sequence[str]) -> bytes:
+    """Read some records of a resource, each a line, in one message; of an unknown id there is none."""
+    of_it = [one for one in RESOURCES if one.name == resource]
+    wanted = [key for key in ids if of_it[0].is_text or _is_uuid(key)]
+    if not wanted:
+        return b""
+    # Settings are several selects, and one text all the same.
+    texts = " || ".join(f"({one.some.sql})" for one in of_it)
+    parameters = [value for one in of_it for value in one.some.parameters({"ids": wanted})]
+    return read_portion(f"SELECT {texts} AS body, false AS empty", tuple(parameters))
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(UUID(text)) == text.lower()
+    except ValueError:
+        return False

@@ -1,0 +1,156 @@
+"""Changes of a school since a cursor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import orjson
+
+from school_service.auth.principal import Principal
+from school_service.core.database import request_context
+from school_service.core.errors import Gone
+from school_service.core.read_models import RenderedRow, unwrapped
+from school_service.features.audit.numbering import MOST, lock_numbers, number_sets
+from school_service.features.exchange.copies.resources import NAMES, PERMISSIONS
+from school_service.features.exchange.copies.telling import changes_between, entities_of, named
+from tenants.connections.statements import Texts
+
+START = "start"
+
+# Where a reader stands: whether the set of the cursor is there and nothing since asks to read everything anew, the
+# newest set, and whether sets wait for a number. And of the next sets, MOST of them, those with entries of some
+# entities, as many as asked for: the last number, its set, and the entities.
+_PLACE = """
+WITH following AS (
+    SELECT id, number FROM {change_sets} WHERE number > %s ORDER BY number LIMIT %s
+), telling AS MATERIALIZED (
+    SELECT number, entities FROM following, LATERAL (
+        SELECT array_agg(DISTINCT entity) AS entities FROM {audit_entries}
+        WHERE change_set = following.id AND entity = ANY (%s)
+    ) each WHERE entities IS NOT NULL ORDER BY number LIMIT %s
+), until AS (
+    SELECT CASE WHEN count(*) = %s THEN max(number) ELSE (SELECT max(number) FROM following) END AS number
+    FROM telling
+)
+SELECT json_build_object(
+    'there', %s OR (
+        EXISTS (SELECT FROM {change_sets} WHERE number = %s AND id = %s)
+        AND NOT EXISTS (SELECT FROM {change_sets} WHERE resync AND number > %s)
+        AND NOT EXISTS (SELECT FROM {change_sets} WHERE resync AND number IS NULL)
+    ),
+    'waiting', EXISTS (SELECT FROM {change_sets} WHERE number IS NULL),
+    'newest', json_build_array(newest.number, newest.id),
+    'until', (SELECT json_build_array(s.number, s.id) FROM following s JOIN until USING (number)),
+    'entities', (SELECT json_agg(DISTINCT entity) FROM telling, unnest(entities) AS entity)
+)::text AS body, NULL::boolean AS empty
+FROM (SELECT number, id FROM {change_sets} WHERE number IS NOT NULL ORDER BY number DESC LIMIT 1) newest
+"""
+
+
+class Cursor(NamedTuple):
+    """A place among the change sets: the number and the id of the last set that was read."""
+
+    number: int
+    id: str
+
+    @classmethod
+    def of(cls, text: str) -> Cursor:
+        """Read a cursor; raises Gone."""
+        if text == START:
+            return cls(0, str(UUID(int=0)))
+        match = _CURSOR.fullmatch(text)
+        if match is None:
+            raise gone()
+        return cls(int(match[1]), str(UUID(match[2])))
+
+    def __str__(self) -> str:
+        return f"{self.number}-{UUID(self.id).hex}"
+
+
+_CURSOR = re.compile(r"([1-9][0-9]{0,9})-([0-9a-f]{32})")
+LARGEST = 2**31 - 1
+
+
+def gone() -> Gone:
+    """Make the error of a cursor whose set is not there: read everything anew."""
+    return Gone("Read everything anew.", {"after": ["resync"]})
+
+
+def changes(
+    *,
+    principal_of: Callable[[], Principal],
+    write: Callable[[str, tuple[Any, ...]], Texts],
+    limit: int,
+    after: str | None = None,
+    resource: Sequence[str] = NAMES,
+) -> RenderedRow:
+    """Answer the changes of resources behind a cursor, about `limit`, and the cursor behind them; no names, no values.
+
+    Without a cursor it is the cursor of now; behind START all changes that are kept. Resources that the principal,
+    known once something was read, can't read in the whole school are left out. `write` sends statements in a
+    transaction of their own. Raises Gone.
+    """
+    cursor = None if after is None else Cursor.of(after)
+    begin = cursor or Cursor.of(START)
+    if begin.number > LARGEST:
+        raise gone()
+    place = _place(begin, entities_of(resource), limit, write)
+    if cursor is None:
+        return _answer([], Cursor(*place["newest"]), more=False)
+    if not place["there"]:
+        raise gone()
+    if place["until"] is None:
+        return _answer([], cursor if cursor.number else Cursor(*place["newest"]), more=False)
+    principal = principal_of()
+    names = {name for name in resource if principal.has(PERMISSIONS[name])}
+    told, end = [], Cursor(*place["until"])
+    query = changes_between(begin, end.number, limit, place["entities"] or (), names)
+    if query is not None:
+        found = read_text(*query)
+        if found is None:
+            raise gone()
+        told, end = found["changes"], Cursor(found["number"], found["id"])
+    return _answer(told, end, more=end.number < place["newest"][0] or place["waiting"])
+
+
+def _place(
+    cursor: Cursor, entities: list[str], limit: int, write: Callable[[str, tuple[Any, ...]], Texts]
+) -> dict[str, Any]:
+    """Find where a reader stands; sets that wait for a number get one before, in a message of their own."""
+    sql, number = named(_PLACE), cursor.number
+    parameters = (number, MOST, entities, limit, limit, not number, number, cursor.id, number)
+    place = read_text(sql, parameters)
+    if place is not None and place["waiting"]:
+        lock, numbering = (one.text(unwrapped, None) for one in (lock_numbers(), number_sets()))
+        found = write(f"{lock[0]};\n{numbering[0]};\n{sql}", (*lock[1], *numbering[1], *parameters))
+        place = orjson.loads(found.portions[0])
+    if place is None:
+        raise RuntimeError("A school has a change set from the beginning.")
+    return dict(place)
+
+
+def number_all(write: Callable[[str, tuple[Any, ...]], Texts]) -> None:
+    """Number the change sets that wait for it, in a transaction of their own."""
+    _place(Cursor.of(START), [], 1, write)
+
+
+def read_portion(sql: str, parameters: tuple[Any, ...]) -> bytes:
+    """Read the one text of a statement in a message of its own; nothing if there is none."""
+    read = request_context().read
+    if read is None:
+        raise RuntimeError("Copies are read by requests that write nothing.")
+    found = read(lambda _reach: (sql, parameters))
+    return found.portions[0] if found.portions else b""
+
+
+def read_text(sql: str, parameters: tuple[Any, ...]) -> Any:
+    """Read the one text of a statement, JSON; None without one."""
+    found = read_portion(sql, parameters)
+    return orjson.loads(found) if found else None
+
+
+def _answer(changes: list[Any], cursor: Cursor, *, more: bool) -> RenderedRow:
+    return RenderedRow(orjson.dumps({"changes": changes, "cursor": str(cursor), "more": more}))

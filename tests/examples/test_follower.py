@@ -1,0 +1,217 @@
+"""The example of a follower keeps a copy that is equal to the export of the end, whatever is written meanwhile."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import threading
+import time
+import traceback
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from random import Random
+from urllib.error import HTTPError
+
+import pytest
+
+from school_service.app import create_app
+from tests.client import ApiClient
+from tests.features.exchange.copies.copies import changes, export
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "follower.py"
+WRITERS, KILLED, FOLLOWERS = 8, 4, 4
+
+
+def script():
+    spec = spec_from_file_location("follower", SCRIPT)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def asking(api):
+    """Ask the application as the script asks a service."""
+
+    def ask(path, *query):
+        response = api.get(path, query_string=list(query))
+        if response.status_code != 200:
+            raise HTTPError(
+                path, response.status_code, response.get_data(as_text=True), response.headers, None
+            )
+        return io.BytesIO(response.data)
+
+    return ask
+
+
+class Writer:
+    """Writes at random, in a process of its own, until it is told to end or killed; some requests are refused."""
+
+    def __init__(self, api, seed, shared):
+        self.api, self.random, self.shared = api, Random(seed), shared
+        self.number, self.ended = seed % 1000, False
+        self.acts = (
+            self.room,
+            self.student,
+            self.rename,
+            self.score,
+            self.absence,
+            self.take,
+            self.erase,
+            self.hide,
+        )
+
+    def start(self, ready):
+        """Fork; the child has an application of its own, as the connections of the parent are the parent's."""
+        self.process = os.fork()
+        if self.process:
+            return
+        try:
+            signal.signal(signal.SIGTERM, self.end)
+            app = create_app(self.api.app.extensions["school-service"].settings)
+            self.api = ApiClient(app, self.api.document, self.api.token, self.api.school)
+            os.write(ready, b".")
+            self.write()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+
+    def end(self, *_):
+        self.ended = True
+
+    def write(self):
+        while not self.ended:
+            self.number += 1000
+            student, assessment = map(
+                self.random.choice, (self.shared["students"], self.shared["assessments"])
+            )
+            response = self.random.choice(self.acts)(student, assessment)
+            if response is not None and response.status_code >= 500 and response.status_code != 503:
+                raise AssertionError(response.get_data(as_text=True))
+
+    def room(self, _student, _assessment):
+        response = self.api.post("/classrooms", {"name": f"Room {self.number % 50}", "level": "Junior"})
+        if response.status_code == 200 and self.random.random() < 0.7:
+            return self.api.delete(f"/classrooms/{response.json['id']}")
+        return response
+
+    def student(self, _student, _assessment):
+        body = {"first_name": "A", "last_name": "B", "admission_number": f"S/{self.number}"}
+        response = self.api.post("/students", body)
+        if response.status_code == 200 and self.random.random() < 0.5:
+            return self.api.delete(f"/students/{response.json['id']}")
+        return response
+
+    def rename(self, student, _assessment):
+        return self.api.patch(f"/students/{student}", {"last_name": f"B{self.number}"})
+
+    def score(self, student, assessment):
+        scores = [{"student": student, "score": self.random.choice((None, 1, 2))}]
+        return self.api.put(f"/assessments/{assessment}/scores", scores)
+
+    def absence(self, student, assessment):
+        body = {"absences": [{"student": student, "status": "ABSENT"}]}
+        if self.random.random() < 0.5:
+            return self.api.delete(f"/assessments/{assessment}/absences/{student}")
+        return self.api.put(f"/assessments/{assessment}/absences", body)
+
+    def take(self, student, _assessment):
+        cohort = self.shared["cohort"]
+        if self.random.random() < 0.5:
+            return self.api.patch(f"/cohorts/{cohort}/remove_students", {"student_ids": [student]})
+        return self.api.post(f"/cohorts/{cohort}/enrollment", {"students": [student], "batch": cohort})
+
+    def erase(self, student, _assessment):
+        return self.api.delete(f"/students/{student}/data") if self.random.random() < 0.05 else None
+
+    def hide(self, _student, assessment):
+        if self.random.random() < 0.02:
+            return self.api.delete(f"/assessments/{assessment}")
+        user = self.random.choice(self.shared["users"])
+        if self.random.random() < 0.5:
+            return self.api.delete(f"/users/{user}/delete")
+        return self.api.put(f"/users/{user}/restore")
+
+
+def follow_writers(make, seed, seconds):
+    """Let writers write, of which half are killed, and followers that begin at random moments follow.
+
+    In the end each copy has to be the export.
+    """
+    random, follow = Random(seed), script().follow
+    taught, users = make.taught(6), [make.user()["user"] for _ in range(3)]
+    for user in users:
+        make.contact(user)
+    shared = {
+        "students": taught.students,
+        "users": [user["id"] for user in users],
+        "cohort": taught.cohort["id"],
+        "assessments": [make.assessment(taught.subject, taught.term)["id"] for _ in range(3)],
+    }
+    writers = [Writer(make.api.using(), seed * 1000 + number, shared) for number in range(WRITERS)]
+    reading, ready = os.pipe()
+    for writer in writers:
+        writer.start(ready)
+    for _ in writers:
+        os.read(reading, 1)
+    ended, copies, broken = threading.Event(), [], []
+
+    def follower(delay):
+        ask, records, place = asking(make.api.using()), {}, {}
+        copies.append((records, place, ask))
+        ended.wait(delay)
+        while not ended.is_set():
+            try:
+                follow(records, place, ask)
+            except HTTPError as error:
+                if error.code != 503:
+                    broken.append(error.reason)
+                    return
+
+    followers = [
+        threading.Thread(target=follower, args=(random.random() * seconds / 2,)) for _ in range(FOLLOWERS)
+    ]
+    for thread in followers:
+        thread.start()
+    for writer in writers[:KILLED]:
+        time.sleep(random.random() * seconds * 2 / KILLED)
+        os.kill(writer.process, signal.SIGKILL)
+    for writer in writers[KILLED:]:
+        os.kill(writer.process, signal.SIGTERM)
+    statuses = [os.waitpid(writer.process, 0)[1] for writer in writers]
+    ended.set()
+    for thread in followers:
+        thread.join()
+    os.close(reading)
+    os.close(ready)
+    assert statuses == [signal.SIGKILL] * KILLED + [0] * (WRITERS - KILLED)
+    assert broken == []
+    time.sleep(0.2)  # a COMMIT that came before the kill is done
+    for records, place, ask in copies:
+        while follow(records, place, ask):
+            pass
+    expected, _ = export(make.api)
+    assert len(changes(make.api, "start")[0]) > 100
+    for records, _, _ in copies:
+        assert sorted(comparable(records), key=str) == sorted(comparable(expected), key=str)
+
+
+def comparable(records):
+    """Read numbers as the script reads them."""
+    return json.loads(json.dumps([[*key, record] for key, record in records.items()], default=float))
+
+
+def test_a_copy_is_the_export_of_the_end(committing):
+    follow_writers(committing, seed=int(time.time()), seconds=3)
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("seed", range(20))
+def test_a_copy_is_the_export_of_the_end_of_each_seed(seed, committing):
+    follow_writers(committing, seed, seconds=10)
+
+
+def test_the_script_is_short():
+    assert len(SCRIPT.read_text(encoding="utf-8").splitlines()) <= 40
