@@ -1797,6 +1797,10 @@ def _keep_a_copy(page: Page, year: dict[str, Any]) -> None:
 
         `after=start` tells all that is kept, which is no copy: begin with an export. `examples/follower.py` of the
         source does all this in forty lines; the operator writes the same file by `school-service tenants export`.
+
+        The same feed is a message to the parents: where `GET /changes?resource=registers` has changes,
+        `GET /attendance/absences` names who is away today, with the guardians to tell. `examples/notices.py` hands
+        these to the school's own gateway.
         """
     )
     page.acts_as("The principal")
