@@ -31,7 +31,7 @@ _WIDEST = 15.0  # ems that a text may ask for
 _BELOW = 5.8  # points, of the second line of a heading
 _OF_TEACHERS = 0.82  # of the size of a subject's name
 _Cell = str | tuple[str, ...]
-_PIECES = re.compile(r"[^\s-]*-|[^\s-]+")
+_PIECES = re.compile(r"[^\s-]*+-|[^\s-]++")
 
 
 class Fitted(NamedTuple):

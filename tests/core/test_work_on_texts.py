@@ -56,6 +56,7 @@ COMPOSING = {
     "school_service/core/sort_keys.py": "single letters, when the program starts",
     "school_service/core/texts.py": "`folded_words` and `casefolded`, which measure",
     "school_service/features/people/usernames.py": "names that are stored",
+    "school_service/printing/table_fit.py": "texts that are stored, or the service's own",
     "school_service/sheets/columns.py": "headings, cells and names of traits, which have been measured",
     "school_service/web/blueprint.py": "the short name of a file that the program has made",
     "migrations/tenant/versions/t0006_passwords_and_usernames.py": "single letters",

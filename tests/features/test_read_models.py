@@ -32,6 +32,7 @@ WITHOUT_READ_MODEL = {
     "SubmissionSchema": "counted of what was entered",
     "ListedSubmissionSchema": "counted of what was entered",
     "TermResultSchema": "computed of what was entered, or made of a stored card",
+    "ReportCardSchema": "made of a stored card, or computed of what was entered",
     "VerifiedPaperSchema": "made of a stored card or transcript",
     "HealthSchema": "found out by the view",
     "ReadinessSchema": "found out by the view",

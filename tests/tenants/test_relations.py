@@ -92,7 +92,7 @@ def test_all_tables_and_views_are_granted_and_nothing_else(tenancy, connection, 
     execute_script(
         connection,
         f'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{one.schema}" TO "{one.schema}";'
-        f'REVOKE UPDATE, DELETE ON "{one.schema}".audit_entries FROM "{one.schema}"',
+        f'REVOKE UPDATE, DELETE ON "{one.schema}".audit_entries, "{one.schema}".change_sets FROM "{one.schema}"',
     )
 
     assert granted == rights(connection, one)

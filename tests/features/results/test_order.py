@@ -34,7 +34,7 @@ BY_NUMBERS = {
     "figures/broadsheets.py": {
         "min(some)": "a percent",
         "max(some)": "a percent",
-        "ranked.sort(key=lambda one: one['position'])": "a position, stably",
+        "sorted(students, key=lambda one: (one['position'] is None, one['position'] or 0))": "a position, stably",
         "max((one[name] for one in all_of_them if one[name] is not None), default=None)": "a figure of the class",
     },
     "submissions/answers.py": {

@@ -294,7 +294,7 @@ def test_a_code_that_is_used_again_ends_its_session(entrance, person, client, ca
     (warned,) = (record for record in caplog.records if "used again" in record.getMessage())
     assert warned.session == claims_of(got["access_token"])["sid"]
     assert code not in caplog.text
-    (entry, *_) = entrance.admin.get("/audit?entity=session").json["data"]
+    (entry, *_) = entrance.admin.get("/audit?entity=user-session").json["data"]
     assert (entry["action"], entry["entity_id"], entry["actor"]) == ("delete", person.id, client.id)
     assert entry["old"] == {"session": warned.session, "client": client.id, "ended": "REUSED"}
 

@@ -89,7 +89,7 @@ def test_one_that_nothing_is_left_of_ends(entrance, person):
 
     assert is_refused(client.refresh(got["refresh_token"]))
     assert not works(entrance, got["access_token"])
-    (entry, *_) = entrance.admin.get("/audit?entity=session").json["data"]
+    (entry, *_) = entrance.admin.get("/audit?entity=user-session").json["data"]
     assert (entry["entity_id"], entry["old"]["ended"]) == (person.id, "ENDED")
     edit(client, READ, WRITE)
     assert is_refused(client.refresh(got["refresh_token"]))

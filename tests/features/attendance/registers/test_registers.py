@@ -188,7 +188,7 @@ def test_the_office_corrects_and_the_mark_stays_beside_it(api, kept):
     assert (mark["correction"]["reason"], mark["correction"]["by"]) == ("Told", "School Administrator")
     back = api.ok(kept.correct(codes={"R/2": None}))["marks"][1]
     assert (back["code"], back["correction"], back["counts"]) == ("P", None, "PRESENT")
-    named = {"part": "DAY", "date": corrected["date"]}
+    named = {"part": "DAY", "date": corrected["date"], "register": corrected["id"]}
     assert kept.log("attendance-correction") == [
         ("create", None, {**named, "code": "E"}),
         ("delete", {**named, "code": "E"}, None),
