@@ -20,6 +20,12 @@ class CohortSubjectSchema(RecordSchema):
     cohort = fields.UUID()
 
 
+class CohortSubjectChangesSchema(Schema):
+    """Whether a cohort subject is an elective from now on."""
+
+    elective = StrictBoolean()
+
+
 class ArmWithoutTeacherSchema(RecordSchema):
     """An arm in which a subject has takers and nobody teaches it."""
 

@@ -10,7 +10,10 @@ from flask.views import MethodView
 from school_service.core.permissions import Permission
 from school_service.core.reach import related
 from school_service.features.classes.cohort_subjects.reads import cohort_subject, lock_cohort_of
-from school_service.features.classes.cohort_subjects.schemas import CohortSubjectSchema
+from school_service.features.classes.cohort_subjects.schemas import (
+    CohortSubjectChangesSchema,
+    CohortSubjectSchema,
+)
 from school_service.features.results.publications import reads, service
 from school_service.features.results.publications.schemas import (
     ChangedCardSchema,
@@ -25,7 +28,6 @@ from school_service.features.results.publications.schemas import (
     ReopeningDryRunSchema,
 )
 from school_service.features.results.takers import service as takers
-from school_service.features.results.takers.schemas import CohortSubjectChangesSchema
 from school_service.web.blueprint import Blueprint
 from school_service.web.operations import Run
 
