@@ -20,15 +20,17 @@ from school_service.web.schemas import RecordSchema, Schema, described
 MOST_VERSIONS = 2**31 - 1
 
 
-def _figure(description: str, **options: Any) -> fields.Decimal:
+def figure(description: str, **options: Any) -> fields.Decimal:
+    """Make the field of a figure, null where there is none."""
     return described(fields.Decimal, description, allow_none=True, **options)
 
 
 def _percent(description: str) -> fields.Decimal:
-    return _figure(description, validate=validate.Range(0, 100))
+    return figure(description, validate=validate.Range(0, 100))
 
 
-def _words(description: str) -> fields.String:
+def words(description: str) -> fields.String:
+    """Make the field of a text, null where there is none."""
     return described(fields.String, description, allow_none=True)
 
 
@@ -83,7 +85,7 @@ class ResultScoreSchema(RecordSchema):
     category = fields.String(validate=validate.OneOf(CATEGORIES))
     abbreviation = fields.String()
     total_points = described(fields.Decimal, "The maximum score.")
-    score = _figure("Null where there is none.")
+    score = figure("Null where there is none.")
     absence = described(
         fields.String,
         "ABSENT counts 0, EXCUSED counts nowhere; null with a score, or where it is blank.",
@@ -128,8 +130,8 @@ class SubjectResultSchema(RecordSchema):
         "INCOMPLETE: something is not marked yet, and there is no percent.",
         validate=validate.OneOf(SUBJECT_STATUSES),
     )
-    score = _figure("The sum of the scores; null where there is none.")
-    points = _figure("What they are of: the points of what is not excused and not blank.")
+    score = figure("The sum of the scores; null where there is none.")
+    points = figure("What they are of: the points of what is not excused and not blank.")
     marks = described(
         fields.List,
         "The marks of the categories in which something is not excused and not blank; null where points count as "
@@ -138,13 +140,13 @@ class SubjectResultSchema(RecordSchema):
         fields.Nested(CategoryMarkSchema),
         allow_none=True,
     )
-    marks_sum = _figure("The sum of these marks.")
-    weights_present = _figure("The sum of their weights: less than 100 where categories are excused.")
+    marks_sum = figure("The sum of these marks.")
+    weights_present = figure("The sum of their weights: less than 100 where categories are excused.")
     percent = _percent("Rounded half up, to the places of the result settings.")
-    grade = _words(
+    grade = words(
         "The letter of the band that the percent is in; null without a percent, and below the lowest band."
     )
-    remark = _words("The remark of that band.")
+    remark = words("The remark of that band.")
     batch = described(fields.Nested, "Within the batch.", ClassFiguresSchema)
     cohort = described(fields.Nested, "Within all batches of the cohort.", ClassFiguresSchema)
 
@@ -194,7 +196,7 @@ class SessionSubjectSchema(RecordSchema):
     code = fields.String()
     terms = described(fields.Nested, "The percents of its terms.", TermPercentsSchema)
     percent = _percent("Of the terms that the student has it in, by the weights of the terms.")
-    grade = _words("The letter of the band that the percent is in.")
+    grade = words("The letter of the band that the percent is in.")
 
 
 class SessionResultSchema(RecordSchema):
@@ -204,8 +206,8 @@ class SessionResultSchema(RecordSchema):
         fields.Integer, "In how many terms the student has a graded subject.", validate=validate.Range(0, 3)
     )
     average = _percent("Over the subjects of this term, with the places of averages.")
-    grade = _words("The letter of the band that the average is in.")
-    remark = _words("The remark of that band.")
+    grade = words("The letter of the band that the average is in.")
+    remark = words("The remark of that band.")
     batch_figures = described(fields.Nested, "Of the average, in the batch.", ClassFiguresSchema)
     cohort_figures = described(fields.Nested, "The same, in the cohort.", ClassFiguresSchema)
     subjects = described(
@@ -230,7 +232,7 @@ class TermResultSchema(_ClassTermSchema):
     obtainable = described(fields.Integer, "100 for each of them.")
     average = _percent("The total by their number, with the places of averages.")
     grade = described(fields.String, "Of the average.", allow_none=True)
-    remark = _words("The remark of that band.")
+    remark = words("The remark of that band.")
     passed = described(fields.Integer, "How many of them reach the pass mark.")
     failed = described(fields.Integer, "How many do not.")
     batch_figures = described(fields.Nested, "Of the average, in the batch.", ClassFiguresSchema)
@@ -256,7 +258,7 @@ class BroadsheetResultSchema(RecordSchema):
     """A cell of a broadsheet: the result of a student in a subject."""
 
     percent = _percent("Null where it is incomplete.")
-    grade = _words("The letter of the band that the percent is in.")
+    grade = words("The letter of the band that the percent is in.")
     position = _position("In the batch; null in a session's broadsheet.")
     status = fields.String(validate=validate.OneOf(SUBJECT_STATUSES))
 
@@ -273,7 +275,7 @@ class BroadsheetStudentSchema(RecordSchema):
     )
     total = described(fields.Decimal, "The sum of the percents.")
     average = _percent("With the places of averages.")
-    grade = _words("Of the average.")
+    grade = words("Of the average.")
     position = _position("In the batch.")
     tied = described(fields.Boolean, "Whether another of the batch has the same position.")
     cohort_position = _position("In all batches of the cohort.")

@@ -11,6 +11,8 @@ from school_service.features.results.figures.schemas import (
     ResultTermSchema,
     StudentTermSchema,
     TermPercentsSchema,
+    figure,
+    words,
 )
 from school_service.features.results.models import (
     CARD_FORMATS,
@@ -170,16 +172,8 @@ class VerifiedPaperSchema(RecordSchema):
 # The document of a card: members, figures and words of the paper
 
 
-def _figure(description: str) -> fields.Decimal:
-    return described(fields.Decimal, description, allow_none=True)
-
-
 def _number(description: str) -> fields.Integer:
     return described(fields.Integer, description, allow_none=True)
-
-
-def _words(description: str) -> fields.String:
-    return described(fields.String, description, allow_none=True)
 
 
 def _text(description: str) -> fields.String:
@@ -199,7 +193,7 @@ class CardStudentSchema(RecordSchema):
     middle_name = fields.String(allow_none=True)
     last_name = fields.String()
     name = _text("The whole name, in the order of the paper.")
-    gender = _words("In words, such as Female.")
+    gender = words("In words, such as Female.")
     age = _number("In years, at the end of the term.")
 
 
@@ -224,19 +218,19 @@ class CardMarkSchema(RecordSchema):
     """What a student has in the assessments of a category."""
 
     category = fields.String(validate=validate.OneOf(COUNTING))
-    score = _figure("The sum of the scores; null where the category has no figure of its own.")
-    points = _figure("What they are of.")
-    mark = _figure("Their part of the weight, where categories are weighed.")
-    weight = _figure("The weight of the category, of 100.")
+    score = figure("The sum of the scores; null where the category has no figure of its own.")
+    points = figure("What they are of.")
+    mark = figure("Their part of the weight, where categories are weighed.")
+    weight = figure("The weight of the category, of 100.")
     text = _text("The cell: scores, ABS and EXC, and the part of the weight, such as 7 EXC → 21.")
 
 
 class CardSubjectFiguresSchema(RecordSchema):
     """How the class did in a subject."""
 
-    average = _figure("Of those who are ranked.")
-    lowest = _figure("Of those who are ranked.")
-    highest = _figure("Of those who are ranked.")
+    average = figure("Of those who are ranked.")
+    lowest = figure("Of those who are ranked.")
+    highest = figure("Of those who are ranked.")
 
 
 class CardSubjectSchema(RecordSchema):
@@ -249,15 +243,15 @@ class CardSubjectSchema(RecordSchema):
         fields.List, "Their names; null where cards do not show them.", fields.String(), allow_none=True
     )
     marks = _listed("One for each category of the columns.", CardMarkSchema, allow_none=True)
-    ca_total = _figure("The sum of the printed CA1, CA2 and CA3, where cards show it.")
-    total = _figure("The sum of the scores; null without a column for it.")
+    ca_total = figure("The sum of the printed CA1, CA2 and CA3, where cards show it.")
+    total = figure("The sum of the scores; null without a column for it.")
     total_text = _text("The same, with its points where they are not those of most: 52/90.")
-    percent = _figure("Null where something is not marked yet.")
+    percent = figure("Null where something is not marked yet.")
     percent_text = _text(
         "The same, or inc; below it the marks that it is of, where some are excused: 73.3 of 80."
     )
-    grade = _words("The letter of the percent.")
-    remark = _words("The remark of the percent.")
+    grade = words("The letter of the percent.")
+    remark = words("The remark of the percent.")
     position = _number(
         "In the class or, where the column says so, in all arms; null where cards do not show it."
     )
@@ -278,17 +272,17 @@ class CardSubjectSchema(RecordSchema):
         TermPercentsSchema,
         allow_none=True,
     )
-    cumulative = _figure("The percent of the session so far; null in the first term.")
+    cumulative = figure("The percent of the session so far; null in the first term.")
 
 
 class CardTotalsSchema(RecordSchema):
     """The result of the term."""
 
-    total = _figure("The sum of the percents.")
+    total = figure("The sum of the percents.")
     obtainable = _number("What it is of.")
-    average = _figure("The total by the number of graded subjects.")
-    grade = _words("Of the average.")
-    remark = _words("Of the average.")
+    average = figure("The total by the number of graded subjects.")
+    grade = words("Of the average.")
+    remark = words("Of the average.")
     passed = _number("How many subjects are passed.")
     failed = _number("How many are not.")
 
@@ -321,14 +315,14 @@ class CardSignatorySchema(RecordSchema):
     """An office and its holder."""
 
     title = _text("Form teacher, or the principal's title.")
-    name = _words("The name.")
-    signature = _words("The SHA-256 of the printed picture of a signature.")
+    name = words("The name.")
+    signature = words("The SHA-256 of the printed picture of a signature.")
 
 
 class CardCommentSchema(CardSignatorySchema):
     """A comment with its author."""
 
-    text = _words("The comment.")
+    text = words("The comment.")
 
 
 class CardSignaturesSchema(RecordSchema):
@@ -351,9 +345,9 @@ class CardCumulativeSchema(RecordSchema):
 
     heading = _text("Session, or Session so far.")
     terms = described(fields.Integer, "How many terms it is of.")
-    average = _figure("Of the session.")
-    grade = _words("Of the average.")
-    remark = _words("Of the average.")
+    average = figure("Of the session.")
+    grade = words("Of the average.")
+    remark = words("Of the average.")
     figures = described(fields.Nested, "The positions.", CardFiguresSchema)
 
 
@@ -381,7 +375,7 @@ class CardGradeSchema(RecordSchema):
 
     grade = _text("The letter.")
     lower_threshold = described(fields.Decimal, "The lowest percent with it.")
-    remark = _words("What it means.")
+    remark = words("What it means.")
 
 
 class CardValueSchema(RecordSchema):
@@ -416,7 +410,7 @@ class CardLetterheadSchema(RecordSchema):
     phone_number = fields.String(allow_none=True)
     email_address = fields.String(allow_none=True)
     website = fields.String(allow_none=True)
-    logo = _words("The SHA-256 of the printed picture.")
+    logo = words("The SHA-256 of the printed picture.")
 
 
 class ReportCardSchema(RecordSchema):
@@ -443,7 +437,7 @@ class ReportCardSchema(RecordSchema):
     )
     outcome = described(fields.Nested, "Null before a promotion.", CardOutcomeSchema, allow_none=True)
     next_term_begins = described(fields.Date, "Null where nobody said.", allow_none=True)
-    notice = _words("What the school has to say.")
+    notice = words("What the school has to say.")
     keys = described(fields.Nested, "The explanations.", CardKeysSchema)
     letterhead = described(fields.Nested, "The head of the paper.", CardLetterheadSchema)
     photo = described(
