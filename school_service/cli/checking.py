@@ -53,9 +53,9 @@ def check(threads: int | None, workers: int, as_json: bool) -> None:
         "release": this_release().as_text(),
         "settings": settings.given,
         **state,
-        "note": [_text_of(one) for one in advice if one.level < logging.WARNING],
-        "unwise": [_text_of(one) for one in advice if one.level == logging.WARNING],
-        "wrong": [*wrong, *lost, *(_text_of(one) for one in advice if one.level > logging.WARNING)],
+        "note": [_text_of(hint) for hint in advice if hint.level < logging.WARNING],
+        "unwise": [_text_of(hint) for hint in advice if hint.level == logging.WARNING],
+        "wrong": [*wrong, *lost, *(_text_of(hint) for hint in advice if hint.level > logging.WARNING)],
     }
     _print(record, as_json)
     if record["wrong"]:

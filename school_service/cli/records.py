@@ -102,10 +102,10 @@ def _prune_all(tenancy: Tenancy, before: datetime, folder: Path, as_json: bool) 
     if as_json:
         click.echo(json.dumps({"pruned": done, "failed": failed}, ensure_ascii=False))
     else:
-        entries = sum(one["entries"] for one in done)
+        entries = sum(school["entries"] for school in done)
         click.echo(f"{entries} entries of {counted(len(done), 'school')} moved, {len(failed)} failed.")
-    for one in failed:
-        click.echo(f"Failed: {one['id']} {one['name']}: {one['error']}", err=True)
+    for failure in failed:
+        click.echo(f"Failed: {failure['id']} {failure['name']}: {failure['error']}", err=True)
     if failed:
         click.get_current_context().exit(1)
 

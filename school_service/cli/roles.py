@@ -78,10 +78,10 @@ def _show(found: dict[str, Any], *, switched: bool) -> None:
             if user[member]
         )
         click.echo(f"  {user['username']} ({user['name']}): {'; '.join(parts)}")
-    for one in found.get("credentials", ()):
-        fate = "ends" if one["ended"] else "stays"
+    for access in found.get("credentials", ()):
+        fate = "ends" if access["ended"] else "stays"
         click.echo(
-            f"  {one['username']}: {one['kind']} of {one['made_by_name'] or 'nobody knows who'} {fate}"
+            f"  {access['username']}: {access['kind']} of {access['made_by_name'] or 'nobody knows who'} {fate}"
         )
     uncovered = found["uncovered"]
     click.echo(f"Without a teacher in the current session, subjects and arms: {uncovered['subjects_total']}")

@@ -152,8 +152,8 @@ class _Part:
     def referring(self, reference: _Reference) -> ColumnElement[bool]:
         """Tell whether a row refers to one of these."""
         if self.record_id is not None:
-            one: ColumnElement[bool] = reference.column == self.record_id
-            return one
+            condition: ColumnElement[bool] = reference.column == self.record_id
+            return condition
         chosen = select(self.table.c.id).where(self.condition).correlate(None)
         return reference.column.in_(chosen)
 
@@ -204,7 +204,7 @@ class Deletion:
 
         Raises NotFound. `before` are locks to take first, in the same round trip.
         """
-        found = execute(*before, *(one(record_id) for one in self._locks), self._counted(record_id))
+        found = execute(*before, *(lock(record_id) for lock in self._locks), self._counted(record_id))
         if found is None:
             raise not_found(self.model)
         counts = {name: found.pop(name) for name in self._counting}
@@ -255,7 +255,7 @@ class Deletion:
 
 def deleting(model: type[Any], record_id: UUID) -> list[Executable]:
     """Make the statements to delete a locked record, and before it the rows going with it."""
-    return [one(record_id) for one in _deletions(model.__table__)]
+    return [deletion(record_id) for deletion in _deletions(model.__table__)]
 
 
 @cache
@@ -265,8 +265,8 @@ def _references_to(table: Table) -> tuple[_Reference, ...]:
         return ()
     return tuple(
         _Reference(element.parent, _goes_of(constraint, element))
-        for one in sorted(db.Model.metadata.tables.values(), key=lambda each: each.name)
-        for constraint in sorted(one.foreign_key_constraints, key=lambda each: str(each.name))
+        for other in sorted(db.Model.metadata.tables.values(), key=lambda each: each.name)
+        for constraint in sorted(other.foreign_key_constraints, key=lambda each: str(each.name))
         for element in constraint.elements
         if element.column is table.c.id
     )
@@ -341,13 +341,16 @@ def unreferred(table: Table) -> ColumnElement[bool]:
     # Scalars, and no EXISTS, for which PostgreSQL may read all of a table into a hash.
     referring = (
         select(literal_column("1"))
-        .where(one.column == table.c.id, *([not_(_goes_along(one.table, one.goes))] if one.goes else []))
+        .where(
+            reference.column == table.c.id,
+            *([not_(_goes_along(reference.table, reference.goes))] if reference.goes else []),
+        )
         .limit(1)
         .correlate(table)
         .scalar_subquery()
-        for one in _references_to(table)
+        for reference in _references_to(table)
     )
-    return and_(true(), *(one.is_(None) for one in referring))
+    return and_(true(), *(reference.is_(None) for reference in referring))
 
 
 def _goes_along(table: Table, goes: Condition) -> ColumnElement[bool]:

@@ -308,7 +308,7 @@ class MadeTogether:
     def of(self, rows: Mapping[int, Any]) -> list[Any]:
         """Make the list of the rows, for the caller they were read for."""
         reach = request_context().reach
-        return [one for place, row in rows.items() for one in self.parts[place].make(row, reach)]
+        return [record for place, row in rows.items() for record in self.parts[place].make(row, reach)]
 
 
 def as_json_row(query: Query) -> ClauseElement:
@@ -346,8 +346,10 @@ def _as_json_rows(query: Query) -> ClauseElement:
 
 def batch_of(executables: Iterable[Executable]) -> tuple[str, tuple[Any, ...]]:
     """Give the text of several statements, to run in this order, and the values of all their parameters."""
-    batches = [one.batch() for one in executables]
-    return ";\n".join([text for text, _ in batches]), tuple([one for _, values in batches for one in values])
+    batches = [executable.batch() for executable in executables]
+    return ";\n".join([text for text, _ in batches]), tuple(
+        [value for _, values in batches for value in values]
+    )
 
 
 class ReadModel(Generic[Filters]):

@@ -251,7 +251,7 @@ def record_name(table: FromClause) -> str:
 
 def singular(words: str) -> str:
     """Give the singular of a plural: `cohort subject` for `cohort subjects`."""
-    for plural, one in (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("s", "")):
+    for plural, ending in (("ies", "y"), ("ches", "ch"), ("sses", "ss"), ("s", "")):
         if words.endswith(plural):
-            return words.removesuffix(plural) + one
+            return words.removesuffix(plural) + ending
     return words

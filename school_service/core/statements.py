@@ -72,7 +72,7 @@ class NewRows:
         """Give the INSERT and the values of all rows, one after the other."""
         table, columns = self.rows[0].table, len(self.rows[0].values)
         more = f", ({', '.join(['%s'] * columns)})" * (len(self.rows) - 1)
-        return _insertion(table) + more, tuple([one for row in self.rows for one in row.batch()[1]])
+        return _insertion(table) + more, tuple([value for row in self.rows for value in row.batch()[1]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def execute_with_commit(*executables: Executable) -> None:
 
     The violation of a constraint is raised then, in place of the answer.
     """
-    request_context().with_commit.extend([one.batch() for one in executables])
+    request_context().with_commit.extend([executable.batch() for executable in executables])
 
 
 def stored_in(table: str, school_id: UUID | None = None) -> str:

@@ -174,11 +174,11 @@ def make_absences(context: DemoContext) -> None:
         ABSENCE,
         (
             Change(
-                one["assessment_id"],
+                absence["assessment_id"],
                 None,
-                absence_values(one["student_id"], one["status"], source="hand"),
+                absence_values(absence["student_id"], absence["status"], source="hand"),
             )
-            for one in absences
+            for absence in absences
         ),
     )
 

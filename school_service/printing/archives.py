@@ -23,7 +23,9 @@ def zip_of(files: Iterable[tuple[str, tuple[int, ...], bytes]]) -> bytes:
             # Names that differ in what no file name may have are told apart by a number.
             stem, ending = splitext(name)
             numbers = (f"{stem} {number}{ending}" for number in count(2))
-            free = next(one for one in chain([name], numbers) if one.casefold() not in taken)
+            free = next(
+                candidate for candidate in chain([name], numbers) if candidate.casefold() not in taken
+            )
             taken.add(free.casefold())
             archive.writestr(zipfile.ZipInfo(free, _date_time(moment)), content)
     return written.getvalue()

@@ -183,7 +183,11 @@ def _comments(card: Document, *, is_first: bool) -> list[dict[str, Any]]:
             _signatories(card, with_pictures=is_first), (of["form_teacher"], of["principal"]), strict=True
         )
     ]
-    return [one for one in made if one["text"] or (is_first and (one["name"] or one["signature"]))]
+    return [
+        comment
+        for comment in made
+        if comment["text"] or (is_first and (comment["name"] or comment["signature"]))
+    ]
 
 
 def _signatures(card: Document) -> dict[str, Any] | None:
@@ -194,7 +198,7 @@ def _signatures(card: Document) -> dict[str, Any] | None:
     if card["signatures"] == "NONE":
         return None
     signed = _signatories(card, with_pictures=card["signatures"] == "PICTURES")
-    has_picture = any(one["signature"] for one in signed)
+    has_picture = any(signature["signature"] for signature in signed)
     return {"signed": signed, "stamp": not has_picture or bool(card.get("has_stamp"))}
 
 

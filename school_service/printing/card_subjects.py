@@ -95,7 +95,11 @@ class _Table:
             return {}
         levels = {weight["level"] for weight in self.rules["weights"]}
         level = self.card["level"] if self.card["level"] in levels else None
-        return {one["category"]: one["weight"] for one in self.rules["weights"] if one["level"] == level}
+        return {
+            weight["category"]: weight["weight"]
+            for weight in self.rules["weights"]
+            if weight["level"] == level
+        }
 
     @cached_property
     def points(self) -> dict[str, set[Decimal]]:
@@ -118,7 +122,7 @@ class _Table:
         if self.is_of_first_term or not self.card.get("marks", True):
             return []
         present = {subject["subject"]["base"] for subject in self.card["subjects"]}
-        return [one for one in self.card["cumulative"]["subjects"] if one["base"] not in present]
+        return [subject for subject in self.card["cumulative"]["subjects"] if subject["base"] not in present]
 
     @cached_property
     def is_of_first_term(self) -> bool:
@@ -229,9 +233,9 @@ class _Table:
         """Write what a student has in a category: the sum of its scores, ABS and EXC for absences instead of one."""
         scores, weight = _of_category(subject, category), self.weights.get(category)
         is_shown = self._is_shown(scores)
-        judged = [one for one in scores if _counts(one)] if is_shown else []
-        points = _sum(one["total_points"] for one in judged)
-        scored = _sum(one["score"] or 0 for one in judged)
+        judged = [score for score in scores if _counts(score)] if is_shown else []
+        points = _sum(score["total_points"] for score in judged)
+        scored = _sum(score["score"] or 0 for score in judged)
         came_to = None
         if weight is not None and points and not self.is_first:
             came_to = rounded(Decimal(weight) * scored / points, self.card["percent_places"])
@@ -248,7 +252,7 @@ class _Table:
     def _mark_text(self, category: str, scores: Sequence[Document], *, is_shown: bool) -> str:
         if not is_shown:
             # Of what is published singly the absences stand, since they are no figures.
-            published = [one for one in scores if one["publish"]] if self.is_in_full else []
+            published = [score for score in scores if score["publish"]] if self.is_in_full else []
             return " ".join(_absences(published)) or NOT_THERE
         absences = _absences(scores)
         entered = [score["score"] for score in scores if score["score"] is not None]
@@ -265,7 +269,7 @@ class _Table:
     def _ca_total(self, marks: Sequence[Document]) -> str | None:
         """Add what is printed of CA1 to CA3: their marks where categories are weighed, else their scores."""
         name = "mark" if self.weights else "score"
-        shown = [one[name] for one in marks if one["category"] in _ASSESSED and one[name] is not None]
+        shown = [mark[name] for mark in marks if mark["category"] in _ASSESSED and mark[name] is not None]
         return mark(_sum(shown)) if shown else None
 
     def _total(self, subject: Document) -> dict[str, Any]:

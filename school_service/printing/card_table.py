@@ -58,7 +58,7 @@ def _cell(member: str, subject: Document) -> str | Words:
         text: str = subject[f"{name}_text"]
         return text
     if name == "marks":
-        return next((one["text"] for one in subject["marks"] or () if one["category"] == part), "")
+        return next((mark["text"] for mark in subject["marks"] or () if mark["category"] == part), "")
     if name == "class":
         return (subject["class"] or {}).get(part) or ""
     figure = subject["terms"][part] if name == "terms" else subject[name]

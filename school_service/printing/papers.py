@@ -67,11 +67,13 @@ def print_cards(
     """
     images = {name: a2b_base64(picture) for name, picture in pictures.items()}
 
-    images |= {_photo_name(one): a2b_base64(one["photo"]) for one in cards if one.get("photo")}
+    images |= {
+        _photo_name(printed): a2b_base64(printed["photo"]) for printed in cards if printed.get("photo")
+    }
 
     def pdf(of: Sequence[Mapping[str, Any]], title: str | None) -> bytes:
-        composed = [_composed(one, verify_at, drafted_at) for one in of]
-        shown = {name for one in composed for name in _pictures_of(one)}
+        composed = [_composed(printed, verify_at, drafted_at) for printed in of]
+        shown = {name for card in composed for name in _pictures_of(card)}
         content = {
             "title": title or composed[0]["title"],
             "author": composed[0]["school"],
@@ -93,33 +95,37 @@ def print_cards(
     if not archive:
         return pdf(cards, title if len(cards) > 1 else None)
     return zip_of(
-        (_file_name(one["card"]), _moment(drafted_at or one["card"]["published_at"]), pdf([one], None))
-        for one in cards
+        (
+            _file_name(printed["card"]),
+            _moment(drafted_at or printed["card"]["published_at"]),
+            pdf([printed], None),
+        )
+        for printed in cards
     )
 
 
-def _layout(one: Mapping[str, Any]) -> Layout:
-    return _LAYOUTS[one["card"].get("layout", _FIRST_LAYOUT)]
+def _layout(printed: Mapping[str, Any]) -> Layout:
+    return _LAYOUTS[printed["card"].get("layout", _FIRST_LAYOUT)]
 
 
 def _moment(text: str) -> tuple[int, ...]:
     return max(datetime.fromisoformat(text), _EARLIEST).timetuple()[:6]
 
 
-def _composed(one: Mapping[str, Any], verify_at: str | None, drafted_at: str | None) -> dict[str, Any]:
-    can_be_verified = one["card"]["verification"] and one["code"] and verify_at and drafted_at is None
-    address = f"{verify_at}/{one['code']}" if can_be_verified else None
-    layout, rules = _layout(one), one["rules"]
+def _composed(printed: Mapping[str, Any], verify_at: str | None, drafted_at: str | None) -> dict[str, Any]:
+    can_be_verified = printed["card"]["verification"] and printed["code"] and verify_at and drafted_at is None
+    address = f"{verify_at}/{printed['code']}" if can_be_verified else None
+    layout, rules = _layout(printed), printed["rules"]
     document = report_card(
-        one["card"],
+        printed["card"],
         rules=rules,
-        outcome=one.get("outcome"),
-        outcome_class=one.get("outcome_class"),
+        outcome=printed.get("outcome"),
+        outcome_class=printed.get("outcome_class"),
         drafted_at=drafted_at,
     )
     card = layout.compose(document, address=address)
-    card["photo"] = _photo_name(one) if one.get("photo") else None
-    card["has_photo"] = bool(one["card"].get("show_photo"))
+    card["photo"] = _photo_name(printed) if printed.get("photo") else None
+    card["has_photo"] = bool(printed["card"].get("show_photo"))
     if layout.fits and card["rows"]:
         card = report_cards.fitted(card, rules["table"])
     if address is not None:
@@ -129,12 +135,12 @@ def _composed(one: Mapping[str, Any], verify_at: str | None, drafted_at: str | N
 
 def _pictures_of(card: Mapping[str, Any]) -> Iterable[str]:
     signed = (card.get("signatures") or {}).get("signed", ())
-    signatures = (one.get("signature") for one in (*card["comments"], *signed))
+    signatures = (signer.get("signature") for signer in (*card["comments"], *signed))
     return filter(None, (card["letterhead"]["logo"], card["photo"], *signatures))
 
 
-def _photo_name(one: Mapping[str, Any]) -> str:
-    return f"photo of {one['card']['student']['id']}"
+def _photo_name(printed: Mapping[str, Any]) -> str:
+    return f"photo of {printed['card']['student']['id']}"
 
 
 def qr_code(text: str) -> str:

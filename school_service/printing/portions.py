@@ -56,7 +56,7 @@ def _divided(elements: Sequence[str], largest: int) -> Iterator[str]:
     """Divide the elements into as few arrays as may be, of one size or nearly: none has one element alone."""
     portions = -(-len(elements) // largest)
     for number in range(portions):
-        begin, end = (len(elements) * one // portions for one in (number, number + 1))
+        begin, end = (len(elements) * portion // portions for portion in (number, number + 1))
         yield f"[{','.join(elements[begin:end])}]"
 
 

@@ -212,7 +212,7 @@ class _IdlePrinters:
             self._timer = None
             before = time.monotonic() - self._seconds
             old = [printer for since, printer in self._printers if since <= before]
-            self._printers = [one for one in self._printers if one[0] > before]
+            self._printers = [printer for printer in self._printers if printer[0] > before]
             self._set_timer()
         for printer in old:
             printer.kill()

@@ -30,7 +30,7 @@ def compose_card(document: Document, *, address: str | None) -> dict[str, Any]:
         **parts_of(document, address=address),
         "teachers": _teachers(document),
         "session_heading": session and session["heading"],
-        "legend": [f"{one['sign']} {one['meaning']}" for one in document["keys"]["signs"]],
+        "legend": [f"{sign['sign']} {sign['meaning']}" for sign in document["keys"]["signs"]],
         "signatures": _signatures(document["signatures"]),
         "outcome": outcome and words(outcome["text"]),
         "notes": notes_of(document),
@@ -95,13 +95,13 @@ def parts_of(document: Document, *, address: str | None) -> dict[str, Any]:
         "rows": [list(row) for row in zip(*(column.cells for column in columns), strict=True)],
         "traits": _traits(document["traits"]),
         "has_many_traits": _has_many_traits(document["traits"]),
-        "trait_key": words(in_line(f"{one['value']} {one['meaning']}" for one in keys["traits"])),
+        "trait_key": words(in_line(f"{trait['value']} {trait['meaning']}" for trait in keys["traits"])),
         "attendance": _attendance(document["attendance"]),
         "bands": compose_bands(keys["grades"]),
         "has_many_lines": _has_many_lines(document),
         "comments": [
-            {**one, **{name: words(one[name]) for name in ("title", "text", "name")}}
-            for one in document["comments"]
+            {**comment, **{name: words(comment[name]) for name in ("title", "text", "name")}}
+            for comment in document["comments"]
         ],
         "issued": document["issued"],
         "draft": document["draft"],
@@ -174,16 +174,18 @@ def _traits(traits: Sequence[Document]) -> list[dict[str, Any]]:
     return [
         {
             "title": title,
-            "rows": [(words(one["name"]), str(one["value"])) for one in traits if one["type"] == kind],
+            "rows": [
+                (words(trait["name"]), str(trait["value"])) for trait in traits if trait["type"] == kind
+            ],
         }
         for kind, title in _TRAITS.items()
-        if any(one["type"] == kind for one in traits)
+        if any(trait["type"] == kind for trait in traits)
     ]
 
 
 def _has_many_traits(traits: Sequence[Document]) -> bool:
     """Tell whether a page may have no room for all traits."""
-    return sum(max(len(one["name"]), _LEAST_OF_LINE) for one in traits) > _MOST_OF_TRAITS
+    return sum(max(len(trait["name"]), _LEAST_OF_LINE) for trait in traits) > _MOST_OF_TRAITS
 
 
 def _attendance(attendance: Document) -> list[tuple[str, Words]]:
@@ -202,12 +204,13 @@ def _signatures(signatures: Document | None) -> dict[str, Any] | None:
     if signatures is None:
         return None
     signed = [
-        {**one, **{name: words(one[name]) for name in ("title", "name")}} for one in signatures["signed"]
+        {**signature, **{name: words(signature[name]) for name in ("title", "name")}}
+        for signature in signatures["signed"]
     ]
     return {**signatures, "signed": signed}
 
 
 def _has_many_lines(document: Document) -> bool:
     """Tell whether a page may have no room for comments and notice, because of their own line breaks."""
-    texts = [*(one["text"] for one in document["comments"]), document["notice"]]
+    texts = [*(comment["text"] for comment in document["comments"]), document["notice"]]
     return sum((text or "").count("\n") for text in texts) > _MOST_LINES

@@ -55,7 +55,9 @@ class _Asked(NamedTuple):
 def letters_width(text: str, *, bold: bool = False) -> float:
     """How wide a text is, in ems; marks stand above and below their letters."""
     if not text.isascii():
-        text = "".join(one for one in unicodedata.normalize("NFD", text) if not unicodedata.combining(one))
+        text = "".join(
+            letter for letter in unicodedata.normalize("NFD", text) if not unicodedata.combining(letter)
+        )
     return sum(_WIDTHS.get(letter, _OTHER) for letter in text) / 100 * (_BOLD if bold else 1)
 
 
@@ -84,11 +86,11 @@ def fit(
     ):
         size = largest
         while size >= smallest:
-            widths = [_points(one, size, whole=one.is_text in whole) for one in asked]
+            widths = [_points(column, size, whole=column.is_text in whole) for column in asked]
             if sum(widths) <= room:
                 return Fitted(size, gap, _shared_out(asked, widths, size, gap, room))
             size = round(size - _STEP, 1)
-    widths = [_points(one, _SMALLEST, whole=False) for one in asked]
+    widths = [_points(column, _SMALLEST, whole=False) for column in asked]
     scale = room / sum(widths)
     return Fitted(_SMALLEST, gap, [round(width * scale + 2 * gap, 2) for width in widths])
 
@@ -142,8 +144,8 @@ def _shared_out(
     """Give the columns of texts what is left: what their longest texts need, and the rest to the first."""
     left = room - sum(widths)
     missing = [
-        max(size * one.whole + _SPARE - width, 0) * one.is_text
-        for one, width in zip(asked, widths, strict=True)
+        max(size * column.whole + _SPARE - width, 0) * column.is_text
+        for column, width in zip(asked, widths, strict=True)
     ]
     share = min(1.0, left / sum(missing)) if any(missing) else 0.0
     given = [width + share * more for width, more in zip(widths, missing, strict=True)]

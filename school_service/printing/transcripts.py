@@ -88,7 +88,8 @@ def _session(session: Document) -> dict[str, Any]:
     heading = [session["session"]["name"], class_name(session), outcome]
     # A line of a subject and of a grade has so many letters, at least.
     lines = sum(
-        max(ceil(len(one["name"]) / 40), ceil(len(one["grade"] or "") / 4)) for one in session["subjects"]
+        max(ceil(len(subject["name"]) / 40), ceil(len(subject["grade"] or "") / 4))
+        for subject in session["subjects"]
     )
     return {
         "heading": words(in_line(heading)),

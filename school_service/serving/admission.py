@@ -49,7 +49,9 @@ class Admission:
         if not full and len(present) >= self._per_address and not is_trusted(address, self._proxies):
             everywhere = present
             for times, network in zip(TIMES, networks_of(address), strict=False):
-                present = [one for one in everywhere if network in networks_of(one.address)]
+                present = [
+                    connection for connection in everywhere if network in networks_of(connection.address)
+                ]
                 full = len(present) >= times * self._per_address
                 if full:
                     break

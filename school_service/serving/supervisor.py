@@ -193,7 +193,9 @@ class Supervisor:
             return  # the others follow once the first serves: what is wrong is said once
         now = time.monotonic()
         for number in range(1, self._count + 1):
-            there = [one for one in self._workers if one.number == number and one.told_to_stop is None]
+            there = [
+                worker for worker in self._workers if worker.number == number and worker.told_to_stop is None
+            ]
             if not there:
                 if now >= self._start_at[number - 1]:
                     self._start(number)
@@ -203,7 +205,7 @@ class Supervisor:
                 there[0].generation < self._oldest_wanted
                 and not starting
                 # A worker that was replaced ends before the next is.
-                and not any(one.told_to_stop is not None for one in self._workers)
+                and not any(worker.told_to_stop is not None for worker in self._workers)
             ):
                 self._start(number)
                 return
@@ -258,10 +260,10 @@ class Supervisor:
     def _serves(self, worker: Worker) -> None:
         worker.serves = self._has_served = True
         _log.info("worker serves", extra={"worker": worker.number, "pid": worker.process.pid})
-        for one in self._workers:
-            if one is not worker and one.number == worker.number:
-                one.stop()
-        if not self._announced and sum(one.serves for one in self._workers) == self._count:
+        for other in self._workers:
+            if other is not worker and other.number == worker.number:
+                other.stop()
+        if not self._announced and sum(worker.serves for worker in self._workers) == self._count:
             self._announced = True
             self._announce()
         elif self._oldest_wanted and self._is_reloaded():
@@ -269,7 +271,9 @@ class Supervisor:
             self._oldest_wanted = 0
 
     def _is_reloaded(self) -> bool:
-        newest = [one for one in self._workers if one.serves and one.generation >= self._oldest_wanted]
+        newest = [
+            worker for worker in self._workers if worker.serves and worker.generation >= self._oldest_wanted
+        ]
         return len(newest) == self._count
 
     def _ended(self, worker: Worker) -> None:
@@ -299,7 +303,7 @@ class Supervisor:
         _log.error("a worker has ended, and is started anew", extra=details)
 
     def _replaces(self, worker: Worker) -> bool:
-        return any(one.number == worker.number and one.told_to_stop is None for one in self._workers)
+        return any(other.number == worker.number and other.told_to_stop is None for other in self._workers)
 
     def _pause(self, worker: Worker) -> None:
         """Let a worker dying again and again be started ever more seldom: at once, after 1, 2, 4 … seconds."""

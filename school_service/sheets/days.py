@@ -99,8 +99,10 @@ def _error(row: Row, column: str, ways: dict[str, date], order: str | None) -> R
         (way,) = ways.values()
         problem, remedy = f"is no date with {_WORDS[order]}", f"write it as year-month-day: {way.isoformat()}"
     elif ways:
-        one, other = ways.values()
-        problem = f"is {one.isoformat()} with the day first, and {other.isoformat()} with the month first"
+        day_first, other = ways.values()
+        problem = (
+            f"is {day_first.isoformat()} with the day first, and {other.isoformat()} with the month first"
+        )
         remedy = "send the sheet with dates=DMY or dates=MDY, or write it as year-month-day"
     else:
         problem, remedy = "is no date", "write it as year-month-day, such as 2012-05-31"

@@ -105,8 +105,8 @@ class _Ending:
         if isinstance(errors, str):
             return shortened(errors)
         if isinstance(errors, list | tuple):
-            self._messages += sum(isinstance(one, str) for one in errors)
-            return [self.cut(one) for one in errors]
+            self._messages += sum(isinstance(error, str) for error in errors)
+            return [self.cut(error) for error in errors]
         if not isinstance(errors, Mapping):
             return errors
         ends = ends or all(isinstance(name, int) or str(name).isdigit() for name in errors)

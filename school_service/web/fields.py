@@ -252,7 +252,11 @@ class ListOf(Input, fields.List[Any]):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._count = next(one for one in self.validators if isinstance(one, validate.Length) and one.max)
+        self._count = next(
+            validator
+            for validator in self.validators
+            if isinstance(validator, validate.Length) and validator.max
+        )
 
     def _deserialize(
         self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **options: Any

@@ -79,8 +79,8 @@ def _duplicate(name: str) -> Violation:
         return Violation(409, ErrorType.DUPLICATE, "A record with these values exists already.")
     fields = {_field(column): ["already taken"] for column in known.columns}
     columns = " and ".join(_field(column).replace("_", " ") for column in known.columns)
-    one = _one_of(known.table)
-    message = f"{one[0].upper()}{one[1:]} with this {columns} exists already."
+    words = _one_of(known.table)
+    message = f"{words[0].upper()}{words[1:]} with this {columns} exists already."
     return Violation(409, known.type or ErrorType.DUPLICATE, known.message or message, fields)
 
 

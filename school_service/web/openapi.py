@@ -214,7 +214,7 @@ def make_api(app: Flask, settings: Settings, version: str) -> ServiceApi:
         {
             "type": "string",
             "description": "Reasons of errors; more may come, and none changes its meaning.\n\n"
-            + "\n".join(f"- `{one}`: {one.meaning}" for one in ErrorType),
+            + "\n".join(f"- `{error_type}`: {error_type.meaning}" for error_type in ErrorType),
             "enum": [*map(str, ErrorType)],
         },
     )
@@ -517,7 +517,9 @@ def _responses(
     """Write the answers of an operation: those of the view, and errors of these statuses."""
     responses: dict[int, Any] = {status: response_component(status) for status in statuses}
     # A mere name is flask-smorest's own for an error; what a view describes stands.
-    responses |= {int(status): one for status, one in described.items() if isinstance(one, Mapping)}
+    responses |= {
+        int(status): response for status, response in described.items() if isinstance(response, Mapping)
+    }
     if headers:
         responses[200] = {**responses[200], "headers": headers}
     if operation.has_tag and operation.method == "GET":

@@ -103,11 +103,11 @@ def declared_in(doc_info: Mapping[str, Any], method: str) -> Operation:
 
 def operations_of(app: Flask) -> dict[str, Operation]:
     """Find the operations of an application, by method and path as the document writes them."""
-    found = {f"{one.method} {one.path}": one for one in _operations(app)}
-    paths = {one.path for one in found.values() if one.method == "GET"}
+    found = {f"{operation.method} {operation.path}": operation for operation in _operations(app)}
+    paths = {operation.path for operation in found.values() if operation.method == "GET"}
     return {
-        name: replace(one, matched=_get_of(one.path, paths)) if one.matches else one
-        for name, one in sorted(found.items())
+        name: replace(operation, matched=_get_of(operation.path, paths)) if operation.matches else operation
+        for name, operation in sorted(found.items())
     }
 
 

@@ -71,7 +71,7 @@ def counted(kind: Any) -> list[Any]:
     """Count kinds: `opened`, `present` with late arrivals, `late`, `absent` with excused absences, `excused`."""
 
     def of(*kinds: str) -> Any:
-        return func.count().filter(or_(*(kind == one for one in kinds)))
+        return func.count().filter(or_(*(kind == value for value in kinds)))
 
     return [
         func.count(kind).label("opened"),

@@ -45,5 +45,5 @@ def number_sets() -> Any:
 
 def number_by_operator(connection: Connection) -> None:
     """Number the change sets in the transaction of the operator's connection to a school."""
-    for one in (lock_numbers(), number_sets()):
-        write(connection, *one.text(unwrapped, None))
+    for query in (lock_numbers(), number_sets()):
+        write(connection, *query.text(unwrapped, None))

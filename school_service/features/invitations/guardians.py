@@ -56,7 +56,7 @@ def give_accounts(*, batch: UUID, days: int, principal: Principal, **inviting: A
         return []
     accounts = _make_accounts(people, found["role"])
     invited = invite(users=list(accounts), everybody=True, days=days, principal=principal, **inviting)
-    return [{"guardian": accounts[UUID(one["user"])], **one} for one in invited]
+    return [{"guardian": accounts[UUID(invitation["user"])], **invitation} for invitation in invited]
 
 
 def _make_accounts(people: list[list[str]], role: dict[str, str] | None) -> dict[UUID, str]:

@@ -45,7 +45,7 @@ def invite(*, users: Sequence[UUID] | None = None, **inviting: Any) -> list[dict
     made, _ = _invite(users=users, **inviting)
     if users is not None:
         place = {str(user): number for number, user in enumerate(users)}
-        made.sort(key=lambda one: place[one["user"]])
+        made.sort(key=lambda invitation: place[invitation["user"]])
     return made
 
 
@@ -58,18 +58,18 @@ def make_slips(*, format: str, issuer: str | None, **inviting: Any) -> File:
     and the members of `NewInvitationsSchema`. Raises Invalid and Forbidden.
     """
     made, time_zone = _invite(issuer=issuer, **inviting)
-    made.sort(key=lambda one: one["class"] or "")
-    classes = {one["class"] for one in made}
+    made.sort(key=lambda invitation: invitation["class"] or "")
+    classes = {invitation["class"] for invitation in made}
     of_class = f" {made[0]['class']}" if len(classes) == 1 and None not in classes else ""
     about = {"school": current_school().name, "title": f"Invitations{of_class}", "time_zone": time_zone}
     shown = ("class", "username", "code", "url")
     slips = [
         {
-            **{name: one[name] for name in shown},
-            "name": one["name_on_paper"],
-            "expires_at": one["expires_at"].isoformat(),
+            **{name: invitation[name] for name in shown},
+            "name": invitation["name_on_paper"],
+            "expires_at": invitation["expires_at"].isoformat(),
         }
-        for one in made
+        for invitation in made
     ]
     if format == XLSX:
         return f"{about['title']}.xlsx", partial(write_sheet, slips, **about)
@@ -167,12 +167,12 @@ def _invite(
     hashed = code_hasher(keys)
     rows = [
         {
-            "id": one["id"],
-            "user_id": one["user"],
-            "code_hash": hashed(one["code"]),
-            "email": by_user.get(one["user"]),
+            "id": invitation["id"],
+            "user_id": invitation["user"],
+            "code_hash": hashed(invitation["code"]),
+            "email": by_user.get(invitation["user"]),
         }
-        for one in made
+        for invitation in made
     ]
     text = orjson.dumps(rows).decode()
     execute(
@@ -181,7 +181,10 @@ def _invite(
         reads.sweep_expired(moment),
     )
     values = {"expires_at": until, "emails": bool(emails)}
-    audit_changes(ENTITY, [Change(UUID(one["id"]), None, {"user": one["user"], **values}) for one in made])
+    audit_changes(
+        ENTITY,
+        [Change(UUID(invitation["id"]), None, {"user": invitation["user"], **values}) for invitation in made],
+    )
     return made, found["time_zone"]
 
 

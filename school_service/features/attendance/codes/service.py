@@ -95,15 +95,15 @@ def set_codes(codes: Sequence[Mapping[str, Any]]) -> BoundQuery:
         new_row(AttendanceCode, **{name: value for name, value in row.items() if value is not None})
         for row in rows
     ]
-    kept = {str(one.id) for one in made}
+    kept = {str(code.id) for code in made}
     audit_changes(
         ENTITY,
         [
             *(Change(UUID(row["id"]), _values(row), None) for row in stored if row["id"] not in kept),
             *(
-                Change(one.id, before, _values(one.values))
-                for one in made
-                if (before := _before(stored, one.id)) != _values(one.values)
+                Change(code.id, before, _values(code.values))
+                for code in made
+                if (before := _before(stored, code.id)) != _values(code.values)
             ),
         ],
     )

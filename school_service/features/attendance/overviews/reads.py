@@ -342,7 +342,7 @@ def attendance_of_student(
     each = times(Mark.student_id == student_id, of_term).cte("times")
     monday = (each.c.date - cast(func.date_part("isodow", each.c.date), Integer) + 1).label("monday")
     by_week = (
-        select(monday, *(one for one in counted(each.c.kind) if one.name in ("opened", "present")))
+        select(monday, *(count for count in counted(each.c.kind) if count.name in ("opened", "present")))
         .group_by(monday)
         .subquery("by_week")
     )

@@ -247,8 +247,8 @@ def _conflict(register: StoredRegister, conflicts: Sequence[NewMark]) -> Conflic
     )
 
 
-def _values(one: Person | NewMark) -> dict[str, str | None]:
-    return {"code": one.code, "note": one.note, "arrived": one.arrived}
+def _values(mark: Person | NewMark) -> dict[str, str | None]:
+    return {"code": mark.code, "note": mark.note, "arrived": mark.arrived}
 
 
 def _refuse_unmarked(register: StoredRegister, changed: Sequence[NewMark], *, submit: bool) -> None:

@@ -376,27 +376,27 @@ def _everybody(given: Any, kept: CTE, batch_id: Any, cohort_subject_id: Any) -> 
         select(given.c.number, there.c.student_id, there.c.enrolled).select_from(given).join(there, true()),
         select(kept.c.number, Mark.student_id, null()).join(Mark, Mark.register_id == kept.c.id),
     ).subquery("each")
-    one = (
+    listed = (
         select(each.c.number, each.c.student_id, func.bool_or(each.c.enrolled).label("enrolled"))
         .group_by(each.c.number, each.c.student_id)
         .subquery("one")
     )
     person = func.json_build_object(
         "id", Student.id, "admission_number", Student.admission_number,
-        "in_class", one.c.enrolled.is_not(None),
-        "began", func.coalesce(one.c.enrolled, False),
+        "in_class", listed.c.enrolled.is_not(None),
+        "began", func.coalesce(listed.c.enrolled, False),
         "code", Mark.code, "kind", Mark.kind, "note", Mark.note, "arrived", func.to_char(Mark.arrived, "HH24:MI"),
         "version", func.coalesce(Mark.version, 0),
         "correction", Mark.correction_code, "correction_kind", Mark.correction_kind, "reason", Mark.reason,
     )  # fmt: skip
     return (
-        select(one.c.number, func.json_agg(aggregate_order_by(person, *BY_NAME)).label("people"))
-        .select_from(one)
-        .join(given, given.c.number == one.c.number)
-        .join(Student, Student.id == one.c.student_id)
+        select(listed.c.number, func.json_agg(aggregate_order_by(person, *BY_NAME)).label("people"))
+        .select_from(listed)
+        .join(given, given.c.number == listed.c.number)
+        .join(Student, Student.id == listed.c.student_id)
         .join(User, User.id == Student.user_id)
-        .outerjoin(kept, kept.c.number == one.c.number)
+        .outerjoin(kept, kept.c.number == listed.c.number)
         .outerjoin(Mark, and_(Mark.register_id == kept.c.id, Mark.student_id == Student.id))
-        .group_by(one.c.number)
+        .group_by(listed.c.number)
         .subquery("people")
     )

@@ -192,7 +192,7 @@ def _said(
 ) -> dict[Key, Mapping[str, Any]]:
     """Find the exceptions of days after this change: whole days first."""
     said = dict(old)
-    for day in sorted(days, key=lambda one: one.get("part") is not None):
+    for day in sorted(days, key=lambda day: day.get("part") is not None):
         key = day["date"], day.get("part") or DAY
         if key[1] == DAY:
             for half in HALVES:

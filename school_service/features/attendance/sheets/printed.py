@@ -38,7 +38,7 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     stored = fetch_row(reads.term(found.id, of_term.id))
     if stored is None:
         raise RuntimeError("The batch is there, and its register was not found.")
-    students = [_student(one, found.name_order) for one in orjson.loads(stored["students"])]
+    students = [_student(student, found.name_order) for student in orjson.loads(stored["students"])]
     taken = frozenset((date.fromisoformat(day), part) for day, part in orjson.loads(stored["taken"]))
     parts = _parts(stored["parts"], taken, students)
     school = current_school().name
@@ -52,7 +52,7 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
         ],
         page_header=(f"{school}, {found.class_name}", titled),
         parts=parts,
-        days=[_day(one, parts) for one in orjson.loads(stored["days"])],
+        days=[_day(day, parts) for day in orjson.loads(stored["days"])],
         taken=taken,
         students=students,
         codes=[(code, name) for code, name in orjson.loads(stored["codes"])],
@@ -62,11 +62,13 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     return name, write_sheets([register_sheet(register)])
 
 
-def _student(one: Mapping[str, Any], name_order: str) -> PrintedStudent:
+def _student(student: Mapping[str, Any], name_order: str) -> PrintedStudent:
     marks = {
-        (date.fromisoformat(day), part): PrintedMark(code, kind) for day, part, code, kind in one["marks"]
+        (date.fromisoformat(day), part): PrintedMark(code, kind) for day, part, code, kind in student["marks"]
     }
-    return PrintedStudent(one["admission_number"], full_name(one, name_order), one["gender"], marks)
+    return PrintedStudent(
+        student["admission_number"], full_name(student, name_order), student["gender"], marks
+    )
 
 
 def _parts(
@@ -80,11 +82,11 @@ def _parts(
     return [part for part in DAY_PARTS if part in found]
 
 
-def _day(one: Mapping[str, Any], parts: Sequence[str]) -> PrintedDay:
+def _day(day: Mapping[str, Any], parts: Sequence[str]) -> PrintedDay:
     """Make a day; if a term was marked once a day and the school now marks halves, it is open with either."""
-    is_open = frozenset(one["parts"])
+    is_open = frozenset(day["parts"])
     if is_open and not is_open.issuperset({DAY}) and DAY in parts:
         is_open |= {DAY}
     if DAY in is_open:
         is_open |= frozenset(parts)
-    return PrintedDay(date.fromisoformat(one["date"]), is_open, one["name"])
+    return PrintedDay(date.fromisoformat(day["date"]), is_open, day["name"])

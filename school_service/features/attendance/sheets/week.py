@@ -91,10 +91,10 @@ def download(*, batch: UUID, week: date) -> tuple[str, bytes]:
     stored = fetch_row(reads.week(batch, _days_of(week)))
     if stored is None:
         raise RuntimeError("The batch is there, and its week was not found.")
-    times = [(date.fromisoformat(one["date"]), one["part"]) for one in orjson.loads(stored["times"])]
+    times = [(date.fromisoformat(time["date"]), time["part"]) for time in orjson.loads(stored["times"])]
     if not times:
         raise Conflict(f"School is open on no day of the week of {week}.")
-    pupils = [Pupil(**one) for one in orjson.loads(stored["students"])]
+    pupils = [Pupil(**pupil) for pupil in orjson.loads(stored["students"])]
     codes = tuple(code for code, _ in orjson.loads(stored["codes"]))
     audit_change(EXPORT, found.id, new={"sheet": "register", "week": week, "students": len(pupils)})
     columns = [
@@ -189,7 +189,7 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
         listed = fetch_row(reads.class_list(self.batch.id, days))
         if listed is None:
             raise RuntimeError("The batch is there, and its class was not found.")
-        self.pupils = [Pupil(**one) for one in orjson.loads(listed["students"])]
+        self.pupils = [Pupil(**pupil) for pupil in orjson.loads(listed["students"])]
         self.today = listed["today"]
         if days is None:
             days = [

@@ -69,15 +69,21 @@ def enroll(
         raise Invalid.field("batch", "is not of this cohort")
     known = _active(found["students"], student_ids)
     elsewhere = [
-        _named(one) for one in known.values() if one["enrollment"] and one["cohort"] != str(cohort_id)
+        _named(student)
+        for student in known.values()
+        if student["enrollment"] and student["cohort"] != str(cohort_id)
     ]
     if elsewhere:
         reason = f"in another cohort of this session already: {', '.join(sorted(elsewhere))}"
         raise Duplicate(f"Students are {reason}.", {"students": [reason]})
-    starting = [one for one in student_ids if known[one]["batch"] != str(batch)]
-    moving = [one for one in starting if known[one]["enrollment"]]
-    _refuse_days(days, found["first_day"], found["last_day"], {one: known[one] for one in moving})
-    dated = [one for one in student_ids if one not in starting and _is_dated_anew(known[one], days[one])]
+    starting = [student for student in student_ids if known[student]["batch"] != str(batch)]
+    moving = [student for student in starting if known[student]["enrollment"]]
+    _refuse_days(days, found["first_day"], found["last_day"], {student: known[student] for student in moving})
+    dated = [
+        student
+        for student in student_ids
+        if student not in starting and _is_dated_anew(known[student], days[student])
+    ]
     moment = now()
     execute(
         *(_moving(moving, known, days, moment) if moving else ()),
@@ -86,14 +92,18 @@ def enroll(
             starting,
             [uuid4() for _ in starting],
             [batch for _ in starting],
-            [days[one] for one in starting],
+            [days[student] for student in starting],
             moment,
         ),
         take_compulsory_subjects(cohort_id=cohort_id, student_ids=student_ids),
     )
     after = {"cohort": cohort_id, "batch": batch}
     audit_changes(
-        ENTITY, [Change(one, _place_of(known[one]), after | _first_day(days[one])) for one in starting]
+        ENTITY,
+        [
+            Change(student, _place_of(known[student]), after | _first_day(days[student]))
+            for student in starting
+        ],
     )
     return student_ids
 
@@ -102,16 +112,21 @@ def _first_days(
     student_ids: Sequence[UUID], started_on: date | None, each: Sequence[Mapping[str, Any]]
 ) -> dict[UUID, date | None]:
     """Give the first day of each student, None where it is not known. Raises Invalid for students of no use."""
-    named = Counter(one["student"] for one in each)
+    named = Counter(entry["student"] for entry in each)
     wrong = listed(
         {
-            "named more than once": [str(one) for one, times in named.items() if times > 1],
-            Unknown("not among the students"): [str(one) for one in named if one not in student_ids],
+            "named more than once": [str(student) for student, times in named.items() if times > 1],
+            Unknown("not among the students"): [
+                str(student) for student in named if student not in student_ids
+            ],
         }
     )
     if wrong:
         raise Invalid.field("started_on_each", wrong)
-    return {**dict.fromkeys(student_ids, started_on), **{one["student"]: one["started_on"] for one in each}}
+    return {
+        **dict.fromkeys(student_ids, started_on),
+        **{entry["student"]: entry["started_on"] for entry in each},
+    }
 
 
 def _refuse_days(
@@ -123,9 +138,9 @@ def _refuse_days(
         reason = f"is not within the session, {first} to {last}: {', '.join(sorted(outside))}"
         raise Invalid.field("started_on", reason)
     late = [
-        f"{_named(one)} ({one['started_on']})"
-        for student, one in moving.items()
-        if (day := days[student]) and (one["started_on"] or "") >= day.isoformat()
+        f"{_named(record)} ({record['started_on']})"
+        for student, record in moving.items()
+        if (day := days[student]) and (record["started_on"] or "") >= day.isoformat()
     ]
     if late:
         raise Invalid.field(
@@ -140,8 +155,8 @@ def _moving(
     moment: datetime,
 ) -> tuple[BoundQuery, ...]:
     """End the enrollments of movers: with a first day elsewhere, on the day before."""
-    last = [day and day - timedelta(days=1) for day in (days[one] for one in students)]
-    return (_end([UUID(known[one]["enrollment"]) for one in students], last, moment),)
+    last = [day and day - timedelta(days=1) for day in (days[student] for student in students)]
+    return (_end([UUID(known[student]["enrollment"]) for student in students], last, moment),)
 
 
 def _is_dated_anew(enrollment: Mapping[str, Any], day: date | None) -> bool:
@@ -156,15 +171,15 @@ def _dating(
         ENTITY,
         [
             Change(
-                one,
-                {**(_place_of(known[one]) or {}), "started_on": known[one]["started_on"]},
-                {**(_place_of(known[one]) or {}), **_first_day(days[one])},
+                student,
+                {**(_place_of(known[student]) or {}), "started_on": known[student]["started_on"]},
+                {**(_place_of(known[student]) or {}), **_first_day(days[student])},
             )
-            for one in students
+            for student in students
         ],
     )
-    enrollments = [UUID(known[one]["enrollment"]) for one in students]
-    return (_date(enrollments, [day for one in students if (day := days[one]) is not None]),)
+    enrollments = [UUID(known[student]["enrollment"]) for student in students]
+    return (_date(enrollments, [day for student in students if (day := days[student]) is not None]),)
 
 
 def _first_day(day: date | None) -> dict[str, Any]:
@@ -197,7 +212,7 @@ def start_enrollments(enrollments: Sequence[tuple[UUID, UUID, Any]]) -> tuple[Bo
         _start(
             students,
             [each for each, _, _ in enrollments],
-            [one.id for _, _, one in enrollments],
+            [enrollment.id for _, _, enrollment in enrollments],
             [None for _ in enrollments],
             now(),
         ),
@@ -235,11 +250,14 @@ def delete_enrollments(enrollments: Sequence[Mapping[str, Any]]) -> tuple[BoundQ
     Each enrollment has `id`, `student`, `cohort` and `batch`, as in JSON. Cohorts and students must be locked, and
     nothing may refer to the enrollments.
     """
-    audit_changes(ENTITY, [Change(UUID(one["student"]), _place_of(one), None) for one in enrollments])
-    cohorts = [UUID(cohort) for cohort in {one["cohort"] for one in enrollments}]
+    audit_changes(
+        ENTITY,
+        [Change(UUID(enrollment["student"]), _place_of(enrollment), None) for enrollment in enrollments],
+    )
+    cohorts = [UUID(cohort) for cohort in {enrollment["cohort"] for enrollment in enrollments}]
     return (
-        drop_subjects(cohorts, [UUID(one["student"]) for one in enrollments]),
-        _delete([UUID(one["id"]) for one in enrollments]),
+        drop_subjects(cohorts, [UUID(enrollment["student"]) for enrollment in enrollments]),
+        _delete([UUID(enrollment["id"]) for enrollment in enrollments]),
     )
 
 
@@ -257,10 +275,12 @@ def remove(*, cohort_id: UUID, student_ids: Sequence[UUID], ended_on: date | Non
     locked = lock_rows(Student, student_ids)
     theirs = Enrollment.cohort_id == cohort.id, Enrollment.student_id.in_(locked)
     ended = _leave(*theirs, ended_on=ended_on)
-    late = [str(locked[one]) for one, day in ended.items() if ended_on and day and day > ended_on]
+    late = [str(locked[student]) for student, day in ended.items() if ended_on and day and day > ended_on]
     if late:
         raise Invalid.field("ended_on", f"is before the first day in the class: {', '.join(late)}")
-    absent = [str(locked.get(one, one)) for one in dict.fromkeys(student_ids) if one not in ended]
+    absent = [
+        str(locked.get(student, student)) for student in dict.fromkeys(student_ids) if student not in ended
+    ]
     if absent:
         raise Invalid.field("student_ids", Unknown(f"not in this cohort: {', '.join(absent)}"))
     return cohort.id
@@ -271,10 +291,10 @@ def end_enrollments(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]]) 
 
     `enrollments` are all open ones of each student, by the student's id; the caller has locked the students' rows.
     """
-    ended = [(student, one) for student, open_ones in enrollments.items() for one in open_ones]
-    audit_changes(ENTITY, [Change(student, _place_of(one), None) for student, one in ended])
-    cohorts = [UUID(cohort) for cohort in {one["cohort"] for _, one in ended}]
-    ids = [UUID(one["id"]) for _, one in ended]
+    ended = [(student, enrollment) for student, open_ones in enrollments.items() for enrollment in open_ones]
+    audit_changes(ENTITY, [Change(student, _place_of(enrollment), None) for student, enrollment in ended])
+    cohorts = [UUID(cohort) for cohort in {enrollment["cohort"] for _, enrollment in ended}]
+    ids = [UUID(enrollment["id"]) for _, enrollment in ended]
     return _end(ids, [None for _ in ids], now()), drop_subjects(cohorts, list(enrollments))
 
 
@@ -284,25 +304,25 @@ def reopen_enrollments(*, enrollments: Mapping[UUID, Sequence[Mapping[str, Any]]
     The students take the present compulsory subjects there. `enrollments` are those to open, by the student's id; the
     caller has locked the rows of the students and of the cohorts.
     """
-    opened = [(student, one) for student, ended in enrollments.items() for one in ended]
-    audit_changes(ENTITY, [Change(student, None, _place_of(one)) for student, one in opened])
-    cohorts = [UUID(cohort) for cohort in {one["cohort"] for _, one in opened}]
+    opened = [(student, enrollment) for student, ended in enrollments.items() for enrollment in ended]
+    audit_changes(ENTITY, [Change(student, None, _place_of(enrollment)) for student, enrollment in opened])
+    cohorts = [UUID(cohort) for cohort in {enrollment["cohort"] for _, enrollment in opened}]
     return (
-        _reopen([UUID(one["id"]) for _, one in opened]),
+        _reopen([UUID(enrollment["id"]) for _, enrollment in opened]),
         take_compulsory_subjects_of_cohorts(cohort_ids=cohorts, student_ids=list(enrollments)),
     )
 
 
 def _active(students: str, student_ids: Sequence[UUID]) -> dict[UUID, dict[str, Any]]:
     """Read students from JSON, by id; raises Invalid naming those unknown or not ACTIVE."""
-    known = {UUID(one["id"]): one for one in orjson.loads(students)}
-    unknown = [str(one) for one in student_ids if one not in known]
+    known = {UUID(student["id"]): student for student in orjson.loads(students)}
+    unknown = [str(student) for student in student_ids if student not in known]
     if unknown:
         raise Invalid.field("students", Unknown(f"no such students: {', '.join(unknown)}"))
     gone = [
-        f"{_named(known[one])} is {known[one]['status']}"
-        for one in student_ids
-        if known[one]["status"] != ACTIVE
+        f"{_named(known[student])} is {known[student]['status']}"
+        for student in student_ids
+        if known[student]["status"] != ACTIVE
     ]
     if gone:
         raise Invalid.field("students", f"can't be enrolled: {', '.join(gone)}")

@@ -95,7 +95,7 @@ OF_RECORD = [_HEADED[name] for name in dict.fromkeys((*_FIRST, *_HEADED))]
 _MEANINGS = {
     **{
         column_of(*_HEADED[name]): _HEADED[name][1].meaning
-        for name in (*_FIRST, *(one for one in _HEADED if one not in _FIRST))
+        for name in (*_FIRST, *(column for column in _HEADED if column not in _FIRST))
     },
     Column("guardian_full_name", width=24, also=_of_guardian("", "name", "full name")): (
         "Parent or guardian. Needed where any other column of the guardian is filled in."
@@ -308,7 +308,7 @@ def _record(values: Mapping[str, Any]) -> dict[str, Any]:
     """Nest a row as the body of POST /students is nested; a second guardian beside the first."""
     record: dict[str, Any] = {}
     for name, value in values.items():
-        member = next((one for one, prefix in _GUARDIANS.items() if name.startswith(prefix)), None)
+        member = next((guardian for guardian, prefix in _GUARDIANS.items() if name.startswith(prefix)), None)
         if member is not None:
             record.setdefault(member, {})[name.removeprefix(_GUARDIANS[member])] = value
         elif name != CLASS:
@@ -474,8 +474,8 @@ def _store(
     audit_changes(
         STUDENT,
         [
-            Change(one, None, {"user": account["id"], "admission_number": student["admission_number"]})
-            for one, account, student in zip(ids, accounts, students, strict=True)
+            Change(student_id, None, {"user": account["id"], "admission_number": student["admission_number"]})
+            for student_id, account, student in zip(ids, accounts, students, strict=True)
         ],
     )
     db.session.execute(
@@ -525,15 +525,15 @@ def _find_guardians(
     Conflict if one would have too many children.
     """
     named = [
-        (one, student[member], member == "guardian")
-        for one, student in zip(ids, students, strict=True)
+        (student_id, student[member], member == "guardian")
+        for student_id, student in zip(ids, students, strict=True)
         for member in ("guardian", "guardian_2")
         if student.get(member)
     ]
     if not named:
         return None
     finding = Finding.of([guardian for _, guardian, _ in named], lock=lock)
-    for place, (one, _, primary) in enumerate(named):
-        finding.add(str(one), place, primary=primary)
+    for place, (student_id, _, primary) in enumerate(named):
+        finding.add(str(student_id), place, primary=primary)
     finding.refuse()
     return finding

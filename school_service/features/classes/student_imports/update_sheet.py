@@ -223,11 +223,11 @@ class _Update(SheetUpload[Changes]):
             )
 
     def lock(self) -> None:
-        ids = [one for row in self.content.rows if (one := _id(row))]
+        ids = [student_id for row in self.content.rows if (student_id := _id(row))]
         numbers = [_number(row) for row in self.content.rows if not _id(row)]
         meant = or_(_is_among(Student.id, ids), is_one_of(Student.admission_number, numbers))
         locking = select(Student.id).where(meant).order_by(Student.id).with_for_update(key_share=True)
-        found = [str(one) for one in db.session.scalars(locking)]
+        found = [str(student_id) for student_id in db.session.scalars(locking)]
         # Read once both are locked.
         of_users = (
             select(User.id).join(Student, Student.user_id == User.id).where(_is_among(Student.id, found))
@@ -339,7 +339,7 @@ class _Update(SheetUpload[Changes]):
 
 
 def _is_among(column: Any, ids: Iterable[object]) -> Any:
-    return column == any_(cast([str(one) for one in ids], ARRAY(Uuid(as_uuid=False))))
+    return column == any_(cast([str(record_id) for record_id in ids], ARRAY(Uuid(as_uuid=False))))
 
 
 def _id(row: Row) -> str | None:

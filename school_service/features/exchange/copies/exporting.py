@@ -88,13 +88,13 @@ def write_export(
 
 def some_records(*, resource: str, ids: Sequence[str]) -> bytes:
     """Read some records of a resource, each a line, in one message; of an unknown id there is none."""
-    of_it = [one for one in RESOURCES if one.name == resource]
+    of_it = [kind for kind in RESOURCES if kind.name == resource]
     wanted = [key for key in ids if of_it[0].is_text or _is_uuid(key)]
     if not wanted:
         return b""
     # Settings are several selects, and one text all the same.
-    texts = " || ".join(f"({one.some.sql})" for one in of_it)
-    parameters = [value for one in of_it for value in one.some.parameters({"ids": wanted})]
+    texts = " || ".join(f"({kind.some.sql})" for kind in of_it)
+    parameters = [value for kind in of_it for value in kind.some.parameters({"ids": wanted})]
     return read_portion(f"SELECT {texts} AS body, false AS empty", tuple(parameters))
 
 

@@ -124,7 +124,7 @@ def _place(
     parameters = (number, MOST, entities, limit, limit, not number, number, cursor.id, number)
     place = read_text(sql, parameters)
     if place is not None and place["waiting"]:
-        lock, numbering = (one.text(unwrapped, None) for one in (lock_numbers(), number_sets()))
+        lock, numbering = (statement.text(unwrapped, None) for statement in (lock_numbers(), number_sets()))
         found = write(f"{lock[0]};\n{numbering[0]};\n{sql}", (*lock[1], *numbering[1], *parameters))
         place = orjson.loads(found.portions[0])
     if place is None:

@@ -116,7 +116,7 @@ def files_of(permissions: Collection[Permission]) -> list[str]:
     """Name the files of an export with these permissions: the allowed ones with all files they refer to."""
     present: list[str] = []
     for name, file in _FILES.items():
-        allowed = all(not one.isdisjoint(permissions) for one in file.needs)
+        allowed = all(not need.isdisjoint(permissions) for need in file.needs)
         if allowed and set(file.refers_to) <= set(present):
             present.append(name)
     return present

@@ -93,13 +93,15 @@ def enter_metrics(
     listed = _lock_class(place)
     records = _matched(metrics, listed)
     compared = {
-        kind: compare_scores([(one.student, one.row.values) for one in records if one.metric_type == kind])
+        kind: compare_scores(
+            [(record.student, record.row.values) for record in records if record.metric_type == kind]
+        )
         for kind in METRIC_TYPES
     }
     if any(None in scores.values() for of_type in compared.values() for scores in of_type.changed.values()):
         principal.require((Permission.METRICS_DELETE,), "Taking a score away")
     refuse_unexpected(
-        (replaced for one in records for replaced in _replaced(one, compared[one.metric_type])),
+        (replaced for record in records for replaced in _replaced(record, compared[record.metric_type])),
         list_name=METRICS,
         entity=ENTITY,
         score_of=lambda scores, trait: scores and scores.get(trait),

@@ -168,11 +168,11 @@ def _end(ends: Iterable[Mapping[str, Any]], means: Means) -> None:
     ids: dict[str, list[UUID]] = {kind: [] for kind in KINDS}
     entries: dict[str, list[Change]] = {kind: [] for kind in KINDS}
     accounts = set()
-    for one in ends:
-        record_id, account = UUID(one["id"]), UUID(one["user_id"])
-        values = {"user": account} if one["issuer"] is None else _link(one["issuer"], account)
-        ids[one["kind"]].append(record_id)
-        entries[one["kind"]].append(Change(record_id, values, None))
+    for end in ends:
+        record_id, account = UUID(end["id"]), UUID(end["user_id"])
+        values = {"user": account} if end["issuer"] is None else _link(end["issuer"], account)
+        ids[end["kind"]].append(record_id)
+        entries[end["kind"]].append(Change(record_id, values, None))
         accounts.add(account)
     if not accounts:
         return
@@ -186,7 +186,7 @@ def _end(ends: Iterable[Mapping[str, Any]], means: Means) -> None:
     means.end(*statements, reads.end_sessions(sorted(accounts)))
     means.audit(INVITATION_ENTITY, entries[INVITATION])
     means.audit(IDENTITY_ENTITY, entries[LINK])
-    means.audit(USER_ENTITY, [_of_account(one, one in ids[PASSWORD]) for one in sorted(accounts)])
+    means.audit(USER_ENTITY, [_of_account(account, account in ids[PASSWORD]) for account in sorted(accounts)])
 
 
 def _link(issuer: str, account: UUID) -> dict[str, Any]:

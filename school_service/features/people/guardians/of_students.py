@@ -83,7 +83,7 @@ class Finding:
     def found(self) -> int:
         """How many existing persons became guardians of a new student."""
         linked = {link["guardian_id"] for link in self.links}
-        return sum(not person.is_new for one, person in self.people.all.items() if one in linked)
+        return sum(not person.is_new for guardian, person in self.people.all.items() if guardian in linked)
 
     def add(self, student_id: UUID | str, place: int, *, primary: bool = True) -> Person:
         """Make the person in this place a guardian of a new student, unless they are one; returns the person."""
@@ -102,7 +102,7 @@ class Finding:
         Raises Forbidden, Conflict.
         """
         linked = {link["guardian_id"] for link in self.links}
-        theirs = [person for one, person in self.people.all.items() if one in linked]
+        theirs = [person for guardian, person in self.people.all.items() if guardian in linked]
         if any(person.has_account for person in theirs):
             require_results("Giving a guardian with an account a child")
         if any(person.children > MOST_CHILDREN for person in theirs):
@@ -112,7 +112,7 @@ class Finding:
     def accounts(self) -> list[UUID]:
         """The accounts getting a child."""
         linked = {link["guardian_id"] for link in self.links}
-        theirs = (person.account for one, person in self.people.all.items() if one in linked)
+        theirs = (person.account for guardian, person in self.people.all.items() if guardian in linked)
         return [account for account in theirs if account is not None]
 
     def store(self) -> list[Executable]:
@@ -156,7 +156,7 @@ def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | Non
             execute(*storing(removed_links=[former], removed=_gone([people.all[former["guardian_id"]]])))
         return None
     key = _by_place(seen["given"])[0]
-    own = [people.all[one] for one in links if people.all[one].name == key["name"]]
+    own = [people.all[guardian] for guardian in links if people.all[guardian].name == key["name"]]
     if any(is_stopped(links[person.id]) for person in own):
         refuse_stopped()
     # The primary themselves, before another guardian of the student who has the same name.
@@ -203,7 +203,7 @@ def remove_guardians(student_id: UUID) -> None:
     """Take all guardians from a locked student; a guardian without an account and without another child then goes."""
     found = execute(reads.lock(student_id=student_id), _removing(student_id)) or {}
     audit_changes(LINK, [removed(link) for link in found["links"]])
-    audit_changes(ENTITY, [Change(UUID(one), {}, None) for one in found["gone"]])
+    audit_changes(ENTITY, [Change(UUID(guardian), {}, None) for guardian in found["gone"]])
 
 
 @statement
@@ -257,7 +257,10 @@ def _gone(people: Sequence[Person]) -> list[str]:
 
 
 def _named(given: Sequence[Given]) -> str:
-    texts = [{"place": place, **{name: one.get(name) for name in NAMED}} for place, one in enumerate(given)]
+    texts = [
+        {"place": place, **{name: guardian.get(name) for name in NAMED}}
+        for place, guardian in enumerate(given)
+    ]
     return json_text(texts)
 
 

@@ -263,7 +263,7 @@ def seen(student_id: UUID | None = None, guardian_id: UUID | None = None, given:
     links: Any = null()
     keys: Any = null()
     if student_id is not None:
-        link = json_object(**{one.name: one for one in StudentGuardian.__table__.columns})
+        link = json_object(**{column.name: column for column in StudentGuardian.__table__.columns})
         links = (
             select(_listed(func.json_agg(link)))
             .where(StudentGuardian.student_id == student_id)
@@ -285,7 +285,7 @@ def seen(student_id: UUID | None = None, guardian_id: UUID | None = None, given:
         .correlate(Guardian)
         .scalar_subquery()
     )
-    row = json_object(**{one.name: one for one in Guardian.__table__.columns})
+    row = json_object(**{column.name: column for column in Guardian.__table__.columns})
     person = json_object(row=row, **_KEYS, children=children, stops=stops)
     people = (
         select(_listed(func.json_agg(aggregate_order_by(person, Guardian.created_at, Guardian.id))))

@@ -163,9 +163,9 @@ def put_link(
     if not changes:
         return reads.guardians_of_student(student_id)
     former = [
-        one
-        for one in family.links.values()
-        if one["is_primary"] and one["guardian_id"] != link["guardian_id"]
+        other
+        for other in family.links.values()
+        if other["is_primary"] and other["guardian_id"] != link["guardian_id"]
     ]
     demoted = former if link["is_primary"] else []
     audit_changes(LINK, [*changes, *map(_demoted, demoted)])
@@ -252,7 +252,10 @@ class _Family:
         if self.erased:
             raise Locked(ERASED_STUDENT)
         person.refuse_erased()
-        if any(is_stopped(link) and self.people[one].name == person.name for one, link in self.links.items()):
+        if any(
+            is_stopped(link) and self.people[guardian].name == person.name
+            for guardian, link in self.links.items()
+        ):
             refuse_stopped()
         if len(self.links) >= MOST_GUARDIANS:
             refuse_too_many_guardians()

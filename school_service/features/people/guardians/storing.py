@@ -23,7 +23,7 @@ _KINDS = {Boolean: Boolean(), DateTime: DateTime(timezone=True), Uuid: Uuid()}
 
 
 def _types(model: type[Any]) -> dict[str, Any]:
-    return {one.name: _KINDS.get(type(one.type), Text()) for one in model.__table__.columns}
+    return {column.name: _KINDS.get(type(column.type), Text()) for column in model.__table__.columns}
 
 
 _GUARDIAN, _LINK = _types(Guardian), _types(StudentGuardian)
@@ -87,7 +87,7 @@ def storing(
     primaries = [link for link in links if link["is_primary"]]
     parts = (
         (_remove_links, list(removed_links)),
-        (_remove_people, [{"id": one} for one in removed]),
+        (_remove_people, [{"id": guardian} for guardian in removed]),
         (_add_people, list(added)),
         (_change_people, list(changed)),
         (_put_links, others),

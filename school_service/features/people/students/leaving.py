@@ -31,8 +31,8 @@ def last_class(enrollments: Sequence[Mapping[str, Any]], left_on: date) -> Mappi
 
     `enrollments` are all open ones, as `last_day` has them.
     """
-    begun = [one for one in enrollments if one["session_begins"] <= left_on.isoformat()]
-    return max(begun, key=lambda one: str(one["session_begins"]), default=None)
+    begun = [enrollment for enrollment in enrollments if enrollment["session_begins"] <= left_on.isoformat()]
+    return max(begun, key=lambda enrollment: str(enrollment["session_begins"]), default=None)
 
 
 def began_later(enrollment: Mapping[str, Any] | None, left_on: date) -> bool:
@@ -56,8 +56,10 @@ def last_days(
     `enrollments` are all open ones of each student, by the student's id.
     """
     found = [(last_class(enrollments[student], day), day) for student, day in left_on.items()]
-    last = [(UUID(one["id"]), day) for one, day in found if one is not None]
-    return (_write_last_days([one for one, _ in last], [day for _, day in last]),) if last else ()
+    last = [(UUID(enrollment["id"]), day) for enrollment, day in found if enrollment is not None]
+    return (
+        (_write_last_days([enrollment for enrollment, _ in last], [day for _, day in last]),) if last else ()
+    )
 
 
 def last_day(of: Any) -> dict[str, Any]:

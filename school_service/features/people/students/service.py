@@ -209,7 +209,7 @@ def delete_student(*, student_id: UUID, principal: Principal) -> UUID:
     has_guardians = found.values.pop("has_guardians")
     audit_change(ENTITY, student_id, old=found.values)
     audit_change(USER, user_id, old=account)
-    audit_changes(CONTACT, [Change(UUID(one), {"owner": user_id}, None) for one in contacts])
+    audit_changes(CONTACT, [Change(UUID(contact), {"owner": user_id}, None) for contact in contacts])
     if has_guardians:
         remove_guardians(student_id)
     found.delete(*deleting(User, user_id))

@@ -59,8 +59,8 @@ def term_result(loaded: Loaded, computed: Computed, person: Person) -> Document:
 def _of_session(loaded: Loaded, computed: Computed, person: Person) -> Iterator[Document]:
     found = computed.bases[person.id]
     for base in loaded.bases:
-        if (one := found.get(base["base"])) is not None:
-            yield {**base, "terms": one.terms, "percent": one.percent, "grade": one.grade}
+        if (result := found.get(base["base"])) is not None:
+            yield {**base, "terms": result.terms, "percent": result.percent, "grade": result.grade}
 
 
 def _scores(papers: Iterable[tuple[Paper, Mapping[str, Any]]], student: str) -> list[Mapping[str, Any]]:
@@ -118,8 +118,8 @@ class Record:
     def in_batch(self) -> Mapping[str, int]:
         """The number of members of each batch."""
         numbers: dict[str, int] = defaultdict(int)
-        for one in self.loaded.everyone:
-            numbers[one.batch] += 1
+        for person in self.loaded.everyone:
+            numbers[person.batch] += 1
         return numbers
 
     @cached_property
@@ -191,8 +191,12 @@ def _attendance(record: Record, person: Person, present: int | None) -> Document
 
 def _comment_of(comments: Sequence[Mapping[str, Any]], average: Decimal | None) -> str | None:
     """Find the principal's comment for an average: the one with the highest threshold reached."""
-    reached = [one for one in comments if average is not None and one["lower_threshold"] <= average]
-    found: str | None = max(reached, key=lambda one: one["lower_threshold"])["comment"] if reached else None
+    reached = [
+        comment for comment in comments if average is not None and comment["lower_threshold"] <= average
+    ]
+    found: str | None = (
+        max(reached, key=lambda comment: comment["lower_threshold"])["comment"] if reached else None
+    )
     return found
 
 

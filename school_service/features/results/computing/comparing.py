@@ -87,7 +87,7 @@ def _differing(before: Document, after: Document) -> Figures:
     """
     old, new = own_figures(before), own_figures(after)
     with_marks = [
-        {one["subject"]["id"] for one in card["subjects"] if one.get("marks") is not None}
+        {result["subject"]["id"] for result in card["subjects"] if result.get("marks") is not None}
         for card in (before, after)
     ]
     both = set.intersection(*with_marks)
@@ -103,12 +103,14 @@ def differences(before: Document, after: Document) -> list[dict[str, Any]]:
     old, new = own_figures(before), _differing(before, after)
     subjects, papers = {}, {}
     for card in (before, after):
-        subjects.update({one["base"]: one["name"] for one in card["cumulative"]["subjects"]})
-        for one in card["subjects"]:
-            subjects[one["subject"]["id"]] = one["subject"]["name"]
-            subjects.update({_mark_id(one, mark): one["subject"]["name"] for mark in one.get("marks") or ()})
-            for score in one["scores"]:
-                subjects[score["assessment"]] = one["subject"]["name"]
+        subjects.update({base["base"]: base["name"] for base in card["cumulative"]["subjects"]})
+        for result in card["subjects"]:
+            subjects[result["subject"]["id"]] = result["subject"]["name"]
+            subjects.update(
+                {_mark_id(result, mark): result["subject"]["name"] for mark in result.get("marks") or ()}
+            )
+            for score in result["scores"]:
+                subjects[score["assessment"]] = result["subject"]["name"]
                 papers[score["assessment"]] = {"abbreviation": score["abbreviation"]}
 
     def shown(figures: Figures, key: tuple[str, str]) -> Any:

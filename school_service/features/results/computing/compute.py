@@ -253,10 +253,10 @@ def _figures(rules: Rules, is_blank: bool, *sums: tuple[str, int, int]) -> Resul
     Each category has a paper that is not excused. There is no percent while a mark is blank. What weighed categories
     come to is null if points count as they are.
     """
-    score, points = sum(one[1] for one in sums), sum(one[2] for one in sums)
-    marks = None if rules.weights is None else [_mark(rules.weights, rules.places, *one) for one in sums]
-    marks_sum = sum((one["mark"] for one in marks), Decimal(0)) if marks else None
-    present = sum((one["weight"] for one in marks), Decimal(0)) if marks else None
+    score, points = sum(part[1] for part in sums), sum(part[2] for part in sums)
+    marks = None if rules.weights is None else [_mark(rules.weights, rules.places, *part) for part in sums]
+    marks_sum = sum((mark["mark"] for mark in marks), Decimal(0)) if marks else None
+    present = sum((mark["weight"] for mark in marks), Decimal(0)) if marks else None
     percent = None
     if is_blank:
         pass
@@ -311,11 +311,11 @@ def term_results(entered: Entered, subjects: Mapping[str, Mapping[str, Result]])
         for student, result in results.items():
             of_student[student].append(result["percent"])
     found = {student: _term_result(rules, percents) for student, percents in of_student.items()}
-    complete = {student: one for student, one in found.items() if one["status"] == COMPLETE}
-    averages = {student: one["average"] for student, one in complete.items()}
+    complete = {student: result for student, result in found.items() if result["status"] == COMPLETE}
+    averages = {student: result["average"] for student, result in complete.items()}
     keys = averages
     if rules.rank_by == TOTAL:
-        keys = {student: one["total"] for student, one in complete.items()}
+        keys = {student: result["total"] for student, result in complete.items()}
     _rank(entered, found, keys, averages, _OF_TERM)
     return found
 
@@ -363,9 +363,9 @@ def _session_results(
     for student, by_base in percents.items():
         bases[student] = {base: weighed(*of_terms) for base, of_terms in by_base.items()}
         averaged = [
-            one.percent
-            for base, one in bases[student].items()
-            if one.percent is not None and base in latest[student]
+            result.percent
+            for base, result in bases[student].items()
+            if result.percent is not None and base in latest[student]
         ]
         average = rounded(sum(averaged, Decimal(0)), len(averaged), entered.rules.average_places)
         grade, remark = entered.rules.band(average)
@@ -395,10 +395,10 @@ def _percents_of_session(
     for brought in entered.brought_in:
         percent = rounded(100 * brought.score, brought.points, entered.rules.places)
         note(brought.student, brought.base, brought.term, percent)
-    for one in entered.published:
-        note(*one)
-        if one.percent is not None:
-            own[one.student].add(one.term)
+    for published in entered.published:
+        note(*published)
+        if published.percent is not None:
+            own[published.student].add(published.term)
     for subject in entered.subjects:
         for student, result in subjects[subject.id].items():
             note(student, subject.base, entered.term, result["percent"])
@@ -433,9 +433,9 @@ def _rank(
     """
     of_batch, of_cohort = names
     batch_of, places = entered.batch_of, entered.rules.average_places
-    ranked = {one: key for one in results if (key := keys.get(one)) is not None}
+    ranked = {student: key for student in results if (key := keys.get(student)) is not None}
     in_order = sorted(ranked, key=ranked.__getitem__, reverse=True)
-    in_order += [one for one in results if one not in ranked]
+    in_order += [student for student in results if student not in ranked]
     by_batch: dict[str, list[str]] = {}
     for student in in_order:
         by_batch.setdefault(batch_of[student], []).append(student)
@@ -453,7 +453,7 @@ def _places(
     average_places: int,
 ) -> list[Place]:
     """Rank in standard competition: students with one key share a position, and the next is behind them all."""
-    counted = [figure for one in in_order if (figure := figures.get(one)) is not None]
+    counted = [figure for student in in_order if (figure := figures.get(student)) is not None]
     unranked = Place(
         position=None,
         tied=False,
@@ -462,7 +462,7 @@ def _places(
         lowest=min(counted, default=None),
         highest=max(counted, default=None),
     )
-    ranked = [keys[one] for one in in_order if one in keys]
+    ranked = [keys[student] for student in in_order if student in keys]
     places: list[Place] = []
     for _, together in groupby(ranked):
         number = len([*together])

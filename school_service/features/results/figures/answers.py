@@ -55,7 +55,7 @@ def _of_student(student_id: str, row: Row, reach: Reach | None) -> Mapping[str, 
         card = StoredCard(row["card"])
         return (card.own_term_result if row["own"] else card.term_result)(row["state"])
     loaded = Loaded.of(row)
-    people = {} if loaded is None else {one.id: one for one in loaded.shown_to(reach).people}
+    people = {} if loaded is None else {person.id: person for person in loaded.shown_to(reach).people}
     if loaded is None or student_id not in people:
         return None
     person, scope = people[student_id], loaded.scope
@@ -87,12 +87,12 @@ def _of_subject(batch: str | None, row: Row, reach: Reach | None) -> list[dict[s
     if loaded is not None and loaded.subjects:
         shown_people, (subject,) = loaded.shown_to(reach), loaded.subjects
         results = subject_results(loaded.entered)[subject.id]
-        for number, one in enumerate(shown_people.people):
-            result = results.get(one.id)
-            if result is not None and one.id not in held and batch in (None, one.batch):
-                said = subject_result(loaded, subject, one, result)
-                live = {"student": one.student, **said, "state": PROVISIONAL, "version": None}
-                found.append((places.get((False, one.id), number), live))
+        for number, person in enumerate(shown_people.people):
+            result = results.get(person.id)
+            if result is not None and person.id not in held and batch in (None, person.batch):
+                said = subject_result(loaded, subject, person, result)
+                live = {"student": person.student, **said, "state": PROVISIONAL, "version": None}
+                found.append((places.get((False, person.id), number), live))
     found.sort(key=lambda each: (_last_if_none(each[1][place]["position"]), each[0]))
     return [each for _, each in found]
 

@@ -37,16 +37,18 @@ def live_broadsheet(row: Document, loaded: Loaded) -> dict[str, Any]:
     scope, batch = loaded.scope, loaded.scope["batch_id"]
     of_subjects = subject_results(loaded.entered)
     terms = term_results(loaded.entered, of_subjects)
-    cards = [_live_card(one, of_subjects, terms[one.id]) for one in loaded.people if one.batch == batch]
+    cards = [
+        _live_card(person, of_subjects, terms[person.id]) for person in loaded.people if person.batch == batch
+    ]
     submitted = row["submitted"] or {}
     subjects = [
         {
-            **one.document,
-            "submitted": one.id in submitted,
-            "teachers": loaded.teachers(one.id, batch),
-            "submitted_by": submitted.get(one.id),
+            **subject.document,
+            "submitted": subject.id in submitted,
+            "teachers": loaded.teachers(subject.id, batch),
+            "submitted_by": submitted.get(subject.id),
         }
-        for one in loaded.subjects
+        for subject in loaded.subjects
     ]
     return {
         **loaded.head(batch, scope["batch_name"]),
@@ -87,8 +89,8 @@ def session_broadsheet(row: Document) -> dict[str, Any]:
     percents: dict[str, list[Decimal]] = {}
     places = _average_places(published["rules"])
     for card in published["cards"]:
-        for one in card["cumulative"]["subjects"]:
-            percents.setdefault(one["base"], []).append(one["percent"])
+        for percent in card["cumulative"]["subjects"]:
+            percents.setdefault(percent["base"], []).append(percent["percent"])
     figures = {
         base: {
             "position": None,
@@ -106,10 +108,15 @@ def _session_card(card: Document, ids: Mapping[str, str], figures: Mapping[str, 
     """Give the session of a card by the members with the same meaning for its term."""
     session, bases = card["cumulative"], {*(card["bases"] or ())}
     # A subject that was dropped earlier is shown, and not averaged.
-    averaged = [one["percent"] for one in session["subjects"] if one["base"] in bases]
+    averaged = [subject["percent"] for subject in session["subjects"] if subject["base"] in bases]
     subjects = [
-        {**one, "subject": {"id": ids[one["base"]]}, "status": GRADED, "batch": figures[one["base"]]}
-        for one in session["subjects"]
+        {
+            **subject,
+            "subject": {"id": ids[subject["base"]]},
+            "status": GRADED,
+            "batch": figures[subject["base"]],
+        }
+        for subject in session["subjects"]
     ]
     total, obtainable = sum(averaged, Decimal(0)), 100 * len(averaged)
     return {**card, **session, "subjects": subjects, "total": total, "obtainable": obtainable}
@@ -160,14 +167,16 @@ def _put_together(
     """Put together `subjects`, those of any student, `students`, by name as the cards, and the `summary`."""
     of_subject: dict[str, list[Document]] = {}
     for card in cards:
-        for one in card["subjects"] or ():
-            of_subject.setdefault(one["subject"]["id"], []).append(one)
+        for result in card["subjects"] or ():
+            of_subject.setdefault(result["subject"]["id"], []).append(result)
     students = [_student(card) for card in cards]
-    ranked = [one for one in students if one["position"] is not None]
+    ranked = [student for student in students if student["position"] is not None]
     average, lowest, highest = _greatest(card["batch_figures"] for card in cards)
     return {
         "subjects": [
-            _subject(one, of_subject[one["id"]], pass_mark) for one in subjects if one["id"] in of_subject
+            _subject(subject, of_subject[subject["id"]], pass_mark)
+            for subject in subjects
+            if subject["id"] in of_subject
         ],
         "students": students,
         "summary": {
@@ -176,7 +185,7 @@ def _put_together(
             "average": average,
             "highest": highest,
             "lowest": lowest,
-            "passed": sum(passes(one["average"], pass_mark) for one in ranked),
+            "passed": sum(passes(student["average"], pass_mark) for student in ranked),
         },
         "pass_mark": pass_mark,
     }
@@ -184,7 +193,7 @@ def _put_together(
 
 def by_position(students: Sequence[Document]) -> list[Document]:
     """Put the students of a broadsheet, who are by name, in the order of their positions; those without one last."""
-    return sorted(students, key=lambda one: (one["position"] is None, one["position"] or 0))
+    return sorted(students, key=lambda student: (student["position"] is None, student["position"] or 0))
 
 
 def passes(figure: Decimal | None, pass_mark: Decimal | None) -> bool:
@@ -193,12 +202,12 @@ def passes(figure: Decimal | None, pass_mark: Decimal | None) -> bool:
 
 
 def _subject(subject: Document, results: Sequence[Document], pass_mark: Decimal | None) -> dict[str, Any]:
-    percents = [one["percent"] for one in results if one["percent"] is not None]
+    percents = [result["percent"] for result in results if result["percent"] is not None]
     return {
         **subject,
         "takers": len(results),
         "graded": len(percents),
-        **dict(zip(_OF_CLASS, _greatest(one["batch"] for one in results), strict=True)),
+        **dict(zip(_OF_CLASS, _greatest(result["batch"] for result in results), strict=True)),
         "passes": sum(passes(percent, pass_mark) for percent in percents),
     }
 
@@ -207,7 +216,7 @@ def _student(card: Document) -> dict[str, Any]:
     place = card["batch_figures"]
     return {
         "student": StoredCard(card).student,
-        "results": {one["subject"]["id"]: _result(one) for one in card["subjects"] or ()},
+        "results": {result["subject"]["id"]: _result(result) for result in card["subjects"] or ()},
         "total": card["total"],
         "average": card["average"],
         "grade": card["grade"],
@@ -233,14 +242,15 @@ def _greatest(figures: Iterable[Document]) -> list[Any]:
     """Give the figures of the class, the same for all students: the greatest of each."""
     all_of_them = [*figures]
     return [
-        max((one[name] for one in all_of_them if one[name] is not None), default=None) for name in _OF_CLASS
+        max((figures[name] for figures in all_of_them if figures[name] is not None), default=None)
+        for name in _OF_CLASS
     ]
 
 
 def answered(sheet: Document) -> dict[str, Any]:
     """Leave out the members for paper alone."""
-    subjects = [_without(one, "submitted_by", "passes") for one in sheet["subjects"]]
-    students = [_without(one, "averages") for one in sheet["students"]]
+    subjects = [_without(subject, "submitted_by", "passes") for subject in sheet["subjects"]]
+    students = [_without(student, "averages") for student in sheet["students"]]
     return {**_without(sheet, *_PRINTED), "subjects": subjects, "students": students}
 
 

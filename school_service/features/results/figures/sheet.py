@@ -102,7 +102,11 @@ def _titled(sheet: Mapping[str, Any], between: str = ", ") -> str:
 
 def _key(sheet: Mapping[str, Any]) -> list[str]:
     """Say what the codes of the subjects and the signs in the cells mean."""
-    codes = (f"{one['code']} = {one['name']}" for one in sheet["subjects"] if one["code"] != one["name"])
+    codes = (
+        f"{subject['code']} = {subject['name']}"
+        for subject in sheet["subjects"]
+        if subject["code"] != subject["name"]
+    )
     low = (
         []
         if sheet["pass_mark"] is None

@@ -95,7 +95,7 @@ def graduate_all(
         _insert_all([uuid4() for _ in students], students, len(students), now()),
     )
     graduates = orjson.loads(made["graduates"]) if made else []
-    audit_changes(ENTITY, [Change(UUID(one["id"]), None, _audited(one)) for one in graduates])
+    audit_changes(ENTITY, [Change(UUID(graduate["id"]), None, _audited(graduate)) for graduate in graduates])
 
 
 def undo_graduations(*, graduates: Sequence[Mapping[str, Any]]) -> tuple[BoundQuery, ...]:
@@ -104,8 +104,8 @@ def undo_graduations(*, graduates: Sequence[Mapping[str, Any]]) -> tuple[BoundQu
     Each graduate has `id`, `number`, `student` and `graduation_class`, as in JSON. They and the counter of graduates
     must be locked.
     """
-    audit_changes(ENTITY, [Change(UUID(one["id"]), _audited(one), None) for one in graduates])
-    students = [UUID(one["student"]) for one in graduates]
+    audit_changes(ENTITY, [Change(UUID(graduate["id"]), _audited(graduate), None) for graduate in graduates])
+    students = [UUID(graduate["student"]) for graduate in graduates]
     return _delete(students), _take_up_status(students), numbers_given_back(GRADUATES, len(students))
 
 

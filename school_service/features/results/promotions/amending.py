@@ -127,13 +127,19 @@ def _change(
     back = found["graduate"]
     taking_back = _taken_back(promotion_id, student_id, back) if back else ()
     opened = back["enrollments"] if back else found["enrollments"]
-    there = next((one for one in opened if one["session"] == found["next_session"]), None)
+    there = next(
+        (enrollment for enrollment in opened if enrollment["session"] == found["next_session"]), None
+    )
     # A place that the promotion has not made is given back when it is undone: the first one.
     made = found["enrollment"] is not None
     newly_kept = [there] if there and not made and not found["kept"] else []
-    leaves = [one for one in opened if one is not there] if outcome == GRADUATED else []
+    leaves = [enrollment for enrollment in opened if enrollment is not there] if outcome == GRADUATED else []
     moving, place = _moved(student_id, found["batch"], there, made=made, graduates=outcome == GRADUATED)
-    ended = {one for one in (found["enrollment"], there["id"] if there and made else None) if one} - {place}
+    ended = {
+        enrollment
+        for enrollment in (found["enrollment"], there["id"] if there and made else None)
+        if enrollment
+    } - {place}
     actor, actor_name = acting()
     amendment = new_row(
         PromotionAmendment,
@@ -198,11 +204,11 @@ def _moved(
 
 
 def _ids(*enrollments: Sequence[Enrollment]) -> list[UUID]:
-    return [UUID(one["id"]) for some in enrollments for one in some]
+    return [UUID(enrollment["id"]) for some in enrollments for enrollment in some]
 
 
 def _cohorts(enrollments: Sequence[Enrollment]) -> list[UUID]:
-    return [UUID(cohort) for cohort in sorted({one["cohort"] for one in enrollments})]
+    return [UUID(cohort) for cohort in sorted({enrollment["cohort"] for enrollment in enrollments})]
 
 
 @statement

@@ -178,14 +178,16 @@ def judge_all(found: Mapping[str, Any], plan: Plan) -> Judged:
 
 def _refuse_moves(found: Mapping[str, Any], plan: Plan, batches: Mapping[str, Mapping[str, Any]]) -> None:
     named = [move[name] for move in plan.moves for name in ("batch", "promote_to", "repeat_in")]
-    unknown = [str(one) for one in named if one is not None and str(one) not in batches]
+    unknown = [str(batch) for batch in named if batch is not None and str(batch) not in batches]
     if unknown:
         raise Invalid.field("moves", Unknown(f"no such batches: {', '.join(dict.fromkeys(unknown))}"))
     times = Counter(str(move["batch"]) for move in plan.moves)
     twice = [batches[batch]["name"] for batch, count in times.items() if count > 1]
     if twice:
         raise Invalid.field("moves", f"named more than once: {', '.join(twice)}")
-    elsewhere = [batches[one]["name"] for one in times if batches[one]["session"] != found["session_id"]]
+    elsewhere = [
+        batches[batch]["name"] for batch in times if batches[batch]["session"] != found["session_id"]
+    ]
     if elsewhere:
         raise Invalid.field("moves", f"not of {found['session_name']}: {', '.join(elsewhere)}")
     going_on = [
@@ -222,19 +224,19 @@ def _next_session(
         raise Invalid.field(
             targets[-1][0], f"batches of several sessions: {', '.join(sorted(sessions.values()))}"
         )
-    return next(({"id": one, "name": name} for one, name in sessions.items()), None)
+    return next(({"id": session, "name": name} for session, name in sessions.items()), None)
 
 
 def _by_student(plan: Plan, students: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     """Give the override of each student; raises Invalid naming students outside the batches, and those given twice."""
     known = {student["id"] for student in students}
     times = Counter(str(override["student"]) for override in plan.overrides)
-    absent = [one for one in times if one not in known]
+    absent = [student for student in times if student not in known]
     if absent:
         raise Invalid.field(
             "overrides", Unknown(f"not in a batch that is to be promoted: {', '.join(absent)}")
         )
-    twice = [one for one, count in times.items() if count > 1]
+    twice = [student for student, count in times.items() if count > 1]
     if twice:
         raise Invalid.field("overrides", f"students named more than once: {', '.join(twice)}")
     return {str(override["student"]): override for override in plan.overrides}
@@ -283,23 +285,23 @@ def _refuse_decisions(
     """Raise Invalid for impossible overrides: of students not ACTIVE, and of students without a batch to go to."""
     last = {str(move["batch"]) for move in plan.moves if move["promote_to"] is None}
     reasons: dict[str, list[str]] = {}
-    for one in decisions:
-        override = overrides.get(one.student["id"])
+    for decision in decisions:
+        override = overrides.get(decision.student["id"])
         if override is None:
             continue
-        if one.student["status"] != ACTIVE and override.get("outcome") != LEFT_OUT:
-            reason = f"{one.student['status']}, and can only be {LEFT_OUT}"
-        elif "outcome" not in override and one.outcome == GRADUATED:
+        if decision.student["status"] != ACTIVE and override.get("outcome") != LEFT_OUT:
+            reason = f"{decision.student['status']}, and can only be {LEFT_OUT}"
+        elif "outcome" not in override and decision.outcome == GRADUATED:
             reason = "graduate by the rule, and go into no batch without another outcome"
         elif (
-            one.outcome not in (None, REPEATED, GRADUATED, LEFT_OUT)
-            and one.from_batch in last
+            decision.outcome not in (None, REPEATED, GRADUATED, LEFT_OUT)
+            and decision.from_batch in last
             and "batch" not in override
         ):
             reason = f"{override['outcome']} from a batch that graduates, and need a batch"
         else:
             continue
-        reasons.setdefault(reason, []).append(one.number)
+        reasons.setdefault(reason, []).append(decision.number)
     if reasons:
         words = "; ".join(f"{reason}: {', '.join(names)}" for reason, names in reasons.items())
         raise Invalid.field("overrides", words)
@@ -308,9 +310,10 @@ def _refuse_decisions(
 def _refuse_elsewhere(decisions: Sequence[Decision], next_session: Mapping[str, str]) -> None:
     """Raise Conflict naming students in another batch of the next session."""
     elsewhere = [
-        one.number
-        for one in decisions
-        if one.is_new and next_session["id"] in {each["session"] for each in one.student["enrollments"]}
+        decision.number
+        for decision in decisions
+        if decision.is_new
+        and next_session["id"] in {each["session"] for each in decision.student["enrollments"]}
     ]
     if elsewhere:
         words = f"Students are in another batch of {next_session['name']} already: {', '.join(elsewhere)}."
@@ -323,13 +326,15 @@ def _left_on(decisions: Sequence[Decision], plan: Plan) -> dict[UUID, date]:
     Raises Invalid naming those admitted later, or in the class from a later day on.
     """
     days = {str(move["batch"]): move["left_on"] for move in plan.moves if move.get("left_on")}
-    left = [one for one in decisions if one.outcome == GRADUATED and one.from_batch in days]
-    later = [one.number for one in left if _came_later(one.student, days[one.from_batch])]
+    left = [
+        decision for decision in decisions if decision.outcome == GRADUATED and decision.from_batch in days
+    ]
+    later = [decision.number for decision in left if _came_later(decision.student, days[decision.from_batch])]
     if later:
         raise Invalid.field(
             "moves", f"left_on is before the admission, or the first day in the class: {', '.join(later)}"
         )
-    return {UUID(one.student["id"]): days[one.from_batch] for one in left}
+    return {UUID(decision.student["id"]): days[decision.from_batch] for decision in left}
 
 
 def _came_later(student: Mapping[str, Any], left_on: date) -> bool:
@@ -350,12 +355,13 @@ def _fingerprint(rules: Mapping[str, Any], plan: Plan, decisions: Sequence[Decis
             for override in plan.overrides
         },
         "decisions": {
-            one.student["id"]: [
-                one.stored,
-                one.is_new,
-                one.student["card"] and [one.student["card"][name] for name in ("publication", "version")],
+            decision.student["id"]: [
+                decision.stored,
+                decision.is_new,
+                decision.student["card"]
+                and [decision.student["card"][name] for name in ("publication", "version")],
             ]
-            for one in decisions
+            for decision in decisions
         },
     }
     return sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -106,7 +106,7 @@ def _refuse_rules(rules: Sequence[Mapping[str, Any]], levels: set[str], subjects
     for number, rule in enumerate(rules):
         if rule["trial_average"] is not None and rule["trial_average"] >= rule["minimum_average"]:
             reasons.append(f"{number}: trial_average is not less than minimum_average")
-        unknown = [str(one) for one in rule["required_subjects"] if str(one) not in subjects]
+        unknown = [str(subject) for subject in rule["required_subjects"] if str(subject) not in subjects]
         if unknown:
             reasons.append(Unknown(f"{number}: no such subjects: {', '.join(unknown)}"))
     if reasons:
@@ -171,15 +171,15 @@ def promote(*, plan: Plan, fingerprint: str | None, principal: Principal) -> Bou
     judged = judge_all(found, plan)
     if fingerprint != judged.fingerprint:
         raise Stale("Something has changed since that dry run: look at a new one, and commit that.")
-    lacking = [one.number for one in judged.decisions if one.lacks]
+    lacking = [decision.number for decision in judged.decisions if decision.lacks]
     if lacking:
         raise Invalid.field(
             "overrides", f"it has to be decided what becomes of them, and where they go: {', '.join(lacking)}"
         )
     leaving = {
-        UUID(one.student["id"]): one.student["enrollments"]
-        for one in judged.decisions
-        if one.outcome == GRADUATED
+        UUID(decision.student["id"]): decision.student["enrollments"]
+        for decision in judged.decisions
+        if decision.outcome == GRADUATED
     }
     if leaving:
         principal.require((Permission.GRADUATES_WRITE,), "Letting students graduate")
@@ -211,7 +211,10 @@ def _shown_to(principal: Principal, promotion_id: UUID, *before: Executable) -> 
 
 def _without_figures(promotion: Mapping[str, Any]) -> dict[str, Any]:
     """Show a promotion without averages, and without figures in the reasons."""
-    return {**promotion, "decisions": [decided_without_figures(one) for one in promotion["decisions"]]}
+    return {
+        **promotion,
+        "decisions": [decided_without_figures(decision) for decision in promotion["decisions"]],
+    }
 
 
 def decided_without_figures(decision: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,7 +225,11 @@ def decided_without_figures(decision: Mapping[str, Any]) -> dict[str, Any]:
 
 def _writing(promotion_id: UUID, plan: Plan, judged: Judged, moment: datetime) -> list[Executable]:
     """Write the rows of a promotion, and the enrollments: statements for one round trip."""
-    new = [(one.student["id"], judged.batches[str(one.to_batch)]) for one in judged.decisions if one.is_new]
+    new = [
+        (decision.student["id"], judged.batches[str(decision.to_batch)])
+        for decision in judged.decisions
+        if decision.is_new
+    ]
     made = {student: uuid4() for student, _ in new}
     enrollments = [
         (made[student], UUID(student), _Batch(UUID(batch["id"]), UUID(batch["cohort"])))
@@ -251,7 +258,9 @@ def _writing(promotion_id: UUID, plan: Plan, judged: Judged, moment: datetime) -
         )
         for number, move in enumerate(plan.moves, 1)
     ]
-    decisions = [{**one.stored, "enrollment": made.get(one.student["id"])} for one in judged.decisions]
+    decisions = [
+        {**decision.stored, "enrollment": made.get(decision.student["id"])} for decision in judged.decisions
+    ]
     return [
         promotion,
         NewRows(batches),
@@ -283,12 +292,12 @@ def undo(*, promotion_id: UUID, principal: Principal) -> UUID:
         principal.require((Permission.GRADUATES_WRITE,), "Taking back that students graduated")
     if found["undone"]:
         raise Conflict("The promotion is undone already.")
-    resting = [one for one in found["rests"] if one["what"]][:MOST_NAMED]
+    resting = [hindrance for hindrance in found["rests"] if hindrance["what"]][:MOST_NAMED]
     if resting:
-        named = "; ".join(f"{one['student']}: {one['what']}" for one in resting)
+        named = "; ".join(f"{hindrance['student']}: {hindrance['what']}" for hindrance in resting)
         raise InUse(f"Something rests on the promotion. {named}.", {"students": resting})
     audit_change(ENTITY, promotion_id, old={"counts": found["counts"]})
-    back = {UUID(one["student"]): one["enrollments"] for one in (*graduated, *found["moved"])}
+    back = {UUID(move["student"]): move["enrollments"] for move in (*graduated, *found["moved"])}
     execute(
         _touch_assessments(promotion_id),
         _forget_enrollments(promotion_id),

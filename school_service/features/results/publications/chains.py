@@ -20,16 +20,20 @@ def chain_of(found: Document, publication_id: str, subjects: Sequence[str]) -> l
     reopens and the first that submits.
     """
     publications = found["publications"]
-    own = next(one for one in publications if one["id"] == publication_id)
+    own = next(publication for publication in publications if publication["id"] == publication_id)
     return [
-        *(_act("REOPEN_PUBLICATION", one) for one in reversed(publications) if one["state"] == PUBLISHED),
+        *(
+            _act("REOPEN_PUBLICATION", publication)
+            for publication in reversed(publications)
+            if publication["state"] == PUBLISHED
+        ),
         *(
             _act("REOPEN_SUBJECT", {**own, "id": None}, subject)
             for subject in subjects
             if not _is_open(found, own, subject)
         ),
         *_submissions(found, own, subjects),
-        *(_act("PUBLISH", {**one, "id": None}) for one in publications),
+        *(_act("PUBLISH", {**publication, "id": None}) for publication in publications),
     ]
 
 
@@ -37,18 +41,18 @@ def _submissions(found: Document, own: Document, subjects: Sequence[str]) -> Ite
     """Submit the subjects to be changed, and those that are open already, of each batch."""
     for subject in subjects:
         yield _act("SUBMIT", {**own, "id": None}, subject)
-    for one in found["open"]:
+    for submission in found["open"]:
         if (
-            one["batch"] != own["batch"]
-            or one["term"] != own["term"]
-            or one["cohort_subject"] not in subjects
+            submission["batch"] != own["batch"]
+            or submission["term"] != own["term"]
+            or submission["cohort_subject"] not in subjects
         ):
-            yield _act("SUBMIT", {**one, "id": None}, one["cohort_subject"])
+            yield _act("SUBMIT", {**submission, "id": None}, submission["cohort_subject"])
 
 
 def _is_open(found: Document, own: Document, subject: str) -> bool:
     where = {"cohort_subject": subject, "batch": own["batch"], "term": own["term"]}
-    return any(one == where for one in found["open"])
+    return any(submission == where for submission in found["open"])
 
 
 def _act(act: str, of: Document, subject: str | None = None) -> dict[str, Any]:

@@ -73,14 +73,14 @@ def judge(
     _refuse_batches(batches, row["batches"], loaded.scope["cohort_id"])
     leaving, coming = dict(row["leaving"] or ()), dict(row["coming"] or ())
     _refuse_strangers(leave_out, take_in, leaving, coming)
-    named = [str(one) for one in without_subjects]
-    versions = [_next_version(one, loaded, named) for one in row["batches"]]
-    empty = [one for one, version in zip(row["batches"], versions, strict=True) if not version.people]
+    named = [str(subject) for subject in without_subjects]
+    versions = [_next_version(batch, loaded, named) for batch in row["batches"]]
+    empty = [batch for batch, version in zip(row["batches"], versions, strict=True) if not version.people]
     if empty:
         raise Incomplete(f"There is nobody in: {_names(empty)}.")
     _refuse_with_assessments(named, versions)
     record, computed = Record(loaded, row["record"]), compute(loaded.entered)
-    in_the_way = _InTheWay(row, record, {str(one) for one in batches})
+    in_the_way = _InTheWay(row, record, {str(batch) for batch in batches})
     _refuse_unsubmitted([*in_the_way.unsubmitted()])
     _refuse_incomplete([*in_the_way.incomplete()])
     earlier = row["earlier"] if loaded.settings["marks"] else ()
@@ -91,11 +91,11 @@ def judge(
 
 
 def _next_version(batch: Mapping[str, Any], loaded: Loaded, named: Collection[str]) -> NewVersion:
-    members = [one for one in loaded.people if one.batch == batch["id"]]
-    left = sorted((one.id for one in members if one.enrolled_in != batch["id"]), key=UUID)
-    lacking = [*_without_assessments(loaded, {one.id for one in members})]
+    members = [person for person in loaded.people if person.batch == batch["id"]]
+    left = sorted((member.id for member in members if member.enrolled_in != batch["id"]), key=UUID)
+    lacking = [*_without_assessments(loaded, {member.id for member in members})]
     accepted = {*named, *(batch["without_subjects"] or ())}
-    without = [one["cohort_subject"] for one in lacking if one["cohort_subject"] in accepted]
+    without = [subject["cohort_subject"] for subject in lacking if subject["cohort_subject"] in accepted]
     return NewVersion(batch["id"], batch["arm"], batch["latest"] + 1, members, left, lacking, without)
 
 
@@ -113,10 +113,10 @@ def _left_out(versions: Iterable[NewVersion]) -> Iterator[dict[str, Any]]:
     """Name the subjects without assessments that nobody has agreed to leave out, with the takers of all batches."""
     found: dict[str, dict[str, Any]] = {}
     for version in versions:
-        for one in version.without_assessments:
-            if (id := one["cohort_subject"]) not in version.without_subjects:
+        for subject in version.without_assessments:
+            if (id := subject["cohort_subject"]) not in version.without_subjects:
                 takers = found[id]["takers"] if id in found else 0
-                found[id] = {**one, "takers": takers + one["takers"]}
+                found[id] = {**subject, "takers": takers + subject["takers"]}
     yield from found.values()
 
 
@@ -124,10 +124,14 @@ def lacks(judged: Judged, version: NewVersion) -> dict[str, Any]:
     """Name the parts that the cards of a version to be lack: they refuse nothing in a dry run."""
     record, kinds = judged.record, {*judged.row["trait_types"]}
     comments = [
-        one.id for one in version.people if None in comments_of(record, judged.computed, one).values()
+        person.id
+        for person in version.people
+        if None in comments_of(record, judged.computed, person).values()
     ]
     traits = [
-        one.id for one in version.people if kinds - {trait["type"] for trait in record.traits.get(one.id, ())}
+        person.id
+        for person in version.people
+        if kinds - {trait["type"] for trait in record.traits.get(person.id, ())}
     ]
     lacking = version.without_assessments
     return {
@@ -144,7 +148,7 @@ def _photos_missing(judged: Judged, version: NewVersion) -> dict[str, Any] | Non
     if not loaded.settings["show_photo"]:
         return None
     shown = {loaded.everyone[number].id for number in judged.row["with_photo"]}
-    return _counted([one.id for one in version.people if one.id not in shown])
+    return _counted([person.id for person in version.people if person.id not in shown])
 
 
 def _counted(students: Sequence[str]) -> dict[str, Any]:
@@ -153,14 +157,14 @@ def _counted(students: Sequence[str]) -> dict[str, Any]:
 
 def _refuse_batches(ids: Collection[UUID], batches: Sequence[Mapping[str, Any]], cohort_id: str) -> None:
     """Raise Invalid or Conflict for batches unfit for publishing by themselves, naming them all."""
-    known = {one["id"] for one in batches}
-    unknown = [str(one) for one in ids if str(one) not in known]
+    known = {batch["id"] for batch in batches}
+    unknown = [str(batch) for batch in ids if str(batch) not in known]
     if unknown:
         raise Invalid.field("batches", Unknown(f"no such batches: {', '.join(unknown)}"))
-    elsewhere = _names(one for one in batches if one["cohort"] != cohort_id)
+    elsewhere = _names(batch for batch in batches if batch["cohort"] != cohort_id)
     if elsewhere:
         raise Invalid.field("batches", f"not of the same cohort: {elsewhere}")
-    done = _names(one for one in batches if one["state"] == PUBLISHED)
+    done = _names(batch for batch in batches if batch["state"] == PUBLISHED)
     if done:
         raise Duplicate(f"Published already: {done}.")
 
@@ -172,9 +176,9 @@ def _refuse_strangers(
     coming: Mapping[str, str],
 ) -> None:
     """Raise Invalid for students who can't be left out, or taken in."""
-    twice = [str(one) for one, times in Counter(leave_out).items() if times > 1]
-    strangers = [str(one) for one in leave_out if str(one) not in leaving]
-    not_out = [str(one) for one in take_in if str(one) not in coming]
+    twice = [str(student) for student, times in Counter(leave_out).items() if times > 1]
+    strangers = [str(student) for student in leave_out if str(student) not in leaving]
+    not_out = [str(student) for student in take_in if str(student) not in coming]
     reasons: dict[str, dict[str, list[str]]] = {
         "leave_out": {
             "named more than once": twice,
@@ -208,7 +212,7 @@ class _InTheWay:
 
         Each has these arms if other arms are submitted.
         """
-        batch_of = {one.id: one.batch for one in self._loaded.everyone}
+        batch_of = {person.id: person.batch for person in self._loaded.everyone}
         for subject, taught in zip(self._loaded.subjects, self._loaded.entered.subjects, strict=True):
             if not taught.papers:
                 continue
@@ -243,10 +247,12 @@ class _InTheWay:
         arms = {arm.id for arm in self._arms}
         for subject, taught in zip(self._loaded.subjects, self._loaded.entered.subjects, strict=True):
             blank = {student for _, student in blanks(self._loaded.entered, taught)}
-            people = [one for one in self._loaded.everyone if one.id in blank and one.batch in arms]
+            people = [
+                person for person in self._loaded.everyone if person.id in blank and person.batch in arms
+            ]
             if people:
-                people.sort(key=lambda one: one.place)
-                numbers = [one.student["admission_number"] for one in people]
+                people.sort(key=lambda person: person.place)
+                numbers = [person.student["admission_number"] for person in people]
                 yield {"subject": subject.name, "students": numbers}
 
 
@@ -279,17 +285,18 @@ def _by_results(found: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
 def _refuse_unsubmitted(subjects: Sequence[Mapping[str, Any]]) -> None:
     if subjects:
         words = [
-            f"{one['subject']} ({', '.join(one['arms'])})" if one["arms"] else one["subject"]
-            for one in subjects
+            f"{subject['subject']} ({', '.join(subject['arms'])})" if subject["arms"] else subject["subject"]
+            for subject in subjects
         ]
         raise Incomplete(
-            f"Not submitted yet: {', '.join(words)}.", {"subjects": [one["subject"] for one in subjects]}
+            f"Not submitted yet: {', '.join(words)}.",
+            {"subjects": [subject["subject"] for subject in subjects]},
         )
 
 
 def _refuse_incomplete(subjects: Sequence[Mapping[str, Any]]) -> None:
     if subjects:
-        words = "; ".join(f"{one['subject']}: {', '.join(one['students'])}" for one in subjects)
+        words = "; ".join(f"{subject['subject']}: {', '.join(subject['students'])}" for subject in subjects)
         raise Incomplete(
             f"Something is blank since it was submitted. Reopen the subject, and enter what is missing. {words}.",
             {"incomplete": subjects},
@@ -298,8 +305,8 @@ def _refuse_incomplete(subjects: Sequence[Mapping[str, Any]]) -> None:
 
 def _refuse_with_assessments(named: Sequence[str], versions: Iterable[NewVersion]) -> None:
     """Raise Invalid for subjects to leave out that have something to publish, or nobody to publish it of."""
-    lacking = {one["cohort_subject"] for version in versions for one in version.without_assessments}
-    others = [one for one in named if one not in lacking]
+    lacking = {subject["cohort_subject"] for version in versions for subject in version.without_assessments}
+    others = [subject for subject in named if subject not in lacking]
     if others:
         reason = "have an assessment that counts, have no takers in these batches, or are not of the cohort"
         raise Invalid.field("without_subjects", Unknown(listed({reason: others})))
@@ -308,8 +315,8 @@ def _refuse_with_assessments(named: Sequence[str], versions: Iterable[NewVersion
 def _refuse_left_out(subjects: Sequence[Mapping[str, Any]]) -> None:
     if subjects:
         raise Incomplete(
-            f"Nothing counts in: {', '.join(one['subject'] for one in subjects)}. Set an assessment that counts, or "
-            "name them in without_subjects, and no card has them.",
+            f"Nothing counts in: {', '.join(subject['subject'] for subject in subjects)}. "
+            "Set an assessment that counts, or name them in without_subjects, and no card has them.",
             {"without_assessments": subjects},
         )
 
@@ -329,13 +336,13 @@ def _refuse_other_terms(earlier: Sequence[Mapping[str, Any]], later: Sequence[Ma
 
 
 def _results(found: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(one["results"] for one in found)
+    return ", ".join(row["results"] for row in found)
 
 
 def _shortened(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Results with their students, at most MOST_NAMED of them."""
-    return [{**one, "students": one["students"][:MOST_NAMED]} for one in found]
+    return [{**subject, "students": subject["students"][:MOST_NAMED]} for subject in found]
 
 
 def _names(batches: Iterable[Mapping[str, Any]]) -> str:
-    return ", ".join(one["name"] for one in batches)
+    return ", ".join(batch["name"] for batch in batches)

@@ -133,7 +133,7 @@ def publish(
     moment, scope = now(), judged.record.loaded.scope
     cards = _cards(judged, moment)
     ids = {version.batch: uuid4() for version in judged.versions}
-    _audit(judged, ids, {str(one["student"]): one["reason"] for one in leave_out})
+    _audit(judged, ids, {str(entry["student"]): entry["reason"] for entry in leave_out})
     batch_ids, term_id = [UUID(version.batch) for version in judged.versions], UUID(scope["term_id"])
     left_out = [
         new_row(LeftOut, student_id=student, batch_id=batch, term_id=term_id)
@@ -192,8 +192,8 @@ def rehearse(
             "reopened_by_name": None,
             "reason": None,
             "students": len(version.people),
-            "changed": sum(UUID(one.id) in changed for one in version.people),
-            "class_figures_changed": sum(UUID(one.id) in of_class for one in version.people),
+            "changed": sum(UUID(person.id) in changed for person in version.people),
+            "class_figures_changed": sum(UUID(person.id) in of_class for person in version.people),
             "left": version.left,
             **_missing_of(version, missing),
             **lacks(judged, version),
@@ -207,7 +207,9 @@ def _missing_of(version: NewVersion, missing: Sequence[Mapping[str, Any]] | None
     if missing is None:
         return {}
     of_batch = [
-        {**one, "date": date.fromisoformat(one["date"])} for one in missing if one["batch"] == version.batch
+        {**register, "date": date.fromisoformat(register["date"])}
+        for register in missing
+        if register["batch"] == version.batch
     ]
     return {"registers_missing": of_batch}
 
@@ -222,7 +224,7 @@ def _judge(
     rehearsed: bool = False,
 ) -> Judged:
     """Lock all rows of a publication, load them, and check that it may be made."""
-    ids, leaving = list(dict.fromkeys(batches)), [one["student"] for one in leave_out]
+    ids, leaving = list(dict.fromkeys(batches)), [entry["student"] for entry in leave_out]
     # None for an empty list: what nobody asks for is not planned.
     read = reads.publishing(ids[0], ids, term, leaving or None, list(take_in) or None, rehearsed or None)
     locks = (
@@ -243,8 +245,8 @@ def _audit(judged: Judged, ids: Mapping[str, UUID], reasons: Mapping[str, str]) 
     term_id = judged.record.loaded.scope["term_id"]
     batch_of = {**judged.leaving, **judged.coming}
     said: dict[str, dict[str, Any]] = {
-        **{one: {"left_out": True, "reason": reasons[one]} for one in judged.leaving},
-        **{one: {"taken_in": True} for one in judged.coming},
+        **{student: {"left_out": True, "reason": reasons[student]} for student in judged.leaving},
+        **{student: {"taken_in": True} for student in judged.coming},
     }
     for version in judged.versions:
         publication = ids[version.batch]
@@ -298,7 +300,7 @@ def _rules(judged: Judged, version: NewVersion, cards: Mapping[str, dict[str, An
     rules = {**{name: loaded.settings[name] for name in (*DEFAULTS, "marks")}, "bands": bands(loaded)}
     return {
         **rules,
-        "table": class_table([cards[one.id] for one in version.people], rules),
+        "table": class_table([cards[person.id] for person in version.people], rules),
         "batch_name": version.name,
         "session_name": loaded.scope["session_name"],
         "subjects": {
@@ -320,11 +322,11 @@ def _rules(judged: Judged, version: NewVersion, cards: Mapping[str, dict[str, An
 
 def _takers_without_result(judged: Judged, version: NewVersion) -> dict[str, Any]:
     """The takers of subjects without a result on their card, by subject: there nothing counts for them yet."""
-    members = {one.id for one in version.people}
+    members = {person.id for person in version.people}
     found: dict[str, Any] = {}
     for subject in judged.record.loaded.entered.subjects:
         results = judged.computed.subjects[subject.id]
-        takers = [one for one in subject.takers if one in members and one not in results]
+        takers = [taker for taker in subject.takers if taker in members and taker not in results]
         if takers:
             found[subject.id] = {"in": takers, "out": []}
     return found
@@ -334,14 +336,14 @@ def _cards(judged: Judged, moment: datetime) -> dict[str, dict[str, Any]]:
     """The cards of the versions to be, in their order, by student."""
     written = written_moment(moment)
     return {
-        one.id: card(judged.record, judged.computed, one, version=version.version, published_at=written)
+        person.id: card(judged.record, judged.computed, person, version=version.version, published_at=written)
         for version in judged.versions
-        for one in version.people
+        for person in version.people
     }
 
 
 def _written(cards: Mapping[str, dict[str, Any]]) -> list[str]:
-    return [write_json(one).decode() for one in cards.values()]
+    return [write_json(card).decode() for card in cards.values()]
 
 
 def _compared(cards: Mapping[str, dict[str, Any]], read: BoundQuery) -> tuple[list[UUID], list[UUID]]:
@@ -426,12 +428,14 @@ def rehearse_reopening(
         raise not_found(Publication)
     if found["state"] not in (PUBLISHED, REOPENED):
         raise _not_published(found["state"])
-    strangers = [str(one) for one in subjects if str(one) not in found["subjects"]]
+    strangers = [str(subject) for subject in subjects if str(subject) not in found["subjects"]]
     if strangers:
         raise Invalid.field("subjects", Unknown(f"are not of the cohort: {', '.join(strangers)}"))
-    if any(one["promoted"] for one in found["publications"] if one["state"] == PUBLISHED):
+    if any(
+        publication["promoted"] for publication in found["publications"] if publication["state"] == PUBLISHED
+    ):
         raise _promoted()
-    acts = chain_of(found, str(publication_id), [str(one) for one in dict.fromkeys(subjects)])
+    acts = chain_of(found, str(publication_id), [str(subject) for subject in dict.fromkeys(subjects)])
     answer = fetch_document(reads.publication(publication_id))
     return RenderedRow(write_json({**answer, "chain": acts}))
 

@@ -38,14 +38,18 @@ def _drafted(
         return None
     loaded = found.shown_to(reach)
     batch = loaded.scope["batch_id"]
-    people = [one for one in loaded.people if one.batch == batch and (students is None or one.id in students)]
+    people = [
+        person
+        for person in loaded.people
+        if person.batch == batch and (students is None or person.id in students)
+    ]
     if not people:
         return None
     record, computed = Record(loaded, row["record"]), compute(loaded.entered)
     of_batch = {
-        one.id: card(record, computed, one, version=None, published_at=None)
-        for one in loaded.everyone
-        if one.batch == batch
+        person.id: card(record, computed, person, version=None, published_at=None)
+        for person in loaded.everyone
+        if person.batch == batch
     }
     rules = {**{name: loaded.settings[name] for name in (*DEFAULTS, "marks")}, "bands": bands(loaded)}
     # Whoever sees some of the class's drafts sees them as all are.
@@ -53,9 +57,9 @@ def _drafted(
     photos = {loaded.everyone[int(number)].id: photo for number, photo in (row["photos"] or {}).items()}
     outcomes = {loaded.everyone[number].id: of for number, *of in row["outcomes"] or ()}
     cards = []
-    for one in people:
-        outcome, outcome_class = outcomes.get(one.id, (None, None))
-        said = {"card": of_batch[one.id], "code": None, "rules": rules, "photo": photos.get(one.id)}
+    for person in people:
+        outcome, outcome_class = outcomes.get(person.id, (None, None))
+        said = {"card": of_batch[person.id], "code": None, "rules": rules, "photo": photos.get(person.id)}
         cards.append({**said, "outcome": outcome, "outcome_class": outcome_class})
     scope, student = loaded.scope, people[0].student
     about = {
@@ -69,6 +73,6 @@ def _drafted(
         "cards": write_json(cards).decode(),
         "pictures": row["pictures"],
         "photo": row.get("photo"),
-        "students": [one.id for one in people],
+        "students": [person.id for person in people],
         "about": write_json(about).decode(),
     }

@@ -82,12 +82,12 @@ def show_card(
 ) -> dict[str, Any]:
     """Give the document of a student's card, as `print_card` prints it; the arguments and errors are those of that."""
     found = _fetch_card(student_id, term, draft=draft, user_id=user_id, version=version, session=session)
-    (one,) = read_json(found["cards"])
+    (printed,) = read_json(found["cards"])
     document = report_card(
-        one["card"],
-        rules=one["rules"],
-        outcome=one["outcome"],
-        outcome_class=one["outcome_class"],
+        printed["card"],
+        rules=printed["rules"],
+        outcome=printed["outcome"],
+        outcome_class=printed["outcome_class"],
         drafted_at=now().isoformat() if draft else None,
         photo=found["photo"],
     )
@@ -151,7 +151,7 @@ def print_cards(
             raise NotFound("No report cards of this batch and term are there to print.")
         found = {"students": []}
     there = set(found["students"])
-    missing = [str(one) for one in sorted(students or ()) if str(one) not in there]
+    missing = [str(student) for student in sorted(students or ()) if str(student) not in there]
     if missing:
         raise Invalid.field("students", Unknown(f"not in the batch: {', '.join(missing)}"))
     if len(there) > MAX_CARDS:

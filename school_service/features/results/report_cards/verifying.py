@@ -56,8 +56,8 @@ def verified_card(found: Document) -> dict[str, Any]:
         "position": figures["position"] if shown else None,
         "of": figures["of"] if shown else None,
         "subjects": [
-            {"name": one["subject"]["name"], "percent": one["percent"], "grade": one["grade"]}
-            for one in stored.subjects
+            {"name": result["subject"]["name"], "percent": result["percent"], "grade": result["grade"]}
+            for result in stored.subjects
         ],
     }
     answer = {
@@ -79,10 +79,10 @@ def verified_transcript(found: Document) -> dict[str, Any]:
     if one is missing.
     """
     said, cards = found["transcript"], found["cards"] or ()
-    replacing = [one["published_at"] for one in cards if _differs(one, said)]
+    replacing = [card["published_at"] for card in cards if _differs(card, said)]
     replaced_at = max(replacing, key=datetime.fromisoformat, default=None)
     state = CURRENT_CARD if replaced_at is None else REPLACED_CARD
-    if any(one["now"] is None for one in cards):
+    if any(card["now"] is None for card in cards):
         state = WITHDRAWN_CARD
     is_told = state != WITHDRAWN_CARD
     answer = {
@@ -94,7 +94,7 @@ def verified_transcript(found: Document) -> dict[str, Any]:
     }
     return {
         **{name: answer.get(name) for name in _MEMBERS},
-        "sessions": [_session(one) for one in said["sessions"]] if is_told else [],
+        "sessions": [_session(session) for session in said["sessions"]] if is_told else [],
         "time_zone": said.get("time_zone"),
     }
 
@@ -118,7 +118,7 @@ def _session(session: Document) -> dict[str, Any]:
         "session": session["session"]["name"],
         "class": session["class_name"],
         **{name: session[name] for name in ("average", "grade", "position", "of")},
-        "subjects": [{name: one[name] for name in of_subject} for one in session["subjects"]],
+        "subjects": [{name: subject[name] for name in of_subject} for subject in session["subjects"]],
     }
 
 

@@ -46,7 +46,7 @@ class Handing:
         self.arms = [Arm(*arm) for arm in row["arms"]]
         self._submitted = {(subject, batch): Submitted(*of) for subject, batch, *of in row["submissions"]}
         self._begun = {batch for _, batch in self._submitted}
-        self._people = {one.id: one for one in loaded.everyone}
+        self._people = {person.id: person for person in loaded.everyone}
 
     def subjects(self) -> Iterator[tuple[Subject, TaughtSubject]]:
         """Give the cohort's subjects, by name, each with its entries."""
@@ -62,7 +62,7 @@ class Handing:
 
     def takers(self, taught: TaughtSubject, arm: Arm) -> list[Person]:
         """Give the takers of a subject in an arm."""
-        return [one for one in map(self._people.__getitem__, taught.takers) if one.batch == arm.id]
+        return [person for person in map(self._people.__getitem__, taught.takers) if person.batch == arm.id]
 
     def blanks(self, taught: TaughtSubject, arm: Arm) -> list[tuple[Paper, Person]]:
         """Find the blanks of a subject in an arm."""
@@ -76,9 +76,9 @@ class Handing:
         return {
             **self._head(subject, arm),
             "state": _state(taught, found is not None),
-            "takers": sum(is_open or one.belongs for one in self.takers(taught, arm)),
+            "takers": sum(is_open or taker.belongs for taker in self.takers(taught, arm)),
             "assessments": len(taught.papers),
-            "blanks": sum(is_open or one.belongs for _, one in self.blanks(taught, arm)),
+            "blanks": sum(is_open or taker.belongs for _, taker in self.blanks(taught, arm)),
             **_by(found),
             "teachers": self.loaded.teachers(subject.id, arm.id),
         }
@@ -87,13 +87,15 @@ class Handing:
         """Answer the submission of a subject in all arms together: submitted as the last one was."""
         each = [self.submission(subject, taught, arm) for arm in self.arms]
         done = [of for arm in self.arms if (of := self.submitted(subject.id, arm)) is not None]
-        is_done = bool(done) and all(one["submitted_at"] or not one["takers"] for one in each)
+        is_done = bool(done) and all(
+            submission["submitted_at"] or not submission["takers"] for submission in each
+        )
         return {
             **self._head(subject, None),
             "state": _state(taught, is_done),
-            "takers": sum(one["takers"] for one in each),
+            "takers": sum(submission["takers"] for submission in each),
             "assessments": len(taught.papers),
-            "blanks": sum(one["blanks"] for one in each),
+            "blanks": sum(submission["blanks"] for submission in each),
             **_by(max(done, key=lambda of: of.microseconds) if is_done else None),
             "teachers": teachers,
         }
@@ -135,7 +137,7 @@ def of_class(batch: UUID, term: str, *, cohort: bool = False, state: str | None 
 
 def of_classes(classes: Sequence[Row], *, state: str | None = None) -> MadeTogether:
     """Answer ListedSubmissionSchema of several classes, each in a term, with the name of the class."""
-    return MadeTogether([_of_named(one, state) for one in classes])
+    return MadeTogether([_of_named(class_, state) for class_ in classes])
 
 
 def _of_named(named: Row, state: str | None) -> Made:
@@ -143,7 +145,7 @@ def _of_named(named: Row, state: str | None) -> Made:
     of = of_class(UUID(named["cohort"]), named["term"], cohort=True, state=state)
 
     def make(row: Row, reach: Reach | None) -> list[dict[str, Any]]:
-        return [{**one, **about} for one in of.make(row, reach)]
+        return [{**submission, **about} for submission in of.make(row, reach)]
 
     return Made(of.read, make)
 
@@ -154,7 +156,7 @@ def _in_state(
     row: Row,
     reach: Reach | None,
 ) -> list[dict[str, Any]]:
-    return [one for one in make(row, reach) if state is None or one["state"] == state]
+    return [submission for submission in make(row, reach) if state is None or submission["state"] == state]
 
 
 def _of_class(batch: str | None, row: Row, reach: Reach | None) -> list[dict[str, Any]]:
@@ -169,7 +171,11 @@ def _of_class(batch: str | None, row: Row, reach: Reach | None) -> list[dict[str
         for arm in handing.arms
         if (batch is None or arm.id == batch) and (reached is None or (subject.id, arm.id) in reached)
     )
-    return [one for taught, one in found if taught.papers or one["takers"] or one["state"] == SUBMITTED]
+    return [
+        submission
+        for taught, submission in found
+        if taught.papers or submission["takers"] or submission["state"] == SUBMITTED
+    ]
 
 
 def of_subject(cohort_subject_id: UUID, term: str, batch: UUID | None = None) -> Made:
@@ -216,7 +222,7 @@ def _submitting(row: Row, _reach: Reach | None) -> dict[str, Any] | None:
             {
                 "id": arm.id,
                 "takers": len(takers),
-                "is_taken": any(handing.is_begun(arm) or one.belongs for one in takers),
+                "is_taken": any(handing.is_begun(arm) or taker.belongs for taker in takers),
                 "submitted": handing.submitted(subject.id, arm) is not None,
                 "taught": arm.is_taught,
             }

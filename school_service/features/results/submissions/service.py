@@ -95,13 +95,13 @@ def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, bla
     )
     read, batches = answers.of_subject(cohort_subject_id, term, batch), found["batches"]
     _require_taught(batches, batch)
-    submitted = [one for one in batches if one["submitted"]]
+    submitted = [batch for batch in batches if batch["submitted"]]
     submitting = _submitting(batches, batch)
     if not submitting:
         return read
     if not found["counting"]:
         raise Incomplete("Nothing counts in this subject and term: there is nothing to submit.")
-    ids = {one["id"] for one in submitting}
+    ids = {batch["id"] for batch in submitting}
     blank = [(paper, person) for paper, person in found["blanks"] if person.batch in ids]
     if blank and blanks == REFUSE:
         raise _refused(blank)
@@ -114,7 +114,7 @@ def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, bla
             "state": SUBMITTED,
             "term": found["term_id"],
             **_audited(submitting, batches),
-            "takers": sum(one["takers"] for one in submitting),
+            "takers": sum(batch["takers"] for batch in submitting),
             "assessments": found["counting"],
             "absences": {"status": blanks, "number": len(absences)} if absences else None,
         },
@@ -140,8 +140,8 @@ def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | Non
     found = _facts_or_error(judged, cohort_subject_id, term)
     read = answers.of_subject(cohort_subject_id, term, batch)
     batches = orjson.loads(found["batches"])
-    submitted = [one for one in batches if one["submitted"]]
-    reopening = [one for one in _meant(batches, batch) if one["submitted"]]
+    submitted = [batch for batch in batches if batch["submitted"]]
+    reopening = [arm for arm in _meant(batches, batch) if arm["submitted"]]
     if not reopening:
         if not found["once"]:
             raise Conflict("The results of this subject and term were never submitted.")
@@ -157,7 +157,11 @@ def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | Non
         new={"state": OPEN, **about, "reason": reason},
     )
     return in_one_round_trip(
-        _hold(cohort_subject_id, found["term_id"], _ids([one for one in submitted if one not in reopening])),
+        _hold(
+            cohort_subject_id,
+            found["term_id"],
+            _ids([batch for batch in submitted if batch not in reopening]),
+        ),
         _delete(cohort_subject_id, found["term_id"], _ids(reopening)),
         read=read,
     )
@@ -168,10 +172,10 @@ def _submitting(batches: Sequence[dict[str, Any]], batch: UUID | None) -> Sequen
 
     If nobody takes it and nothing is submitted yet, they are all. Raises Invalid.
     """
-    left = [one for one in _meant(batches, batch) if not one["submitted"]]
+    left = [arm for arm in _meant(batches, batch) if not arm["submitted"]]
     if batch is not None:
         return left
-    taken = [one for one in left if one["is_taken"]]
+    taken = [batch for batch in left if batch["is_taken"]]
     return taken if taken or len(left) < len(batches) else left
 
 
@@ -179,7 +183,7 @@ def _meant(batches: Sequence[dict[str, Any]], batch: UUID | None) -> Sequence[di
     """Give the one batch of a cohort by its id, or all. Raises Invalid."""
     if batch is None:
         return batches
-    meant = [one for one in batches if one["id"] == str(batch)]
+    meant = [arm for arm in batches if arm["id"] == str(batch)]
     if not meant:
         get_referenced(Batch, batch, "batch")
         raise Invalid.field("batch", "is not of the cohort")
@@ -191,7 +195,7 @@ def _require_taught(batches: Sequence[dict[str, Any]], batch: UUID | None) -> No
 
     Raises Invalid for a batch not taught by them, and Forbidden if they teach some of the batches alone.
     """
-    untaught = {one["id"] for one in batches if not one["taught"]}
+    untaught = {batch["id"] for batch in batches if not batch["taught"]}
     if batch is None:
         require_every_arm(not untaught)
     elif str(batch) in untaught:
@@ -200,11 +204,11 @@ def _require_taught(batches: Sequence[dict[str, Any]], batch: UUID | None) -> No
 
 def _audited(some: Sequence[dict[str, Any]], batches: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The batches as the audit log has them: nothing if they are all of the cohort."""
-    return {} if len(some) == len(batches) else {"batches": [one["id"] for one in some]}
+    return {} if len(some) == len(batches) else {"batches": [batch["id"] for batch in some]}
 
 
 def _ids(batches: Sequence[dict[str, Any]]) -> list[UUID]:
-    return [UUID(one["id"]) for one in batches]
+    return [UUID(batch["id"]) for batch in batches]
 
 
 def _locks(cohort_subject_id: UUID, term: str) -> tuple[BoundQuery, ...]:
@@ -249,7 +253,7 @@ def _rows(
         "submitted_by": actor,
         "submitted_by_name": actor_name,
     }
-    return [new_row(Submission, batch_id=one["id"], **values) for one in batches]
+    return [new_row(Submission, batch_id=batch["id"], **values) for batch in batches]
 
 
 @statement

@@ -79,7 +79,7 @@ def _by_term(places: Iterable[Sequence[str]]) -> list[dict[str, Any]]:
 
 
 def _in_words(terms: Iterable[dict[str, Any]]) -> str:
-    return "; ".join(f"{one['term']} of {', '.join(one['arms'])}" for one in terms)
+    return "; ".join(f"{term['term']} of {', '.join(term['arms'])}" for term in terms)
 
 
 def take_subject(*, cohort_subject_id: UUID, student_ids: Sequence[UUID]) -> UUID:
@@ -92,17 +92,19 @@ def take_subject(*, cohort_subject_id: UUID, student_ids: Sequence[UUID]) -> UUI
     found = fetch_document(in_one_round_trip(*locks, read=reads.choosing(cohort_subject_id, ids)))
     if found is None:
         raise not_found(CohortSubject)
-    known = {UUID(one["id"]): one for one in found["students"]}
+    known = {UUID(student["id"]): student for student in found["students"]}
     absent = [
-        student_name(known[one]["admission_number"], one) if one in known else str(one)
-        for one in ids
-        if one not in known or not known[one]["in_cohort"]
+        student_name(known[student]["admission_number"], student) if student in known else str(student)
+        for student in ids
+        if student not in known or not known[student]["in_cohort"]
     ]
     if absent:
         raise Invalid.field("students", Unknown(f"not in the cohort: {', '.join(absent)}"))
-    new = [one for one in ids if not known[one]["takes"]]
+    new = [student for student in ids if not known[student]["takes"]]
     if new:
-        audit_changes(TAKING, [Change(one, None, {"cohort_subject": cohort_subject_id}) for one in new])
+        audit_changes(
+            TAKING, [Change(student, None, {"cohort_subject": cohort_subject_id}) for student in new]
+        )
         execute(
             take_chosen_subject(cohort_subject_id, new, now()),
             _put_in(UUID(found["cohort_id"]), cohort_subject_id, new),

@@ -91,7 +91,7 @@ def delete_cohort(*, cohort_id: UUID) -> UUID:
     found = DELETION.lock(cohort_id)
     batches = orjson.loads(found.values.pop("batches"))
     audit_change(ENTITY, cohort_id, old=found.values)
-    audit_changes(BATCH, [Change(UUID(one.pop("id")), one, None) for one in batches])
+    audit_changes(BATCH, [Change(UUID(batch.pop("id")), batch, None) for batch in batches])
     return found.delete()
 
 

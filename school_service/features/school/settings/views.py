@@ -103,14 +103,14 @@ class SchoolSettings(MethodView):
 
 def _named(
     path: str,
-    one: str,
+    noun: str,
     *,
     model: type[NamedSetting],
     schema: type[Schema],
     read_all: ReadModel[[]],
     read_one: ReadModel[[UUID]],
 ) -> None:
-    """Serve a setting known by its name alone. `one` is the document's word for one of it."""
+    """Serve a setting known by its name alone. `noun` is the word of the document for a record of it."""
     plural = path.strip("/")
 
     @blp.route(path, endpoint=plural)
@@ -124,7 +124,7 @@ def _named(
             return read_all()
 
         @blp.requires(Permission.SETTINGS_WRITE)
-        @blp.summary(f"Create {one}.")
+        @blp.summary(f"Create {noun}.")
         @blp.arguments(NewNamedSettingSchema)
         @blp.returns(schema)
         def post(self, setting: dict[str, Any]) -> Any:
@@ -135,13 +135,13 @@ def _named(
         """One of them."""
 
         @blp.requires(Permission.SETTINGS_READ, own=EVERYTHING)
-        @blp.summary(f"Show {one}.")
+        @blp.summary(f"Show {noun}.")
         @blp.returns(schema)
         def get(self, id: UUID) -> Any:
             return read_one(id)
 
         @blp.requires(Permission.SETTINGS_WRITE)
-        @blp.summary(f"Change the name of {one}; employees keep it.")
+        @blp.summary(f"Change the name of {noun}; employees keep it.")
         @blp.arguments(NamedSettingChangesSchema(partial=True))
         @blp.returns(schema)
         @blp.if_match(read_one, row_lock(model))
@@ -149,7 +149,7 @@ def _named(
             return read_one(service.change_named(model, setting_id=id, **changes))
 
         @blp.requires(Permission.SETTINGS_DELETE)
-        @blp.summary(f"Delete {one} that no employee has.")
+        @blp.summary(f"Delete {noun} that no employee has.")
         @blp.returns_deleted()
         @blp.if_match(read_one, row_lock(model))
         def delete(self, id: UUID) -> Any:

@@ -97,7 +97,7 @@ def create_assessments(*, subjects: Sequence[UUID], term: str, **fields: Any) ->
     """
     ids = list(subjects)
     found = execute(reads.lock_term(ids, term), reads.lock_subjects(ids), reads.all_taught(ids, term))
-    taught = {UUID(one["id"]): one for one in orjson.loads(found["subjects"])} if found else {}
+    taught = {UUID(subject["id"]): subject for subject in orjson.loads(found["subjects"])} if found else {}
     wrong = {
         str(place): ["named more than once" if subject in ids[:place] else Unknown("no such cohort subject")]
         for place, subject in enumerate(ids)
@@ -106,10 +106,10 @@ def create_assessments(*, subjects: Sequence[UUID], term: str, **fields: Any) ->
     if wrong:
         words = "; ".join(f"subjects.{place}: {reason}" for place, (reason,) in wrong.items())
         raise Invalid(words, {"subjects": wrong})
-    if len({one["cohort_id"] for one in taught.values()}) > 1:
+    if len({subject["cohort_id"] for subject in taught.values()}) > 1:
         raise Invalid.field("subjects", "are of several cohorts")
     made = [_new_assessment(subject, taught[subject], **fields) for subject in ids]
-    return in_one_round_trip(*made, read=reads.made_at_once([one.id for one in made]))
+    return in_one_round_trip(*made, read=reads.made_at_once([assessment.id for assessment in made]))
 
 
 def _new_assessment(subject: UUID, found: Mapping[str, Any], **fields: Any) -> NewRow:

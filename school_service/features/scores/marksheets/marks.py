@@ -90,11 +90,14 @@ class SubjectMarks:
         ]
         return cls(
             row,
-            {one.id: one for one in _with_headings(row["assessments"])},
+            {assessment.id: assessment for assessment in _with_headings(row["assessments"])},
             students,
             frozenset(student for *_, student, _, status, _ in row["students"] if status == WITHDRAWN),
-            {(student, one): (entry, Decimal(score)) for student, one, entry, score in row["entries"]},
-            {(student, one): (status, note) for student, one, status, note in row["absences"]},
+            {
+                (student, assessment): (entry, Decimal(score))
+                for student, assessment, entry, score in row["entries"]
+            },
+            {(student, assessment): (status, note) for student, assessment, status, note in row["absences"]},
         )
 
     def mark_of(self, student: str, assessment: str) -> Mark:
@@ -116,14 +119,14 @@ class SubjectMarks:
         """Answer SubjectMarksSchema; marks `changed` are shown in place of those stored."""
         after = changed or {}
         marks = [
-            (student, one, after.get((student.id, one), self.mark_of(student.id, one)))
+            (student, assessment, after.get((student.id, assessment), self.mark_of(student.id, assessment)))
             for student in self.students
-            for one in self.assessments
+            for assessment in self.assessments
         ]
         return {
             "assessments": [
-                {name: getattr(one, name) for name in Assessed._fields if name != "heading"}
-                for one in self.assessments.values()
+                {name: getattr(assessment, name) for name in Assessed._fields if name != "heading"}
+                for assessment in self.assessments.values()
             ],
             "scores": [_answered(*mark) for mark in marks],
             "totals": self.totals(after),
@@ -131,7 +134,7 @@ class SubjectMarks:
 
     def totals(self, after: Mapping[Key, Mark]) -> list[dict[str, Any]]:
         """Sum up the marks of each assessment, as they are after a change."""
-        return [self._total(one, after) for one in self.assessments.values()]
+        return [self._total(assessment, after) for assessment in self.assessments.values()]
 
     def _total(self, assessed: Assessed, after: Mapping[Key, Mark]) -> dict[str, Any]:
         keys = [(student.id, assessed.id) for student in self.students]
@@ -155,15 +158,15 @@ def _with_headings(assessments: Iterable[Sequence[Any]]) -> Iterator[Assessed]:
     plainly = [f"{abbreviation} ({plain(points)})" for *_, abbreviation, _, points in listed]
     times = Counter(map(words_of, plainly))
     taken: set[str] = set()
-    for one, heading in zip(listed, plainly, strict=True):
-        named = heading if times[words_of(heading)] == 1 else f"{heading} {one[1]}"
+    for assessment, heading in zip(listed, plainly, strict=True):
+        named = heading if times[words_of(heading)] == 1 else f"{heading} {assessment[1]}"
         free = named = named[: MAX_HEADER_LENGTH - 5].strip()
         number = 1
         while words_of(free) in taken:
             number += 1
             free = f"{named} {number}"
         taken.add(words_of(free))
-        yield Assessed._make((*one, free))
+        yield Assessed._make((*assessment, free))
 
 
 def _answered(student: Taker, assessment: str, mark: Mark) -> dict[str, Any]:
@@ -269,8 +272,8 @@ class Entering:
         matched: dict[str, list[tuple[Taker, Row]]] = {}
         for cell in self.cells:
             matched.setdefault(cell.assessment, []).append((cell.taker, cell.row))
-        self.by_assessment = {one: entered(rows, self.clears) for one, rows in matched.items()}
-        changing = {one: found.changing for one, found in self.by_assessment.items()}
+        self.by_assessment = {assessment: entered(rows, self.clears) for assessment, rows in matched.items()}
+        changing = {assessment: found.changing for assessment, found in self.by_assessment.items()}
         self.changed = [cell for cell in self.cells if cell.taker.id in changing[cell.assessment]]
 
     def judge(
@@ -291,7 +294,7 @@ class Entering:
         refuse(RowsScored, (_scored(cell) for cell in self.changed if self._is_beside_score(cell)))
         may_delete = principal.may if caller_has_own() else principal.has
         if not may_delete(Permission.GRADEBOOKS_DELETE):
-            away = {one: found.taken_away for one, found in self.by_assessment.items()}
+            away = {assessment: found.taken_away for assessment, found in self.by_assessment.items()}
             refuse(
                 RowsForbidden,
                 (_emptied(cell) for cell in self.changed if cell.taker.id in away[cell.assessment]),
@@ -321,13 +324,14 @@ class Entering:
         forced: Mapping[str, set[str]] | None = None,
     ) -> list[BoundQuery]:
         """Store the marks: the statements. `forced` are the students with a mark replaced by force, by assessment."""
-        found = [(UUID(one), of) for one, of in sorted(self.by_assessment.items())]
+        found = [(UUID(assessment), of) for assessment, of in sorted(self.by_assessment.items())]
         source: dict[str, Any] = {"sheet": sheet, "downloaded": downloaded}
         # Scores lock the arm and then the students, absences the students alone.
         scores = [
-            of.score_writes(one, **source, forced=(forced or {}).get(str(one), ())) for one, of in found
+            of.score_writes(assessment, **source, forced=(forced or {}).get(str(assessment), ()))
+            for assessment, of in found
         ]
-        absences = [of.absence_writes(one, **source) for one, of in found]
+        absences = [of.absence_writes(assessment, **source) for assessment, of in found]
         return [write for writes in (*scores, *absences) for write in writes]
 
     def after(self) -> dict[Key, Mark]:

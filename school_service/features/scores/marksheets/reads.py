@@ -130,10 +130,14 @@ def _assessments() -> Any:
 
 def _students(batch_id: Any, reach: Reach | None) -> Any:
     """The students of the arm with the subject, by name, each with the arms with a submission holding their scores."""
-    one = aliased(Assessment)
+    assessment = aliased(Assessment)
     # Submitting marks all assessments of a subject and term alike: any of them tells.
     any_assessment = (
-        select(one.id).where(_is_assessed(one)).order_by(one.id).limit(1).correlate(CohortSubject, Term)
+        select(assessment.id)
+        .where(_is_assessed(assessment))
+        .order_by(assessment.id)
+        .limit(1)
+        .correlate(CohortSubject, Term)
     )
     student = func.json_build_array(
         *(Student.admission_number, User.first_name, Student.middle_name, User.last_name, Student.id),

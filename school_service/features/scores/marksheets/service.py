@@ -69,13 +69,13 @@ def enter_marks(
     rows = [
         Row(
             number,
-            {name: one[name] for name in (SCORE, ABSENCE) if one.get(name) is not None},
+            {name: score[name] for name in (SCORE, ABSENCE) if score.get(name) is not None},
             frozenset(),
         )
-        for number, one in enumerate(scores)
+        for number, score in enumerate(scores)
     ]
     matched = match_records(
-        list(zip((one["student"] for one in scores), rows, strict=True)),
+        list(zip((score["student"] for score in scores), rows, strict=True)),
         {UUID(student.id): student for student in marks.students},
         list_name=SCORES,
         not_in_class="is a student who does not take the subject in this arm",
@@ -84,16 +84,16 @@ def enter_marks(
     )
     cells = []
     for student, row in matched:
-        one = scores[row.number]
-        assessment = str(one["assessment"])
+        score = scores[row.number]
+        assessment = str(score["assessment"])
         cells.append(
             Cell(
                 marks.taker(student, assessment),
                 row,
                 assessment,
-                ABSENCE if ABSENCE in row.values or SCORE not in one else SCORE,
-                "expected" in one,
-                one.get("expected"),
+                ABSENCE if ABSENCE in row.values or SCORE not in score else SCORE,
+                "expected" in score,
+                score.get("expected"),
             )
         )
     entering = Entering(

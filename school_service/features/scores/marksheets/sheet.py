@@ -139,19 +139,22 @@ def _workbook(marks: SubjectMarks, school: str) -> bytes:
             SERIAL_NUMBER.name: number,
             ADMISSION_NUMBER: student.admission_number,
             NAME: full_name(student._asdict(), about["name_order"]),
-            **{one.heading: marks.mark_of(student.id, one.id) for one in marks.assessments.values()},
+            **{
+                assessment.heading: marks.mark_of(student.id, assessment.id)
+                for assessment in marks.assessments.values()
+            },
         }
         for number, student in enumerate(marks.students, 1)
     ]
     columns = [
         Column(
-            one.heading,
+            assessment.heading,
             CellType.NUMBER,
             required=True,
-            rule=NumberRange(MIN_POINTS, one.total_points, words=_WORDS),
+            rule=NumberRange(MIN_POINTS, assessment.total_points, words=_WORDS),
             width=12,
         )
-        for one in marks.assessments.values()
+        for assessment in marks.assessments.values()
     ]
     downloaded, hidden = download_details(datetime.fromisoformat(about["moment"]), about["time_zone"], {})
     page_header = (f"{school}\n{_class(about)}", f"{about['subject']}\n{_term(about)}")
@@ -166,15 +169,16 @@ def _workbook(marks: SubjectMarks, school: str) -> bytes:
 
 def _held_table(marks: SubjectMarks) -> Table:
     rows: list[dict[str, Any]] = [
-        {_HEADING: one.heading, _ASSESSMENT: one.id} for one in marks.assessments.values()
+        {_HEADING: assessment.heading, _ASSESSMENT: assessment.id}
+        for assessment in marks.assessments.values()
     ]
     for student in marks.students:
-        for one in marks.assessments:
-            mark = marks.mark_of(student.id, one)
+        for assessment in marks.assessments:
+            mark = marks.mark_of(student.id, assessment)
             if mark is not None:
-                entry, _ = marks.entries.get((student.id, one), (None, None))
+                entry, _ = marks.entries.get((student.id, assessment), (None, None))
                 number = student.admission_number
-                rows.append({_ASSESSMENT: one, ADMISSION_NUMBER: number, _MARK: mark, _ENTRY: entry})
+                rows.append({_ASSESSMENT: assessment, ADMISSION_NUMBER: number, _MARK: mark, _ENTRY: entry})
     return Table(HELD, [replace(column, locked=True) for column in _OF_HELD], rows, hidden=True)
 
 
@@ -285,10 +289,10 @@ class _MarkUpload(ClassSheetUpload[Taker]):
     def _columns(self) -> dict[str, str]:
         """Find the headings of the sheet: those of its download, and those of assessments that it did not have."""
         then = self.held.headings if self.held else {}
-        headings = {heading: one for one, heading in then.items()}
-        for one in self.marks.assessments.values():
-            if one.id not in then:
-                headings.setdefault(one.heading, one.id)
+        headings = {heading: assessment for assessment, heading in then.items()}
+        for assessment in self.marks.assessments.values():
+            if assessment.id not in then:
+                headings.setdefault(assessment.heading, assessment.id)
         return headings
 
     def lock(self) -> None:

@@ -85,12 +85,12 @@ class Query:
 
     def only(self, name: str) -> str | None:
         """Give a parameter with one value; None if it is absent, or there several times."""
-        given = [value for one, value in self._pairs if one == name]
+        given = [value for key, value in self._pairs if key == name]
         return given[0] or None if len(given) == 1 else None
 
     def has(self, name: str) -> bool:
         """Tell whether a parameter is there, be it once, several times or without a value."""
-        return any(one == name for one, _ in self._pairs)
+        return any(key == name for key, _ in self._pairs)
 
     def of_request(self) -> Query:
         """Keep the parameters with a meaning, as they were sent: nothing else of a form belongs in an address."""

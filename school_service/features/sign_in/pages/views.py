@@ -95,7 +95,8 @@ def _show_schools(errand: Errand, named: str | None) -> Response:
         error = _UNKNOWN_SCHOOL
         count_unknown_school()
     choice = [
-        {"name": one.name, "address": errand.query.address(str(one.id))} for one in errand.client.schools
+        {"name": school.name, "address": errand.query.address(str(school.id))}
+        for school in errand.client.schools
     ]
     return show(
         "sign_in_school.html",

@@ -124,21 +124,25 @@ class _Copy:
         self._term_names = {term["id"]: term["display_name"] for term in self.terms}
         self._classes = {cohort["id"]: cohort["name"] for cohort in self.cohorts}
         # What the target has, or gets here, by what the source's records are found with.
-        self._terms = {one["term"]: one["id"] for one in self.terms if one["session_id"] == of_target}
+        self._terms = {term["term"]: term["id"] for term in self.terms if term["session_id"] == of_target}
         self._cohorts = {
-            one["classroom_id"]: one["id"] for one in self.cohorts if one["session_id"] == of_target
+            cohort["classroom_id"]: cohort["id"]
+            for cohort in self.cohorts
+            if cohort["session_id"] == of_target
         }
         own = set(self._cohorts.values())
         self._batches = {
-            (one["cohort_id"], one["name"]): one["id"] for one in self.batches if one["cohort_id"] in own
+            (batch["cohort_id"], batch["name"]): batch["id"]
+            for batch in self.batches
+            if batch["cohort_id"] in own
         }
         self._subjects = {
-            (one["cohort_id"], one["subject_id"]): one["id"]
-            for one in self.subjects
-            if one["cohort_id"] in own
+            (subject["cohort_id"], subject["subject_id"]): subject["id"]
+            for subject in self.subjects
+            if subject["cohort_id"] in own
         }
         # For each cohort of the source, that of the same classroom.
-        self._classrooms = {one["id"]: one["classroom_id"] for one in self.cohorts}
+        self._classrooms = {cohort["id"]: cohort["classroom_id"] for cohort in self.cohorts}
 
     @property
     def makers(self) -> dict[str, Callable[[], None]]:
@@ -154,7 +158,7 @@ class _Copy:
     @cached_property
     def shift(self) -> timedelta:
         """The days between the first days of both sessions."""
-        first, other = (date.fromisoformat(one["start_date"]) for one in (self.target, self.source))
+        first, other = (date.fromisoformat(session["start_date"]) for session in (self.target, self.source))
         return first - other
 
     def shifted(self, day: str | None) -> date | None:
@@ -178,7 +182,9 @@ class _Copy:
             for batch, number in zip(batches, next_numbers(BATCHES, len(batches)), strict=True):
                 batch["number"] = number
         self._audit()
-        compulsory = [UUID(one["id"]) for one in self.new.get(CohortSubject, []) if not one["elective"]]
+        compulsory = [
+            UUID(subject["id"]) for subject in self.new.get(CohortSubject, []) if not subject["elective"]
+        ]
         execute(
             *(
                 insertion(json_text(self.new[model]))
@@ -190,9 +196,9 @@ class _Copy:
 
     def _copy_terms(self) -> None:
         calendars = {
-            one["term"]: one["calendar"]
-            for one in self.terms
-            if one["session_id"] == self.target["id"] and one["calendar"]["term_id"]
+            term["term"]: term["calendar"]
+            for term in self.terms
+            if term["session_id"] == self.target["id"] and term["calendar"]["term_id"]
         }
         for term in self._of_source(self.terms):
             # What names the other session names this one.
@@ -285,23 +291,25 @@ class _Copy:
     def _copy_assessments(self) -> None:
         terms = {term["id"]: term["term"] for term in self.terms}
         subjects = {subject["id"]: subject for subject in self.subjects}
-        submitted = {(one["cohort_subject_id"], terms[one["term_id"]]) for one in self.submissions}
-        own = {one["id"] for one in self.subjects if one["cohort_id"] in self._cohorts.values()}
+        submitted = {
+            (submission["cohort_subject_id"], terms[submission["term_id"]]) for submission in self.submissions
+        }
+        own = {subject["id"] for subject in self.subjects if subject["cohort_id"] in self._cohorts.values()}
 
         def key(assessment: Record, cohort_subject_id: str) -> tuple[str, ...]:
             return cohort_subject_id, terms[assessment["term_id"]], assessment["category"], assessment["name"]
 
         # A subject may have the same assessment twice: each of the source's has one of the target's.
         present: dict[tuple[str, ...], list[str]] = {}
-        for one in self.assessments:
-            if one["cohort_subject_id"] in own:
-                present.setdefault(key(one, one["cohort_subject_id"]), []).append(one["id"])
-        for one in self.assessments:
-            subject = subjects[one["cohort_subject_id"]]
+        for planned in self.assessments:
+            if planned["cohort_subject_id"] in own:
+                present.setdefault(key(planned, planned["cohort_subject_id"]), []).append(planned["id"])
+        for planned in self.assessments:
+            subject = subjects[planned["cohort_subject_id"]]
             if subject["id"] in own:
                 continue
-            term = terms[one["term_id"]]
-            name = f"{self._taught(subject)}, {self._term_names[one['term_id']]}: {one['name']}"
+            term = terms[planned["term_id"]]
+            name = f"{self._taught(subject)}, {self._term_names[planned['term_id']]}: {planned['name']}"
             about = ASSESSMENTS, "assessment", name
             cohort_id = self._counterpart(subject["cohort_id"])
             subject_id = self._subjects.get((cohort_id or "", subject["subject_id"]))
@@ -313,20 +321,20 @@ class _Copy:
             elif term not in self._terms:
                 reason = f"{self.target['name']} has no term {term}."
                 self._row(*about, LEFT_OUT, reason=reason)
-            elif there := present.get(key(one, subject_id)):
+            elif there := present.get(key(planned, subject_id)):
                 self._row(*about, PRESENT, there.pop(0))
             elif (subject_id, term) in submitted:
                 self._row(*about, LEFT_OUT, reason="The results of the subject and term are submitted.")
             else:
-                due_date = self.shifted(one["due_date"])
+                due_date = self.shifted(planned["due_date"])
                 made = self._make(
                     Assessment,
                     cohort_subject_id=subject_id,
                     cohort_id=cohort_id,
                     session_id=self.target["id"],
                     term_id=self._terms[term],
-                    **{name: one[name] for name in reads.ASSESSMENT_FIELDS if name != "due_date"},
-                    total_points=one["total_points"],
+                    **{name: planned[name] for name in reads.ASSESSMENT_FIELDS if name != "due_date"},
+                    total_points=planned["total_points"],
                     due_date=due_date,
                 )
                 self._row(*about, MADE, made, due_date=due_date)
@@ -334,30 +342,34 @@ class _Copy:
     def _copy_teachers(self) -> None:
         batches = {batch["id"]: batch for batch in self.batches}
         own = set(self._batches.values())
-        present = {(one["batch_id"], one["employee_id"]) for one in self.teachers if one["batch_id"] in own}
-        for one in self.teachers:
-            if one["batch_id"] in own:
+        present = {
+            (teacher["batch_id"], teacher["employee_id"])
+            for teacher in self.teachers
+            if teacher["batch_id"] in own
+        }
+        for teacher in self.teachers:
+            if teacher["batch_id"] in own:
                 continue
-            batch = batches[one["batch_id"]]
+            batch = batches[teacher["batch_id"]]
             arm = f"{self._classes[batch['cohort_id']]} {batch['name']}"
-            about = FORM_TEACHERS, FORM_TEACHER, f"{arm}: {one['name']}"
+            about = FORM_TEACHERS, FORM_TEACHER, f"{arm}: {teacher['name']}"
             batch_id = self._batches.get((self._counterpart(batch["cohort_id"]) or "", batch["name"]))
-            if one["deleted"]:
-                self._row(*about, LEFT_OUT, reason=f"{one['name']} is no longer an employee.")
+            if teacher["deleted"]:
+                self._row(*about, LEFT_OUT, reason=f"{teacher['name']} is no longer an employee.")
             elif batch_id is None:
                 self._row(*about, LEFT_OUT, reason=f"There is no {arm} in {self.target['name']}.")
-            elif (batch_id, one["employee_id"]) in present:
-                self._row(*about, PRESENT, one["employee_id"])
+            elif (batch_id, teacher["employee_id"]) in present:
+                self._row(*about, PRESENT, teacher["employee_id"])
             else:
-                self._add(FormTeacher, batch_id=batch_id, employee_id=one["employee_id"])
-                self._row(*about, MADE, one["employee_id"])
+                self._add(FormTeacher, batch_id=batch_id, employee_id=teacher["employee_id"])
+                self._row(*about, MADE, teacher["employee_id"])
 
     def _of_source(self, records: Iterable[Record]) -> list[Record]:
-        return [one for one in records if one["session_id"] == self.source["id"]]
+        return [record for record in records if record["session_id"] == self.source["id"]]
 
     def _in_source(self, records: Iterable[Record]) -> list[Record]:
-        cohorts = {one["id"] for one in self._of_source(self.cohorts)}
-        return [one for one in records if one["cohort_id"] in cohorts]
+        cohorts = {cohort["id"] for cohort in self._of_source(self.cohorts)}
+        return [record for record in records if record["cohort_id"] in cohorts]
 
     def _counterpart(self, cohort_id: str) -> str | None:
         """Find the cohort of the same classroom in the target."""

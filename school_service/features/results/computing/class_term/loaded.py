@@ -100,13 +100,13 @@ class Loaded:
 
     def shown_to(self, reach: Reach | None) -> Loaded:
         """Show the people in reach of the caller: None is the whole school, and everyone."""
-        people = self.everyone if reach is None else [one for one in self.everyone if one.in_reach]
+        people = self.everyone if reach is None else [person for person in self.everyone if person.in_reach]
         return replace(self, people=people)
 
     @cached_property
     def everyone(self) -> Sequence[Person]:
         """Everyone on the roster, by name, to compute of."""
-        return [Person(*one) for one in self.document["people"]]
+        return [Person(*row) for row in self.document["people"]]
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
@@ -118,7 +118,7 @@ class Loaded:
     @cached_property
     def subjects(self) -> Sequence[Subject]:
         """The cohort's subjects, by name."""
-        return [Subject(*one) for one in self.document["subjects"]]
+        return [Subject(*row) for row in self.document["subjects"]]
 
     def teachers(self, subject: str, batch: str) -> Sequence[str]:
         """Name the teachers of a subject of the cohort in a batch today."""
@@ -128,7 +128,7 @@ class Loaded:
     @cached_property
     def subjects_in_batches(self) -> Mapping[tuple[str, str], Document]:
         """The subjects as cards name them, by their id and the batch's."""
-        batches = dict.fromkeys(one.batch for one in self.everyone)
+        batches = dict.fromkeys(person.batch for person in self.everyone)
         return {
             (subject.id, batch): {**subject.document, "teachers": self.teachers(subject.id, batch)}
             for subject in self.subjects
@@ -162,20 +162,20 @@ class Loaded:
             rank_by=settings["rank_by"],
             weights=_weights_of(level, settings["weights"]) if settings["weighting"] == BY_CATEGORY else None,
             term_weights={term: settings[f"{term.lower()}_term_weight"] for term in TERMS},
-            bands=[Band(*one) for one in self.document["bands"]],
+            bands=[Band(*band) for band in self.document["bands"]],
             percent_from=settings["percent_from"],
         )
 
     @cached_property
     def entered(self) -> Entered:
         """All entries for the computation of results."""
-        ids = [one.id for one in self.everyone]
+        ids = [person.id for person in self.everyone]
         takers = {subject: [ids[person] for person in people] for subject, people in self.document["taking"]}
         papers = self._papers(ids)
         return Entered(
             term=self.scope["term"],
             rules=self.rules,
-            batch_of={one.id: one.batch for one in self.everyone},
+            batch_of={person.id: person.batch for person in self.everyone},
             subjects=[
                 TaughtSubject(subject.id, subject.base, papers[number], takers.get(number, ()))
                 for number, subject in enumerate(self.subjects)
@@ -227,5 +227,7 @@ def _paper(paper: Paper) -> Document:
 
 def _weights_of(level: str, weights: Sequence[Mapping[str, Any]]) -> Mapping[str, int]:
     """Give the weights of categories in hundredths: the level's own or, without any, those of all levels."""
-    of_level = level if any(one["level"] == level for one in weights) else None
-    return {one["category"]: int(one["weight"] * 100) for one in weights if one["level"] == of_level}
+    of_level = level if any(weight["level"] == level for weight in weights) else None
+    return {
+        weight["category"]: int(weight["weight"] * 100) for weight in weights if weight["level"] == of_level
+    }
