@@ -63,7 +63,7 @@ def _class(here: Schools, rounds: int) -> list[tuple[str, Cost, str, Cost]]:
     school = here.create(students=STUDENTS)
     taught = school.teach(year=2025, terms=1, subjects=12, assessments=4)
     school.score(taught)
-    term, (subject, *_) = str(taught[0].term), [str(one.subject) for one in taught]
+    term, (subject, *_) = str(taught[0].term), [str(course.subject) for course in taught]
     assessment = str(taught[0].assessments[0])
     with school.connect() as connection:
         batch = str(connection.exec_driver_sql("SELECT id FROM batches").scalar_one())
@@ -82,8 +82,8 @@ def _class(here: Schools, rounds: int) -> list[tuple[str, Cost, str, Cost]]:
     def enter() -> object:
         return school.post("/gradebooks", score)
 
-    def take_away(one: object = None) -> None:
-        if one is mark:
+    def take_away(measured: object = None) -> None:
+        if measured is mark:
             school.execute(
                 f"DELETE FROM marks WHERE register_id IN (SELECT id FROM registers WHERE date = '{DAY}');"
                 f"DELETE FROM registers WHERE date = '{DAY}'"
@@ -110,13 +110,13 @@ def _class(here: Schools, rounds: int) -> list[tuple[str, Cost, str, Cost]]:
             lambda: school.get(f"/attendance/summary?term={term}&batch={batch}"),
             rounds=rounds,
         )
-    for one in taught:
-        school.post(f"/cohort-subjects/{one.subject}/submission", {"term": term})
+    for course in taught:
+        school.post(f"/cohort-subjects/{course.subject}/submission", {"term": term})
     typed, rolled_up = (Publishing(school, batch, term=term, again=False) for _ in range(2))
 
-    def set_roll_up(one: Any) -> None:
-        one.prepare()
-        school.patch("/attendance-settings", {"roll_up": "TYPED" if one is typed else "REGISTERS"})
+    def set_roll_up(measured: Any) -> None:
+        measured.prepare()
+        school.patch("/attendance-settings", {"roll_up": "TYPED" if measured is typed else "REGISTERS"})
 
     publishing = costs(school, typed, rolled_up, rounds=max(10, rounds // 4), before=set_roll_up)
     return [
@@ -149,7 +149,7 @@ def _telephones(here: Schools) -> list[float]:
     school.put(f"/terms/{term}/calendar", {"start_date": "2025-09-08", "end_date": "2026-03-31"})
     school.analyze()
     with school.connect() as connection:
-        batches = [str(one) for one in connection.exec_driver_sql("SELECT id FROM batches").scalars()]
+        batches = [str(batch) for batch in connection.exec_driver_sql("SELECT id FROM batches").scalars()]
 
     def mark(day: str, began: float, batch: str) -> float:
         school.put("/registers", {"batch": batch, "date": day, "part": "DAY", "default": "P", "submit": True})

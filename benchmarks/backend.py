@@ -90,7 +90,7 @@ def memory(app: Flask, asked: Callers, paths: Sequence[str]) -> None:
     visit(asked.callers[FIRST:])
     schools = len(asked.callers) - FIRST
     grown = {name: (kb - contexts.get(name, 0)) / schools for name, kb in backend.contexts().items()}
-    largest = sorted(grown.items(), key=lambda one: -one[1])[:SHOWN]
+    largest = sorted(grown.items(), key=lambda item: -item[1])[:SHOWN]
     print(
         f"memory of a school, {len(paths)} requests: {(backend.memory() - before) / schools:.0f} KB ("
         + ", ".join(f"{name} {kilobytes:.0f}" for name, kilobytes in largest)
@@ -134,14 +134,14 @@ def state(here: Installation, app: Flask, school: Caller, rounds: int) -> None:
                 engine_of(school_id), binding, settings.binding_options
             )
         used: dict[str, list[float]] = {name: [] for name in reads}
-        for one in reads.values():
-            one()
+        for send in reads.values():
+            send()
         schedule = backend.process / "schedstat"
         for _ in range(rounds // 100):
-            for name, one in reads.items():
+            for name, send in reads.items():
                 before = int(schedule.read_text().split()[0])
                 for _ in range(100):
-                    one()
+                    send()
                 used[name].append((int(schedule.read_text().split()[0]) - before) / 100_000)
     least, *others = (statistics.median(times) for times in used.values())
     for name, time in zip(list(used)[1:], others, strict=True):

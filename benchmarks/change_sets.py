@@ -78,7 +78,7 @@ def serve(folder: str, port: int, delay: int) -> None:
                 cursor.execute(gradebook_floor.STUDENTS)
                 students = cursor.fetchall()
                 cursor.execute(gradebook_floor.MAKE_ASSESSMENTS, {"number": 500})
-                assessments = [found for (found,) in cursor.fetchall()]
+                assessments = [assessment for (assessment,) in cursor.fetchall()]
             token = issue_user_token(key, admin_id, school.id, 1)["access_token"]
             headers = {"Authorization": f"Bearer {token}", "X-SCHOOL-ID": str(school.id)}
             schools.append({"headers": headers, "students": students, "assessments": assessments})
@@ -155,11 +155,11 @@ def enter(port: int, schools: list[dict[str, Any]], connections: int, scores: in
 
     def work(number: int) -> None:
         clients = [Client(port, school["headers"]) for school in schools]
-        for one in range(first + number, first + scores, connections):
-            school = schools[one % len(schools)]
-            student, batch = school["students"][one // 500 % CLASS]
-            body = {"student": student, "batch": batch, "assessment": school["assessments"][one % 500]}
-            clients[one % len(schools)].send("POST", "/gradebooks", {**body, "score": 12.5})
+        for turn in range(first + number, first + scores, connections):
+            school = schools[turn % len(schools)]
+            student, batch = school["students"][turn // 500 % CLASS]
+            body = {"student": student, "batch": batch, "assessment": school["assessments"][turn % 500]}
+            clients[turn % len(schools)].send("POST", "/gradebooks", {**body, "score": 12.5})
 
     begun = time.perf_counter()
     with ThreadPoolExecutor(connections) as pool:
@@ -196,10 +196,10 @@ def compare(servers: dict[str, list[dict[str, Any]]], rounds: int, scores: int, 
         took: dict[str, list[float]] = {name: [] for name in servers}
         for number in range(rounds + 1):
             start = next(first)
-            for name, found in servers.items() if number % 2 else reversed(servers.items()):
+            for name, served in servers.items() if number % 2 else reversed(servers.items()):
                 is_polled = poll and name == "here"
-                with polled(PORTS[name], found[:schools]) if is_polled else nullcontext():
-                    seconds = enter(PORTS[name], found[:schools], connections, scores, start)
+                with polled(PORTS[name], served[:schools]) if is_polled else nullcontext():
+                    seconds = enter(PORTS[name], served[:schools], connections, scores, start)
                 if number:  # the first round warms up
                     took[name].append(seconds)
         ratios = sorted(here / other for here, other in zip(*took.values(), strict=True))

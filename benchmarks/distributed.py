@@ -112,7 +112,7 @@ def make_scores(installation: Installation, folder: Path, most: int) -> Path:
         cursor.execute(gradebook_floor.STUDENTS)
         students = cursor.fetchall()
         cursor.execute(gradebook_floor.MAKE_ASSESSMENTS, {"number": most // len(students) + 1})
-        assessments = [one for (one,) in cursor.fetchall()]
+        assessments = [assessment for (assessment,) in cursor.fetchall()]
     folder.mkdir()
     return gradebook_floor.script(folder, assessments, students)
 
@@ -219,9 +219,11 @@ class Bench:
                         rounds[name].append(of_round)
             print(
                 f"{label:<16} {clients} connections",
-                _compared("ms of processors", rounds, lambda one: one.processors),
-                _compared("of backends", rounds, lambda one: one.backends),
-                _compared("requests/s", rounds, lambda one: one.seconds, lambda seconds: 1 / seconds, ".0f"),
+                _compared("ms of processors", rounds, lambda cost: cost.processors),
+                _compared("of backends", rounds, lambda cost: cost.backends),
+                _compared(
+                    "requests/s", rounds, lambda cost: cost.seconds, lambda seconds: 1 / seconds, ".0f"
+                ),
                 sep="  ",
                 flush=True,
             )
@@ -251,7 +253,7 @@ def _compared(
     digits: str = ".2f",
 ) -> str:
     """Write the median cost of either, as it is shown, and the ratio of the costs of Citus to those of the other."""
-    plain, citus = ([cost(one) for one in rounds[name]] for name in ("plain", "citus"))
+    plain, citus = ([cost(turn) for turn in rounds[name]] for name in ("plain", "citus"))
     ratios = [of_citus / of_plain for of_plain, of_citus in zip(plain, citus, strict=True)]
     lower, middle, upper = statistics.quantiles(ratios)
     medians = [f"{shown(statistics.median(costs)):{digits}}" for costs in (plain, citus)]

@@ -134,11 +134,11 @@ def memory(tenancy: Tenancy, schools: Sequence[UUID]) -> float:
 
 def _backends(tenancy: Tenancy) -> set[int]:
     with tenancy.admin.connect() as connection:
-        found = connection.execute(
+        backends = connection.execute(
             text("SELECT pid FROM pg_stat_activity WHERE usename = ANY (:logins)"),
             {"logins": list(tenancy.placement.all_logins)},
         )
-        return set(found.scalars())
+        return set(backends.scalars())
 
 
 def private_memory(process: int) -> float:
@@ -175,7 +175,11 @@ def latency(tenancy: Tenancy, schools: Sequence[UUID], *, rounds: int = 40, requ
             f"second {statistics.median(again):.2f} ms"
         )
         ratio = _compare(
-            "one at a time", rounds, lambda among: [here.timed(*one) for one in draw(among)], schools, few
+            "one at a time",
+            rounds,
+            lambda among: [here.timed(*request) for request in draw(among)],
+            schools,
+            few,
         )
         _compare_concurrent(here, "default POOL_SIZE", rounds, draw, schools, few)
     with serving(tenancy, POOL_SIZE=str(4 * THREADS)) as here:
@@ -194,7 +198,7 @@ def _compare_concurrent(
     with ThreadPoolExecutor(THREADS) as threads:
 
         def work(among: Sequence[UUID]) -> list[float]:
-            return list(threads.map(lambda one: here.timed(*one), draw(among)))
+            return list(threads.map(lambda request: here.timed(*request), draw(among)))
 
         # Every school, as often as it takes for most connections to be in use.
         for school in schools:
@@ -257,7 +261,7 @@ def switching(tenancy: Tenancy, roles: int = 10_000) -> dict[int, float]:
         }
     finally:
         execute([f"DROP ROLE IF EXISTS {role(school)}" for school in ids])
-        execute([f'DROP ROLE IF EXISTS "{one}"' for one in (f"{name}_more", *every_login)])
+        execute([f'DROP ROLE IF EXISTS "{login}"' for login in (f"{name}_more", *every_login)])
         admin.close()
 
 

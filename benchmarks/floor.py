@@ -141,10 +141,10 @@ def _connected(database_url: str, connections: int) -> queue.LifoQueue[Any]:
     return pool
 
 
-def _answer_json(start_response: Any, found: Any) -> list[bytes]:
-    if found is None:
+def _answer_json(start_response: Any, row: Any) -> list[bytes]:
+    if row is None:
         return _refused(start_response)
-    body = found[0].encode()
+    body = row[0].encode()
     start_response("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
     return [body]
 

@@ -55,10 +55,10 @@ def script(folder: Path, assessments: list[str], students: list[tuple[str, str]]
     Its argument is the number of the first, so that each run enters others. Neighbouring requests are of
     different assessments, as those of different teachers are. `students` have a batch.
     """
-    found = folder / "scores.lua"
-    assessed = ", ".join(f'"{one}"' for one in assessments)
+    path = folder / "scores.lua"
+    assessed = ", ".join(f'"{assessment}"' for assessment in assessments)
     taught = ", ".join(f'{{ "{student}", "{batch}" }}' for student, batch in students)
-    found.write_text(
+    path.write_text(
         f"""
 local assessments, students, at = {{ {assessed} }}, {{ {taught} }}, 0
 wrk.method = "POST"
@@ -75,4 +75,4 @@ request = function()
 end
 """
     )
-    return found
+    return path

@@ -112,9 +112,9 @@ def listening(process: subprocess.Popen[bytes], log: Path) -> tuple[str, int]:
     """Wait until a server says where it listens."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and process.poll() is None:
-        found = log.read_text().partition('"address":"')[2].partition('"')[0]
-        if found:
-            parts = urlsplit(found)
+        address = log.read_text().partition('"address":"')[2].partition('"')[0]
+        if address:
+            parts = urlsplit(address)
             return str(parts.hostname), int(parts.port or 0)
         time.sleep(0.05)
     raise SystemExit(f"the server did not start: {log.read_text()[-2000:]}")

@@ -58,21 +58,21 @@ def make_schools(here: Installation, number: int) -> Callers:
     # One hash of the password, and one administrator, for all.
     alike = replace(tenancy, seed=lambda _administrator: rows)
     with tenancy.admin.connect() as connection:
-        found = list_schools(connection)
-    if not found:
+        schools = list_schools(connection)
+    if not schools:
         first = create_school(alike, name="School 0", administrator=Administrator("admin", ""))
         with app.app_context(), in_transaction(SchoolBinding(first.id)):
             (here.folder / "scoresheet").write_text(read_floor.fill())
-        found = [first, *(copy_school(alike, first, name=f"School {n}") for n in range(1, number))]
+        schools = [first, *(copy_school(alike, first, name=f"School {n}") for n in range(1, number))]
     with tenancy.admin.connect() as connection:
         admin_id = connection.exec_driver_sql(
-            f"SELECT id FROM \"{found[0].schema}\".users WHERE username = 'admin'"
+            f"SELECT id FROM \"{schools[0].schema}\".users WHERE username = 'admin'"
         ).scalar_one()
     alike.admin.dispose()
     with app.app_context():
         callers = [
             Caller(issue_user_token(key, admin_id, school.id, 1)["access_token"], str(school.id))
-            for school in found[:number]
+            for school in schools[:number]
         ]
         for engine in db.engines.values():
             engine.dispose()
@@ -99,10 +99,10 @@ def copy_school(tenancy: Tenancy, first: School, *, name: str) -> School:
 
 def script(folder: Path, asked: Callers) -> Path:
     """Write the script with which wrk asks for schools at random; its argument is among how many."""
-    found = folder / "schools.lua"
+    lua = folder / "schools.lua"
     known = ",\n".join(f'{{ "{caller.token}", "{caller.school}" }}' for caller in asked.callers)
     paths = ", ".join(f'"{path}"' for path in asked.paths)
-    found.write_text(
+    lua.write_text(
         f"""
 local known, paths, among = {{ {known} }}, {{ {paths} }}, 1
 init = function(args)
@@ -116,16 +116,16 @@ request = function()
 end
 """
     )
-    return found
+    return lua
 
 
 def backends(tenancy: Tenancy) -> dict[int, float]:
     """Find the backends of the pool of the server, with their private memory in MB."""
     with tenancy.admin.connect() as connection:
-        found = connection.execute(
+        backends = connection.execute(
             text("SELECT pid FROM pg_stat_activity WHERE application_name = 'school-service'")
         ).scalars()
-        return {backend: private_memory(backend) for backend in found}
+        return {backend: private_memory(backend) for backend in backends}
 
 
 def processor_time(server: psutil.Process, tenancy: Tenancy) -> tuple[float, float]:
@@ -158,7 +158,7 @@ def measure(limit: int, here: Installation, asked: Callers, requests: Path, roun
             for path in asked.paths:
                 fetch(PORT, path, caller)  # each token is verified, each school entered
         for number in range(rounds + 1):
-            for among, found in rates.items():
+            for among, of_group in rates.items():
                 known = backends(here.tenancy)
                 before = processor_time(server, here.tenancy)
                 rate = drive(
@@ -166,7 +166,7 @@ def measure(limit: int, here: Installation, asked: Callers, requests: Path, roun
                 )
                 after = processor_time(server, here.tenancy)
                 if number:  # the first round warms up
-                    found.append(rate)
+                    of_group.append(rate)
                     spent = [
                         (now - then) / rate / seconds * 1e6 for now, then in zip(after, before, strict=True)
                     ]
@@ -180,7 +180,7 @@ def measure(limit: int, here: Installation, asked: Callers, requests: Path, roun
     finally:
         server.kill()
         server.wait()
-    many, few = (statistics.median(found) for found in rates.values())
+    many, few = (statistics.median(of_group) for of_group in rates.values())
     ours, postgresqls = (
         " and ".join(f"{statistics.median(spent[part] for spent in of_one):.0f}" for of_one in used.values())
         for part in (0, 1)

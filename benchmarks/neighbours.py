@@ -293,12 +293,12 @@ def publish(school: School) -> UUID:
     """Publish the first term of a school's class, of 15 subjects with 4 assessments; returns the batch."""
     school.score(school.teach(year=2025, terms=1, subjects=15, assessments=4))
     with school.connect() as connection:
-        found: UUID = connection.exec_driver_sql("SELECT id FROM batches").scalar_one()
+        batch: UUID = connection.exec_driver_sql("SELECT id FROM batches").scalar_one()
         subjects = connection.exec_driver_sql("SELECT id FROM cohort_subjects").scalars().all()
     for subject in subjects:
         school.post(f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})
-    school.post("/publications", {"term": "FIRST", "batches": [str(found)]})
-    return found
+    school.post("/publications", {"term": "FIRST", "batches": [str(batch)]})
+    return batch
 
 
 class Verifying:

@@ -55,12 +55,12 @@ def processor_time() -> float:
 
 def least(work: Callable[[], object], rounds: int) -> float:
     """The least milliseconds of processor time of so many rounds."""
-    found = []
+    times = []
     for _ in range(rounds):
         began = processor_time()
         work()
-        found.append((processor_time() - began) * 1000)
-    return min(found)
+        times.append((processor_time() - began) * 1000)
+    return min(times)
 
 
 def logo() -> bytes:

@@ -18,12 +18,12 @@ def postgres_processes(folder: Path) -> list[psutil.Process]:
 
     Without workers of autovacuum, which end at any moment.
     """
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             of_server = process.name() == "postgres" and str(folder) in process.cwd()
             if of_server and "autovacuum worker" not in " ".join(process.cmdline()):
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             continue
-    return found
+    return processes

@@ -87,18 +87,18 @@ class Cost:
 
 def in_turn(school: School, *measured: Callable[[], object], rounds: int) -> list[Cost]:
     """Let them take turns; return the cost of each."""
-    found: list[list[tuple[float, float]]] = [[] for _ in measured]
-    for one in measured:
-        one()  # connects
+    samples: list[list[tuple[float, float]]] = [[] for _ in measured]
+    for request in measured:
+        request()  # connects
     processors = Processors(school)
     for number in range(rounds + rounds // 10):
-        for one, costs in zip(measured, found, strict=True):
+        for request, costs in zip(measured, samples, strict=True):
             here, all_of_it = time.process_time(), processors.milliseconds()
-            one()
+            request()
             here, all_of_it = time.process_time() - here, processors.milliseconds() - all_of_it
             if number >= rounds // 10:  # those before warm up
                 costs.append((all_of_it, all_of_it - here * 1000))
-    return [Cost(*(statistics.median(each) for each in zip(*costs, strict=True))) for costs in found]
+    return [Cost(*(statistics.median(each) for each in zip(*costs, strict=True))) for costs in samples]
 
 
 def of_list(school: Cost, own: Cost) -> tuple[bool, str]:
@@ -118,7 +118,7 @@ def of_me(account: Cost, me: Cost) -> tuple[bool, str]:
     return me.processor <= ME * account.processor, f"{ME} x"
 
 
-def one(school: School, query: str) -> str:
+def value_of(school: School, query: str) -> str:
     """Select one value in the school's schema."""
     with school.connect() as connection:
         return str(connection.exec_driver_sql(query).scalar_one())
@@ -139,8 +139,8 @@ def teacher(school: School, subjects: list[UUID]) -> UUID:
 
 def reads(school: School, term: UUID, assessment: UUID, subject: UUID) -> list[str]:
     """The reads of what is the same for both: of an arm, a student, a subject or an assessment."""
-    batch = one(school, f"SELECT cohort_id FROM cohort_subjects WHERE id = '{subject}'")
-    student = one(school, f"SELECT student_id FROM enrollments WHERE batch_id = '{batch}' LIMIT 1")
+    batch = value_of(school, f"SELECT cohort_id FROM cohort_subjects WHERE id = '{subject}'")
+    student = value_of(school, f"SELECT student_id FROM enrollments WHERE batch_id = '{batch}' LIMIT 1")
     return [
         f"/scoresheets/{subject}/scoresheet",
         f"/assessments/{assessment}/download-sheet?batch={batch}",

@@ -71,10 +71,10 @@ class Processors:
 
     def __init__(self, school: School) -> None:
         with school.connect() as connection:
-            found = connection.exec_driver_sql(
+            pids = connection.exec_driver_sql(
                 "SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend'"
             ).scalars()
-            self._servers = [Path(f"/proc/{pid}") for pid in found]
+            self._servers = [Path(f"/proc/{pid}") for pid in pids]
 
     def milliseconds(self) -> float:
         """Tell it until now."""
@@ -95,22 +95,24 @@ def costs(
     before: Callable[[object], object] = lambda _: None,
 ) -> list[Cost]:
     """Let them take turns; return the cost of each. `before` prepares each, and is not measured."""
-    found: list[list[tuple[float, float]]] = [[] for _ in measured]
-    for one in measured:
-        before(one)
-        one()  # connects
+    samples: list[list[tuple[float, float]]] = [[] for _ in measured]
+    for request in measured:
+        before(request)
+        request()  # connects
     processors = Processors(school)
     gc.collect()
     gc.freeze()
     for number in range(rounds + rounds // 10):
-        for one, durations in zip(measured, found, strict=True):
-            before(one)
+        for request, durations in zip(measured, samples, strict=True):
+            before(request)
             used, began = processors.milliseconds(), time.perf_counter()
-            one()
+            request()
             took = (time.perf_counter() - began) * 1000
             if number >= rounds // 10:  # those before warm up
                 durations.append((processors.milliseconds() - used, took))
-    return [Cost(*(statistics.median(each) for each in zip(*durations, strict=True))) for durations in found]
+    return [
+        Cost(*(statistics.median(each) for each in zip(*durations, strict=True))) for durations in samples
+    ]
 
 
 class Publishing:
@@ -146,7 +148,9 @@ class Correcting(Publishing):
 def subjects_of(school: School) -> list[str]:
     """The ids of the cohort subjects."""
     with school.connect() as connection:
-        return [str(one) for one in connection.exec_driver_sql("SELECT id FROM cohort_subjects").scalars()]
+        return [
+            str(subject) for subject in connection.exec_driver_sql("SELECT id FROM cohort_subjects").scalars()
+        ]
 
 
 def made(school: School, arms: int = ARMS) -> tuple[str, str]:
@@ -212,7 +216,7 @@ def main() -> None:
                         select_scores,
                         Publishing(school, batch, term=term, again=again),
                         rounds=max(10, rounds // 4),
-                        before=lambda one: one.prepare() if isinstance(one, Publishing) else None,
+                        before=lambda request: request.prepare() if isinstance(request, Publishing) else None,
                     )
                 )
         read += readings(school, batch, term, "published", rounds=rounds)
@@ -269,7 +273,7 @@ def publishing_a_cohort(here: Schools, arms: int, *, rounds: int) -> list[list[C
     for subject in subjects_of(school):
         school.post(f"/cohort-subjects/{subject}/submission", {"term": term})
     with school.connect() as connection:
-        batches = [str(one) for one in connection.exec_driver_sql("SELECT id FROM batches").scalars()]
+        batches = [str(batch) for batch in connection.exec_driver_sql("SELECT id FROM batches").scalars()]
 
     def broadsheets() -> None:
         for batch in batches:
@@ -281,7 +285,7 @@ def publishing_a_cohort(here: Schools, arms: int, *, rounds: int) -> list[list[C
             broadsheets,
             published,
             rounds=rounds,
-            before=lambda one: one.prepare() if isinstance(one, Publishing) else None,
+            before=lambda request: request.prepare() if isinstance(request, Publishing) else None,
         )
         for published in (
             Publishing(school, *batches, term=term, again=False),

@@ -120,9 +120,9 @@ class School:
 
     def score(self, taught: list[Taught]) -> None:
         """Give every student a score in every assessment."""
-        for one in taught:
+        for course in taught:
             with in_transaction(SchoolBinding(self._id)):
-                for number in one.assessments:
+                for number in course.assessments:
                     assessment = db.session.get_one(Assessment, number)
                     scores = [
                         Score(str(who), str(assessment.cohort_id), Decimal("12.5")) for who in self._students

@@ -259,10 +259,10 @@ class SheetFloor:
         self, execute: Callable[[str, dict[str, Any]], Any], assessment: str
     ) -> tuple[str, bytes] | None:
         """Write a score sheet: its file name and bytes; None where there is none, or it is not allowed."""
-        found = execute(DOWNLOAD, {"assessment": assessment})
-        if found is None:
+        row = execute(DOWNLOAD, {"assessment": assessment})
+        if row is None:
             return None
-        name, details, rows = found
+        name, details, rows = row
         text, number = self._text, self._number
         xml = [self._before]
         shown = orjson.loads(rows)

@@ -43,11 +43,11 @@ FORM = {"Sec-Fetch-Site": "same-origin"}
 Send = Callable[[], TestResponse]
 
 
-def compare(name: str, rounds: int, one: Send, other: Send, clock: Callable[[], float]) -> None:
+def compare(name: str, rounds: int, ours: Send, other: Send, clock: Callable[[], float]) -> None:
     """Send two requests in turn and print their medians, and the ratio."""
     took: tuple[list[float], list[float]] = ([], [])
     for _ in range(rounds):
-        for send, times in zip((one, other), took, strict=True):
+        for send, times in zip((ours, other), took, strict=True):
             began = clock()
             status = send().status_code
             times.append((clock() - began) * 1_000_000)

@@ -87,9 +87,9 @@ class Figures:
         bound = "" if most is None else f"≤ {most:g}{unit}"
         self._add(what, f"{value:.4g}{unit}", bound, most is None or value <= most)
 
-    def expect(self, what: str, found: Any, expected: Any) -> None:
+    def expect(self, what: str, value: Any, expected: Any) -> None:
         """Record a fact, and what it has to be."""
-        self._add(what, str(found), f"= {expected}", found == expected)
+        self._add(what, str(value), f"= {expected}", value == expected)
 
     def _add(self, what: str, value: str, bound: str, is_met: bool) -> None:
         self.rows.append((what, value, bound, is_met))

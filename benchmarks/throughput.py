@@ -286,7 +286,7 @@ def check_scores(
         cursor.execute(gradebook_floor.STUDENTS)
         students = cursor.fetchall()
         cursor.execute(gradebook_floor.MAKE_ASSESSMENTS, {"number": most // len(students) + 1})
-        *assessments, spare = [one for (one,) in cursor.fetchall()]
+        *assessments, spare = [assessment for (assessment,) in cursor.fetchall()]
     answers = []
     for port, (student, batch) in zip(ports.values(), students, strict=False):
         score = orjson.dumps({"assessment": spare, "student": student, "batch": batch, "score": 12.5})

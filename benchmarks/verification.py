@@ -47,18 +47,18 @@ def main() -> None:
         unknown = [uuid4() for _ in range(rounds)]
         cases = {
             "told": lambda _: (ids[0], codes[0]),
-            "unknown code": lambda one: (ids[0], one),
+            "unknown code": lambda code: (ids[0], code),
             "malformed code": lambda _: (ids[0], "x"),
-            "unknown school": lambda one: (one, codes[0]),
+            "unknown school": lambda school: (school, codes[0]),
             "malformed school": lambda _: ("x", codes[0]),
             "suspended": lambda _: (ids[1], codes[1]),
             "switched off": lambda _: (ids[2], codes[2]),
         }
         client = current_app.test_client()
         took: dict[str, list[float]] = {name: [] for name in cases}
-        for number, one in enumerate(unknown):
+        for number, value in enumerate(unknown):
             for name, address in cases.items():
-                school_id, code = address(one)
+                school_id, code = address(value)
                 environ = {"REMOTE_ADDR": f"10.{number >> 8 & 255}.{number & 255}.1"}
                 began = time.perf_counter()
                 status = client.get(f"/verify/{school_id}/{code}", environ_overrides=environ).status_code

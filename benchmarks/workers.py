@@ -106,7 +106,10 @@ class Run:
 def measure(service: Service, caller: Caller, folder: Path, *, seconds: int, clients: int) -> Run:
     """Drive a service for some seconds."""
     ours, theirs = service.processes(), postgres_processes(folder)
-    before, of_each = (processor_time(ours), processor_time(theirs)), [processor_time([one]) for one in ours]
+    before, of_each = (
+        (processor_time(ours), processor_time(theirs)),
+        [processor_time([process]) for process in ours],
+    )
     begun = time.monotonic()
     rate = drive(service.port, PATH, caller, seconds=seconds, clients=clients)
     took = time.monotonic() - begun
@@ -115,7 +118,7 @@ def measure(service: Service, caller: Caller, folder: Path, *, seconds: int, cli
         rate,
         (processor_time(ours) - before[0]) / requests,
         (processor_time(theirs) - before[1]) / requests,
-        max(processor_time([one]) - was for one, was in zip(ours, of_each, strict=True)) / took,
+        max(processor_time([process]) - was for process, was in zip(ours, of_each, strict=True)) / took,
     )
 
 
@@ -135,8 +138,8 @@ def main() -> None:
     with installation() as installed:
         caller = prepare(installed)
         environment = {**installed.environment, "PATH": "/usr/bin:/bin", "LOG_LEVEL": "INFO"}
-        with serving(environment, 18311, 1) as one, serving(environment, 18312, many) as several:
-            services = {1: one, many: several}
+        with serving(environment, 18311, 1) as single, serving(environment, 18312, many) as several:
+            services = {1: single, many: several}
             for service in services.values():
                 fetch(service.port, PATH, caller)
             wait_for_workers(several, many)

@@ -63,7 +63,8 @@ CARDS: dict[str, dict[str, Any]] = {
     "card-24-third-term": samples.card(24, term="THIRD"),
     **{
         f"card-{number}-subjects": samples.card(
-            number, subjects=[samples.subject_result(one, f"Subject {one}") for one in range(1, number + 1)]
+            number,
+            subjects=[samples.subject_result(place, f"Subject {place}") for place in range(1, number + 1)],
         )
         for number in (40, 50)
     },
@@ -71,7 +72,7 @@ CARDS: dict[str, dict[str, Any]] = {
         f"card-{number}-subjects-with-teachers": samples.card(
             number,
             show_teachers=True,
-            subjects=[samples.subject_result(one, f"Subject {one}") for one in range(1, number + 1)],
+            subjects=[samples.subject_result(place, f"Subject {place}") for place in range(1, number + 1)],
         )
         for number in (3, 18, 40)
     },
@@ -112,7 +113,7 @@ def main() -> None:
     for picture in shown:
         if picture.stat().st_size > MOST_BYTES:
             sys.exit(f"{picture} has {picture.stat().st_size} bytes, and may have {MOST_BYTES}.")
-    print(f"Drawn into {folder}, and {', '.join(str(one.relative_to(ROOT)) for one in shown)}")  # noqa: T201
+    print(f"Drawn into {folder}, and {', '.join(str(path.relative_to(ROOT)) for path in shown)}")  # noqa: T201
 
 
 def draw(pdf: bytes, path: Path) -> None:
@@ -151,8 +152,8 @@ def verified(card: dict[str, Any], state: str) -> str:
     student = card["student"]
     names = (student["first_name"], student["middle_name"], student["last_name"])
     subjects = [
-        {"name": one["subject"]["name"], "percent": one["percent"], "grade": one["grade"]}
-        for one in card["subjects"]
+        {"name": result["subject"]["name"], "percent": result["percent"], "grade": result["grade"]}
+        for result in card["subjects"]
     ]
     said = {
         "student": {"name": " ".join(names), "admission_number": student["admission_number"]},

@@ -26,7 +26,7 @@ FAMILY = "School Service Letters"
 BELOW = "\u0323"
 ABOVE = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030c"
 LETTERS = [chr(code) for code in range(ord("A"), ord("Z") + 1)]
-DOTTED = [one for letter in LETTERS if len(one := unicodedata.normalize("NFC", letter + BELOW)) == 1]
+DOTTED = [dotted for letter in LETTERS if len(dotted := unicodedata.normalize("NFC", letter + BELOW)) == 1]
 WEIGHTS = {"Regular": 400, "SemiBold": 600, "Bold": 700}
 
 

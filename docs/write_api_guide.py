@@ -284,7 +284,7 @@ class Page:
     def _in_order(self, value: Any) -> Any:
         """Give members that are named by ids the order in which the page has shown these first."""
         if isinstance(value, list):
-            return [self._in_order(one) for one in value]
+            return [self._in_order(item) for item in value]
         if not isinstance(value, dict):
             return value
         names = list(value)
@@ -301,10 +301,10 @@ class Page:
         text = _FINGERPRINT.sub(FINGERPRINT, text)
         return _REQUEST.sub(REQUEST_ID, text)
 
-    def _stable_id(self, found: re.Match[str]) -> str:
+    def _stable_id(self, match: re.Match[str]) -> str:
         number = len(self._ids)
         return self._ids.setdefault(
-            found[0],
+            match[0],
             str(UUID(int=Random(number).getrandbits(128), version=4)),  # noqa: S311
         )
 
@@ -330,11 +330,11 @@ def _abridged(value: Any, depth: int) -> str:
     pad = " " * (depth + 2)
     if isinstance(value, dict):
         parts = [
-            f"{json.dumps(key, ensure_ascii=False)}: {_abridged(one, depth + 2)}"
-            for key, one in value.items()
+            f"{json.dumps(key, ensure_ascii=False)}: {_abridged(item, depth + 2)}"
+            for key, item in value.items()
         ]
         return "{\n" + ",\n".join(pad + part for part in parts) + "\n" + " " * depth + "}"
-    parts = [_abridged(one, depth + 2) for one in value[: SHOWN if _is_long(value) else None]]
+    parts = [_abridged(item, depth + 2) for item in value[: SHOWN if _is_long(value) else None]]
     if _is_long(value):
         parts.append(f"… {len(value) - SHOWN} more")
     return "[\n" + ",\n".join(pad + part for part in parts) + "\n" + " " * depth + "]"
@@ -545,7 +545,7 @@ def _first_day(page: Page) -> dict[str, str]:
         of the school's head, whose role is Principal:
         """
     )
-    roles = {one["name"]: one["id"] for one in page.quietly("GET", "/roles")}
+    roles = {role["name"]: role["id"] for role in page.quietly("GET", "/roles")}
     names = {"first_name": "Ọláyínká", "last_name": "Ṣówándé", "gender": "FEMALE"}
     head = page.show("POST", "/users", {"username": "head", "password": PASSWORD, **names})["user"]
     page.show("PUT", f"/users/{head['id']}/roles", {"role": roles["Principal"]})
@@ -566,10 +566,12 @@ def _first_day(page: Page) -> dict[str, str]:
 def _employee(page: Page, number: int, **names: str) -> dict[str, Any]:
     """Make the body of an employee, with bank account, next of kin and contact."""
     departments, categories, positions, states = (
-        {one["name"]: one["id"] for one in page.quietly("GET", path)}
+        {record["name"]: record["id"] for record in page.quietly("GET", path)}
         for path in ("/departments", "/employee-categories", "/positions", "/states")
     )
-    nationalities = {one["code"]: one["id"] for one in page.quietly("GET", "/nationalities")}
+    nationalities = {
+        nationality["code"]: nationality["id"] for nationality in page.quietly("GET", "/nationalities")
+    }
     address = "5 Herbert Macaulay Way, Yaba"
     first, last = names["first_name"], names["last_name"]
     return {
@@ -769,8 +771,8 @@ def _set_up_classes(page: Page, people: dict[str, Any]) -> dict[str, Any]:
     taught_english = page.quietly("POST", "/cohort-subjects", {**body, "subject_id": english["id"]})
     page.say("Who teaches, by subject and arm; and the form teacher of an arm:")
     rows = [
-        {"cohort_subject": one["id"], "employee": people["employee"]["id"], "batch": cohort["id"]}
-        for one in (physics, taught_english)
+        {"cohort_subject": subject["id"], "employee": people["employee"]["id"], "batch": cohort["id"]}
+        for subject in (physics, taught_english)
     ]
     page.show("PUT", "/subject-teachers", {"assignments": rows})
     page.show("PATCH", f"/teachers/{cohort['id']}/add_to_batch", {"teacher_id": people["employee"]["id"]})
@@ -831,7 +833,9 @@ def _enrol(page: Page, year: dict[str, Any]) -> None:
     leaving = page.quietly("POST", "/students", leaver)["id"]
     last = year["last_cohort"]["id"]
     page.quietly("POST", f"/cohorts/{last}/enrollment", {"students": [leaving], "batch": last})
-    year.update(students=ids, leaver=leaving, of_account={one["user"]: one["id"] for one in (student, other)})
+    year.update(
+        students=ids, leaver=leaving, of_account={person["user"]: person["id"] for person in (student, other)}
+    )
 
 
 def _invite(page: Page, year: dict[str, Any]) -> None:
@@ -1084,10 +1088,10 @@ def _assess(page: Page, year: dict[str, Any]) -> None:
     page.show("PUT", f"/assessments/{tests[0]['id']}/absences", {"absences": [absence]})
     page.say("What the class scored:")
     path = f"/scoresheets/{year['cohort_subject']['id']}/scoresheet?term={year['term']['id']}"
-    found = page.show("GET", path)[0]
+    scoresheet = page.show("GET", path)[0]
     page.say("Every change of a score is on record, with who made it:")
     page.acts_as("The principal")
-    page.show("GET", f"/audit?entity=gradebook&id={found['gradebooks'][-1]['id']}")
+    page.show("GET", f"/audit?entity=gradebook&id={scoresheet['gradebooks'][-1]['id']}")
 
 
 def _record_traits(page: Page, year: dict[str, Any]) -> None:
@@ -1356,8 +1360,8 @@ def _submit(page: Page, year: dict[str, Any]) -> None:
     page.show("POST", f"/cohort-subjects/{subject}/submission", of_arm)
     page.quietly("POST", f"/cohort-subjects/{year['taught_english']['id']}/submission", of_arm)
     page.say("From here on nothing changes the scores of this subject and term, by hand or by sheet:")
-    found = page.quietly("GET", f"/gradebooks?student={second}&assessment={year['exam']['id']}")
-    (entry,) = found["data"]
+    answer = page.quietly("GET", f"/gradebooks?student={second}&assessment={year['exam']['id']}")
+    (entry,) = answer["data"]
     page.show("PATCH", f"/gradebooks/{entry['id']}", {"score": 50}, status=409)
     year["entry"] = entry
 
@@ -1592,8 +1596,8 @@ def _code_of_card(page: Page, student: str) -> str:
         in_transaction(SchoolBinding(UUID(page.headers["X-SCHOOL-ID"]), read_only=True)),
     ):
         newest = select(ReportCard.code).join(Publication, Publication.id == ReportCard.publication_id)
-        found = newest.where(ReportCard.student_id == UUID(student)).order_by(Publication.published_at.desc())
-        return str(db.session.scalars(found.limit(1)).one())
+        query = newest.where(ReportCard.student_id == UUID(student)).order_by(Publication.published_at.desc())
+        return str(db.session.scalars(query.limit(1)).one())
 
 
 def _promote(page: Page, year: dict[str, Any]) -> None:
@@ -1734,7 +1738,7 @@ def named_in(text: str, document: Mapping[str, Any]) -> Iterator[tuple[str, Mapp
     """Find the operations that a text names, each with the words that name it: method and path, a query left out."""
     known = [
         (method, re.compile(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(path))), operation)
-        for method, path, operation in sorted(operations_in(document), key=lambda one: one[1].count("{"))
+        for method, path, operation in sorted(operations_in(document), key=lambda entry: entry[1].count("{"))
     ]
     for named in _NAMED.finditer(text):
         for method, path, operation in known:
@@ -1809,8 +1813,8 @@ def _keep_a_copy(page: Page, year: dict[str, Any]) -> None:
 def _types_of_errors() -> str:
     """Write the table of the types of errors, by status."""
     rows = [
-        f"| `{one}` | {', '.join(map(str, one.statuses))} | {one.meaning} | {one.remedy} |"
-        for one in sorted(ErrorType, key=lambda one: (one.statuses, one))
+        f"| `{error_type}` | {', '.join(map(str, error_type.statuses))} | {error_type.meaning} | {error_type.remedy} |"
+        for error_type in sorted(ErrorType, key=lambda error_type: (error_type.statuses, error_type))
     ]
     return "\n".join(["| type | status | when | what to do |", "|---|---|---|---|", *rows])
 

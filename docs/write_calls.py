@@ -60,16 +60,16 @@ class Call:
     def _python(self, operation: Operation) -> str:
         name = snake_case(operation.declared["operationId"])
         lines = [f"from school_service_client.api.{operation.tag} import {name}"]
-        given = [operation.typed(one, operation.values[one]) for one in operation.values]
+        given = [operation.typed(parameter, operation.values[parameter]) for parameter in operation.values]
         given.append("client=client")
         if "X-SCHOOL-ID" in operation.parameters:
             given.append("x_school_id=school")
-        for one, value in [*self._query, *self.headers.items()]:
-            if one in operation.parameters:
-                given.append(f"{argument(one)}={operation.typed(one, value)}")
+        for parameter, value in [*self._query, *self.headers.items()]:
+            if parameter in operation.parameters:
+                given.append(f"{argument(parameter)}={operation.typed(parameter, value)}")
         if model := operation.model:
             made, several = self._made(model), isinstance(self.body, list)
-            records = ",\n    ".join(self._record(model, one) for one in self.body) if several else ""
+            records = ",\n    ".join(self._record(model, record) for record in self.body) if several else ""
             lines += [f"from school_service_client.models import {model}", ""]
             lines.append(f"body = [\n    {records},\n]" if several else f"body = {made}")
             given.append("body=body")
@@ -80,8 +80,8 @@ class Call:
         helpers = {"UUID(": "from uuid import UUID", "date.fromisoformat(": "from datetime import date"}
         helpers["File("] = "from school_service_client.types import File"
         used = [line for word, line in helpers.items() if re.search(rf"\b{re.escape(word)}", text)]
-        enumerations = [one for one in operation.enumerations if f"{one}(" in text]
-        used += [f"from school_service_client.models import {one}" for one in enumerations]
+        enumerations = [enumeration for enumeration in operation.enumerations if f"{enumeration}(" in text]
+        used += [f"from school_service_client.models import {enumeration}" for enumeration in enumerations]
         return "\n".join([*used, text])
 
     def _made(self, model: str) -> str:
@@ -141,15 +141,18 @@ class Operation:
     @classmethod
     def of(cls, document: dict[str, Any], method: str, path: str) -> Operation:
         """Find the operation at an address: that with the fewest parts that stand for others."""
-        for template in sorted(document["paths"], key=lambda one: one.count("{")):
+        for template in sorted(document["paths"], key=lambda template: template.count("{")):
             pattern = re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(template))
-            found = re.fullmatch(pattern, path)
-            if found and method.lower() in document["paths"][template]:
+            match = re.fullmatch(pattern, path)
+            if match and method.lower() in document["paths"][template]:
                 item = document["paths"][template]
                 declared = item[method.lower()]
                 listed = [*item.get("parameters", []), *declared.get("parameters", [])]
                 return cls(
-                    template, declared, {one["name"]: one["schema"] for one in listed}, found.groupdict()
+                    template,
+                    declared,
+                    {parameter["name"]: parameter["schema"] for parameter in listed},
+                    match.groupdict(),
                 )
         raise LookupError(f"{method} {path}")
 
@@ -171,9 +174,7 @@ class Operation:
     def enumerations(self) -> list[str]:
         """Name the enumerations of its query."""
         return [
-            found
-            for schema in self.parameters.values()
-            for found in re.findall(r"schemas/(\w+)", str(schema))
+            name for schema in self.parameters.values() for name in re.findall(r"schemas/(\w+)", str(schema))
         ]
 
     def plain(self, name: str, value: str) -> Any:
@@ -186,8 +187,8 @@ class Operation:
     def typed(self, name: str, value: str) -> str:
         """Write a value of the path or the query as the Python client takes it."""
         schema = self.parameters[name]
-        if found := re.search(r"schemas/(\w+)", str(schema)):
-            return f'{found[1]}("{value}")'
+        if match := re.search(r"schemas/(\w+)", str(schema)):
+            return f'{match[1]}("{value}")'
         kind = schema.get("items", schema).get("format")
         if "anyOf" in schema:  # a number, or an id
             kind = None if value.isdigit() else "uuid"

@@ -80,7 +80,9 @@ class Recorder(Page):
 def _short(value: Any) -> Any:
     """Leave out all but the first records of a list, what is made anew in each run, and secrets."""
     if isinstance(value, list):
-        return [_short(one) for one in (value[:SHOWN] if value and isinstance(value[0], dict) else value[:4])]
+        return [
+            _short(item) for item in (value[:SHOWN] if value and isinstance(value[0], dict) else value[:4])
+        ]
     if not isinstance(value, dict):
         return value
     if "kty" in value:
@@ -321,7 +323,7 @@ def _class(page: Recorder) -> tuple[str, list[str]]:
             sheet.cell(number, column).value = row.get(name)
     files = {"sheet": ("students.xlsx", _saved(template))}
     send("POST", "/students/import-sheet", files=files)
-    students = [one["id"] for one in send("GET", "/students?search=QC/2025")["data"]]
+    students = [student["id"] for student in send("GET", "/students?search=QC/2025")["data"]]
     send("PATCH", f"/students/{students[0]}", {"dob": "2014-05-27"})
     (*_, session) = send("GET", "/sessions")
     room = send("GET", "/classrooms")[0]["id"]
@@ -342,7 +344,7 @@ def _class(page: Recorder) -> tuple[str, list[str]]:
 def _guardians(page: Recorder, students: list[str]) -> None:
     send = page.quietly
     mother = {"full_name": "Ọmọ́lará Aigbe", "phone_number": "+2348030000024"}
-    children = [{"student": one, "relationship": "Mother", "primary": True} for one in students]
+    children = [{"student": student, "relationship": "Mother", "primary": True} for student in students]
     guardian = send("POST", "/guardians", {**mother, "students": children})["id"]
     send("GET", "/guardians?search=aigbe")
     send("GET", f"/guardians/{guardian}")

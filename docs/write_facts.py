@@ -32,17 +32,17 @@ _EXPORTED = "**OneRoster's files** have of people"
 
 def tables() -> list[Table]:
     """List the tables of people: of everybody, of students and so on, and what refers to others after these."""
-    found = [table for table in db.metadata.sorted_tables if stored_in(table)]
-    return sorted(found, key=lambda table: _GROUPS.index(stored_in(table).of))
+    tables = [table for table in db.metadata.sorted_tables if stored_in(table)]
+    return sorted(tables, key=lambda table: _GROUPS.index(stored_in(table).of))
 
 
 def _facts(table: Table) -> list[tuple[str, Fact]]:
     """Give what the columns of a table are, by their names. Raises LookupError for one that does not say."""
-    found = {column.name: fact_of(column) for column in table.columns}
-    for name, said in found.items():
+    facts = {column.name: fact_of(column) for column in table.columns}
+    for name, said in facts.items():
         if said is None:
             raise LookupError(f"{table.name}.{name} says in no info what it is (school_service.core.facts).")
-    return [(name, said) for name, said in found.items() if said is not None]
+    return [(name, said) for name, said in facts.items() if said is not None]
 
 
 def _what(table: Table) -> str:
@@ -61,7 +61,7 @@ def _rows() -> Iterator[str]:
         for (_, what), same in rows:
             about = stored_in(same[0])
             names = ", ".join(f"`{table.name}`" for table in same)
-            permissions = ", ".join(f"`{one}`" for one in about.read_with.split(", "))
+            permissions = ", ".join(f"`{permission}`" for permission in about.read_with.split(", "))
             yield f"| {shown} | {what} | {names} | {about.why} | {permissions} |\n".replace("|  |", "| |")
             shown = ""
 
@@ -71,7 +71,7 @@ def _exported() -> str:
     columns = {
         table.name: [f"`{name}`" for name, said in _facts(table) if said.exported] for table in tables()
     }
-    parts = [f"of `{name}` {', '.join(found)}" for name, found in columns.items() if found]
+    parts = [f"of `{name}` {', '.join(names)}" for name, names in columns.items() if names]
     text = f"{_EXPORTED}, beside classes and results, these columns: {'; '.join(parts)}."
     return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 

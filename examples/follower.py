@@ -20,17 +20,17 @@ def follow(records, place, ask):
     except HTTPError:  # 410
         head, *lines = ask("/export")
         records.clear()
-        records.update(((one["resource"], one["id"]), one["record"]) for one in map(json.loads, lines))
+        records.update(((line["resource"], line["id"]), line["record"]) for line in map(json.loads, lines))
         return place.update(cursor=json.loads(head)["cursor"]) or True
     for change in told["changes"]:
         key, erased = (change["resource"], change["id"]), change["operation"] == "erased"
-        for gone in [one for one in records if one == key or (erased and key[1] in str((one, records[one])))]:
+        for gone in [ref for ref in records if ref == key or (erased and key[1] in str((ref, records[ref])))]:
             del records[gone]  # the record; of an erased person also all that names them
-    for name in {one["resource"] for one in told["changes"]}:
-        ids = list({("id", one["id"]) for one in told["changes"] if one["resource"] == name})
+    for name in {change["resource"] for change in told["changes"]}:
+        ids = list({("id", change["id"]) for change in told["changes"] if change["resource"] == name})
         for start in range(0, len(ids), 200):
             lines = map(json.loads, ask("/export", ("resource", name), *ids[start : start + 200]))
-            records.update(((name, one["id"]), one["record"]) for one in lines)
+            records.update(((name, line["id"]), line["record"]) for line in lines)
     return place.update(cursor=told["cursor"]) or told["more"]
 
 

@@ -27,7 +27,7 @@ def notify(place, sent, ask, send):
         return True  # 410: begin anew
     for row in json.load(ask("/attendance/absences")) if changes["changes"] or not place else []:
         student, part = row["student"], "" if row["part"] == "DAY" else f" in the {row['part'].lower()}"
-        for number in {one["phone_number"] for one in row["guardians"] if row["kind"] == "ABSENT"} - {None}:
+        for number in {kin["phone_number"] for kin in row["guardians"] if row["kind"] == "ABSENT"} - {None}:
             notice = (time.strftime("%F"), part, student["id"], number)
             if notice not in sent:
                 send({"to": number, "text": f"{student['first_name']} was absent from school today{part}."})

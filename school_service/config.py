@@ -218,7 +218,7 @@ def with_secrets_of_files(environment: Mapping[str, str]) -> dict[str, str]:
     SIGNING_KEY_FILE stays as it is: a key is read where it is needed. Raises ConfigError if a setting is given in both
     ways, or its file can't be read, is empty or open to changes by other users.
     """
-    found = dict(environment)
+    variables = dict(environment)
     for name in SECRETS:
         setting = f"{name}{FILE_SUFFIX}"
         path = environment.get(setting, "").strip()
@@ -227,9 +227,9 @@ def with_secrets_of_files(environment: Mapping[str, str]) -> dict[str, str]:
         if environment.get(name, "").strip():
             raise ConfigError(f"{name} and {setting} are both set: give one.")
         if name != "SIGNING_KEY":
-            found[name] = _secret_of_file(setting, path)
-            del found[setting]
-    return found
+            variables[name] = _secret_of_file(setting, path)
+            del variables[setting]
+    return variables
 
 
 def _secret_of_file(setting: str, path: str) -> str:
@@ -277,9 +277,9 @@ class _Reader:
         return value or None
 
     def given(self) -> dict[str, str]:
-        found = {name: value for name in sorted(self._names) if (value := self.text(name))}
+        values = {name: value for name in sorted(self._names) if (value := self.text(name))}
         return {
-            name: "set" if name in SECRETS else _IN_ADDRESS.sub("…", value) for name, value in found.items()
+            name: "set" if name in SECRETS else _IN_ADDRESS.sub("…", value) for name, value in values.items()
         }
 
     # Addresses hold passwords: no message repeats one, or a part of one.
@@ -422,10 +422,10 @@ class _Reader:
 
     def choice(self, name: str, choices: tuple[str, ...], *, default: str = "") -> str:
         value = self.text(name) or default
-        found = next((choice for choice in choices if choice.lower() == value.lower()), None)
-        if found is None:
+        chosen = next((choice for choice in choices if choice.lower() == value.lower()), None)
+        if chosen is None:
             raise ConfigError(f"{name} must be one of {', '.join(choices)}, not {value!r}.")
-        return found
+        return chosen
 
     def storage(self, name: str) -> str:
         value = self.text(name) or IN_MEMORY
@@ -469,13 +469,13 @@ def _exposed(setting: str, path: str, how: str, status: os.stat_result) -> str:
 
 def _origin(name: str, value: str) -> str:
     """Write an origin as browsers send it: in small letters, without the default port of its scheme."""
-    found = _ORIGIN.fullmatch(value.lower())
-    if found is None or int(found["port"] or 1) not in range(1, 2**16):
+    match = _ORIGIN.fullmatch(value.lower())
+    if match is None or int(match["port"] or 1) not in range(1, 2**16):
         raise ConfigError(
             f"{name} must be {ALL_ORIGINS} alone, or origins separated by commas. An origin is a scheme, a host as "
             f"browsers send it and perhaps a port, such as https://app.example.com; {value!r} is none."
         )
-    scheme, host, port = found.groups()
+    scheme, host, port = match.groups()
     return (
         f"{scheme}://{host}"
         if port in {None, _DEFAULT_PORTS.get(scheme)}

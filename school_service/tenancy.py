@@ -57,7 +57,7 @@ def import_models() -> MetaData:
     """Import every module with tables of a school, and give all of their tables."""
     for module in ("counters", "idempotency"):
         import_module(f"{core.__name__}.{module}")
-    for found in walk_packages(features.__path__, f"{features.__name__}."):
-        if found.name.endswith(".models"):
-            import_module(found.name)
+    for package in walk_packages(features.__path__, f"{features.__name__}."):
+        if package.name.endswith(".models"):
+            import_module(package.name)
     return db.metadata

@@ -181,22 +181,22 @@ def catalogue_of_revision(tenancy: Tenancy, revision: str) -> Catalogue:
     return _known[statements]
 
 
-def differences(expected: Catalogue, found: Catalogue) -> list[tuple[str, str]]:
+def differences(expected: Catalogue, actual: Catalogue) -> list[tuple[str, str]]:
     """Say by kind where a schema is not as expected: what is missing, too much, or another; what is alike, together.
 
     Of a table that is missing or too much its columns and constraints are not said as well.
     """
     odd = {
         key
-        for key in expected.keys() | found.keys()
-        if _normal(key[0], expected.get(key)) != _normal(key[0], found.get(key))
+        for key in expected.keys() | actual.keys()
+        if _normal(key[0], expected.get(key)) != _normal(key[0], actual.get(key))
     }
-    whole = {key for key in odd if key[0] in _PARTS and (key not in expected or key not in found)}
+    whole = {key for key in odd if key[0] in _PARTS and (key not in expected or key not in actual)}
     names = {name for _, name in whole}
     alike: dict[tuple[str, str | None, str | None], list[str]] = {}
     for kind, name in sorted(odd):
         if name.partition(".")[0] not in names - {name} and ((kind, name) in whole or name not in names):
-            alike.setdefault((kind, expected.get((kind, name)), found.get((kind, name))), []).append(name)
+            alike.setdefault((kind, expected.get((kind, name)), actual.get((kind, name))), []).append(name)
     return [(kind, _sentence(kind, these, *both)) for (kind, *both), these in alike.items()]
 
 
@@ -212,10 +212,10 @@ def _rehearse(tenancy: Tenancy, statements: str) -> Catalogue:
         execute_script(
             connection, f"CREATE SCHEMA {name};\nSET LOCAL search_path TO {name}, pg_temp;\n{statements}"
         )
-        found = read_catalogue(connection, schema)
+        catalogue = read_catalogue(connection, schema)
         transaction.rollback()
-    own = {key: definition for key, definition in found.items() if _is_own(*key)}
-    return own | {(RIGHTS.format(ROLE), SCHEMA): "USAGE"} | dict(_rights_of_role(found))
+    own = {key: definition for key, definition in catalogue.items() if _is_own(*key)}
+    return own | {(RIGHTS.format(ROLE), SCHEMA): "USAGE"} | dict(_rights_of_role(catalogue))
 
 
 def _is_own(kind: str, name: str) -> bool:
@@ -225,8 +225,8 @@ def _is_own(kind: str, name: str) -> bool:
     return kind == RIGHTS.format(OWNER) or (kind == RIGHTS.format(PUBLIC) and name.endswith(")"))
 
 
-def _rights_of_role(found: Catalogue) -> Iterator[tuple[tuple[str, str], str]]:
-    for kind, name in found:
+def _rights_of_role(catalogue: Catalogue) -> Iterator[tuple[tuple[str, str], str]]:
+    for kind, name in catalogue:
         if kind == "table":
             rights = "INSERT, SELECT" if name in APPEND_ONLY else "DELETE, INSERT, SELECT, UPDATE"
             yield (RIGHTS.format(ROLE), name), rights
@@ -238,15 +238,15 @@ def _without_shards(kind: str, definition: str) -> str:
     return _SHARD.sub("", definition) if kind == "function" else definition
 
 
-def _sentence(kind: str, names: list[str], expected: str | None, found: str | None) -> str:
+def _sentence(kind: str, names: list[str], expected: str | None, actual: str | None) -> str:
     things, verb = f"{kind} {some(names)}", "is" if len(names) == 1 else "are"
-    if found is None:
+    if actual is None:
         return f"{things} {verb} missing"
     if expected is None:
-        return f"{things} should not be there{f': {found}' if _is_short(found) else ''}"
-    if not (_is_short(expected) and _is_short(found)):
+        return f"{things} should not be there{f': {actual}' if _is_short(actual) else ''}"
+    if not (_is_short(expected) and _is_short(actual)):
         return f"{things} {verb} defined otherwise than in a new school"
-    return f"{things}: {found}, and should be {expected}"
+    return f"{things}: {actual}, and should be {expected}"
 
 
 def _is_short(definition: str) -> bool:

@@ -31,10 +31,10 @@ def sqlstate(error: DBAPIError) -> str | None:
 
     TOO_MANY_CONNECTIONS also if the server refused a new connection in words of this meaning.
     """
-    found: str | None = getattr(error.orig, "pgcode", None)
-    if found is None and _NO_CONNECTION_LEFT.search(str(error.orig)):
+    code: str | None = getattr(error.orig, "pgcode", None)
+    if code is None and _NO_CONNECTION_LEFT.search(str(error.orig)):
         return TOO_MANY_CONNECTIONS
-    return found
+    return code
 
 
 def violated_state(error: DBAPIError) -> str:
@@ -57,10 +57,10 @@ def constraint_names(error: DBAPIError) -> tuple[str, ...]:
     """
     name = error.orig.diag.constraint_name  # type: ignore[union-attr]
     if not name:
-        found = re.search(r'constraint "([^"]++)"', str(error.orig))
-        if found is None:
+        match = re.search(r'constraint "([^"]++)"', str(error.orig))
+        if match is None:
             return ()
-        name = found[1]
+        name = match[1]
     return name, re.sub(r"_\d++$", "", name)
 
 

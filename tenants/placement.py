@@ -183,8 +183,10 @@ class Placement:
 
     def check(self, connection: Connection) -> None:
         """See that the database places the schools as the settings say; raises UnfitPlacement, NotInstalled."""
-        found = connection.execute(text("SELECT to_regprocedure('registry.enter_node(bigint)')")).scalar_one()
-        if found is not None:
+        procedure = connection.execute(
+            text("SELECT to_regprocedure('registry.enter_node(bigint)')")
+        ).scalar_one()
+        if procedure is not None:
             raise UnfitPlacement("Citus places the schools of this database: set TENANT_DISTRIBUTED to on.")
 
     # What the operator's verbs ask.

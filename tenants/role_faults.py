@@ -67,31 +67,31 @@ class RoleFindings:
 
 def find_role_faults(tenancy: Tenancy, connection: Connection, schools: Mapping[str, School]) -> RoleFindings:
     """Look at the attributes and memberships of a server's roles; `schools` are by schema."""
-    found = RoleFindings({schema: [] for schema in schools})
+    findings = RoleFindings({schema: [] for schema in schools})
     admin = tenancy.admin_url.username or ""
     names = [*schools, *_logins(tenancy), *({tenancy.owner} - {admin})]
     roles = {row.rolname: row for row in connection.execute(_ROLES, {"names": [*names, admin]})}
     for name, fault in (
         *_faults_of_attributes(tenancy, names, roles),
-        *_faults_of_members(tenancy, connection, schools, roles, found.notes),
+        *_faults_of_members(tenancy, connection, schools, roles, findings.notes),
     ):
-        found.of_schools.get(name, found.faults).append(fault)
+        findings.of_schools.get(name, findings.faults).append(fault)
     if tenancy.one_login and roles[admin].rolsuper:
-        found.notes.append(f"the login {admin} serves, and is a superuser")
-    return found
+        findings.notes.append(f"the login {admin} serves, and is a superuser")
+    return findings
 
 
 def find_right_faults(tenancy: Tenancy, connection: Connection, schemas: Collection[str]) -> RoleFindings:
     """Look at the rights on the database and the registry, and at those that new tables would get."""
-    found = RoleFindings()
+    findings = RoleFindings()
     ours = {*schemas, *_logins(tenancy), tenancy.owner} - {tenancy.admin_url.username}
-    found.faults += _faults_on_database(tenancy, connection, ours, found.notes)
-    found.faults += _faults_on_registry(tenancy, connection)
-    found.faults += [
+    findings.faults += _faults_on_database(tenancy, connection, ours, findings.notes)
+    findings.faults += _faults_on_registry(tenancy, connection)
+    findings.faults += [
         f"default privileges of {row.role} give rights on all that it makes: {row.rights}"
         for row in connection.execute(_DEFAULT_RIGHTS, {"names": [tenancy.owner, tenancy.admin_url.username]})
     ]
-    return found
+    return findings
 
 
 def _logins(tenancy: Tenancy) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ class Statement:
 
 def statements(sql: str) -> list[Statement]:
     """Read SQL text; raises ValueError if a literal, name or comment has no end."""
-    found: list[Statement] = []
+    parsed: list[Statement] = []
     text, between, depth = "", "", 0
     tokens: list[Token] = []
     for kind, lexeme in [*_lexemes(sql), ("symbol", ";")]:
@@ -66,14 +66,14 @@ def statements(sql: str) -> list[Statement]:
             continue
         depth += (lexeme == "(") - (lexeme == ")")
         if lexeme == ";" and depth <= 0:
-            found += [Statement(text, tuple(tokens))] if tokens else []
+            parsed += [Statement(text, tuple(tokens))] if tokens else []
             text, between, depth, tokens = "", "", 0, []
             continue
         # What stands before the first token, or after the last, is none of the statement's.
         text += between + lexeme if tokens else lexeme
         between = ""
         tokens.append(_token(kind, lexeme))
-    return found
+    return parsed
 
 
 def _token(kind: str, lexeme: str) -> Token:

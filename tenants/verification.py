@@ -86,13 +86,13 @@ class Verification:
     @property
     def is_good(self) -> bool:
         """Whether nothing was found wrong."""
-        return not self.faults and not any(one.faults for one in self.schools)
+        return not self.faults and not any(verified.faults for verified in self.schools)
 
     def as_record(self) -> dict[str, Any]:
         """The findings as an operator is shown them, ready for JSON."""
         return {
             "good": self.is_good,
-            "schools": [one.as_record() for one in self.schools],
+            "schools": [verified.as_record() for verified in self.schools],
             "faults": self.faults,
             "notes": self.notes,
         }
@@ -113,128 +113,136 @@ def verify(
     now are a note. A fault is a table that has lost more rows than were deleted since by the audit log. Of several
     servers, one that is away is a fault of each of its schools.
     """
-    found = Verification()
+    verification = Verification()
     with tenancy.admin.connect() as connection:
         check_installed(connection)
-        found.schools = [VerifiedSchool(school) for school in list_schools(connection)]
+        verification.schools = [VerifiedSchool(school) for school in list_schools(connection)]
         reaching = Reaching(tenancy.placement.servers_of_schools(connection))
         schemas = set(connection.execute(_SCHEMAS).scalars())
-        known = {one.school.schema for one in found.schools}
-        _add(found, find_role_faults(tenancy, connection, _by_schema(found)))
-        _add(found, find_right_faults(tenancy, connection, known))
-    found.faults += [
+        known = {verified.school.schema for verified in verification.schools}
+        _add(verification, find_role_faults(tenancy, connection, _by_schema(verification)))
+        _add(verification, find_right_faults(tenancy, connection, known))
+    verification.faults += [
         f"the schema {schema} is of no school of the registry" for schema in sorted(schemas - known)
     ]
     backups = {} if folder is None else newest_backups(folder)
-    ids = {one.school.id for one in found.schools}
-    found.notes += [
+    ids = {verified.school.id for verified in verification.schools}
+    verification.notes += [
         f"{path} is of a school that the registry does not have: it was deleted, or is lost"
         for school_id, path in sorted(backups.items())
         if school_id not in ids
     ]
     servers = {tenancy.admin.url}
-    with progress(len(found.schools)) as advance:
-        for one in found.schools:
-            if one.school.deletion == "begun":
-                one.notes.append("it is being deleted")
+    with progress(len(verification.schools)) as advance:
+        for verified in verification.schools:
+            if verified.school.deletion == "begun":
+                verified.notes.append("it is being deleted")
             else:
                 manifest = None
                 if folder is not None:
-                    manifest = _manifest(one, backups.get(one.school.id), identities)
+                    manifest = _manifest(verified, backups.get(verified.school.id), identities)
                 try:
                     with (
-                        reaching.school(one.school.schema),
-                        tenancy.placement.admin_of(tenancy.admin, one.school.id) as engine,
+                        reaching.school(verified.school.schema),
+                        tenancy.placement.admin_of(tenancy.admin, verified.school.id) as engine,
                         engine.connect() as connection,
                     ):
                         if engine.url not in servers:
                             servers.add(engine.url)
-                            _add(found, find_role_faults(tenancy, connection, _by_schema(found)))
-                        _verify(tenancy, connection, one, manifest)
+                            _add(
+                                verification, find_role_faults(tenancy, connection, _by_schema(verification))
+                            )
+                        _verify(tenancy, connection, verified, manifest)
                 except ServerAway as error:
-                    one.faults.append(str(error))
+                    verified.faults.append(str(error))
             advance(1)
-    return found
+    return verification
 
 
-def _by_schema(found: Verification) -> dict[str, School]:
-    return {one.school.schema: one.school for one in found.schools}
+def _by_schema(verification: Verification) -> dict[str, School]:
+    return {verified.school.schema: verified.school for verified in verification.schools}
 
 
-def _add(found: Verification, more: RoleFindings) -> None:
+def _add(verification: Verification, more: RoleFindings) -> None:
     """Add what is found of roles; what another server has, too, is said once."""
-    for one in found.schools:
-        if one.school.deletion != "begun":
-            _say(one.faults, more.of_schools.get(one.school.schema, ()))
-    _say(found.faults, more.faults)
-    _say(found.notes, more.notes)
+    for verified in verification.schools:
+        if verified.school.deletion != "begun":
+            _say(verified.faults, more.of_schools.get(verified.school.schema, ()))
+    _say(verification.faults, more.faults)
+    _say(verification.notes, more.notes)
 
 
 def _say(said: list[str], more: Iterable[str]) -> None:
     said += [text for text in more if text not in said]
 
 
-def _manifest(one: VerifiedSchool, backup: Path | None, identities: Sequence[Identity]) -> Manifest | None:
+def _manifest(
+    verified: VerifiedSchool, backup: Path | None, identities: Sequence[Identity]
+) -> Manifest | None:
     """Read the manifest of a school's newest backup."""
     if backup is None:
-        one.notes.append("it has no backup in this folder")
+        verified.notes.append("it has no backup in this folder")
         return None
-    one.backup = backup
+    verified.backup = backup
     try:
         with open_archive(backup, identities) as archive:
             manifest = archive.manifest
     except BackupRefused as error:
-        one.faults.append(f"its newest backup: {error}")
+        verified.faults.append(f"its newest backup: {error}")
         return None
-    if manifest.school_id != one.school.id:
-        one.faults.append(f"its newest backup is of another school, {manifest.school_id}")
+    if manifest.school_id != verified.school.id:
+        verified.faults.append(f"its newest backup is of another school, {manifest.school_id}")
         return None
     return manifest
 
 
-def _verify(tenancy: Tenancy, connection: Connection, one: VerifiedSchool, manifest: Manifest | None) -> None:
-    schema = one.school.schema
+def _verify(
+    tenancy: Tenancy, connection: Connection, verified: VerifiedSchool, manifest: Manifest | None
+) -> None:
+    schema = verified.school.schema
     owner = schema_owner(connection, schema)
     if owner is None:
-        one.faults.append(f"the schema {schema} is missing")
+        verified.faults.append(f"the schema {schema} is missing")
         return
     is_old = is_old_owner(tenancy, schema, owner)
     if is_old:
-        one.faults.append(
+        verified.faults.append(
             f"requests can become {owner}, which owns the schema: run school-service tenants migrate"
         )
     elif owner != tenancy.owner:
-        one.faults.append(f"{owner} owns the schema, not {tenancy.owner}")
-    _compare_schema(tenancy, connection, one, is_old=is_old)
+        verified.faults.append(f"{owner} owns the schema, not {tenancy.owner}")
+    _compare_schema(tenancy, connection, verified, is_old=is_old)
     try:
         _become_owner(tenancy, connection, owner)
-        one.tables = _count_rows(connection, schema)
+        verified.tables = _count_rows(connection, schema)
         if manifest is not None:
-            _compare_rows(one, manifest, _named_since(tenancy, connection, one, manifest))
+            _compare_rows(verified, manifest, _named_since(tenancy, connection, verified, manifest))
     except DBAPIError as error:
         if sqlstate(error) is None:
             raise
-        one.faults.append(f"its rows can't be counted: {first_line(error.orig)}")
+        verified.faults.append(f"its rows can't be counted: {first_line(error.orig)}")
 
 
-def _compare_schema(tenancy: Tenancy, connection: Connection, one: VerifiedSchool, *, is_old: bool) -> None:
+def _compare_schema(
+    tenancy: Tenancy, connection: Connection, verified: VerifiedSchool, *, is_old: bool
+) -> None:
     """Compare a school's schema with a new school's; of an old owner's without owners and rights."""
-    revision = one.school.revision
+    revision = verified.school.revision
     if revision not in revisions(tenancy.history):
-        one.faults.append(
+        verified.faults.append(
             f"this program does not know the revision {revision}: its newest is {head(tenancy.history)}"
         )
         return
     if revision != head(tenancy.history):
-        one.notes.append(f"it is behind {head(tenancy.history)}: run school-service tenants migrate")
-    found = read_catalogue(connection, one.school.schema, owner=tenancy.owner)
-    odd = differences(catalogue_of_revision(tenancy, revision), found)
+        verified.notes.append(f"it is behind {head(tenancy.history)}: run school-service tenants migrate")
+    catalogue = read_catalogue(connection, verified.school.schema, owner=tenancy.owner)
+    odd = differences(catalogue_of_revision(tenancy, revision), catalogue)
     # How its pages are filled and tidied up is a table's own affair.
-    one.notes += [said for kind, said in odd if kind == _OPTIONS]
+    verified.notes += [said for kind, said in odd if kind == _OPTIONS]
     faults = [said for kind, said in odd if kind != _OPTIONS and not (is_old and kind.startswith(_OWNERSHIP))]
-    one.faults += faults[:MOST_SAID]
+    verified.faults += faults[:MOST_SAID]
     if len(faults) > MOST_SAID:
-        one.faults.append(f"{len(faults) - MOST_SAID} more differences from a new school's schema")
+        verified.faults.append(f"{len(faults) - MOST_SAID} more differences from a new school's schema")
 
 
 def _become_owner(tenancy: Tenancy, connection: Connection, owner: str) -> None:
@@ -272,14 +280,14 @@ def named_rows(
 
 
 def _named_since(
-    tenancy: Tenancy, connection: Connection, one: VerifiedSchool, manifest: Manifest
+    tenancy: Tenancy, connection: Connection, verified: VerifiedSchool, manifest: Manifest
 ) -> dict[str, int | None]:
     """Count by table the rows whose deletion is named since a backup, by the audit log; None: any number.
 
     Of a table that is not given, rows expire, or a migration has deleted some.
     """
-    revision = one.school.revision
-    statement = _DELETIONS.format(quote_identifier(one.school.schema))
+    revision = verified.school.revision
+    statement = _DELETIONS.format(quote_identifier(verified.school.schema))
     entries = connection.execute(text(statement), {"since": manifest.created_at - _MARGIN})
     named = named_rows(tenancy.deletions, [(each[0], each[1], each[2]) for each in entries])
     known = {*revisions(tenancy.history)}
@@ -290,24 +298,24 @@ def _named_since(
     return named
 
 
-def _compare_rows(one: VerifiedSchool, manifest: Manifest, named: Mapping[str, int | None]) -> None:
+def _compare_rows(verified: VerifiedSchool, manifest: Manifest, named: Mapping[str, int | None]) -> None:
     """Compare a school's rows with those of a backup of it."""
-    if manifest.revision > one.school.revision:
-        one.faults.append(
+    if manifest.revision > verified.school.revision:
+        verified.faults.append(
             f"it is at an earlier revision than its newest backup, which is at {manifest.revision}"
         )
     changed = []
     for table, was in sorted(manifest.tables.items()):
-        rows, deletions = one.tables.get(table), named.get(table)
+        rows, deletions = verified.tables.get(table), named.get(table)
         if rows is None:
             # Another revision may do without the table; one that it should have was missed above.
             continue
         if deletions is not None and was.rows - rows > deletions:
-            one.faults.append(
+            verified.faults.append(
                 f"{table} has {counted(rows, 'row')}, and had {was.rows} in its newest backup: "
                 f"{was.rows - rows - deletions} less than the audit log accounts for"
             )
         elif rows != was.rows:
             changed.append(f"{table} {rows - was.rows:+}")
     if changed:
-        one.notes.append(f"rows since its newest backup: {some(changed)}")
+        verified.notes.append(f"rows since its newest backup: {some(changed)}")

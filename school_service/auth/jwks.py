@@ -138,10 +138,10 @@ class KeySet:
             return known
         if fetching is not None:
             self._await(fetching)
-        found = self._choose(key_id)
-        if found is None and self._fetched_at is None:
+        key = self._choose(key_id)
+        if key is None and self._fetched_at is None:
             raise ProviderUnavailable
-        return found
+        return key
 
     def age(self) -> float | None:
         """Tell how many seconds ago the keys were fetched; None if they never were."""
@@ -197,11 +197,11 @@ class KeySet:
         document: Any = orjson.loads(self._get(self._find_keys(deadline), deadline))
         if not isinstance(document, dict) or not isinstance(document.get("keys"), list):
             raise TypeError("no key set")
-        found = [(members, _usable(members)) for members in document["keys"]]
-        keys = {key.key_id: key for _, key in found if key is not None}
-        unusable = [_name(members) for members, key in found if key is None]
+        entries = [(members, _usable(members)) for members in document["keys"]]
+        keys = {key.key_id: key for _, key in entries if key is not None}
+        unusable = [_name(members) for members, key in entries if key is None]
         if not keys:
-            raise ValueError(f"none of {len(found)} keys can be used: {', '.join(unusable[:NAMED_KEYS])}")
+            raise ValueError(f"none of {len(entries)} keys can be used: {', '.join(unusable[:NAMED_KEYS])}")
         if unusable:
             _log.info("the identity provider has keys of other kinds", extra={"keys": unusable[:NAMED_KEYS]})
         return keys
@@ -213,17 +213,17 @@ class KeySet:
         if self._discovered is not None and self._clock() - self._discovered[1] <= DISCOVER_AFTER:
             return self._discovered[0]
         try:
-            found = self.source.keys_url(self._get(self.source.description_url, deadline))
+            address = self.source.keys_url(self._get(self.source.description_url, deadline))
         except _WrongStatus as error:
             if error.status not in _NO_DESCRIPTION:
                 raise
-            found = f"{self.source.address.rstrip('/')}{UNDESCRIBED_KEYS}"
+            address = f"{self.source.address.rstrip('/')}{UNDESCRIBED_KEYS}"
             _log.info(
                 "the identity provider does not describe itself",
-                extra={"url": self.source.description_url, "status": error.status, "keys": found},
+                extra={"url": self.source.description_url, "status": error.status, "keys": address},
             )
-        self._discovered = found, self._clock()
-        return found
+        self._discovered = address, self._clock()
+        return address
 
     def _get(self, url: str, deadline: float) -> bytes:
         self._asked = url

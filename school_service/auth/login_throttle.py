@@ -96,8 +96,8 @@ class Limiter:
     @property
     def limiter(self) -> RateLimiter:
         """The current application's counters."""
-        found: RateLimiter = current_app.extensions["limiter"]
-        return found
+        limiter: RateLimiter = current_app.extensions["limiter"]
+        return limiter
 
 
 limiter = Limiter()
@@ -119,9 +119,9 @@ def storage_failure() -> StorageFailure | None:
     try:
         limiter.limiter.storage.get("check")
     except StorageError as error:
-        found = error.storage_error
-        refuses = isinstance(found, (AuthenticationError, AuthorizationError, ResponseError))
-        return StorageFailure(refuses, str(found).partition("\n")[0])
+        cause = error.storage_error
+        refuses = isinstance(cause, (AuthenticationError, AuthorizationError, ResponseError))
+        return StorageFailure(refuses, str(cause).partition("\n")[0])
     return None
 
 

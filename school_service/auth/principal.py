@@ -399,14 +399,14 @@ def permissions_claim(
 
 def _at(claims: Mapping[str, Any], path: tuple[str, ...]) -> Any:
     """Follow a path of members: None if one is absent, False if a value on the way has no members."""
-    found: Any = claims
+    value: Any = claims
     for name in path:
-        if found is None:
+        if value is None:
             return None
-        if not isinstance(found, Mapping):
+        if not isinstance(value, Mapping):
             return False
-        found = found.get(name)
-    return found
+        value = value.get(name)
+    return value
 
 
 def _permissions(value: Any, forms: tuple[type, ...]) -> frozenset[str] | None:

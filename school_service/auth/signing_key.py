@@ -112,7 +112,7 @@ class SigningKeys:
 
         Raises ConfigError if one of them can't sign, or if there is anything else in PEM.
         """
-        blocks = [found for found in _PEM_BLOCK.finditer(pem) if found[1] != _PARAMETERS]
+        blocks = [block for block in _PEM_BLOCK.finditer(pem) if block[1] != _PARAMETERS]
         begun = pem.count("-----BEGIN ") - pem.count(f"-----BEGIN {_PARAMETERS}-----")
         if len(blocks) < 2 and begun < 2:
             return cls((SigningKey.from_pem(pem, setting),))

@@ -74,8 +74,8 @@ def settings_of(environment: Mapping[str, str], *, create: bool) -> tuple[Settin
             return Settings.load(environment), False
         if environment.get("ADMIN_DATABASE_URL", "").strip():
             raise ConfigError(f"ADMIN_DATABASE_URL is set, but {Settings.REQUIRED}")
-    found = ctx.find_root().with_resource(data_folder(folder or DEFAULT_FOLDER, create=create))
-    return found.settings(environment), True
+    data = ctx.find_root().with_resource(data_folder(folder or DEFAULT_FOLDER, create=create))
+    return data.settings(environment), True
 
 
 def make_app() -> Flask:

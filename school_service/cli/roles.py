@@ -48,42 +48,42 @@ def switch_roles(
         raise click.UsageError("Name a role with --own or --school, or say --add-seeded.")
     if len(roles) < len(own) + len(school):
         raise click.UsageError("A role is named more than once.")
-    found = operator_switch.switch_roles(
+    answer = operator_switch.switch_roles(
         tenancy, school_id, roles, add_seeded=add_seeded, commit=yes, served=SERVES_OWN
     )
     if as_json:
-        show({**found, "switched": yes}, as_json=True)
+        show({**answer, "switched": yes}, as_json=True)
     else:
-        _show(found, switched=yes)
+        _show(answer, switched=yes)
 
 
-def _show(found: dict[str, Any], *, switched: bool) -> None:
+def _show(answer: dict[str, Any], *, switched: bool) -> None:
     """Print the result for an operator's first look."""
-    for role in found["roles"]:
+    for role in answer["roles"]:
         click.echo(f"{role['name']}: {role['before']} -> {role['reach']}")
-    for name in found["added"]:
+    for name in answer["added"]:
         click.echo(f"{name}: new")
-    for role in found["differs"]:
+    for role in answer["differs"]:
         click.echo(f"{role['name']} has other permissions than that of a new school.")
         for member, words in (("less", "lacks"), ("more", "has besides")):
             if role[member]:
                 click.echo(f"  {words}: {', '.join(role[member])}")
     click.echo(
-        f"Users whose answers change: {found['users_total']}, of whom lose something: {found['users_losing']}"
+        f"Users whose answers change: {answer['users_total']}, of whom lose something: {answer['users_losing']}"
     )
-    for user in found["users"]:
+    for user in answer["users"]:
         parts = (
             f"{words} {', '.join(user[member])}"
             for member, words in (("narrowed", "own alone:"), ("refused", "loses:"), ("widened", "gains:"))
             if user[member]
         )
         click.echo(f"  {user['username']} ({user['name']}): {'; '.join(parts)}")
-    for access in found.get("credentials", ()):
+    for access in answer.get("credentials", ()):
         fate = "ends" if access["ended"] else "stays"
         click.echo(
             f"  {access['username']}: {access['kind']} of {access['made_by_name'] or 'nobody knows who'} {fate}"
         )
-    uncovered = found["uncovered"]
+    uncovered = answer["uncovered"]
     click.echo(f"Without a teacher in the current session, subjects and arms: {uncovered['subjects_total']}")
     click.echo(f"Without a form teacher, batches: {uncovered['batches_total']}")
     click.echo("Switched." if switched else "Nothing was changed. Say --yes to switch.")

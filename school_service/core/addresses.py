@@ -22,14 +22,14 @@ def networks_of(address: str) -> tuple[str, ...]:
     socket in a file, is named as it is.
     """
     try:
-        found = ip_address(address)
+        ip = ip_address(address)
     except ValueError:
         return (address,)
-    if not isinstance(found, IPv6Address):
-        return (str(found),)
-    if found.ipv4_mapped is not None:
-        return (str(found.ipv4_mapped),)
-    return tuple(_network(found, bits) for bits in (_LINK, _SITE))
+    if not isinstance(ip, IPv6Address):
+        return (str(ip),)
+    if ip.ipv4_mapped is not None:
+        return (str(ip.ipv4_mapped),)
+    return tuple(_network(ip, bits) for bits in (_LINK, _SITE))
 
 
 def site_of(address: str) -> str:

@@ -128,8 +128,8 @@ class RoutedSession(SchoolSession, flask_session.Session):
 
 def placement() -> Placement:
     """The placement of the schools of the current application."""
-    found: Placement = current_application().extensions["placement"]
-    return found
+    placement: Placement = current_application().extensions["placement"]
+    return placement
 
 
 def registry_connection() -> AbstractContextManager[Connection]:
@@ -153,15 +153,17 @@ def table_names(tables: Collection[str], school_id: UUID | None = None) -> Mappi
 
     None if the tables' own names are to be used: on a single server, and outside of the application's transactions.
     """
-    found: Placement | None = current_application().extensions.get("placement") if has_app_context() else None
-    if found is None or not found.several_servers:
+    placement: Placement | None = (
+        current_application().extensions.get("placement") if has_app_context() else None
+    )
+    if placement is None or not placement.several_servers:
         return None
     if school_id is None:
         context: RequestContext | None = g.get("request_context")
         if context is None:
             return None
         school_id = context.school_id
-    return found.table_names(school_id, tables)
+    return placement.table_names(school_id, tables)
 
 
 db = SQLAlchemy(model_class=Model, session_options={"expire_on_commit": False, "class_": RoutedSession})
@@ -221,6 +223,6 @@ def outside_transaction(work: Callable[[], Found]) -> Found:
         raise RuntimeError("Something was written in this transaction, which would be lost.")
     session.rollback()
     session.expunge_all()
-    found = work()
+    result = work()
     transaction(session, context.binding)
-    return found
+    return result

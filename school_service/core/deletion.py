@@ -140,14 +140,14 @@ class _Part:
         chosen = select(self.table.c.id).where(self.condition).offset(literal_column("0"))
         rows = chosen.correlate(None).subquery()
         # With a limit of its own each is sought by the index: else PostgreSQL may read the whole table.
-        found = (
+        referring = (
             select(*keys)
             .where(reference.column == rows.c.id, *conditions)
             .limit(MOST_COUNTED)
             .correlate(rows)
             .lateral()
         )
-        return select(*found.c).select_from(rows.join(found, true()))
+        return select(*referring.c).select_from(rows.join(referring, true()))
 
     def referring(self, reference: _Reference) -> ColumnElement[bool]:
         """Tell whether a row refers to one of these."""
@@ -204,11 +204,11 @@ class Deletion:
 
         Raises NotFound. `before` are locks to take first, in the same round trip.
         """
-        found = execute(*before, *(lock(record_id) for lock in self._locks), self._counted(record_id))
-        if found is None:
+        row = execute(*before, *(lock(record_id) for lock in self._locks), self._counted(record_id))
+        if row is None:
             raise not_found(self.model)
-        counts = {name: found.pop(name) for name in self._counting}
-        return Deletable(record_id, found, counts, record_name(self._table), deleting(self.model, record_id))
+        counts = {name: row.pop(name) for name in self._counting}
+        return Deletable(record_id, row, counts, record_name(self._table), deleting(self.model, record_id))
 
     @property
     def row_lock(self) -> Lock:
@@ -276,8 +276,8 @@ def _goes_of(constraint: ForeignKeyConstraint, key: ForeignKey) -> Condition | N
     if constraint.ondelete == "CASCADE":
         return _always
     # A key of one column has its info itself.
-    found: Condition | None = (constraint.info or key.info).get(_GOES)
-    return found
+    condition: Condition | None = (constraint.info or key.info).get(_GOES)
+    return condition
 
 
 def _parts(
@@ -310,13 +310,13 @@ def _conditions(reference: _Reference, unhindered: bool) -> list[ColumnElement[b
 
 def _referring(parts: Iterable[_Part]) -> list[Table]:
     """List the tables with rows possibly in the way, in the order of their names."""
-    found = {
+    tables = {
         reference.table
         for part in parts
         for reference in _references_to(part.table)
         if reference.goes is not _always
     }
-    return sorted(found, key=lambda table: table.name)
+    return sorted(tables, key=lambda table: table.name)
 
 
 def _count(table: Table, parts: Sequence[_Part], but: ColumnElement[bool] | None) -> Any:

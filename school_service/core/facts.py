@@ -104,8 +104,8 @@ def stored(
 
 def stored_in(table: Any) -> Stored | None:
     """Give the declaration of a table about its data of people; None if it has none."""
-    found: Stored | None = table.info.get(_STORED)
-    return found
+    stored: Stored | None = table.info.get(_STORED)
+    return stored
 
 
 def fact_of(column: Any) -> Fact | None:
@@ -122,8 +122,8 @@ def emptied(model: type[Any]) -> dict[str, Any]:
     facts = ((column, fact_of(column)) for column in columns)
     return {
         column.name: None if column.nullable else ""
-        for column, found in facts
-        if found is not None and found.erased == EMPTIED
+        for column, fact in facts
+        if fact is not None and fact.erased == EMPTIED
     }
 
 
@@ -137,7 +137,7 @@ def headed(model: type[Any]) -> list[tuple[Column[Any], Heading]]:
     """List the columns of a model with a heading in sheets, each with this heading, in their order."""
     columns: list[Column[Any]] = [*model.__table__.columns]
     facts = ((column, fact_of(column)) for column in columns)
-    return [(column, found.heading) for column, found in facts if found and found.heading]
+    return [(column, fact.heading) for column, fact in facts if fact and fact.heading]
 
 
 IsBy = Callable[[Reach, str], ColumnElement[bool]]
@@ -156,14 +156,14 @@ def shown(value: Any, reach: Reach | None, is_by: IsBy, *, to: str = "".join(REL
     seeing = "".join(letter for letter in reach.relations if letter in own)
     if seeing == reach.relations:
         return value
-    found: Any = Shown((is_by(reach, seeing), value))
-    return found if value.key is None else found.label(value.key)
+    column: Any = Shown((is_by(reach, seeing), value))
+    return column if value.key is None else column.label(value.key)
 
 
 def _seen_by(value: Any) -> Iterator[str]:
     """Find the relations showing each column of people in an expression, also in conditions of its subqueries."""
     for element in visitors.iterate(select(value)):
         if isinstance(element, Column) and isinstance(element.table, Table) and stored_in(element.table):
-            found = fact_of(element)
+            fact = fact_of(element)
             # What says nothing is seen by nobody.
-            yield "" if found is None else found.own
+            yield "" if fact is None else fact.own

@@ -120,23 +120,23 @@ def find_answer(request: KeyedRequest) -> tuple[int, bytes] | None:
         "actor": request.actor,
         "since": now() - EXPIRES_AFTER,
     }
-    found = write(current_session().bound_connection(), _named(_FIND), values)
-    if found is None:
+    row = write(current_session().bound_connection(), _named(_FIND), values)
+    if row is None:
         raise RuntimeError("The search for a stored answer has always a row.")
-    if found["id"] is None:
-        if not found["free"]:
+    if row["id"] is None:
+        if not row["free"]:
             raise RequestUnderWay(UNDER_WAY)
         return None
-    if found["operation"] != request.operation or found["fingerprint"] not in request.fingerprints:
+    if row["operation"] != request.operation or row["fingerprint"] not in request.fingerprints:
         raise KeyReused(
             "This Idempotency-Key was sent with another request before: each needs a key of its own."
         )
-    if found["answer"] is None:
+    if row["answer"] is None:
         raise AnswerErased(
             "The request with this Idempotency-Key was carried out. Its answer is stored no more: a person's data "
             "have been erased since."
         )
-    return found["status"], found["answer"].encode()
+    return row["status"], row["answer"].encode()
 
 
 def store_answer(request: KeyedRequest, status: int, body: bytes) -> None:

@@ -115,9 +115,9 @@ class Reach:
 
     def once(self, name: str, make: Callable[[], Select[Any]]) -> FromClause:
         """Make a CTE of a query for several conditions, the same for all of them by its name."""
-        found = self.made.get(name)
+        table = self.made.get(name)
         # Another thread may have made it just now: then it is that one.
-        return self.made.setdefault(name, make().cte(name)) if found is None else found
+        return self.made.setdefault(name, make().cte(name)) if table is None else table
 
 
 @cache
@@ -146,10 +146,10 @@ class CallersRelations:
 
     def reach(self, reach: Reach) -> Reach:
         """Make the reach with them as the values of its table `caller`, one for all statements of the session."""
-        found = self.made.get(reach)
-        if found is None:
-            found = self.made[reach] = self._as_values(reach)
-        return found
+        values = self.made.get(reach)
+        if values is None:
+            values = self.made[reach] = self._as_values(reach)
+        return values
 
     def _as_values(self, reach: Reach) -> Reach:
         row = (

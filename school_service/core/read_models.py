@@ -163,10 +163,10 @@ def _divide(marked: str) -> list[str]:
     columns need not be named anew.
     """
     parts, end = [""], 0
-    for found in _MARKED.finditer(marked):
-        table, follows = found[1], found[2]
-        parts[-1] += marked[end : found.start()]
-        end = found.end()
+    for match in _MARKED.finditer(marked):
+        table, follows = match[1], match[2]
+        parts[-1] += marked[end : match.start()]
+        end = match.end()
         if follows == ".":
             parts[-1] += f"{table}."
         else:
@@ -201,21 +201,21 @@ class QueryTemplate:
             if not self.judged:
                 refuse_unjudged(self.name)
             return self
-        found = self._narrowed.get(reach)
-        if found is None:
+        template = self._narrowed.get(reach)
+        if template is None:
             with _building:
-                found = self._narrowed.get(reach) or self.narrow(reach)
-                self._narrowed[reach] = found
-        return found
+                template = self._narrowed.get(reach) or self.narrow(reach)
+                self._narrowed[reach] = template
+        return template
 
     def statement(self, wrap: Wrapper) -> CompiledStatement:
         """The statement made of the select() by `wrap`, compiled at its first use."""
-        found = self.statements.get(wrap)
-        if found is None:
+        compiled = self.statements.get(wrap)
+        if compiled is None:
             with _building:
-                found = self.statements.get(wrap) or CompiledStatement(wrap(self.query))
-                self.statements[wrap] = found
-        return found
+                compiled = self.statements.get(wrap) or CompiledStatement(wrap(self.query))
+                self.statements[wrap] = compiled
+        return compiled
 
 
 def unwrapped(query: Query) -> ClauseElement:
@@ -301,8 +301,8 @@ class MadeTogether:
         )
         text = f"SELECT json_object_agg(place, row::json)::text AS rows FROM ({rows}) AS parts"  # noqa: S608
         parameters = tuple(value for _, values in batches for value in values)
-        found = write(current_session().bound_connection(), text, parameters)
-        read = read_json(found["rows"]) if found and found["rows"] else {}
+        answer = write(current_session().bound_connection(), text, parameters)
+        read = read_json(answer["rows"]) if answer and answer["rows"] else {}
         return {int(place): row for place, row in read.items()}
 
     def of(self, rows: Mapping[int, Any]) -> list[Any]:
@@ -322,14 +322,14 @@ def fetch_document(read: BoundQuery) -> Any:
 
     Numbers with a point are Decimals, ids and moments texts.
     """
-    found = write(current_session().bound_connection(), *read.batch(as_json_row))
-    return None if found is None else read_json(found["row"])
+    row = write(current_session().bound_connection(), *read.batch(as_json_row))
+    return None if row is None else read_json(row["row"])
 
 
 def fetch_made(made: Made) -> Any:
     """Make an answer within the transaction under way; None if there is no row, or nothing to be shown."""
-    found = fetch_document(made.read)
-    return None if found is None else made.make(found, request_context().reach)
+    row = fetch_document(made.read)
+    return None if row is None else made.make(row, request_context().reach)
 
 
 def fetch_rows(read: BoundQuery) -> Iterator[Any]:

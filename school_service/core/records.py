@@ -142,8 +142,8 @@ def lock_rows(model: type[Record], record_ids: Iterable[UUID]) -> dict[UUID, Rec
     if has_own:
         query = _within_reach(query, model)
     locking = query.with_for_update(key_share=True, of=table if has_own else None)
-    found = db.session.scalars(locking.execution_options(populate_existing=True))
-    return {record.id: record for record in found}
+    records = db.session.scalars(locking.execution_options(populate_existing=True))
+    return {record.id: record for record in records}
 
 
 def lock_in_order(model: type[Any], chosen: Any, *, shared: bool = False) -> Select[Any]:

@@ -57,12 +57,12 @@ class KnownByRegistry(Generic[Key, Value]):
             return fresh
         try:
             with registry_connection() as connection:
-                found = read(connection)
-            self._last.remember(key, found)
+                value = read(connection)
+            self._last.remember(key, value)
         except (DBAPIError, RegistrySilent) as error:
             last = self._last.find(key)
             if last is None or (isinstance(error, DBAPIError) and not is_unreachable(error)):
                 raise
-            found = last
-        self._fresh.remember(key, found)
-        return found
+            value = last
+        self._fresh.remember(key, value)
+        return value

@@ -44,8 +44,8 @@ def matches(search: Any, text: ColumnElement[str]) -> ColumnElement[bool]:
     escaped = func.regexp_replace(words.c.word, r"([\\%_])", r"\\\1", "g")
     # In an array of its own, the patterns are made once, and not for each row.
     patterns = func.array(select(func.concat("%", escaped, "%")).scalar_subquery())
-    found: ColumnElement[bool] = folded(text).op("LIKE", is_comparison=True)(func.all(patterns))
-    return found
+    condition: ColumnElement[bool] = folded(text).op("LIKE", is_comparison=True)(func.all(patterns))
+    return condition
 
 
 def may_match(search: Any, text: ColumnElement[str], *, longest: bool = False) -> ColumnElement[bool]:
@@ -59,10 +59,10 @@ def may_match(search: Any, text: ColumnElement[str], *, longest: bool = False) -
     sought = words.subquery()
     starts = func.generate_series(1, func.length(sought.c.word) - 1).table_valued("start").render_derived()
     pairs = select(func.substr(sought.c.word, starts.c.start, 2)).select_from(sought.join(starts, true()))
-    found: ColumnElement[bool] = _pairs(text).op("@>", is_comparison=True)(
+    condition: ColumnElement[bool] = _pairs(text).op("@>", is_comparison=True)(
         func.array(pairs.scalar_subquery())
     )
-    return found
+    return condition
 
 
 def _words(search: Any) -> Select[Any]:

@@ -101,8 +101,8 @@ class Turns(Generic[Waiter]):
             self._waiting.move_to_end(place.key)
         # Most often it is one: more only where the group of a key has become another meanwhile.
         begun = []
-        while self._waiting and (found := self._begin_next()):
-            begun.append(found)
+        while self._waiting and (turn := self._begin_next()):
+            begun.append(turn)
         return begun
 
     def count_waiting(self) -> int:

@@ -89,5 +89,5 @@ def sort_key(name: ColumnElement[str], *names: ColumnElement[str]) -> ColumnElem
 
 
 def _is_ascii(text: Any) -> ColumnElement[bool]:
-    found: ColumnElement[bool] = func.octet_length(text) == func.length(text)
-    return found
+    condition: ColumnElement[bool] = func.octet_length(text) == func.length(text)
+    return condition

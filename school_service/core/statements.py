@@ -54,8 +54,8 @@ class NewRow:
     @property
     def id(self) -> UUID:
         """The row's id, made here unless it was given."""
-        found: UUID = self.values["id"]
-        return found
+        row_id: UUID = self.values["id"]
+        return row_id
 
     def batch(self) -> tuple[str, tuple[Any, ...]]:
         """Give the INSERT and the values of its columns, in the order of the table."""

@@ -93,7 +93,7 @@ def _term_of_today() -> tuple[str, date]:
     """Find the term of today, and the first day of half a term until today."""
     term, start = max(
         ((term, start) for term, (start, _) in zip(TERMS, term_dates(), strict=True) if start <= TODAY),
-        key=lambda found: found[1],
+        key=lambda pair: pair[1],
     )
     return term, max(start, TODAY - HALF_A_TERM)
 
@@ -120,13 +120,13 @@ def _days(first: date) -> Iterator[date]:
 
 def _classes(context: DemoContext) -> dict[tuple[UUID, UUID], list[UUID]]:
     """Find the students of each arm of the current session, in the same order in every sample school."""
-    found = db.session.execute(
+    classes = db.session.execute(
         select(Enrollment.batch_id, Enrollment.cohort_id, Enrollment.student_id).where(
             Enrollment.session_id == context.sessions[THIS_SESSION], CURRENT
         )
     )
     students: dict[UUID, list[UUID]] = {}
-    for row in found:
+    for row in classes:
         students.setdefault(row.batch_id, []).append(row.student_id)
     return {
         (arm, context.cohorts[classroom]): sorted(students[arm])

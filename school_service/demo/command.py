@@ -200,18 +200,18 @@ def _school(tenancy: Tenancy, sample: SampleSchool, known: Login | None) -> Demo
     """
     login = known or Login(ADMIN, secrets.token_urlsafe(12))
     with tenancy.admin.connect() as connection:
-        found = _find(connection, sample)
-    if found is None:
+        school = _find(connection, sample)
+    if school is None:
         administrator = Administrator(login.username, login.password)
-        found = create_school(tenancy, name=sample.name, administrator=administrator, school_id=sample.id)
+        school = create_school(tenancy, name=sample.name, administrator=administrator, school_id=sample.id)
     elif known is None:
         _set_password(sample, login)
-    if found.short_name is None:
+    if school.short_name is None:
         with tenancy.admin.begin() as connection:
             change_school(connection, sample.id, **sample.details)
-    if found.status == "active":
+    if school.status == "active":
         fill_school(sample)
-    return DemoSchool(str(found.id), found.name, login)
+    return DemoSchool(str(school.id), school.name, login)
 
 
 def _find(connection: Connection, sample: SampleSchool) -> School | None:
@@ -259,11 +259,11 @@ def _card(settings: Settings, demo: DemoFile) -> tuple[str, str] | None:
         .limit(1)
     )
     with in_transaction(SchoolBinding(school_id, read_only=True)):
-        found = db.session.execute(newest).one_or_none()
-    if found is None:
+        card = db.session.execute(newest).one_or_none()
+    if card is None:
         return None
-    paper = f"{demo.base_url}/students/{found.student_id}/report-card?term={found.term_id}"
-    return paper, f"{settings.public_url}/verify/{school_id}/{found.code}"
+    paper = f"{demo.base_url}/students/{card.student_id}/report-card?term={card.term_id}"
+    return paper, f"{settings.public_url}/verify/{school_id}/{card.code}"
 
 
 def _show(

@@ -48,12 +48,12 @@ class DemoFile:
 def read(folder: Path) -> DemoFile:
     """Read the file of an earlier start; an empty content if there is no such file, or it can't be read."""
     try:
-        found: Any = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        document: Any = json.loads((folder / FILE).read_text(encoding="utf-8"))
         schools = [
             DemoSchool(school["id"], school["name"], Login(**school["admin"]))
-            for school in found.pop("schools")
+            for school in document.pop("schools")
         ]
-        return DemoFile(**found, schools=schools)
+        return DemoFile(**document, schools=schools)
     except (FileNotFoundError, ValueError, TypeError, KeyError, AttributeError):
         return DemoFile()
 

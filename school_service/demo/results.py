@@ -75,12 +75,12 @@ def _make_class(
 
 def _students(context: DemoContext, classroom: str) -> list[tuple[UUID, UUID]]:
     """Find the students of a class, each with their arm."""
-    found = db.session.execute(
+    rows = db.session.execute(
         select(Enrollment.student_id, Enrollment.batch_id).where(
             Enrollment.cohort_id == context.cohorts[classroom], CURRENT
         )
     )
-    return [(row.student_id, row.batch_id) for row in found]
+    return [(row.student_id, row.batch_id) for row in rows]
 
 
 PUBLISHED = ("JSS 1", "SSS 2")

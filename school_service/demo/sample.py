@@ -56,12 +56,12 @@ def fill_sample(tenancy: Tenancy, settings: Settings, school: School, progress: 
 def _let_in(entered: dict[str, str], context: DemoContext) -> None:
     """Give a form teacher, the guardian and one of the guardian's children a password."""
     teacher, child = context.teachers[0], context.students[next(iter(context.classrooms))][0]
-    for role, found in {
+    for role, query in {
         "teacher": select(User).join(Employee, Employee.user_id == User.id).where(Employee.id == teacher),
         "guardian": named(GUARDIAN),
         "student": select(User).join(Student, Student.user_id == User.id).where(Student.id == child),
     }.items():
-        user, password = db.session.scalars(found).one(), secrets.token_urlsafe(12)
+        user, password = db.session.scalars(query).one(), secrets.token_urlsafe(12)
         user.password_hash = hash_password(password)
         audit_change(ENTITY, user.id, old={}, new={"password": "set"})
         entered |= {role: user.username, f"{role}_password": password}

@@ -90,12 +90,12 @@ def _assessments(
 
 def _takers(cohort_subject_id: UUID) -> list[tuple[UUID, UUID]]:
     """Find the students of a subject, each with their arm; in the same order in every sample school."""
-    found = db.session.execute(
+    rows = db.session.execute(
         select(Enrollment.student_id, Enrollment.batch_id)
         .join(SubjectEnrollment, SubjectEnrollment.student_id == Enrollment.student_id)
         .where(SubjectEnrollment.cohort_subject_id == cohort_subject_id, CURRENT)
     )
-    return sorted((row.student_id, row.batch_id) for row in found)
+    return sorted((row.student_id, row.batch_id) for row in rows)
 
 
 def _entries(

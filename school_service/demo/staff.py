@@ -89,7 +89,7 @@ class _Origins:
 
     def __init__(self, state: str) -> None:
         self._nigeria = next(country["id"] for country in list_nationalities() if country["code"] == "NG")
-        self._state = next(found["id"] for found in list_states() if found["name"] == state)
+        self._state = next(row["id"] for row in list_states() if row["name"] == state)
         self._lgas = [lga["id"] for lga in list_lgas(state=self._state)]
 
     def choose(self, context: DemoContext) -> dict[str, Any]:

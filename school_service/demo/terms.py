@@ -239,13 +239,13 @@ def _blanks(context: DemoContext) -> list[tuple[UUID, UUID]]:
         GradebookEntry.assessment_id == Assessment.id,
         GradebookEntry.student_id == SubjectEnrollment.student_id,
     )
-    found = db.session.execute(
+    rows = db.session.execute(
         select(Assessment.id, SubjectEnrollment.student_id)
         .join(SubjectEnrollment, SubjectEnrollment.cohort_subject_id == Assessment.cohort_subject_id)
         .outerjoin(GradebookEntry, score)
         .where(_of_first_term(context), GradebookEntry.id.is_(None))
     )
-    return sorted((row[0], row[1]) for row in found)
+    return sorted((row[0], row[1]) for row in rows)
 
 
 def _results(context: DemoContext) -> Any:

@@ -107,14 +107,16 @@ class _Table:
         if (of_class := self.rules.get("table")) is not None:
             points = of_class["points"]
             return {name: {*map(Decimal, points[name])} for name in CATEGORIES if name in points}
-        found = {}
+        by_category = {}
         for category in CATEGORIES:
             of_subjects = [_of_category(subject, category) for subject in self.card["subjects"]]
             shown = [scores for scores in of_subjects if any(score["publish"] for score in scores)]
             if shown:
                 in_full = [scores for scores in shown if self._is_shown(scores)]
-                found[category] = {_sum(score["total_points"] for score in scores) for scores in in_full}
-        return found
+                by_category[category] = {
+                    _sum(score["total_points"] for score in scores) for scores in in_full
+                }
+        return by_category
 
     @cached_property
     def dropped_subjects(self) -> list[Document]:
@@ -292,9 +294,9 @@ class _Table:
         positions = self.card["positions"]
         if positions == "NONE":
             return {"position": None, "of": None, "tied": False, "position_text": ""}
-        found = subject["cohort" if positions == "COHORT" else "batch"]
-        text = position_text(found["position"], tied=found["tied"])
-        return {**{name: found[name] for name in ("position", "of", "tied")}, "position_text": text}
+        figures = subject["cohort" if positions == "COHORT" else "batch"]
+        text = position_text(figures["position"], tied=figures["tied"])
+        return {**{name: figures[name] for name in ("position", "of", "tied")}, "position_text": text}
 
     def _of_class(self, figure: Any) -> str | None:
         """Write how the class did: the average of a subject, with two places, is rounded to those of percents."""

@@ -69,10 +69,10 @@ def _photo(image: Image.Image) -> bytes:
 def _orientation(image: Image.Image) -> int:
     """Read how the picture has to be turned; unreadable EXIF says nothing."""
     try:
-        found = image.getexif().get(Base.Orientation)
+        orientation = image.getexif().get(Base.Orientation)
     except _BROKEN_EXIF:
         return 1
-    return found if found in _TURNS else 1
+    return orientation if orientation in _TURNS else 1
 
 
 def _in_colours(image: Image.Image) -> Image.Image:

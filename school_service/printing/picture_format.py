@@ -56,25 +56,25 @@ def read_format(content: bytes, limits: PictureLimits) -> PictureFormat:
     bytes beside its pixels, if they would fill the memory when unpacked.
     """
     if content.startswith(_PNG_BEGINNING):
-        found = _png(content)
+        picture = _png(content)
         if _unpacks_beyond_bound(content):
             raise Invalid("The image has a colour profile or comments of more than 4 MiB.")
     elif content.startswith(_JPEG_BEGINNING):
-        found = _jpeg(content)
+        picture = _jpeg(content)
     else:
         raise Invalid("The image is neither PNG nor JPEG.")
-    if found is None:
+    if picture is None:
         raise Invalid("The image is broken: its size can't be read.")
-    said = f"The image has {found.width:,} × {found.height:,} pixels; "  # noqa: RUF001 -- times
-    if not all(limits.least <= side <= limits.most for side in (found.width, found.height)):
-        is_large = max(found.width, found.height) > limits.most
+    said = f"The image has {picture.width:,} × {picture.height:,} pixels; "  # noqa: RUF001 -- times
+    if not all(limits.least <= side <= limits.most for side in (picture.width, picture.height)):
+        is_large = max(picture.width, picture.height) > limits.most
         raise Invalid(
             f"{said}each side must be from {limits.least} to {limits.most:,}. "
             f"{limits.make_smaller if is_large else limits.make_larger}"
         )
-    if found.width * found.height > limits.most_in_all:
+    if picture.width * picture.height > limits.most_in_all:
         raise Invalid(f"{said}{limits.most_in_all:,} are allowed in all. {limits.make_smaller}")
-    return found
+    return picture
 
 
 def _png(content: bytes) -> PictureFormat | None:

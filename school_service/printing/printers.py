@@ -74,8 +74,8 @@ class _PrinterEnded(Exception):
 
 @cache
 def _command() -> tuple[str, ...]:
-    found = [find_spec(package) for package in _PACKAGES]
-    origins = [spec.origin for spec in found if spec is not None and spec.origin is not None]
+    specs = [find_spec(package) for package in _PACKAGES]
+    origins = [spec.origin for spec in specs if spec is not None and spec.origin is not None]
     folders = dict.fromkeys(os.path.dirname(os.path.dirname(origin)) for origin in origins)
     return (sys.executable, "-I", "-S", "-c", _PROGRAM, *folders)
 

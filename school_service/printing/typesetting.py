@@ -55,10 +55,10 @@ def typeset(
 
 def pages_of(pdf: bytes) -> int:
     """Count the pages of a typeset PDF, as its metadata tell."""
-    found = re.search(rb"<xmpTPg:NPages>(\d++)</xmpTPg:NPages>", pdf)
-    if found is None:
+    match = re.search(rb"<xmpTPg:NPages>(\d++)</xmpTPg:NPages>", pdf)
+    if match is None:
         raise ValueError("The PDF does not tell how many pages it has.")
-    return int(found[1])
+    return int(match[1])
 
 
 @contextmanager
@@ -106,8 +106,8 @@ def _template(name: str) -> bytes:
 @cache
 def _fonts() -> typst.Fonts:
     # To import the package would take longer than to read its fonts.
-    found = PathFinder.find_spec(_FONTS)
-    if found is None or found.origin is None:
+    spec = PathFinder.find_spec(_FONTS)
+    if spec is None or spec.origin is None:
         raise ModuleNotFoundError(_FONTS)
-    files = os.path.join(os.path.dirname(found.origin), "files")
+    files = os.path.join(os.path.dirname(spec.origin), "files")
     return typst.Fonts(include_system_fonts=False, include_embedded_fonts=True, font_paths=[files, _LETTERS])

@@ -103,18 +103,18 @@ def givers_without_results(tenancy: Tenancy) -> list[dict[str, Any]]:
     (None of a client), `role` or `client`, and a `text`. A school with roles still without a reach is named in one,
     too.
     """
-    found: list[dict[str, Any]] = []
+    givers: list[dict[str, Any]] = []
     with tenancy.admin.connect() as connection:
         schools = [school for school in list_schools(connection) if school.deletion != "begun"]
         for client in list_clients(connection):
             if not (client.revoked or client.all_permissions) and _gives(client.permissions):
                 about = f"the client {client.id} {_LACKS}"
-                found.append({"school": None, "client": client.id, "text": about})
+                givers.append({"school": None, "client": client.id, "text": about})
     for school in schools:
         about = f"{school.name} ({school.id})"
         if school.revision < _ROLES_HAVE_REACH:
             text = f"{about}: is at revision {school.revision}; look again once it is migrated"
-            found.append({"school": str(school.id), "role": None, "text": text})
+            givers.append({"school": str(school.id), "role": None, "text": text})
             continue
         with tenancy.admin.begin() as connection:
             execute_script(connection, f'SET LOCAL search_path TO "{school.schema}", pg_temp')
@@ -123,8 +123,8 @@ def givers_without_results(tenancy: Tenancy) -> list[dict[str, Any]]:
             for name, permissions in connection.execute(_PERMISSIONS_OF_ROLES):
                 if _gives(permissions):
                     text = f"{about}: the role {name} {_LACKS}"
-                    found.append({"school": str(school.id), "role": name, "text": text})
-    return found
+                    givers.append({"school": str(school.id), "role": name, "text": text})
+    return givers
 
 
 _ROLES_HAVE_REACH = "t0015"

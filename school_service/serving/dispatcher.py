@@ -163,9 +163,9 @@ class Workers:
         try:
             if isinstance(key, Stranger) and key.has_token:
                 request.verify()
-                found = request.share_key()
-                if found != key:
-                    return found
+                share = request.share_key()
+                if share != key:
+                    return share
             request.service()
         except BaseException:
             _log.exception("a request failed outside of the application")

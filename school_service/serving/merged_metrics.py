@@ -169,16 +169,16 @@ def _merged(of_workers: list[dict[str, Metric]]) -> dict[str, Metric]:
             if name not in merged:
                 merged[name] = Metric(name, metric.documentation, metric.type)
                 samples[name] = {}
-            found = samples[name]
+            by_key = samples[name]
             for sample in metric.samples:
                 key = sample.name, tuple(sorted(sample.labels.items()))
-                before = found.get(key)
+                before = by_key.get(key)
                 if before is not None:
                     both = before.value, sample.value
                     sample = sample._replace(value=max(both) if name in LARGEST else sum(both))
-                found[key] = sample
-    for name, found in samples.items():
-        kept = list(found.values())
+                by_key[key] = sample
+    for name, by_key in samples.items():
+        kept = list(by_key.values())
         if name == BUSIEST:
             kept = sorted(kept, key=lambda sample: (-sample.value, sample.labels["school"]))[:BUSIEST_NAMED]
         merged[name].samples = kept

@@ -92,8 +92,8 @@ class BusiestSchools:
         """List the BUSIEST of them, the busiest first."""
         with self._lock:
             self._turn()
-            found = self._last.items()
-        return sorted(found, key=lambda item: (-item[1], item[0]))[:BUSIEST]
+            counts = self._last.items()
+        return sorted(counts, key=lambda item: (-item[1], item[0]))[:BUSIEST]
 
     def _turn(self) -> None:
         """End the window if it is over; if it has long been, an empty window follows it."""
@@ -151,17 +151,17 @@ class DatabaseState:
             return self._answers and self._asking is None, self._counts[0] if self._counts and fresh else None
 
     def _run(self) -> None:
-        found: Schools | None = None
+        schools: Schools | None = None
         try:
-            found = self.ask()
+            schools = self.ask()
         except (DBAPIError, PoolTimeout) as error:
             reason = first_line(error.orig) if isinstance(error, DBAPIError) else str(error)
             _log.warning("the schools can't be counted for the metrics", extra={"reason": reason[:500]})
         finally:
             with self._lock:
-                self._asking, self._answers = None, found is not None
-                if found is not None:
-                    self._counts = found, self.clock()
+                self._asking, self._answers = None, schools is not None
+                if schools is not None:
+                    self._counts = schools, self.clock()
 
 
 class Metrics:
@@ -299,11 +299,11 @@ class Metrics:
 
     def _schools(self) -> Iterator[Metric]:
         self.database.refresh()
-        answers, found = self.database.read()
+        answers, schools = self.database.read()
         yield _gauge("database_up", "Whether the database answers.", (), [((), int(answers))])
-        if found is None:
+        if schools is None:
             return
-        counts = found.revisions
+        counts = schools.revisions
         states = {
             "current": counts.get(head(), 0),
             "behind": sum(count for revision, count in counts.items() if revision in self._older),
@@ -316,13 +316,13 @@ class Metrics:
             [((state,), count) for state, count in states.items()],
         )
         words = "Schools whose last migration failed."
-        yield _gauge("failed_migrations", words, (), [((), found.failed_migrations)])
+        yield _gauge("failed_migrations", words, (), [((), schools.failed_migrations)])
         now = time.time()
         yield _gauge(
             "backup_age_seconds",
             f"Seconds since a school's newest backup, or since it was made; of the {BACKUPS_NAMED} longest ago.",
             ("school",),
-            [((school,), max(0.0, now - moment)) for school, moment in found.backups.items()],
+            [((school,), max(0.0, now - moment)) for school, moment in schools.backups.items()],
         )
 
     @cached_property

@@ -63,9 +63,9 @@ class RequestParser(HTTPRequestParser):
             return len(data)
         if isinstance(self.error, RequestHeaderFieldsTooLarge):
             # waitress reads no field then; this one decides who may read the answer.
-            found = _ORIGIN.findall(self.header_plus + data)
-            if len(found) == 1:
-                self.headers["ORIGIN"] = found[0].strip(b" \t").decode("latin-1")
+            origins = _ORIGIN.findall(self.header_plus + data)
+            if len(origins) == 1:
+                self.headers["ORIGIN"] = origins[0].strip(b" \t").decode("latin-1")
         if self.chunked and not self.completed and self._unfinished_line() > LONGEST_CHUNK_LINE:
             # waitress looks through all of it again, whenever more of it comes.
             self.error, self.completed = BadRequest("Chunk size or trailer too long"), True

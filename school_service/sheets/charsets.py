@@ -84,12 +84,12 @@ def charset_warnings(rows: Sequence[Row], names: Iterable[str]) -> Iterator[str]
     """Name the words of columns that look misread beside right ones, some of each column."""
     for column in names:
         texts = ((row.number, row.values.get(column)) for row in rows)
-        found = [
+        misreadings = [
             (word, row) for row, text in texts if isinstance(text, str) and (word := misread_beside(text))
         ]
-        if found:
-            shown = ", ".join(f'"{word}" in row {row}' for word, row in found[:_SHOWN])
-            more = ", …" if len(found) > _SHOWN else ""
+        if misreadings:
+            shown = ", ".join(f'"{word}" in row {row}' for word, row in misreadings[:_SHOWN])
+            more = ", …" if len(misreadings) > _SHOWN else ""
             yield f"{column}: letters look wrong beside right ones: {shown}{more}. Compare them with the list on paper."
 
 
@@ -113,9 +113,9 @@ def charset_errors(rows: Iterable[Row], *, names: Iterable[str] = ()) -> Iterato
             if not isinstance(value, str):
                 continue
             # Most texts are ASCII: to call a function for each of them would take longer than all else here.
-            found = None if value.isascii() else misread(value)
-            if found is not None:
-                looks, meant = found
+            misreading = None if value.isascii() else misread(value)
+            if misreading is not None:
+                looks, meant = misreading
                 problem = f'has letters in a wrong character set, "{looks}"' + f" for {meant}" * bool(meant)
                 yield RowError(row.number, column, INVALID, problem, None, _SAVE_AGAIN, of_person=False)
             elif "?" in value and column in of_names and _QUESTION_MARK.search(value):

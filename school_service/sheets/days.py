@@ -54,12 +54,12 @@ def read_days(rows: Sequence[Row], column: str, order: str | None) -> ReadDays:
     `order` is DMY or MDY. Without it a date readable in one way alone is read so, and shows the order of the others,
     unless such dates contradict each other. Any other value stays as it is; a cell with an error loses its value.
     """
-    found = [(row, ways) for row in rows if (ways := _ways(row.values.get(column))) is not None]
-    beside = tuple(row.number for row in rows if found and _may_be_exchanged(row.values.get(column)))
-    shown = {way: row.number for row, ways in reversed(found) for way in ways if len(ways) == 1}
+    dates = [(row, ways) for row in rows if (ways := _ways(row.values.get(column))) is not None]
+    beside = tuple(row.number for row in rows if dates and _may_be_exchanged(row.values.get(column)))
+    shown = {way: row.number for row, ways in reversed(dates) for way in ways if len(ways) == 1}
     by_sheet = next(iter(shown)) if len(shown) == 1 and order is None else None
     errors = []
-    for row, ways in found:
+    for row, ways in dates:
         way = order or (next(iter(ways)) if len(ways) == 1 else by_sheet)
         if way is not None and way in ways:
             row.values[column] = ways[way].isoformat()
@@ -69,13 +69,13 @@ def read_days(rows: Sequence[Row], column: str, order: str | None) -> ReadDays:
             errors.append(_error(row, column, ways, order))
             del row.values[column]
     shown_by = shown[by_sheet] if by_sheet else None
-    return ReadDays(errors, by_sheet, shown_by, len(found) - len(errors), beside)
+    return ReadDays(errors, by_sheet, shown_by, len(dates) - len(errors), beside)
 
 
 def _may_be_exchanged(written: object) -> bool:
     """Tell whether a day, YYYY-MM-DD, would be another with day and month exchanged."""
-    found = _ISO.fullmatch(written) if isinstance(written, str) else None
-    return found is not None and found[1] != found[2] and int(found[2]) <= _MONTHS
+    match = _ISO.fullmatch(written) if isinstance(written, str) else None
+    return match is not None and match[1] != match[2] and int(match[2]) <= _MONTHS
 
 
 def _ways(written: object) -> dict[str, date] | None:

@@ -69,18 +69,18 @@ def read_download(details: Mapping[str, str]) -> Download | None:
     if not text:
         return None
     try:
-        found = orjson.loads(text)
+        document = orjson.loads(text)
     except orjson.JSONDecodeError:
         raise Invalid(CHANGED_DETAILS) from None
     if not (
-        isinstance(found, dict)
-        and isinstance(found.get("moment"), str)
-        and isinstance(found.get("stored"), dict)
-        and isinstance(names := found.get("names", {}), dict)
+        isinstance(document, dict)
+        and isinstance(document.get("moment"), str)
+        and isinstance(document.get("stored"), dict)
+        and isinstance(names := document.get("names", {}), dict)
         and all(isinstance(name, str) for name in names.values())
     ):
         raise Invalid(CHANGED_DETAILS)
-    return Download(found["moment"], found["stored"], names)
+    return Download(document["moment"], document["stored"], names)
 
 
 def _parts(details: Mapping[str, str]) -> Iterator[str]:

@@ -66,8 +66,8 @@ def country_of(phone_number: str | None) -> str:
         number = phonenumbers.parse(first) if first.startswith("+") else None
     except phonenumbers.NumberParseException:
         number = None
-    found = phonenumbers.region_code_for_number(number) if number else None
-    return found if found and found in phonenumbers.SUPPORTED_REGIONS else DEFAULT_COUNTRY
+    country = phonenumbers.region_code_for_number(number) if number else None
+    return country if country and country in phonenumbers.SUPPORTED_REGIONS else DEFAULT_COUNTRY
 
 
 def read_numbers(rows: Iterable[Row], column: str, country: str) -> ReadNumbers:

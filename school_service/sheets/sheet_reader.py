@@ -249,11 +249,11 @@ def _merged(
     """
     numbers = [row.number for row in rows]
     for written in ranges:
-        found = _RANGE.fullmatch(written)
-        if found is None:
+        match = _RANGE.fullmatch(written)
+        if match is None:
             continue
-        left, right = (column_index_from_string(letters) for letters in found.group(1, 3))
-        top, bottom = (int(number) for number in found.group(2, 4))
+        left, right = (column_index_from_string(letters) for letters in match.group(1, 3))
+        top, bottom = (int(number) for number in match.group(2, 4))
         at = bisect_left(numbers, max(top, header + 1))
         column = next((columns[position] for position in sorted(columns) if left <= position <= right), None)
         if column is not None and at < len(numbers) and numbers[at] <= bottom:
@@ -265,12 +265,12 @@ def _merged(
 
 def _title_of(workbook: SheetFile, title: str) -> str:
     """Find the sheet of that name, or the only one. Raises Invalid."""
-    found = find_sheet(workbook, title)
-    if found is None:
+    sheet = find_sheet(workbook, title)
+    if sheet is None:
         if len(workbook.titles) != 1:
             raise Invalid(f"The workbook has no sheet named {title}.")
-        found = workbook.titles[0]
-    return found
+        sheet = workbook.titles[0]
+    return sheet
 
 
 def find_sheet(workbook: SheetFile, title: str) -> str | None:
@@ -316,12 +316,16 @@ def _find_columns(
     errors = []
     for position, cell in sorted(header.items()):
         name = _as_text(cell)
-        found = named.get(position)
-        if found is not None:
-            if found in by_position.values():
-                errors.append(RowError(row, found.name, DUPLICATE, f"the column {found.name} is there twice"))
-            by_position[position] = found
-            letters[found.name] = get_column_letter(position)
+        named_column = named.get(position)
+        if named_column is not None:
+            if named_column in by_position.values():
+                errors.append(
+                    RowError(
+                        row, named_column.name, DUPLICATE, f"the column {named_column.name} is there twice"
+                    )
+                )
+            by_position[position] = named_column
+            letters[named_column.name] = get_column_letter(position)
         elif name:
             unknown.append(name[:SAID_BACK])
             if unknown_column:
@@ -346,24 +350,24 @@ def _named(header: Mapping[int, Cell], columns: Sequence[Column]) -> dict[int, C
     by_words: dict[str, Column] = {}
     for column in columns:
         by_words.setdefault(words_of(column.name), column)
-    found: dict[int, Column] = {}
+    by_position: dict[int, Column] = {}
     for position, name in names.items():
         of_name = by_name.get(normalized_name(name)) or by_words.get(words_of(name))
         if of_name is not None:
-            found[position] = of_name
+            by_position[position] = of_name
     by_heading: dict[str, Column] = {}
     times = Counter(heading_of(column.name) for column in columns)
     for column in columns:
-        if column not in found.values():
+        if column not in by_position.values():
             for heading in (column.name, *([column.heading] if column.heading else []), *column.also):
                 # Of several columns, such as CA1 (10) and CA1 (20), CA1 means none.
                 if times[heading_of(heading)] < 2:
                     by_heading.setdefault(heading_of(heading), column)
-    for position in names.keys() - found.keys():
+    for position in names.keys() - by_position.keys():
         of_heading = by_heading.get(heading_of(names[position]))
         if of_heading is not None:
-            found[position] = of_heading
-    return found
+            by_position[position] = of_heading
+    return by_position
 
 
 def _headings(header: Mapping[int, Cell], columns: Sequence[Column]) -> str:

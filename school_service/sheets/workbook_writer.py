@@ -233,8 +233,8 @@ def _pieces(xml: str, layout: SheetLayout) -> tuple[str, ...]:
         (_REACHING, rf"\1{_place('last_row_of_rules')}", reaching),
     ]
     for pattern, with_place, times in expected:
-        xml, found = re.subn(pattern, with_place, xml)
-        if found != times:
+        xml, count = re.subn(pattern, with_place, xml)
+        if count != times:
             raise RuntimeError(f"openpyxl writes the sheet {layout.title} in a way that is not known here")
     return tuple(xml.split(_MARK))
 
@@ -422,7 +422,7 @@ def escape(text: str) -> str:
     """Write characters beyond XML's set as Excel writes them: `_x0001_` (ECMA-376, ST_Xstring)."""
     if text.isprintable() and "_x" not in text:
         return text  # as nearly all are: to look closer takes longer
-    return _TO_ESCAPE.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
+    return _TO_ESCAPE.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
 
 
 def _page_header(left: str, right: str) -> str:

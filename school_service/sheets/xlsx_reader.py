@@ -199,15 +199,15 @@ class Workbook:
         return day_or_time
 
     def _read_strings(self, part: str) -> list[str]:
-        found = []
+        shared = []
         with self._archive.stream(part) as stream:
             strings = Items(STRING, stream, self._archive.count_bytes)
             for string in strings:
                 texts = texts_in(string)
                 strings.filled += len(texts)
                 text = "".join(texts)
-                found.append(_unescape(text) if "_x" in text else text)
-        return found
+                shared.append(_unescape(text) if "_x" in text else text)
+        return shared
 
     def _read_styles(self) -> _Styles:
         try:
@@ -244,7 +244,7 @@ def _number(content: str) -> int | float | CellError:
 
 def _unescape(text: str) -> str:
     """Read characters beyond XML's set, `_x0001_`; a code of no character (NUL, half of a pair) stays as it is."""
-    return _ESCAPED.sub(lambda found: _character(int(found[1], 16)) or found[0], text)
+    return _ESCAPED.sub(lambda match: _character(int(match[1], 16)) or match[0], text)
 
 
 def _character(number: int) -> str | None:
@@ -294,9 +294,11 @@ def _worksheets(relationships: Element, part: str) -> dict[str, str]:
     """Find the worksheets of a workbook: their parts, by the ids of the relationships."""
     folder = posixpath.dirname(part)
     return {
-        found.attrib["Id"]: posixpath.normpath(posixpath.join("/", folder, found.attrib["Target"]))[1:]
-        for found in relationships.iterfind(f"{_RELATIONSHIPS}Relationship")
-        if found.get("Type", "").endswith("/worksheet")
+        relationship.attrib["Id"]: posixpath.normpath(
+            posixpath.join("/", folder, relationship.attrib["Target"])
+        )[1:]
+        for relationship in relationships.iterfind(f"{_RELATIONSHIPS}Relationship")
+        if relationship.get("Type", "").endswith("/worksheet")
     }
 
 

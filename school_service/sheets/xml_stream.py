@@ -87,23 +87,23 @@ class Items:
     def _ended(self) -> Iterator[Element]:
         """Go through the events of the parser, and yield the ended items."""
         names, item = self._names, self._item
-        for event, found in self._parser.read_events():
+        for event, element in self._parser.read_events():
             if event == "start":
                 self._elements += 1
-                names.add(found.tag)
-                names.update(found.keys())
+                names.add(element.tag)
+                names.update(element.keys())
                 if item is None:
-                    self._open.append(found)
-                    item = found if found.tag == self._name else None
+                    self._open.append(element)
+                    item = element if element.tag == self._name else None
             elif event == "start-ns":
-                names.add(found[0])
-            elif item is None or found is item:
-                if found is item:
+                names.add(element[0])
+            elif item is None or element is item:
+                if element is item:
                     self._take_out_hints(item)
                     yield item
                     item = None
-                elif found.tag == _MERGED and len(self.merged) < MAX_MERGED:
-                    self.merged.append(found.get("ref", ""))
+                elif element.tag == _MERGED and len(self.merged) < MAX_MERGED:
+                    self.merged.append(element.get("ref", ""))
                 self._forget()
         self._item = item
 

@@ -184,12 +184,12 @@ class Service(Flask):
     def _is_looked_at(self, current: Request) -> bool:
         """Tell whether an extension or a blueprint has a function to call with the answer."""
         endpoint = current.endpoint or ""
-        found = self._looked_at.get(endpoint)
-        if found is None:
+        is_looked_at = self._looked_at.get(endpoint)
+        if is_looked_at is None:
             functions = self.after_request_funcs
-            found = None in functions or any(name in functions for name in current.blueprints)
-            self._looked_at[endpoint] = found
-        return found or bool(request_finished.receivers)
+            is_looked_at = None in functions or any(name in functions for name in current.blueprints)
+            self._looked_at[endpoint] = is_looked_at
+        return is_looked_at or bool(request_finished.receivers)
 
     def process_response(self, response: Response) -> Response:
         """Add the fields common to all answers, and write the line of the log."""

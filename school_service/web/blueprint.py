@@ -367,8 +367,8 @@ class Blueprint(flask_smorest.Blueprint):
         dumper = None if schema is None else schema()
 
         def answer(name: str, content: bytes | BinaryIO) -> Response:
-            found = guess_type(name)[0]
-            media_type = found if found in types else types[0]
+            guess = guess_type(name)[0]
+            media_type = guess if guess in types else types[0]
             if preferred_type((media_type, SPREADSHEET)) == SPREADSHEET:
                 media_type = SPREADSHEET
             response = _response_of(content, media_type)
@@ -381,10 +381,10 @@ class Blueprint(flask_smorest.Blueprint):
         def decorate(view: View) -> View:
             @wraps(view)
             def sent(*arguments: Any, **parameters: Any) -> Any:
-                found = view(*arguments, **parameters)
-                if dumper is not None and isinstance(found, dict):
-                    return json_response(write_json(dumper.dump(found)))
-                name, content = found
+                result = view(*arguments, **parameters)
+                if dumper is not None and isinstance(result, dict):
+                    return json_response(write_json(dumper.dump(result)))
+                name, content = result
                 if callable(content):
                     return AfterTransaction(lambda: answer(name, content()))
                 return answer(name, content)

@@ -25,16 +25,16 @@ def client_address() -> str:
     first address that is no trusted proxy's.
     """
     known = context_globals().__dict__
-    found: str | None = known.get("client_address")
-    if found is None:
+    address: str | None = known.get("client_address")
+    if address is None:
         settings: Settings = current_application().extensions["school-service"].settings
         environ = current_request().environ
-        found = known["client_address"] = first_untrusted(
+        address = known["client_address"] = first_untrusted(
             environ.get("REMOTE_ADDR") or "",
             environ.get("HTTP_X_FORWARDED_FOR", ""),
             settings.trusted_proxies,
         )
-    return found
+    return address
 
 
 def take_told_address() -> None:

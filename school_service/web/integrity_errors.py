@@ -112,17 +112,17 @@ def _broken_reference(error: DBAPIError) -> Violation:
 @cache
 def _constraints() -> dict[str, _Known]:
     """The constraints and unique indexes of all models, by name."""
-    found: dict[str, _Known] = {}
+    constraints: dict[str, _Known] = {}
     for table in db.Model.metadata.tables.values():
         for constraint in table.constraints:
             if isinstance(constraint, CheckConstraint):
-                found[str(constraint.name)] = _describe(table, constraint, None)
+                constraints[str(constraint.name)] = _describe(table, constraint, None)
             elif isinstance(constraint, ColumnCollectionConstraint):
-                found[str(constraint.name)] = _describe(table, constraint, constraint.columns)
+                constraints[str(constraint.name)] = _describe(table, constraint, constraint.columns)
         for index in table.indexes:
             if index.unique:
-                found[str(index.name)] = _describe(table, index, index.columns)
-    return found
+                constraints[str(index.name)] = _describe(table, index, index.columns)
+    return constraints
 
 
 def _describe(table: Table, source: Constraint | Index, columns: Iterable[Any] | None) -> _Known:

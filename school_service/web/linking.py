@@ -42,8 +42,8 @@ def _account_of(identity: tuple[str, str], school_id: UUID) -> UUID | None:
     binding = SchoolBinding(school_id, read_only=True)
     with in_context(binding, None, partial(read_text, binding)):
         try:
-            found = render_one(account_of_identity(*identity))
+            text = render_one(account_of_identity(*identity))
         except DBAPIError as error:
             find_reason(error, school_id)
             raise
-    return None if found is None else UUID(orjson.loads(found)["user_id"])
+    return None if text is None else UUID(orjson.loads(text)["user_id"])

@@ -263,8 +263,8 @@ class FieldConverter(OpenAPIConverter):
         texts = documentation("properties")
         name = field.data_key or str(field.name)
         schema = type(field.parent).__name__.removesuffix("Schema")
-        found: str | None = texts.get(f"{schema}.{name}", texts.get(name))
-        return found
+        description: str | None = texts.get(f"{schema}.{name}", texts.get(name))
+        return description
 
     def _enumeration(self, values: Enumeration) -> str:
         if values.name not in self.spec.components.schemas:

@@ -80,8 +80,8 @@ _NOTHING = Operation()
 
 def declared(view: Callable[..., Any]) -> Operation:
     """Return the statements of the decorators of a view so far."""
-    found: Operation = getattr(view, "_apidoc", {}).get(_NOTED, _NOTHING)
-    return found
+    operation: Operation = getattr(view, "_apidoc", {}).get(_NOTED, _NOTHING)
+    return operation
 
 
 def declare(view: Callable[..., Any], **said: Any) -> None:
@@ -97,17 +97,17 @@ def declare(view: Callable[..., Any], **said: Any) -> None:
 
 def declared_in(doc_info: Mapping[str, Any], method: str) -> Operation:
     """Return the statements about the view of a document's operation."""
-    found: Operation = doc_info.get(_NOTED, _NOTHING)
-    return replace(found, method=method.upper())
+    operation: Operation = doc_info.get(_NOTED, _NOTHING)
+    return replace(operation, method=method.upper())
 
 
 def operations_of(app: Flask) -> dict[str, Operation]:
     """Find the operations of an application, by method and path as the document writes them."""
-    found = {f"{operation.method} {operation.path}": operation for operation in _operations(app)}
-    paths = {operation.path for operation in found.values() if operation.method == "GET"}
+    operations = {f"{operation.method} {operation.path}": operation for operation in _operations(app)}
+    paths = {operation.path for operation in operations.values() if operation.method == "GET"}
     return {
         name: replace(operation, matched=_get_of(operation.path, paths)) if operation.matches else operation
-        for name, operation in sorted(found.items())
+        for name, operation in sorted(operations.items())
     }
 
 

@@ -99,9 +99,9 @@ class ReadingRequest:
         if db.session.registry.has() and current_session().in_transaction():
             return self._read_in_transaction(text)
         if self._binding.state is not None and not self._judged:
-            found = self._read_with_state(text)
+            answer = self._read_with_state(text)
             if self._policy.reads_own or request_context().reach is None:
-                return found
+                return answer
             # The condition was false: the query was not run for who is let in by relations, which are known now.
         else:
             # A client's grant is read by the login itself: a query of the school can not go together with it.
@@ -118,9 +118,9 @@ class ReadingRequest:
         sql, parameters = text(reach_by(policy.own.relations) if policy.reads_own else None)
         condition, its_parameters = policy.condition(self._token)
         reading = Reading(sql, parameters, condition, its_parameters)
-        found = read(self._engine, self._binding, self._options, reading)
-        self._admit(found.state)
-        return found
+        answer = read(self._engine, self._binding, self._options, reading)
+        self._admit(answer.state)
+        return answer
 
     @staticmethod
     def _read_in_transaction(text: Text) -> Texts:
@@ -154,12 +154,12 @@ def reading_without_token(school_id: UUID) -> Iterator[bool]:
     """
     options = app_state().binding_options
     with registry_connection() as connection:
-        found = find_open_school(connection, school_id, options.serves)
-    if found is None:
+        open_school = find_open_school(connection, school_id, options.serves)
+    if open_school is None:
         raise UnknownSchool("There is no school that can be entered.")
-    binding = SchoolBinding(found, read_only=True)
+    binding = SchoolBinding(open_school, read_only=True)
     with in_context(binding, None, partial(read_text, binding)):
-        yield found == school_id
+        yield open_school == school_id
 
 
 def read_text(binding: SchoolBinding, text: Text) -> Texts:

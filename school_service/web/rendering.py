@@ -93,21 +93,21 @@ def _looked_up_once(page: Query) -> Query:
     """
     columns = {column: _array_of(column) for column in page.selected_columns}
     arrays = {
-        found: f"array_{number}"
-        for number, found in enumerate(dict.fromkeys(columns.values()))
-        if found is not None
+        array: f"array_{number}"
+        for number, array in enumerate(dict.fromkeys(columns.values()))
+        if array is not None
     }
     if not arrays:
         return page
-    looked_up = [found.label(name) for found, name in arrays.items()]
-    others = [column for column, found in columns.items() if found is None]
+    looked_up = [array.label(name) for array, name in arrays.items()]
+    others = [column for column, array in columns.items() if array is None]
     rows = page.with_only_columns(*others, *looked_up, maintain_column_froms=True).subquery("found")
     return select(
         *(
             rows.c[column.name]
-            if found is None
-            else rows.c[arrays[found]][column.element.right].label(column.name)
-            for column, found in columns.items()
+            if array is None
+            else rows.c[arrays[array]][column.element.right].label(column.name)
+            for column, array in columns.items()
         )
     )
 
@@ -115,9 +115,9 @@ def _looked_up_once(page: Query) -> Query:
 def _array_of(column: Any) -> Any:
     """Find the subquery of an array with a column as its element; None for any other column."""
     element = getattr(column, "element", None)
-    found = getattr(element, "left", None)
-    is_element = getattr(element, "operator", None) is getitem and isinstance(found, ScalarSelect)
-    return found if is_element else None
+    array = getattr(element, "left", None)
+    is_element = getattr(element, "operator", None) is getitem and isinstance(array, ScalarSelect)
+    return array if is_element else None
 
 
 def _bare_page(query: Query) -> ClauseElement:
@@ -133,27 +133,27 @@ def _page(query: Query) -> ClauseElement:
     return _envelope(number, size, total.subquery("counted"), _page_of(query))
 
 
-def _as_counted(found: FromClause) -> FromClause:
+def _as_counted(joined: FromClause) -> FromClause:
     """Make outer joins of joins to exactly one row: PostgreSQL leaves out such a join if nothing of it is asked.
 
     Such as the join to a student's user, for the names shown.
     """
-    if not isinstance(found, Join):
-        return found
-    outer = found.isouter or _finds_one(found)
-    return join(_as_counted(found.left), found.right, found.onclause, isouter=outer, full=found.full)
+    if not isinstance(joined, Join):
+        return joined
+    outer = joined.isouter or _finds_one(joined)
+    return join(_as_counted(joined.left), joined.right, joined.onclause, isouter=outer, full=joined.full)
 
 
-def _finds_one(found: Join) -> bool:
+def _finds_one(joined: Join) -> bool:
     """Tell whether a join is by a foreign key, never null, to the key of a table: of all of its rows."""
-    table = found.right.element if isinstance(found.right, Alias) else found.right
-    sides = getattr(found.onclause, "left", None), getattr(found.onclause, "right", None)
-    if not isinstance(table, Table) or getattr(found.onclause, "operator", None) is not eq:
+    table = joined.right.element if isinstance(joined.right, Alias) else joined.right
+    sides = getattr(joined.onclause, "left", None), getattr(joined.onclause, "right", None)
+    if not isinstance(table, Table) or getattr(joined.onclause, "operator", None) is not eq:
         return False
     return any(
         isinstance(key, Column)
         and isinstance(reference, Column)
-        and found.right.c.contains_column(key)
+        and joined.right.c.contains_column(key)
         and not reference.nullable
         and reference.references(key)
         for key, reference in (sides, sides[::-1])
@@ -162,9 +162,9 @@ def _finds_one(found: Join) -> bool:
 
 def _first_page(query: Query) -> ClauseElement:
     """Write the first page of few rows: its total is counted as they are found, in place of once more."""
-    found = query.add_columns(func.count().over().label(_TOTAL)).limit(_required("page_size")).cte("found")
-    counted = select(func.coalesce(func.max(found.c[_TOTAL]), 0).label("total")).subquery("counted")
-    rows = select(*(column for column in found.c if column.name != _TOTAL)).subquery("answer")
+    page = query.add_columns(func.count().over().label(_TOTAL)).limit(_required("page_size")).cte("found")
+    counted = select(func.coalesce(func.max(page.c[_TOTAL]), 0).label("total")).subquery("counted")
+    rows = select(*(column for column in page.c if column.name != _TOTAL)).subquery("answer")
     return _envelope(_required("page_number"), _required("page_size"), counted, rows)
 
 
@@ -214,8 +214,8 @@ def _text(
 
 
 def _render_rows(read: Query | BoundQuery, wrap: Wrapper, **page: int) -> Rendered:
-    found = _render(read, wrap, **page)
-    return Rendered(found.portions[0], found.empty)
+    rendered = _render(read, wrap, **page)
+    return Rendered(rendered.portions[0], rendered.empty)
 
 
 @cache
@@ -238,16 +238,16 @@ def _render_made(made: Made) -> Any:
     A read by itself has given its connection back, a read in a read-only transaction ends the transaction: then a turn
     is waited for. A writing transaction takes no turn: it holds locks, and the turn of another may wait for them.
     """
-    found = _render(made.read, _record)
-    if found.empty:
+    rendered = _render(made.read, _record)
+    if rendered.empty:
         return None
     context = request_context()
     if not context.binding.read_only:
-        return made.of(found.portions[0])
+        return made.of(rendered.portions[0])
     if db.session.registry.has():
         db.session.rollback()
     with computing.of(context.school_id):
-        return made.of(found.portions[0])
+        return made.of(rendered.portions[0])
 
 
 def _made_together(made: MadeTogether) -> list[Any]:
@@ -266,8 +266,8 @@ def render_one(read: Query | BoundQuery | Made, *, without_null: str | None = No
     if isinstance(read, Made):
         answer = _render_made(read)
         return None if answer is None else write_json(answer)
-    found = _render(read, _record if without_null is None else _one_without_null(without_null))
-    return None if found.empty else found.portions[0]
+    rendered = _render(read, _record if without_null is None else _one_without_null(without_null))
+    return None if rendered.empty else rendered.portions[0]
 
 
 def with_members(body: bytes, members: Mapping[str, Any] | None) -> bytes:
@@ -279,8 +279,8 @@ def with_members(body: bytes, members: Mapping[str, Any] | None) -> bytes:
 
 def render_bytes(read: Query | BoundQuery) -> bytes | None:
     """Read the bytes in `content`, the column of the single row of a read model; None if there is no row."""
-    found = _render(read, _content)
-    return None if found.empty else a2b_base64(found.portions[0])
+    rendered = _render(read, _content)
+    return None if rendered.empty else a2b_base64(rendered.portions[0])
 
 
 def render_list(read: Query | BoundQuery | Made | MadeTogether) -> Rendered:

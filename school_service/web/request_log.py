@@ -107,11 +107,11 @@ def configure_logging(level: str) -> None:
 def request_id() -> str:
     """The id of the current request: the caller's X-Request-ID if it has a sound form, else a new one."""
     known = context_globals().__dict__
-    found: str | None = known.get("request_id")
-    if found is None:
+    value: str | None = known.get("request_id")
+    if value is None:
         sent = current_request().environ.get("HTTP_X_REQUEST_ID", "")
-        found = known["request_id"] = sent if _ID.fullmatch(sent) else _new_id()
-    return found
+        value = known["request_id"] = sent if _ID.fullmatch(sent) else _new_id()
+    return value
 
 
 def _new_id() -> str:
@@ -120,8 +120,8 @@ def _new_id() -> str:
 
 def logged_path(path: str) -> str:
     """Give a path as it is logged: without the code of a report card or an invitation, told by the paper alone."""
-    found = _BEFORE_CODE.search(path)
-    return path if found is None else f"{path[: found.end()]}…"
+    match = _BEFORE_CODE.search(path)
+    return path if match is None else f"{path[: match.end()]}…"
 
 
 class Answered(NamedTuple):

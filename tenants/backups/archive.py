@@ -119,16 +119,16 @@ class Manifest:
     def from_json(cls, text: bytes) -> Manifest:
         """Read a manifest; raises BackupRefused."""
         try:
-            found = json.loads(text)
-            version = found.pop("format")
+            document = json.loads(text)
+            version = document.pop("format")
             if version not in FORMATS:
                 raise BackupRefused(
                     f"The backup is of format {version}, and this program knows {' and '.join(map(str, FORMATS))}: "
                     "restore it with the program that made it, or a newer one."
                 )
-            tables = {name: TableChecksum(**table) for name, table in found.pop("tables").items()}
-            created_at = datetime.fromisoformat(found.pop("created_at"))
-            manifest = cls(**found, tables=tables, created_at=created_at)
+            tables = {name: TableChecksum(**table) for name, table in document.pop("tables").items()}
+            created_at = datetime.fromisoformat(document.pop("created_at"))
+            manifest = cls(**document, tables=tables, created_at=created_at)
             manifest._check()
             if manifest.format != version:
                 raise ValueError("it is of another format than it says")
@@ -277,11 +277,11 @@ class Archive:
         return Manifest.from_json(text.getvalue())
 
     def _check_dump(self) -> None:
-        found = _Measured()
+        measured = _Measured()
         if self.manifest.member != self._member:
             raise BackupRefused("The backup's manifest is not what it should be: it is of another dump.")
-        self._read(self._member, found.write)
-        if (found.size, found.sha256) != (self.manifest.size, self.manifest.sha256):
+        self._read(self._member, measured.write)
+        if (measured.size, measured.sha256) != (self.manifest.size, self.manifest.sha256):
             raise BackupRefused("The backup is damaged: its dump is not the one that was written.")
 
     def _read(self, name: str, write: Callable[[bytes], object]) -> None:

@@ -179,14 +179,14 @@ class _Moment:
     def compare(self, archive: Archive) -> None:
         """See that a backup, read as restoring would, holds the rows of this moment; raises BackupRefused."""
         blanks = blank_bytes(self._connection)
-        found: dict[str, TableChecksum] = {}
+        checksums: dict[str, TableChecksum] = {}
         with rows_of(archive, self._columns) as tables:
             for table in tables:
                 rows = RowSum(blanks)
                 for line in table.rows:
                     rows.add(line)
-                found[table.table] = rows.checksum
-        other = differences(self._written, found)
+                checksums[table.table] = rows.checksum
+        other = differences(self._written, checksums)
         if other:
             raise BackupRefused(f"What was written is not what the school holds: {', '.join(other[:10])}.")
 

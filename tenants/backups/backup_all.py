@@ -130,14 +130,14 @@ def _remove_older(newest: Path, keep: int, report: BackupReport) -> None:
 
 def newest_backups(folder: Path) -> dict[UUID, Path]:
     """Find the newest file of each school in a folder of such backups; raises BackupRefused."""
-    found: dict[UUID, Path] = {}
+    backups: dict[UUID, Path] = {}
     with readable_errors("read"):
         for own in folder.iterdir():
             if _ID.fullmatch(own.name) and own.is_dir():
                 newest = max((path for path in own.iterdir() if _is_backup(path)), default=None)
                 if newest is not None:
-                    found[UUID(own.name)] = newest
-    return found
+                    backups[UUID(own.name)] = newest
+    return backups
 
 
 def _is_backup(path: Path) -> bool:

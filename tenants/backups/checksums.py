@@ -81,14 +81,14 @@ def _checksums(connection: Connection, schema: str, columns: Mapping[str, str]) 
     return {row.name: TableChecksum(row.rows, row.checksum) for row in rows}
 
 
-def differences(expected: dict[str, TableChecksum], found: dict[str, TableChecksum]) -> list[str]:
+def differences(expected: dict[str, TableChecksum], actual: dict[str, TableChecksum]) -> list[str]:
     """Name the tables that differ, and their differences."""
     return [
-        f"{table} ({_row_count(found.get(table))}, not {_row_count(expected.get(table))})"
-        if _row_count(found.get(table)) != _row_count(expected.get(table))
+        f"{table} ({_row_count(actual.get(table))}, not {_row_count(expected.get(table))})"
+        if _row_count(actual.get(table)) != _row_count(expected.get(table))
         else f"{table} (other rows)"
-        for table in sorted(expected.keys() | found.keys())
-        if expected.get(table) != found.get(table)
+        for table in sorted(expected.keys() | actual.keys())
+        if expected.get(table) != actual.get(table)
     ]
 
 

@@ -51,12 +51,14 @@ def read_identities(path: Path) -> list[Identity]:
         raise BackupRefused(f"The key file {path} is encrypted itself: decrypt it first, with age --decrypt.")
     lines = [line.strip() for line in text.splitlines()]
     try:
-        found = [pyrage.x25519.Identity.from_str(line) for line in lines if line and not line.startswith("#")]
+        identities = [
+            pyrage.x25519.Identity.from_str(line) for line in lines if line and not line.startswith("#")
+        ]
     except pyrage.IdentityError:
-        found = []
-    if not found or len(text) > _MAX_KEY_FILE_BYTES:
+        identities = []
+    if not identities or len(text) > _MAX_KEY_FILE_BYTES:
         raise BackupRefused(f"The key file {path} is none of age's: its keys begin with AGE-SECRET-KEY-1.")
-    return found
+    return identities
 
 
 def new_identity() -> Identity:

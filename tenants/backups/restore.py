@@ -85,10 +85,10 @@ def restore(
             with (
                 _empty_tables(connection, schema, list(tables)),
                 progress(manifest.size) as advance,
-                rows_of(archive, tables, advance=advance) as found,
+                rows_of(archive, tables, advance=advance) as rows,
             ):
                 _switch_role(connection, schema)
-                for table in found:
+                for table in rows:
                     _run(connection, table.copy_statement(schema), table)
                 _switch_role(connection, owner)
             _compare(manifest, connection, schema)
@@ -171,9 +171,9 @@ def _run(connection: Connection, sql: str, rows: TableRows | None = None) -> Non
 
 
 def _compare(manifest: Manifest, connection: Connection, schema: str) -> None:
-    found = differences(manifest.tables, table_checksums(connection, schema))
-    if found:
-        raise BackupRefused(f"What was restored is not what was backed up: {', '.join(found[:10])}.")
+    differing = differences(manifest.tables, table_checksums(connection, schema))
+    if differing:
+        raise BackupRefused(f"What was restored is not what was backed up: {', '.join(differing[:10])}.")
 
 
 def _finish(tenancy: Tenancy, connection: Connection, row: dict[str, Any]) -> School:

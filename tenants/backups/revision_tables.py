@@ -52,9 +52,9 @@ def odd_parts(tenancy: Tenancy, connection: Connection, schema: str, revision: s
 
     Such rows would not be brought back.
     """
-    expected, found = catalogue_of_revision(tenancy, revision), read_catalogue(connection, schema)
+    expected, actual = catalogue_of_revision(tenancy, revision), read_catalogue(connection, schema)
     return sorted(
         f"{kind} {name}"
-        for kind, name in expected.keys() | found.keys()
-        if kind in _STORED and expected.get((kind, name)) != found.get((kind, name))
+        for kind, name in expected.keys() | actual.keys()
+        if kind in _STORED and expected.get((kind, name)) != actual.get((kind, name))
     )

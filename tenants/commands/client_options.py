@@ -78,22 +78,22 @@ def _parameter(flag: str) -> str:
 def _of_people(tenancy: Tenancy, given: dict[str, Any]) -> dict[str, Any]:
     """Make members of PeoplesOptions of the given options; raises UsageError."""
     only = given.pop("sign_in_only")
-    found = {name: value for name, value in given.items() if value not in (None, ())}
+    fields = {name: value for name, value in given.items() if value not in (None, ())}
     for name in ("redirect_uris", "post_logout_uris", "user_permissions"):
-        if name in found:
-            found[name] = tuple(dict.fromkeys(value for value in found[name] if value))
-            if len(found[name]) > MAX_REDIRECT_URIS and name != "user_permissions":
+        if name in fields:
+            fields[name] = tuple(dict.fromkeys(value for value in fields[name] if value))
+            if len(fields[name]) > MAX_REDIRECT_URIS and name != "user_permissions":
                 raise click.UsageError(f"A client has at most {MAX_REDIRECT_URIS} of {PEOPLE[name][0]}.")
-    if "name" in found:
-        found["name"] = Name().convert(found["name"], None, None) if found["name"].strip() else None
-    if only and "user_permissions" in found:
+    if "name" in fields:
+        fields["name"] = Name().convert(fields["name"], None, None) if fields["name"].strip() else None
+    if only and "user_permissions" in fields:
         raise click.UsageError("--user-permission and --sign-in-only exclude each other.")
-    if "user_permissions" in found:
-        require_permissions(tenancy, found["user_permissions"])
-        found["user_permissions"] = tuple(sorted(found["user_permissions"])) or None
+    if "user_permissions" in fields:
+        require_permissions(tenancy, fields["user_permissions"])
+        fields["user_permissions"] = tuple(sorted(fields["user_permissions"])) or None
     if only:
-        found["user_permissions"] = ()
-    return found
+        fields["user_permissions"] = ()
+    return fields
 
 
 def require_permissions(tenancy: Tenancy, permissions: Sequence[str]) -> None:

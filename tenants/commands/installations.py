@@ -117,28 +117,28 @@ def verify_(tenancy: Tenancy, folder: Path | None, key_file: Path | None, as_jso
 
     It changes nothing. Exits with status 1 where something is wrong; what may be as it should be is a note.
     """
-    found = verify(
+    verification = verify(
         tenancy,
         folder=folder,
         identities=read_identities(key_file) if key_file else (),
         progress=partial(progress_bar, hidden=as_json),
     )
     if as_json:
-        click.echo(json.dumps(found.as_record(), ensure_ascii=False))
+        click.echo(json.dumps(verification.as_record(), ensure_ascii=False))
     else:
-        records = [one.as_record() for one in found.schools]
+        records = [verified.as_record() for verified in verification.schools]
         show_table(records, ("id", "name", "revision", "rows", "state"), as_json)
-        for one in found.schools:
-            for note in one.notes:
-                click.echo(f"Note: {one.school.id} {one.school.name}: {note}.")
-        for note in found.notes:
+        for verified in verification.schools:
+            for note in verified.notes:
+                click.echo(f"Note: {verified.school.id} {verified.school.name}: {note}.")
+        for note in verification.notes:
             click.echo(f"Note: {note}.")
-        wrong = sum(bool(one.faults) for one in found.schools)
-        click.echo(f"{counted(len(found.schools), 'school')} verified, {wrong} of them wrong.")
-    for one in found.schools:
-        for fault in one.faults:
-            click.echo(f"Wrong: {one.school.id} {one.school.name}: {fault}.", err=True)
-    for fault in found.faults:
+        wrong = sum(bool(verified.faults) for verified in verification.schools)
+        click.echo(f"{counted(len(verification.schools), 'school')} verified, {wrong} of them wrong.")
+    for verified in verification.schools:
+        for fault in verified.faults:
+            click.echo(f"Wrong: {verified.school.id} {verified.school.name}: {fault}.", err=True)
+    for fault in verification.faults:
         click.echo(f"Wrong: {fault}.", err=True)
-    if not found.is_good:
+    if not verification.is_good:
         click.get_current_context().exit(1)

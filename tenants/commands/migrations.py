@@ -92,8 +92,8 @@ def check_(folder: Path, as_json: bool) -> None:
         click.echo(json.dumps([*(each.as_record() for each in findings), *concerned], ensure_ascii=False))
     for finding in [] if as_json else findings:
         click.echo(f"{finding.revision}  {finding.rule}: {finding.why}\n    {finding.statement}")
-    for one in [] if as_json else concerned:
-        click.echo(one["text"])
+    for giver in [] if as_json else concerned:
+        click.echo(giver["text"])
     if findings:
         click.get_current_context().exit(1)
     if not as_json:

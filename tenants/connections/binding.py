@@ -243,9 +243,9 @@ def registry_refusal(error: DBAPIError) -> TenancyError | None:
     if state == "XX000" and _TABLES_ARE_GONE in str(error.orig):
         # The school is being deleted, or was restored since: it is looked for once more.
         state = "SC421"
-    found = _REFUSALS.get(state)
-    if found is not None:
-        return found[0](found[1])
+    refusal = _REFUSALS.get(state)
+    if refusal is not None:
+        return refusal[0](refusal[1])
     if lacks_registry(error):
         return NotInstalled()
     if state == "42501":

@@ -167,8 +167,8 @@ class SchoolPool:
         Raises SQLAlchemy's TimeoutError if all are taken for too long, and psycopg2's errors if none can be made.
         """
         with self._lock:
-            found = self._take_idle(school_id, only_served=True)
-        return found or self._await_served(school_id) or self._take_other(school_id)
+            connection = self._take_idle(school_id, only_served=True)
+        return connection or self._await_served(school_id) or self._take_other(school_id)
 
     def give_back(self, connection: PooledConnection) -> None:
         """Give a connection back; it is closed unless it is of further use. Once it is idle, this does nothing.
@@ -222,13 +222,15 @@ class SchoolPool:
 
         Without any it is the one with the fewest schools, unless `only_served`.
         """
-        found = next((one for one in reversed(self._idle) if school_id in one.schools), None)
-        if found is None and not only_served:
-            found = min(self._idle, key=lambda one: len(one.schools), default=None)
-        if found is not None:
-            self._idle.remove(found)
-            self._note_taken(found, school_id)
-        return found
+        connection = next(
+            (connection for connection in reversed(self._idle) if school_id in connection.schools), None
+        )
+        if connection is None and not only_served:
+            connection = min(self._idle, key=lambda connection: len(connection.schools), default=None)
+        if connection is not None:
+            self._idle.remove(connection)
+            self._note_taken(connection, school_id)
+        return connection
 
     def _note_taken(self, connection: PooledConnection, school_id: UUID | None) -> None:
         self._taken.add(connection)
@@ -254,22 +256,25 @@ class SchoolPool:
 
     def _is_worth_waiting(self, school_id: UUID) -> bool:
         # A school with several requests at once is to be served by as many connections.
-        if self._places < self.size or any(one.works_for == school_id for one in self._taken):
+        if self._places < self.size or any(connection.works_for == school_id for connection in self._taken):
             return False
         since = time.monotonic() - self._patience()
         return (
-            any(school_id in one.schools and one.taken_at > since for one in self._taken)
-            and not any(school_id in one.schools for one in self._idle)
-            and not any(len(one.schools) < self.schools_per_connection // FREE_PART for one in self._idle)
+            any(school_id in connection.schools and connection.taken_at > since for connection in self._taken)
+            and not any(school_id in connection.schools for connection in self._idle)
+            and not any(
+                len(connection.schools) < self.schools_per_connection // FREE_PART
+                for connection in self._idle
+            )
         )
 
     def _take_other(self, school_id: UUID | None) -> PooledConnection:
         """Take a connection new to the school: a newly made one as long as the pool is not full."""
         with self._lock:
             if school_id is None or self._places >= self.size:
-                found = self._take_idle(school_id)
-                if found is not None:
-                    return found
+                connection = self._take_idle(school_id)
+                if connection is not None:
+                    return connection
             waiter = None
             if self._places < self.size + self.max_overflow:
                 self._places += 1
@@ -297,10 +302,10 @@ class SchoolPool:
                 self._free_place()
                 # Where PostgreSQL takes no more connections, those that there are must do; where it is silent, none do.
                 instead = isinstance(error, Exception) and not isinstance(error, NoAnswer)
-                found = self._take_idle(school_id) if instead else None
-            if found is None:
+                connection = self._take_idle(school_id) if instead else None
+            if connection is None:
                 raise
-            return found
+            return connection
         with self._lock:
             self._note_taken(made, school_id)
         return made
@@ -324,8 +329,8 @@ class SchoolPool:
         if not self._waiters:
             return False
         waiter = next(
-            (one for one in self._waiters if one.school_id in connection.schools),
-            next((one for one in self._waiters if one.any_will_do), None),
+            (waiter for waiter in self._waiters if waiter.school_id in connection.schools),
+            next((waiter for waiter in self._waiters if waiter.any_will_do), None),
         )
         if waiter is None:
             return False
@@ -336,7 +341,7 @@ class SchoolPool:
 
     def _free_place(self) -> None:
         """Free the place of a closed connection, and let a waiter open one there."""
-        waiter = next((one for one in self._waiters if one.any_will_do), None)
+        waiter = next((waiter for waiter in self._waiters if waiter.any_will_do), None)
         if waiter is None:
             self._places -= 1
         else:

@@ -189,7 +189,7 @@ def _read(engine: Engine, binding: SchoolBinding, options: BindingOptions) -> Te
     try:
         with connection.cursor() as cursor:
             try:
-                found = _fetch(cursor, binding, batch, parameters)
+                answer = _fetch(cursor, binding, batch, parameters)
             except psycopg2.Error as error:
                 lost = dialect.is_disconnect(error, connection, cursor)
                 if lost:
@@ -200,7 +200,7 @@ def _read(engine: Engine, binding: SchoolBinding, options: BindingOptions) -> Te
                     raise refused from None
                 raise failed from error
         connection.schools.add(binding.school_id)
-        return found
+        return answer
     finally:
         _give_back(dialect, connection)
 

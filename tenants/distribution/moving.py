@@ -84,7 +84,7 @@ def move_school(
     """
     tenancy.placement.prepare(tenancy.admin)
     with tenancy.admin.begin() as connection:
-        found = find_node(connection, target)
+        state = find_node(connection, target)
         school = find_school(connection, school_id)
         if school.deletion is not None:
             raise SchoolDeleting(f"The school {school_id} is being deleted.")
@@ -95,13 +95,13 @@ def move_school(
         location = locate_school(connection, school_id)
         if location is None:
             raise MoveRefused(f"Citus does not have the school {school_id}: restore it from a backup.")
-        if location.node == found.node:
+        if location.node == state.node:
             return MovedSchool(school_id, school.name, target, target, moved=False)
-        if not found.takes_schools:
+        if not state.takes_schools:
             raise MoveRefused(f"The node {target} takes no schools (shouldhaveshards is off).")
         execute_script(connection, tenancy.placement.limit_waiting(lock_timeout))
         with _watched(tenancy, progress):
-            _move(connection, school.schema, found.node)
+            _move(connection, school.schema, state.node)
         old, new = {"node": str(location.node)}, {"node": target}
         record_operation(connection, tenancy, school_id, "school", old=old, new=new)
     return MovedSchool(school_id, school.name, str(location.node), target, moved=True)

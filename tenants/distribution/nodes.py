@@ -195,11 +195,11 @@ def list_nodes(connection: Connection) -> list[NodeState]:
 def find_node(connection: Connection, address: str) -> NodeState:
     """Find a node by its address as `list_nodes` gives it, `host:port`; raises UnknownNode, UnfitPlacement."""
     nodes = list_nodes(connection)
-    found = next((state for state in nodes if str(state.node) == address), None)
-    if found is None:
+    node_state = next((state for state in nodes if str(state.node) == address), None)
+    if node_state is None:
         known = ", ".join(str(state.node) for state in nodes)
         raise UnknownNode(f"There is no node {address}. The nodes are: {known}.")
-    return found
+    return node_state
 
 
 def lock_out_backups(connection: Connection, school_id: UUID) -> bool:

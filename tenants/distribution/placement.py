@@ -107,9 +107,9 @@ class NodePlacement(Placement):
             location = self._locate(school_id)
             if location is None:
                 return None
-            found = location.shards.names(tables)
-            if found is not None:
-                return found
+            names = location.shards.names(tables)
+            if names is not None:
+                return names
             self.forget(school_id)
         return None
 
@@ -129,18 +129,18 @@ class NodePlacement(Placement):
         if known is not None and school_id not in self._doubted:
             return known
         try:
-            found = self.locate(school_id)
+            location = self.locate(school_id)
         except (DBAPIError, RegistrySilent) as error:
             if known is None or (isinstance(error, DBAPIError) and not is_unreachable(error)):
                 raise
             return known
         self._doubted.discard(school_id)
         # What is not there may come at any moment, and is not remembered.
-        if found is None:
+        if location is None:
             self._locations.pop(school_id, None)
         else:
-            self._locations[school_id] = found
-        return found
+            self._locations[school_id] = location
+        return location
 
     def check(self, connection: Connection) -> None:
         """See that the registry is on every node as this program needs it; raises NotInstalled."""

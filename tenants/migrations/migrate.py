@@ -219,16 +219,16 @@ def migrate_schools(
     begun = time.monotonic()
     with tenancy.admin.connect() as connection:
         check_installed(connection)
-        found = list_migration_states(connection, tenancy)
+        schools = list_migration_states(connection, tenancy)
     if school_id is not None:
-        found = [school for school in found if school.id == school_id]
-        if not found:
+        schools = [school for school in schools if school.id == school_id]
+        if not schools:
             raise UnknownSchool(f"No school has the id {school_id}.")
     report = MigrationReport(
-        head(tenancy.history), newer=[school for school in found if school.state == "newer"]
+        head(tenancy.history), newer=[school for school in schools if school.state == "newer"]
     )
-    behind = [school for school in found if school.is_behind and (school.error or not retry_failed)]
-    report.skipped = len(found) - len(behind)
+    behind = [school for school in schools if school.is_behind and (school.error or not retry_failed)]
+    report.skipped = len(schools) - len(behind)
     stop = stop or Event()
     if behind:
         with progress(len(behind)) as advance:

@@ -158,7 +158,7 @@ def _widens(old: str, new: str) -> bool:
 
 def check_migrations(folder: Path = TENANT) -> list[Finding]:
     """Judge every revision of a history, and its baseline; needs no database."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     written: list[str] = []
     tables: set[str] = set()
     expands = False
@@ -167,15 +167,15 @@ def check_migrations(folder: Path = TENANT) -> list[Finding]:
             texts = script_statements(step)
         except Exception as error:  # a migration is a program: whatever stops it is the finding
             rule = "unreadable" if isinstance(error, ValueError) else "offline"
-            found.append(Finding(step.revision, rule, first_line(f"{type(error).__name__}: {error}")))
+            findings.append(Finding(step.revision, rule, first_line(f"{type(error).__name__}: {error}")))
         else:
-            found += _findings(step.revision, texts, tables)
+            findings += _findings(step.revision, texts, tables)
             if expands:
-                found += _narrowing(step.revision, texts, written)
+                findings += _narrowing(step.revision, texts, written)
             expands = expands or step.revision in migrations.tenant.SERVED_BY_EARLIER
             written += texts
-    is_written = not any(finding.rule in {"unreadable", "offline"} for finding in found)
-    return [*found, *_baseline_findings(folder, written, tables, comparable=is_written)]
+    is_written = not any(finding.rule in {"unreadable", "offline"} for finding in findings)
+    return [*findings, *_baseline_findings(folder, written, tables, comparable=is_written)]
 
 
 def _baseline_findings(
@@ -188,15 +188,15 @@ def _baseline_findings(
     except (OSError, ValueError) as error:
         yield Finding("baseline", "unreadable", first_line(str(error)))
         return
-    extra = [one for one in texts if one not in written]
+    extra = [text for text in texts if text not in written]
     yield from _findings("baseline", extra, tables)
     if comparable and text != write_baseline(folder):
-        missing = [one for one in written if one not in texts and not changes_rows(one)]
+        missing = [text for text in written if text not in texts and not changes_rows(text)]
         yield Finding("baseline", "baseline", first_line([*extra, *missing, text][0]))
 
 
 def _findings(revision: str, texts: Sequence[str], tables: set[str]) -> Iterator[Finding]:
-    for statement in (found for text in texts for found in statements(text)):
+    for statement in (parsed for text in texts for parsed in statements(text)):
         for rule in dict.fromkeys(_broken(statement.tokens, tables)):
             yield Finding(revision, rule, first_line(statement.text))
 
@@ -352,11 +352,11 @@ def _broken_by_change(tokens: Tokens, tables: set[str]) -> Iterator[str]:
 def _names_a_schema(tokens: Tokens, tables: set[str]) -> bool:
     """Tell whether a name is qualified by anything but a table, or a name given in the statement."""
     given = {"excluded", *tables}
-    for one, two in pairwise(tokens):
-        if two.is_name and (one.text in {"AS", ")"} or one.name in tables):
-            given.add(two.name)
-        elif one.is_name and two.text == "AS":
-            given.add(one.name)
+    for first, second in pairwise(tokens):
+        if second.is_name and (first.text in {"AS", ")"} or first.name in tables):
+            given.add(second.name)
+        elif first.is_name and second.text == "AS":
+            given.add(first.name)
     return any(
         token.text == "."
         and tokens[position - 1].is_name
@@ -413,27 +413,27 @@ def _items(tokens: Tokens) -> tuple[list[Tokens], Tokens]:
 
 def _split(tokens: Tokens) -> list[Tokens]:
     """Split at the commas outside of parentheses."""
-    found: list[list[Token]] = [[]]
+    groups: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:
         depth += (token.text == "(") - (token.text == ")")
         if token.text == "," and depth == 0:
-            found.append([])
+            groups.append([])
         else:
-            found[-1].append(token)
-    return [item for item in found if item]
+            groups[-1].append(token)
+    return [item for item in groups if item]
 
 
 def _flat(tokens: Tokens) -> list[Token]:
     """Leave out the contents and the ends of parentheses, but not their beginnings."""
-    found = []
+    flat = []
     depth = 0
     for token in tokens:
         depth -= token.text == ")"
         if depth == 0 and token.text != ")":
-            found.append(token)
+            flat.append(token)
         depth += token.text == "("
-    return found
+    return flat
 
 
 def _keywords(tokens: Tokens) -> set[str]:

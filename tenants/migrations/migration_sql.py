@@ -36,10 +36,10 @@ class _SqlBuffer:
     """Collects Alembic's output; one write is the SQL of one operation."""
 
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.texts: list[str] = []
 
     def write(self, text: str) -> None:
-        self.found.append(text)
+        self.texts.append(text)
 
     def flush(self) -> None:
         """Do nothing: each write is complete."""
@@ -74,7 +74,7 @@ def script_statements(step: Script) -> list[str]:
     )
     with Operations.context(context):
         step.module.upgrade()
-    return [statement.text for text in writing.found for statement in statements(text)]
+    return [statement.text for text in writing.texts for statement in statements(text)]
 
 
 def revisions(folder: Path = TENANT) -> list[str]:

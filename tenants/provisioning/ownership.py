@@ -74,12 +74,12 @@ def _granting(schema: str) -> str:
     """Write the block to let a school's role at all tables of its schema present when it runs."""
     # Not ON ALL TABLES IN SCHEMA, for which PostgreSQL reads the catalogue of all schools.
     role = quote_identifier(schema)
-    found = RELATIONS_OF_SCHEMA.replace(":schema", quote_literal(role))
+    relations = RELATIONS_OF_SCHEMA.replace(":schema", quote_literal(role))
     return f"""
 DECLARE
     tables text;
 BEGIN
-    SELECT string_agg(c.oid::regclass::text, ', ') INTO tables FROM {found}
+    SELECT string_agg(c.oid::regclass::text, ', ') INTO tables FROM {relations}
     WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f');
     IF tables IS NOT NULL THEN
         EXECUTE 'GRANT SELECT, INSERT, UPDATE, DELETE ON ' || tables || {quote_literal(f" TO {role}")};
@@ -102,9 +102,9 @@ def move_statements(tenancy: Tenancy, connection: Connection, schema: str, owner
     A few tables; once all are moved, the schema. Until then both owners may use the schema, as PostgreSQL checks a
     foreign key in the name of the referenced table's owner.
     """
-    found = connection.execute(_TABLES_OF_OWNER, {"schema": schema, "owner": quote_identifier(owner)})
+    rows = connection.execute(_TABLES_OF_OWNER, {"schema": schema, "owner": quote_identifier(owner)})
     old, new, quoted = quote_identifier(owner), quote_identifier(tenancy.owner), quote_identifier(schema)
-    tables = {table: f"{quoted}.{quote_identifier(table)}" for table in _first_batch(found)}
+    tables = {table: f"{quoted}.{quote_identifier(table)}" for table in _first_batch(rows)}
     if tables:
         moved = [f"GRANT USAGE, CREATE ON SCHEMA {quoted} TO {new}"]
         moved += [f"ALTER TABLE {name} OWNER TO {new}" for name in tables.values()]

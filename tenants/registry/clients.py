@@ -202,8 +202,8 @@ def is_lowered(before: Collection[str] | None, after: Collection[str] | None) ->
 
 def uris_with_reserved_names(connection: Connection) -> list[str]:
     """List redirect URIs with a parameter of our answer in their query, each with its client; new ones are refused."""
-    found = select(clients.c.id, clients.c.redirect_uris).where(clients.c.revoked_at.is_(None))
-    rows = connection.execute(found.order_by(clients.c.id))
+    query = select(clients.c.id, clients.c.redirect_uris).where(clients.c.revoked_at.is_(None))
+    rows = connection.execute(query.order_by(clients.c.id))
     return [f"{row.id}: {uri}" for row in rows for uri in row.redirect_uris if reserved_in(uri)]
 
 

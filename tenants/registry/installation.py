@@ -156,21 +156,21 @@ def check_installed(connection: Connection) -> None:
     with advice.
     """
     try:
-        found = read_revision(connection)
+        revision = read_revision(connection)
     except ProgrammingError:
         raise NotInstalled from None
-    if found == registry_head():
+    if revision == registry_head():
         return
-    if found is None or found in registry_revisions():
+    if revision is None or revision in registry_revisions():
         raise NotInstalled(
-            f"The registry is at the revision {found}, and this program needs {registry_head()}. "
+            f"The registry is at the revision {revision}, and this program needs {registry_head()}. "
             "Run: school-service tenants init"
         )
     goes_on = select(also_served).where(
-        also_served.c.revision == found, also_served.c.served_by == registry_head()
+        also_served.c.revision == revision, also_served.c.served_by == registry_head()
     )
     if connection.execute(goes_on).first() is None:
-        raise _newer(connection, found)
+        raise _newer(connection, revision)
 
 
 def check_roles(connection: Connection, *, most: int | None = None) -> None:
@@ -187,10 +187,10 @@ def check_roles(connection: Connection, *, most: int | None = None) -> None:
 
 def read_revision(connection: Connection) -> str | None:
     """Read the revision that the registry is at."""
-    found: str | None = connection.execute(
+    revision: str | None = connection.execute(
         text("SELECT version_num FROM registry.revision")
     ).scalar_one_or_none()
-    return found
+    return revision
 
 
 def _newer(connection: Connection, revision: str) -> NotInstalled:
@@ -252,19 +252,19 @@ def _revoke_public(connection: Connection) -> None:
 
 def _provide_login(connection: Connection, tenancy: Tenancy, name: str) -> None:
     login = quote_identifier(name)
-    found = connection.execute(
+    row = connection.execute(
         text("SELECT * FROM pg_roles WHERE rolname = :name"), {"name": name}
     ).one_or_none()
-    if found is None:
+    if row is None:
         execute_script(connection, f"CREATE ROLE {login} LOGIN NOINHERIT")
     else:
-        powers = [power for column, power in POWERS.items() if found._mapping[column]]
+        powers = [power for column, power in POWERS.items() if row._mapping[column]]
         if powers:
             raise UnfitLogin(
                 f"The login {name} has {' and '.join(powers)}, which reaches around the schools' roles: "
                 "take that away, or give DATABASE_URL a login of its own."
             )
-        if found.rolinherit or not found.rolcanlogin:
+        if row.rolinherit or not row.rolcanlogin:
             execute_script(connection, f"ALTER ROLE {login} LOGIN NOINHERIT")
     password = tenancy.serving_url.password
     if password:
@@ -298,14 +298,14 @@ def _provide_login(connection: Connection, tenancy: Tenancy, name: str) -> None:
 def _provide_owner(connection: Connection, name: str, logins: list[str]) -> None:
     """See that the schools' owner is there, no login and without powers, and that this login may become it."""
     owner = quote_identifier(name)
-    found = connection.execute(
+    row = connection.execute(
         text("SELECT * FROM pg_roles WHERE rolname = :name"), {"name": name}
     ).one_or_none()
-    if found is None:
+    if row is None:
         execute_script(connection, f"CREATE ROLE {owner} NOLOGIN NOINHERIT")
     else:
         attributes = {**POWERS, "rolcanlogin": "LOGIN"}
-        powers = [power for column, power in attributes.items() if found._mapping[column]]
+        powers = [power for column, power in attributes.items() if row._mapping[column]]
         if powers:
             raise UnfitLogin(
                 f"The role {name}, which is to own the schools' tables, has {' and '.join(powers)}: take that away."
@@ -324,11 +324,11 @@ def _closed_schools(connection: Connection, tenancy: Tenancy) -> list[str]:
     They were created for a login of another name, or for another number of logins.
     """
     placement = tenancy.placement
-    found = {
+    closed = {
         tuple(row) for row in connection.execute(text(_OPEN_ROLES), {"logins": list(placement.school_logins)})
     }
     return [
         school.schema
         for school in list_schools(connection)
-        if (placement.login_of(school.id), school.schema) not in found
+        if (placement.login_of(school.id), school.schema) not in closed
     ]

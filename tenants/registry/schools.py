@@ -236,10 +236,10 @@ def find_open_school(connection: Connection, school_id: UUID, serves: Collection
     )
     first = select(schools.c.id).where(*can_be_entered).order_by(schools.c.id).limit(1)
     following = first.where(schools.c.id >= school_id)
-    found: UUID | None = connection.execute(
+    open_school: UUID | None = connection.execute(
         select(func.coalesce(following.scalar_subquery(), first.scalar_subquery()))
     ).scalar_one()
-    return found
+    return open_school
 
 
 def lock_school(connection: Connection, school_id: UUID, *, shared: bool = False) -> School:
@@ -249,8 +249,8 @@ def lock_school(connection: Connection, school_id: UUID, *, shared: bool = False
     """
     rows = schools_to_lock(connection)
     # Grants that refer to the school go on: they need its key alone.
-    found = select(rows).where(rows.c.id == school_id).with_for_update(read=shared, key_share=not shared)
-    return _find(connection, school_id, found)
+    query = select(rows).where(rows.c.id == school_id).with_for_update(read=shared, key_share=not shared)
+    return _find(connection, school_id, query)
 
 
 def schools_to_lock(connection: Connection) -> Table:
@@ -274,14 +274,14 @@ def record_backup(connection: Connection, school_id: UUID, taken_at: datetime, s
 
 def installation_id(connection: Connection) -> UUID:
     """Read the id of the installation, the same for all its processes. Raises NotInstalled."""
-    found: UUID = _of_installation(connection, installation.c.id)
-    return found
+    value: UUID = _of_installation(connection, installation.c.id)
+    return value
 
 
 def password_policy(connection: Connection) -> str:
     """Read the installation's policy for new passwords, for use without a setting. Raises NotInstalled."""
-    found: str | None = _of_installation(connection, installation.c.password_policy)
-    return found or ANY_PASSWORD
+    policy: str | None = _of_installation(connection, installation.c.password_policy)
+    return policy or ANY_PASSWORD
 
 
 def _of_installation(connection: Connection, column: Any) -> Any:

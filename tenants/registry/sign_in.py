@@ -67,8 +67,8 @@ def find_peoples_client(connection: Connection, client_id: str, school: str | No
     row = connection.execute(_client_query(column), {"client": client_id, "school": name}).one_or_none()
     if row is None:
         return None
-    found = tuple(_school(one) for one in row.schools or ())
-    has_many = len(found) > MOST_CHOICES
+    schools = tuple(_school(school) for school in row.schools or ())
+    has_many = len(schools) > MOST_CHOICES
     return PeoplesClient(
         id=row.id,
         name=row.name or row.id,
@@ -78,8 +78,10 @@ def find_peoples_client(connection: Connection, client_id: str, school: str | No
         idle_days=row.idle_days,
         session_days=row.session_days,
         named=None if row.named is None else _school(row.named),
-        schools=() if has_many else tuple(sorted(found, key=lambda one: (one.name.casefold(), one.id))),
-        has_several=len(found) > 1,
+        schools=()
+        if has_many
+        else tuple(sorted(schools, key=lambda school: (school.name.casefold(), school.id))),
+        has_several=len(schools) > 1,
     )
 
 
@@ -92,10 +94,10 @@ class NamedClient(NamedTuple):
 
 def find_names(connection: Connection, client_ids: Collection[str]) -> dict[str, NamedClient]:
     """Find clients in force, not revoked ones, by their ids."""
-    found = select(clients.c.id, clients.c.name, clients.c.session_number).where(
+    query = select(clients.c.id, clients.c.name, clients.c.session_number).where(
         clients.c.id.in_(client_ids), clients.c.revoked_at.is_(None)
     )
-    return {row.id: NamedClient(row.name or row.id, row.session_number) for row in connection.execute(found)}
+    return {row.id: NamedClient(row.name or row.id, row.session_number) for row in connection.execute(query)}
 
 
 def find_named_school(connection: Connection, school: str) -> SchoolOfClient | None:

@@ -70,8 +70,8 @@ def setting(name: str) -> Column:
 
 def counts_registers() -> Column:
     """Tell whether cards take from the registers how often a student came; else it is typed in."""
-    found: Column = setting("roll_up") == REGISTERS
-    return found
+    condition: Column = setting("roll_up") == REGISTERS
+    return condition
 
 
 def day_parts(parts: Any) -> Column:
@@ -85,15 +85,15 @@ def is_open(day: Any, part: Any, weekdays: Any) -> Column:
 
     def said(of: Any) -> Any:
         exception = aliased(SchoolDay)
-        found = select(exception.status).where(exception.date == day, exception.part == of)
+        query = select(exception.status).where(exception.date == day, exception.part == of)
         # Said, since SQLAlchemy finds by itself only what is in the FROM of the SELECT right around.
-        return found.correlate_except(exception).scalar_subquery()
+        return query.correlate_except(exception).scalar_subquery()
 
     usual = case(
         (is_weekday(day, weekdays), literal_column(f"'{OPEN}'")), else_=literal_column(f"'{CLOSED}'")
     )
-    found: Column = func.coalesce(said(part), said(DAY), usual) == OPEN
-    return found
+    condition: Column = func.coalesce(said(part), said(DAY), usual) == OPEN
+    return condition
 
 
 def open_parts(day: Any, parts: Any, weekdays: Any) -> Column:
@@ -103,14 +103,14 @@ def open_parts(day: Any, parts: Any, weekdays: Any) -> Column:
         .table_valued(column("part", String), with_ordinality="number")
         .render_derived()
     )
-    found = select(each.c.part).where(is_open(day, each.c.part, weekdays)).order_by(each.c.number)
-    return func.array(found.correlate_except(each).scalar_subquery(), type_=ARRAY(Text))
+    query = select(each.c.part).where(is_open(day, each.c.part, weekdays)).order_by(each.c.number)
+    return func.array(query.correlate_except(each).scalar_subquery(), type_=ARRAY(Text))
 
 
 def is_weekday(day: Any, weekdays: Any) -> Column:
     """Tell whether a day is one of the weekdays, an array."""
-    found: Column = cast(func.date_part("isodow", day), SmallInteger) == any_(weekdays)
-    return found
+    condition: Column = cast(func.date_part("isodow", day), SmallInteger) == any_(weekdays)
+    return condition
 
 
 def is_exception(day: Any) -> Column:

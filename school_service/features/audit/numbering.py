@@ -29,18 +29,18 @@ def lock_numbers() -> Any:
 @statement
 def number_sets() -> Any:
     """Number the change sets without one, the oldest first; the numbers are locked before."""
-    found = (
+    unnumbered = (
         select(ChangeSet.id, func.row_number().over(order_by=(ChangeSet.at, ChangeSet.id)).label("place"))
         .where(ChangeSet.number.is_(None))
         .order_by(ChangeSet.at, ChangeSet.id)
         .limit(MOST)
         .cte("found")
     )
-    count = select(func.count()).select_from(found).scalar_subquery()
+    count = select(func.count()).select_from(unnumbered).scalar_subquery()
     last = update(Counter).where(Counter.name == CHANGES, count > 0).values(value=Counter.value + count)
     raised = last.returning((Counter.value - count).label("before")).cte("raised")
-    numbered = update(ChangeSet).where(ChangeSet.id == found.c.id)
-    return numbered.values(number=raised.c.before + found.c.place)
+    numbered = update(ChangeSet).where(ChangeSet.id == unnumbered.c.id)
+    return numbered.values(number=raised.c.before + unnumbered.c.place)
 
 
 def number_by_operator(connection: Connection) -> None:

@@ -16,7 +16,7 @@ def entries(entity: str | None = None, id: UUID | None = None, actor: str | None
 
     All, or those of an entity (such as `student`), of one record, by an actor.
     """
-    found = select(
+    query = select(
         AuditEntry.id,
         AuditEntry.at,
         AuditEntry.actor,
@@ -30,9 +30,9 @@ def entries(entity: str | None = None, id: UUID | None = None, actor: str | None
         AuditEntry.address,
     ).order_by(AuditEntry.at.desc(), AuditEntry.id.desc())
     if entity is not None:
-        found = found.where(AuditEntry.entity == entity)
+        query = query.where(AuditEntry.entity == entity)
     if id is not None:
-        found = found.where(AuditEntry.entity_id == id)
+        query = query.where(AuditEntry.entity_id == id)
     if actor is not None:
-        found = found.where(AuditEntry.actor == actor)
-    return found
+        query = query.where(AuditEntry.actor == actor)
+    return query

@@ -138,8 +138,8 @@ def newest_changes(
 
     `old` and `new` are the values before and after of this member, such as `score`, or of all members if it is None.
     """
-    found = fetch_row(_newest_changes(entity, array_text(entity_ids), newest, member))
-    return [] if found is None else [PastChange(*change) for change in orjson.loads(found["changes"])]
+    row = fetch_row(_newest_changes(entity, array_text(entity_ids), newest, member))
+    return [] if row is None else [PastChange(*change) for change in orjson.loads(row["changes"])]
 
 
 @judged_before

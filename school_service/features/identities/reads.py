@@ -29,12 +29,12 @@ def _identities() -> Query:
 @read_model
 def identities(user_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of IdentitySchema, those of a user, unless deleted, the oldest first."""
-    found = (
+    query = (
         _identities()
         .join(User, User.id == UserIdentity.user_id)
         .where(UserIdentity.user_id == user_id, User.deleted_at.is_(None))
     )
-    return found if reach is None else found.where(scopes.accounts_in_reach(reach, User.id))
+    return query if reach is None else query.where(scopes.accounts_in_reach(reach, User.id))
 
 
 @judged_before

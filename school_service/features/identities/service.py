@@ -125,12 +125,12 @@ def _of_password(credentials: Mapping[str, Any]) -> User:
 
     Raises as `sign_in`, and Forbidden if somebody else gave the password and it must be changed first.
     """
-    found = sign_in(**credentials, audited=False)
-    user = get(User, found.id, for_update=True, judged_before=True)
-    if user.session_number != found.session_number:
+    signed_in = sign_in(**credentials, audited=False)
+    user = get(User, signed_in.id, for_update=True, judged_before=True)
+    if user.session_number != signed_in.session_number:
         # Another password was set meanwhile: what is linked by this one would not have ended with it.
         raise WrongPassword(WRONG_PASSWORD)
-    if found.must_change_password:
+    if signed_in.must_change_password:
         raise PasswordGiven(user.id)
     return user
 
@@ -141,13 +141,13 @@ def unlink(*, user_id: UUID, identity_id: UUID, principal: Principal) -> UUID:
     Returns the link's id. Raises NotFound, Forbidden, and Conflict for one's own last way in.
     """
     require_to_take_over(user_id, principal, "Unlinking this user")
-    found = fetch_row(reads.ways_in(user_id, identity_id))
-    if found is None or found["id"] is None:
+    row = fetch_row(reads.ways_in(user_id, identity_id))
+    if row is None or row["id"] is None:
         raise NotFound("No such identity.")
-    if principal.user_id == user_id and not found["has_password"] and found["links"] == 1:
+    if principal.user_id == user_id and not row["has_password"] and row["links"] == 1:
         raise Conflict("You would have no way in any more: you have no password, and no other identity.")
     execute(reads.delete_identity(identity_id))
-    audit_change(IDENTITY_ENTITY, identity_id, old=audited_link(found["issuer"], found["way"], user_id))
+    audit_change(IDENTITY_ENTITY, identity_id, old=audited_link(row["issuer"], row["way"], user_id))
     return identity_id
 
 

@@ -44,17 +44,17 @@ def give_accounts(*, batch: UUID, days: int, principal: Principal, **inviting: A
     usernames at this moment.
     """
     require_results("Giving guardians accounts")
-    found = fetch_document(in_one_round_trip(_lock(batch), read=_seen(batch)))
-    if not found["is_batch"]:
+    row = fetch_document(in_one_round_trip(_lock(batch), read=_seen(batch)))
+    if not row["is_batch"]:
         raise unknown_reference(Batch, "batch")
-    people = found["guardians"]
+    people = row["guardians"]
     if len(people) > MOST_AT_ONCE:
         raise Invalid.field(
             "batch", f"has {len(people)} guardians to be invited; at most {MOST_AT_ONCE} are at once"
         )
     if not people:
         return []
-    accounts = _make_accounts(people, found["role"])
+    accounts = _make_accounts(people, row["role"])
     invited = invite(users=list(accounts), everybody=True, days=days, principal=principal, **inviting)
     return [{"guardian": accounts[UUID(invitation["user"])], **invitation} for invitation in invited]
 

@@ -80,7 +80,7 @@ def _in_batch(batch_id: Any) -> Select[Any]:
 @read_model
 def invitations(batch: UUID | None = None, user: UUID | None = None) -> Query:
     """Read model of InvitationSchema, the open ones, by the names of the invited users."""
-    found = (
+    query = (
         select(
             Invitation.id,
             Invitation.user_id.label("user"),
@@ -96,8 +96,8 @@ def invitations(batch: UUID | None = None, user: UUID | None = None) -> Query:
         .order_by(User.name_sort_key, Invitation.id)
     )
     if batch is not None:
-        found = found.where(Invitation.user_id.in_(_in_batch(batch)))
-    return found if user is None else found.where(Invitation.user_id == user)
+        query = query.where(Invitation.user_id.in_(_in_batch(batch)))
+    return query if user is None else query.where(Invitation.user_id == user)
 
 
 # Whom one may invite.
@@ -243,8 +243,8 @@ def sweep_expired(moment: datetime) -> Any:
 @read_model
 def invitee(invitation_id: UUID, reach: Reach | None = None) -> Query:
     """Select the user of an invitation; no row if there is none."""
-    found = select(Invitation.user_id).where(Invitation.id == invitation_id)
-    return found if reach is None else found.where(scopes.accounts_in_reach(reach, Invitation.user_id))
+    query = select(Invitation.user_id).where(Invitation.id == invitation_id)
+    return query if reach is None else query.where(scopes.accounts_in_reach(reach, Invitation.user_id))
 
 
 @statement
@@ -260,14 +260,14 @@ def delete_invitation(invitation_id: UUID) -> Any:
 @read_model
 def found_by_code(hashes: list[str]) -> Query:
     """Select the account of the open invitation with one of these hashes of its code."""
-    found = select(
+    query = select(
         Invitation.user_id,
         User.username,
         _full_name.label("name"),
         User.session_number,
         Invitation.code_hash,
     )
-    return found.join(User, User.id == Invitation.user_id).where(
+    return query.join(User, User.id == Invitation.user_id).where(
         *_is_open(Invitation.code_hash == any_(cast(hashes, ARRAY(Text))))
     )
 

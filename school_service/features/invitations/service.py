@@ -132,20 +132,20 @@ def _invite(
     _check(users, batch, emails, takes_emails=takes_emails)
     if principal.user_id in (users or ()):
         raise Forbidden("Nobody invites themselves: ask somebody else who may invite you.")
-    found = _lock(users, batch)
-    found["users"] = [user for user in found["users"] if user["id"] != str(principal.user_id)]
-    there = {user["id"] for user in found["users"]}
+    facts = _lock(users, batch)
+    facts["users"] = [user for user in facts["users"] if user["id"] != str(principal.user_id)]
+    there = {user["id"] for user in facts["users"]}
     _refuse_each(
         "users", users or (), lambda user: Unknown("no such user") if str(user) not in there else None
     )
-    if batch is not None and not found["batch"]:
+    if batch is not None and not facts["batch"]:
         raise unknown_reference(Batch, "batch")
-    _require(principal, found)
-    invited = [user for user in found["users"] if everybody or not user["has_password"]]
+    _require(principal, facts)
+    invited = [user for user in facts["users"] if everybody or not user["has_password"]]
     if len(invited) > MOST_AT_ONCE:
         raise Invalid.field("batch", f"has {len(invited)} to be invited; at most {MOST_AT_ONCE} are at once")
     if not invited:
-        return [], found["time_zone"]
+        return [], facts["time_zone"]
     moment = now()
     until = moment + timedelta(days=days)
     by_user = {str(user): mailbox(email) for user, email in zip(users or (), emails or (), strict=False)}
@@ -185,7 +185,7 @@ def _invite(
         ENTITY,
         [Change(UUID(invitation["id"]), None, {"user": invitation["user"], **values}) for invitation in made],
     )
-    return made, found["time_zone"]
+    return made, facts["time_zone"]
 
 
 def _check(
@@ -223,24 +223,24 @@ def _lock(users: Sequence[UUID] | None, batch: UUID | None) -> dict[str, Any]:
     if users is None:
         if batch is None:
             raise RuntimeError("Either users or batch was checked to be there.")
-        found = execute(reads.lock_students(batch), reads.seen(batch_id=batch))
+        facts = execute(reads.lock_students(batch), reads.seen(batch_id=batch))
     else:
-        found = execute(reads.lock_users(list(users)), reads.seen(list(users)))
-    if found is None:
+        facts = execute(reads.lock_users(list(users)), reads.seen(list(users)))
+    if facts is None:
         raise RuntimeError("What decides has one row.")
-    return found
+    return facts
 
 
-def _require(principal: Principal, found: Mapping[str, Any]) -> None:
+def _require(principal: Principal, facts: Mapping[str, Any]) -> None:
     """Check that the principal has all permissions of each account, for the whole school. Raises Forbidden.
 
     The holder of the code signs in as its user, and reaches the records of that person. So a permission they
     have as OWN is needed for the whole school. Students and guardians read their own results or those of the children:
     for them `read:results` is needed.
     """
-    roles = {role["id"]: role["permissions"] for role in found["roles"]}
+    roles = {role["id"]: role["permissions"] for role in facts["roles"]}
     needed: set[str] = set()
-    for user in found["users"]:
+    for user in facts["users"]:
         needed.update(*(roles.get(role, ()) for role in user["roles"]))
         if user["is_kin"]:
             needed.add(Permission.RESULTS_READ)

@@ -144,10 +144,10 @@ def _used(used: dict[str, Any]) -> UUID:
 
 
 def _find(hashes: Sequence[str], wrong_codes: WrongCodes | None, session_number: int | None) -> Invitee:
-    found = fetch_row(reads.found_by_code(list(hashes)))
-    if found is None or session_number not in (None, found["session_number"]):
+    row = fetch_row(reads.found_by_code(list(hashes)))
+    if row is None or session_number not in (None, row["session_number"]):
         raise _refusal(wrong_codes)
-    return Invitee(**found)
+    return Invitee(**row)
 
 
 def _refusal(wrong_codes: WrongCodes | None) -> WrongPassword:

@@ -232,11 +232,11 @@ def _named(permission: Any) -> Any:
 
 
 def _object(query: Query) -> Any:
-    found = query.subquery("one")
-    return select(func.row_to_json(literal_column("one"))).select_from(found).scalar_subquery()
+    table = query.subquery("one")
+    return select(func.row_to_json(literal_column("one"))).select_from(table).scalar_subquery()
 
 
 def _array(query: Query) -> Any:
-    found = query.subquery("each")
+    table = query.subquery("each")
     rows = func.json_agg(func.row_to_json(literal_column('"each"')))
-    return select(func.coalesce(rows, _EMPTY)).select_from(found).scalar_subquery()
+    return select(func.coalesce(rows, _EMPTY)).select_from(table).scalar_subquery()

@@ -22,8 +22,8 @@ def lock_open(*, cohort_id: UUID, batch_id: UUID, term_id: UUID) -> None:
 
     Raises Conflict while the batch's results of that term are published.
     """
-    found = execute(lock_cohort_in_term(cohort_id, term_id), is_open(batch_id, term_id))
-    refuse_published(found["published"] if found else None)
+    row = execute(lock_cohort_in_term(cohort_id, term_id), is_open(batch_id, term_id))
+    refuse_published(row["published"] if row else None)
 
 
 def refuse_published(name: str | None) -> None:
@@ -37,7 +37,7 @@ def refuse_published(name: str | None) -> None:
 
 def published_name(batch_id: Any, term_id: Any) -> Any:
     """A column: the name of a batch and a term while its results are published, else null."""
-    found = (
+    query = (
         select(CLASS + ", " + Term.display_name)
         .select_from(Publication)
         .join(Term, Term.id == Publication.term_id)
@@ -48,7 +48,7 @@ def published_name(batch_id: Any, term_id: Any) -> Any:
             Publication.state == PUBLISHED,
         )
     )
-    return with_class(found).scalar_subquery()
+    return with_class(query).scalar_subquery()
 
 
 @judged_before

@@ -113,9 +113,9 @@ def held_permissions(user_id: UUID) -> HeldPermissions:
             .exists()
         )
 
-    found = db.session.execute(everybodys(select(StoredPermission, held(SCHOOL), held(OWN)))).all()
+    rows = db.session.execute(everybodys(select(StoredPermission, held(SCHOOL), held(OWN)))).all()
     return HeldPermissions(
-        for_school=frozenset(str(permission) for permission, for_school, _ in found if for_school),
-        for_own=frozenset(str(permission) for permission, _, for_own in found if for_own),
-        all_of_them=all(for_school for _, for_school, _ in found),
+        for_school=frozenset(str(permission) for permission, for_school, _ in rows if for_school),
+        for_own=frozenset(str(permission) for permission, _, for_own in rows if for_own),
+        all_of_them=all(for_school for _, for_school, _ in rows),
     )

@@ -519,20 +519,20 @@ def _subject_teachers(employee_id: UUID) -> Rows:
 
 def _only_row(rows: Rows, name: str) -> Any:
     """Make the column of the only row, as a JSON object; null without one."""
-    found: ScalarSelect[Any] = (
+    query: ScalarSelect[Any] = (
         select(func.row_to_json(literal_column(f"of_{name}")))
         .select_from(rows.subquery(f"of_{name}"))
         .scalar_subquery()
     )
-    return found.label(name)
+    return query.label(name)
 
 
 def _many(rows: Rows, name: str) -> Any:
     """Make the column of the rows, as a JSON array."""
     objects = func.json_agg(func.row_to_json(literal_column(f"of_{name}")))
-    found: ScalarSelect[Any] = (
+    query: ScalarSelect[Any] = (
         select(func.coalesce(objects, literal_column("'[]'::json")))
         .select_from(rows.subquery(f"of_{name}"))
         .scalar_subquery()
     )
-    return found.label(name)
+    return query.label(name)

@@ -95,12 +95,12 @@ _TABLES: dict[type[ma.Schema], str] = {}
 
 def tables_of(schema: type[ma.Schema]) -> list[str]:
     """Name the tables with rows in a document of this schema, by itself and by the schemas nested in it."""
-    found = [_TABLES[schema]] if schema in _TABLES else []
+    tables = [_TABLES[schema]] if schema in _TABLES else []
     for field in schema().fields.values():
         inner = field.inner if isinstance(field, fields.List) else field
         if isinstance(inner, fields.Nested):
-            found += tables_of(type(inner.schema))
-    return found
+            tables += tables_of(type(inner.schema))
+    return tables
 
 
 def _name(*, allow_none: bool = False) -> Field:

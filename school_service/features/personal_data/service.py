@@ -279,9 +279,9 @@ def _erase_submitter(name: str, actor: str) -> None:
     erased = case((by_them, each.c.value.op("||")(pseudonym)), else_=each.c.value)
     subjects = select(func.jsonb_object_agg(each.c.key, erased)).correlate(Publication).scalar_subquery()
     rules = Publication.rules.op("||")(func.jsonb_build_object("subjects", subjects))
-    found = db.session.execute(select(Publication.id, cast(rules, Text)).where(_has_submitter(actor))).all()
-    if found:
-        ids, texts = zip(*found, strict=True)
+    rows = db.session.execute(select(Publication.id, cast(rules, Text)).where(_has_submitter(actor))).all()
+    if rows:
+        ids, texts = zip(*rows, strict=True)
         given = unnest_rows(id=(Uuid, list(ids)), rules=(Text, list(texts)))
         db.session.execute(
             update(Publication).where(Publication.id == given.c.id).values(rules=cast(given.c.rules, JSONB)),
@@ -312,16 +312,16 @@ def _lock(model: type[Any], record_id: UUID) -> tuple[Any, User]:
         .order_by(Guardian.id)
         .with_for_update(key_share=True)
     )
-    found = db.session.execute(
+    row = db.session.execute(
         select(model, User)
         .join(User, User.id == model.user_id)
         .where(is_one, once_locked(guardians))
         .with_for_update(key_share=True)
         .execution_options(populate_existing=True)
     ).one_or_none()
-    if found is None:
+    if row is None:
         raise not_found(model)
-    record, user = found
+    record, user = row
     return record, user
 
 

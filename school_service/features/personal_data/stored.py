@@ -21,7 +21,7 @@ OF_THE_ACTOR = frozenset({"actor", "actor_name", "address"})
 def told_columns(model: type[Any]) -> list[Column[Any]]:
     """List the columns of a model's table told in the document, in their order; bytes as base64."""
     facts = ((column, fact_of(column)) for column in model.__table__.columns)
-    told = [column for column, found in facts if found is not None and found.told]
+    told = [column for column, fact in facts if fact is not None and fact.told]
     return [_in_base64(column) if isinstance(column.type, LargeBinary) else column for column in told]
 
 

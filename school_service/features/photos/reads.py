@@ -17,12 +17,12 @@ from school_service.features.reach import scopes
 @read_model
 def photo(user_id: UUID, reach: Reach | None = None) -> Query:
     """Select the photo of a user; no row without one, and none for a deleted user."""
-    found = (
+    query = (
         select(UserPhoto.image.label("content"))
         .join(User, User.id == UserPhoto.user_id)
         .where(UserPhoto.user_id == user_id, User.deleted_at.is_(None))
     )
-    return found if reach is None else found.where(scopes.photos_in_reach(reach, User.id))
+    return query if reach is None else query.where(scopes.photos_in_reach(reach, User.id))
 
 
 @statement

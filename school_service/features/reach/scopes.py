@@ -78,8 +78,8 @@ def _is_one_of(value: Any, array: Any) -> Condition:
 
     An array in place of a subselect: PostgreSQL plans it apart, and begins with it if the value has an index.
     """
-    found: Condition = value == any_(cast(array, ARRAY(Uuid)))
-    return found
+    condition: Condition = value == any_(cast(array, ARRAY(Uuid)))
+    return condition
 
 
 def _is_in(reach: Reach, expression: Any, name: str) -> Condition:
@@ -144,8 +144,8 @@ def _taught_takers(reach: Reach) -> Select[Any]:
             )
         )
 
-    found = reach.once("taught_takers", make)
-    return select(found.c.cohort_subject_id, found.c.student_id).correlate(None)
+    table = reach.once("taught_takers", make)
+    return select(table.c.cohort_subject_id, table.c.student_id).correlate(None)
 
 
 def _of_staff(reach: Reach, relations: str) -> Select[Any]:
@@ -193,8 +193,8 @@ def _ids_of_students(reach: Reach, relations: str) -> Any:
             parts.append(_kin(reach))
         return select(reduce(add, parts).label("ids")).select_from(reach.caller)
 
-    found = reach.once(f"students_{letters.lower()}", make)
-    return select(found.c.ids).correlate(None).scalar_subquery()
+    table = reach.once(f"students_{letters.lower()}", make)
+    return select(table.c.ids).correlate(None).scalar_subquery()
 
 
 def is_student_by(reach: Reach, student_id: Any, relations: str) -> Condition:
@@ -413,8 +413,8 @@ def photos_in_reach(reach: Reach, user_id: Any) -> Condition:
 
 def is_employee(reach: Reach, employee_id: Any) -> Condition:
     """Whether an employee, by their id, is the caller."""
-    found: Condition = employee_id == _value(reach, "employee")
-    return found if reach.by("M") else _NOTHING
+    condition: Condition = employee_id == _value(reach, "employee")
+    return condition if reach.by("M") else _NOTHING
 
 
 @scope_of("students")

@@ -18,13 +18,13 @@ MOST = 1000  # of a list of what a switch changes
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """A switch of a school's roles: the present state, as `reads.switching` has it, and the one to be.
+    """A switch of a school's roles: its state at `present`, as `reads.switching` has it, and the one to be.
 
     `roles` are all roles there are, and `targets` the reach of the named ones, both by id. `added` are new seeded
     roles, and `given` the permissions of the role of each kind of account due to have its own.
     """
 
-    found: Mapping[str, Any]
+    present: Mapping[str, Any]
     roles: Mapping[str, Mapping[str, Any]]
     targets: Mapping[str, str]
     added: Sequence[SeededRole]
@@ -53,7 +53,7 @@ class Switch:
         """List the users with changed answers, and the changes: users with a loss first, each by username."""
         effect = cache(self._effect)
         users = []
-        for user in self.found["users"]:
+        for user in self.present["users"]:
             shown = {member: value for member, value in user.items() if member not in ("roles", "kinds")}
             narrowed, widened = effect(tuple(user["roles"]), tuple(user["kinds"] or ()))
             if narrowed or widened:
@@ -76,7 +76,7 @@ class Switch:
         before, after = self._for_school(roles, {}), self._for_school(roles, self.targets)
         given = {permission for kind in kinds for permission in self.given.get(kind, ())}
         narrowed, widened = before - after, (after - before) | (given - held)
-        in_order = [permission["name"] for permission in self.found["permissions"]]
+        in_order = [permission["name"] for permission in self.present["permissions"]]
         return [each for each in in_order if each in narrowed], [each for each in in_order if each in widened]
 
     def _for_school(self, roles: Iterable[str], targets: Mapping[str, str]) -> set[str]:
@@ -85,9 +85,9 @@ class Switch:
         return {permission for role in wide for permission in self.roles[role]["permissions"]}
 
     def _administrated(self, targets: Mapping[str, str]) -> bool:
-        every = len(self.found["permissions"])
+        every = len(self.present["permissions"])
         return any(
-            len(self._for_school(bearer["roles"], targets)) == every for bearer in self.found["bearing"]
+            len(self._for_school(bearer["roles"], targets)) == every for bearer in self.present["bearing"]
         )
 
 
@@ -96,9 +96,9 @@ def loses_nothing(user: Mapping[str, Any]) -> bool:
     return not (user["narrowed"] or user["refused"])
 
 
-def judge(found: Mapping[str, str], named: Sequence[Mapping[str, Any]], *, add_seeded: bool) -> Switch:
+def judge(texts: Mapping[str, str], named: Sequence[Mapping[str, Any]], *, add_seeded: bool) -> Switch:
     """Make the switch of a row of `reads.switching`. Raises Invalid, and Conflict for an unsuitable reach."""
-    facts = {part: orjson.loads(rows) for part, rows in found.items()}
+    facts = {part: orjson.loads(rows) for part, rows in texts.items()}
     roles = {role["id"]: role for role in facts["roles"]}
     targets = _targets(named, roles)
     if not add_seeded:

@@ -56,8 +56,8 @@ def switch(
     ids = [each["role"] for each in roles]
     # The roles first, as whoever changes the permissions of one does.
     locks = () if dry_run else (reads.locked(ids), lock_administrators())
-    found = means.send(*locks, reads.switching(ids, list(GIVEN_TO) if add_seeded else []))
-    switching = judge(found or {}, roles, add_seeded=add_seeded)
+    row = means.send(*locks, reads.switching(ids, list(GIVEN_TO) if add_seeded else []))
+    switching = judge(row or {}, roles, add_seeded=add_seeded)
     if principal is not None:
         principal.require(switching.needed, "Switching these roles")
     switching.require_administrator()
@@ -74,7 +74,7 @@ def _shown(switching: Switch, served: Collection[str], principal: Principal | No
         ("subjects", Permission.COHORT_SUBJECTS_READ),
         ("batches", Permission.COHORTS_READ),
     ):
-        rows = switching.found[part]
+        rows = switching.present[part]
         may_read = principal is None or principal.has(permission)
         uncovered |= {part: rows[:MOST] if may_read else [], f"{part}_total": len(rows)}
     return {

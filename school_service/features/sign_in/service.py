@@ -105,11 +105,11 @@ def sessions_of(
     going_on = (
         select(UserSession).where(*_going_on(user)).order_by(UserSession.last_used_at.desc(), UserSession.id)
     )
-    found = db.session.scalars(judged_before(going_on)).all()
-    if not found:
+    sessions = db.session.scalars(judged_before(going_on)).all()
+    if not sessions:
         return []
     with registry_connection() as connection:
-        clients = find_names(connection, {session.client_id for session in found})
+        clients = find_names(connection, {session.client_id for session in sessions})
     return [
         {
             "id": session.id,
@@ -122,7 +122,7 @@ def sessions_of(
             "user_agent": session.user_agent,
             "current": session.id == current,
         }
-        for session in found
+        for session in sessions
         if session.client_id in clients
         and clients[session.client_id].session_number == session.client_session_number
     ]

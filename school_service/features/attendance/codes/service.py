@@ -73,8 +73,8 @@ def set_codes(codes: Sequence[Mapping[str, Any]]) -> BoundQuery:
     digits, or given twice without regard to case, and if no code counts as present or none as absent.
     """
     _refuse(codes)
-    found = execute(_lock(), _stored())
-    stored = orjson.loads(found["codes"]) if found else []
+    facts = execute(_lock(), _stored())
+    stored = orjson.loads(facts["codes"]) if facts else []
     known = {row["code"].casefold(): row for row in stored}
     read = attendance_codes()
     rows = [

@@ -81,7 +81,7 @@ def missing_registers(first: date, last: date, reach: Reach | None = None) -> Qu
     open_times, teachers = _open_times(first, func.least(last, scopes.today())), _form_teachers()
     # The days are said once more, so that registers are sought by them.
     of_time = and_(_of_time(open_times), Register.date.between(first, last))
-    found = (
+    query = (
         select(
             open_times.c.date,
             open_times.c.part,
@@ -100,7 +100,7 @@ def missing_registers(first: date, last: date, reach: Reach | None = None) -> Qu
         .where(func.coalesce(Register.state, NOT_TAKEN) != SUBMITTED, _has_students(open_times.c.date))
         .order_by(open_times.c.date, *_BY_CLASS, open_times.c.number)
     )
-    return found if reach is None else found.where(scopes.is_form_batch(reach, Batch.id))
+    return query if reach is None else query.where(scopes.is_form_batch(reach, Batch.id))
 
 
 @read_model
@@ -119,7 +119,7 @@ def attendance_of_day(day: date, cohort: UUID | None = None, reach: Reach | None
         .subquery("enrolled")
     )
     counts = _counts_of_registers(Register.date == day).subquery("counts")
-    found = (
+    query = (
         select(
             Batch.id.label("batch"),
             Batch.name.label("batch_name"),
@@ -140,8 +140,8 @@ def attendance_of_day(day: date, cohort: UUID | None = None, reach: Reach | None
         .order_by(*_BY_CLASS, open_times.c.number)
     )
     if cohort is not None:
-        found = found.where(Cohort.id == cohort)
-    return found if reach is None else found.where(scopes.is_form_batch(reach, Batch.id))
+        query = query.where(Cohort.id == cohort)
+    return query if reach is None else query.where(scopes.is_form_batch(reach, Batch.id))
 
 
 @read_model
@@ -171,7 +171,7 @@ def absences_of_day(day: date | None = None, reach: Reach | None = None) -> Quer
         .order_by(Mark.student_id, Register.part, COUNTS.collate("C").desc(), Register.id)
         .subquery("counting")
     )
-    found = (
+    query = (
         select(
             _student().label("student"),
             Batch.id.label("batch"),
@@ -188,7 +188,7 @@ def absences_of_day(day: date | None = None, reach: Reach | None = None) -> Quer
         .where(or_(counting.c.kind == ABSENT, counting.c.kind == EXCUSED))
         .order_by(*BY_NAME, counting.c.part.desc())
     )
-    return found if reach is None else found.where(scopes.is_form_batch(reach, counting.c.batch_id))
+    return query if reach is None else query.where(scopes.is_form_batch(reach, counting.c.batch_id))
 
 
 @read_model
@@ -226,8 +226,8 @@ def attendance_of_class(batch: UUID, term: str, reach: Reach | None = None) -> Q
     )
     people = select(ever.c.student_id).where(or_(ever.c.is_there, marked.exists())).cte("people")
     sums = roll_up_of(select(people.c.student_id), Register.term_id == term_id)
-    found = _summary(people, sums).where(select(meant.c.id).exists())
-    return found if reach is None else found.where(scopes.is_form_batch(reach, batch))
+    query = _summary(people, sums).where(select(meant.c.id).exists())
+    return query if reach is None else query.where(scopes.is_form_batch(reach, batch))
 
 
 @read_model
@@ -263,8 +263,8 @@ def attendance_of_subject(cohort_subject: UUID, term: str, reach: Reach | None =
     )
     people = union(takers, marked).cte("people")
     sums = _together(roll_up(lessons, Register.term_id == term_id, period=True))
-    found = _summary(people, sums).where(select(meant.c.id).exists())
-    return found if reach is None else found.where(scopes.scores_in_reach(reach, cohort_subject, Student.id))
+    query = _summary(people, sums).where(select(meant.c.id).exists())
+    return query if reach is None else query.where(scopes.scores_in_reach(reach, cohort_subject, Student.id))
 
 
 @read_model
@@ -302,7 +302,7 @@ def chronic_absence(
         .join(Student, Student.id == Enrollment.student_id)
         .join(User, User.id == Student.user_id)
     )
-    found = (
+    query = (
         select(*_shown_sums(sums), _student().label("student"), Enrollment.batch_id.label("batch"))
         .select_from(joined)
         .where(
@@ -313,8 +313,8 @@ def chronic_absence(
         .order_by((cast(sums.c.absent, Numeric) / sums.c.opened).desc(), *BY_NAME)
     )
     if cohort is not None:
-        found = found.where(Enrollment.cohort_id == cohort)
-    return found if reach is None else found.where(scopes.is_form_batch(reach, Enrollment.batch_id))
+        query = query.where(Enrollment.cohort_id == cohort)
+    return query if reach is None else query.where(scopes.is_form_batch(reach, Enrollment.batch_id))
 
 
 @read_model
@@ -356,7 +356,7 @@ def attendance_of_student(
     sums = select(*counted(each.c.kind), marks.label("marks")).subquery("sums")
     families_read = calendar.setting("families_read")
     is_family: Any = false() if user_id is None else kin.is_own(student_id, user_id, "attendance", reach)
-    found = (
+    query = (
         select(
             *_shown_sums(sums),
             weeks.scalar_subquery().label("weeks"),
@@ -367,7 +367,7 @@ def attendance_of_student(
         .join(sums, true())
         .where(Student.id == student_id, or_(~is_family, families_read != NOTHING))
     )
-    return found if reach is None else found.where(scopes.students_in_reach(reach, Student.id))
+    return query if reach is None else query.where(scopes.students_in_reach(reach, Student.id))
 
 
 _NONE: Any = literal_column("'[]'::json")
@@ -441,7 +441,7 @@ def _counts_of_registers(*conditions: Any) -> Query:
         is_in_register(Register.date),
         began() <= Register.date,
     )
-    found: Query = (
+    query: Query = (
         select(Mark.register_id, *counted(COUNTS), func.count(Enrollment.id).label("of_class"))
         .select_from(Mark)
         .join(Register, Register.id == Mark.register_id)
@@ -450,7 +450,7 @@ def _counts_of_registers(*conditions: Any) -> Query:
         .where(Register.state == SUBMITTED, IS_DAY, *conditions)
         .group_by(Mark.register_id)
     )
-    return found
+    return query
 
 
 def _student() -> Any:

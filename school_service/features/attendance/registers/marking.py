@@ -151,7 +151,7 @@ def corrections(
     Raises Invalid naming students named twice or not in the register, and for unknown codes.
     """
     _refuse_strangers("corrections", rows, register.people)
-    found = []
+    corrected = []
     for number, row in enumerate(rows):
         person = register.people[str(row["student"])]
         code, kind, reason = None, None, None
@@ -161,8 +161,8 @@ def corrections(
             )
             reason = row["reason"]
         if (code, reason) != (person.correction, person.reason):
-            found.append((person, code, kind, reason))
-    return found
+            corrected.append((person, code, kind, reason))
+    return corrected
 
 
 def _refuse_strangers(member: str, rows: Sequence[Mapping[str, Any]], people: Mapping[str, Person]) -> None:
@@ -211,12 +211,12 @@ def _kept_or_known(
 
 
 def _known(code: str, codes: Mapping[str, tuple[str, str]], field: str) -> tuple[str, str]:
-    found = codes.get(code.casefold())
-    if found is None:
+    named = codes.get(code.casefold())
+    if named is None:
         raise Invalid.field(
             field, Unknown(f"no such code; there are {', '.join(each for each, _ in codes.values())}")
         )
-    return found
+    return named
 
 
 def _differs(new: NewMark) -> bool:

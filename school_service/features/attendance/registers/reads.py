@@ -81,7 +81,7 @@ def register(
     subject: Any = null()
     if cohort_subject_id is not None:
         subject = Subject.name
-    found = (
+    query = (
         select(
             *_register(kept, term_id),
             cast(null() if cohort_subject_id is None else cohort_subject_id, Uuid).label("cohort_subject"),
@@ -98,8 +98,8 @@ def register(
         .where(Batch.id == batch_id)
     )
     if cohort_subject_id is not None:
-        found = _with_subject(found, cohort_subject_id)
-    return found if reach is None else found.where(in_reach(reach, batch_id, cohort_subject_id))
+        query = _with_subject(query, cohort_subject_id)
+    return query if reach is None else query.where(in_reach(reach, batch_id, cohort_subject_id))
 
 
 @read_model
@@ -120,7 +120,7 @@ def register_by_id(register_id: UUID, reach: Reach | None = None) -> Query:
         .join(CohortSubject, CohortSubject.subject_id == Subject.id)
         .where(CohortSubject.id == kept.c.cohort_subject_id)
     )
-    found = (
+    query = (
         select(
             *_register(kept, kept.c.term_id),
             kept.c.cohort_subject_id.label("cohort_subject"),
@@ -135,8 +135,8 @@ def register_by_id(register_id: UUID, reach: Reach | None = None) -> Query:
         .join(listed, true())
     )
     if reach is not None:
-        found = found.where(scopes.results_in_reach(reach, kept.c.cohort_subject_id, kept.c.batch_id))
-    return found
+        query = query.where(scopes.results_in_reach(reach, kept.c.cohort_subject_id, kept.c.batch_id))
+    return query
 
 
 _COUNTED = {
@@ -200,8 +200,8 @@ def in_reach(reach: Reach, batch_id: Any, cohort_subject_id: Any) -> Any:
 
 def cohort_of(batch_id: UUID, cohort_subject_id: Any = None) -> UUID | None:
     """Find the cohort of a batch with registers, or lessons of a cohort subject, in reach; None without any."""
-    found = select(Batch.cohort_id).where(Batch.id == batch_id)
-    return db.session.scalar(within(found, in_reach, Batch.id, cohort_subject_id))
+    query = select(Batch.cohort_id).where(Batch.id == batch_id)
+    return db.session.scalar(within(query, in_reach, Batch.id, cohort_subject_id))
 
 
 def in_register(batch_id: Any, cohort_subject_id: Any, kept: CTE, days: FromClause) -> Query:
@@ -231,18 +231,18 @@ def _together(*students: Query) -> Query:
 
 def in_class(batch_id: Any, cohort_subject_id: Any, day: Any) -> Query:
     """Select the students in a batch's registers of a day, with the subject; were they there by then, as `enrolled`."""
-    found = (
+    query = (
         select(Enrollment.student_id, (began() <= day).label("enrolled"))
         .join(Student, Student.id == Enrollment.student_id)
         .where(Enrollment.batch_id == batch_id, is_in_register(day))
     )
     if cohort_subject_id is None:
-        return found
+        return query
     takes = and_(
         SubjectEnrollment.student_id == Enrollment.student_id,
         SubjectEnrollment.cohort_subject_id == cohort_subject_id,
     )
-    return found.join(SubjectEnrollment, takes)
+    return query.join(SubjectEnrollment, takes)
 
 
 def _key(batch_id: Any, day: Any, part: Any, cohort_subject_id: Any, period: Any) -> list[Any]:
@@ -262,9 +262,9 @@ def _key(batch_id: Any, day: Any, part: Any, cohort_subject_id: Any, period: Any
     ]
 
 
-def _with_subject(found: Query, cohort_subject_id: Any) -> Query:
+def _with_subject(query: Query, cohort_subject_id: Any) -> Query:
     of_cohort = and_(CohortSubject.id == cohort_subject_id, CohortSubject.cohort_id == Batch.cohort_id)
-    return found.join(CohortSubject, of_cohort).join(Subject, Subject.id == CohortSubject.subject_id)
+    return query.join(CohortSubject, of_cohort).join(Subject, Subject.id == CohortSubject.subject_id)
 
 
 def _shown(mark: Any, counts: Any) -> Any:
@@ -335,7 +335,7 @@ def judged(
     codes = select(func.coalesce(func.json_agg(code), literal_column("'[]'::json"))).select_from(
         AttendanceCode
     )
-    found = (
+    query = (
         select(
             Batch.cohort_id,
             Cohort.session_id,
@@ -356,8 +356,8 @@ def judged(
     )
     if lessons:
         of_cohort = and_(CohortSubject.id == cohort_subject_id, CohortSubject.cohort_id == Batch.cohort_id)
-        found = found.join(CohortSubject, of_cohort)
-    return found if reach is None else found.where(in_reach(reach, batch_id, cohort_subject_id))
+        query = query.join(CohortSubject, of_cohort)
+    return query if reach is None else query.where(in_reach(reach, batch_id, cohort_subject_id))
 
 
 def is_given(given: Any, batch_id: Any, cohort_subject_id: Any) -> Any:

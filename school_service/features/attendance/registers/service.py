@@ -157,7 +157,7 @@ def mark_register(
     time = (day, part or str(period))
     locked = lock_registers(batch, [time], cohort_subject, principal=principal)
     (register,) = locked.registers
-    found = marking.mark(
+    marked = marking.mark(
         register,
         locked.codes,
         marks=marks,
@@ -167,10 +167,10 @@ def mark_register(
         force=force,
     )
     read = reads.register(batch, day, part, cohort_subject, period)
-    if found.version == register.version:
+    if marked.version == register.version:
         return read
     writes = storing(
-        time, register, found, lesson=part is None, moment=moment, taken_at=taken_at, source="hand"
+        time, register, marked, lesson=part is None, moment=moment, taken_at=taken_at, source="hand"
     )
     return in_one_round_trip(*writes, read=read)
 
@@ -217,11 +217,11 @@ def delete_register(*, register_id: UUID, principal: Principal | None = None) ->
 
     Raises NotFound, and Forbidden as `mark_register`.
     """
-    found = DELETION.lock(register_id, lock_days())
-    today, lock_after = found.values.pop("today"), found.values.pop("lock_after")
-    _refuse_old(found.values["date"], today, lock_after, principal)
-    audit_change(ENTITY, register_id, old=found.values)
-    return found.delete()
+    record = DELETION.lock(register_id, lock_days())
+    today, lock_after = record.values.pop("today"), record.values.pop("lock_after")
+    _refuse_old(record.values["date"], today, lock_after, principal)
+    audit_change(ENTITY, register_id, old=record.values)
+    return record.delete()
 
 
 def check_register(*, batch: UUID, cohort_subject: UUID | None = None, **_time: Any) -> None:
@@ -255,22 +255,22 @@ def lock_registers(
         _share_class(batch, days, parts, cohort_subject),
         _make(batch, days, parts, new_ids(len(times)), cohort_subject),
     )
-    found = execute(
+    facts = execute(
         share_days() if bound else lock_days(),
         *(making if made else ()),
         _lock(batch, days, parts, cohort_subject),
         reads.judged(batch, days, parts, cohort_subject),
     )
-    if found is None:
+    if facts is None:
         check_register(batch=batch, cohort_subject=cohort_subject)
         raise unknown_reference(Batch, "batch")
-    rows = orjson.loads(found["registers"])
+    rows = orjson.loads(facts["registers"])
     for (day, _), row in zip(times, rows, strict=True):
-        _refuse_time(day, row, found, principal, bound=bound)
-    codes = orjson.loads(found["codes"]) or [{"code": code, "kind": kind} for code, _, kind in DEFAULT_CODES]
+        _refuse_time(day, row, facts, principal, bound=bound)
+    codes = orjson.loads(facts["codes"]) or [{"code": code, "kind": kind} for code, _, kind in DEFAULT_CODES]
     return Locked(
-        found["today"],
-        found["lock_after"],
+        facts["today"],
+        facts["lock_after"],
         {row["code"].casefold(): (row["code"], row["kind"]) for row in codes},
         [marking.to_register(row) for row in rows],
     )
@@ -279,7 +279,7 @@ def lock_registers(
 def storing(
     time: tuple[date, str],
     register: StoredRegister,
-    found: Marking,
+    marked: Marking,
     *,
     lesson: bool,
     moment: datetime,
@@ -301,25 +301,25 @@ def storing(
         else {
             **values,
             "state": register.state,
-            "changed": {new.person.id: new.person.code for new in found.marks},
+            "changed": {new.person.id: new.person.code for new in marked.marks},
         },
         new={
             **values,
-            "state": found.state,
-            "changed": {new.person.id: new.code for new in found.marks},
+            "state": marked.state,
+            "changed": {new.person.id: new.code for new in marked.marks},
             "source": source,
             **about,
-            **({"forced": True} if found.forced else {}),
+            **({"forced": True} if marked.forced else {}),
         },
     )
-    given = [new for new in found.marks if new.code is not None]
-    cleared = [new.person for new in found.marks if new.code is None]
+    given = [new for new in marked.marks if new.code is not None]
+    cleared = [new.person for new in marked.marks if new.code is None]
     writes: list[Executable] = []
     if given:
         writes.append(
             _store_marks(
                 register_id,
-                found.version,
+                marked.version,
                 [new.person.id for new in given],
                 [new.code for new in given],
                 [new.kind for new in given],
@@ -328,11 +328,11 @@ def storing(
             )
         )
     if corrected := [person.id for person in cleared if person.correction is not None]:
-        writes.append(_clear_marks(register_id, found.version, corrected))
+        writes.append(_clear_marks(register_id, marked.version, corrected))
     if bare := [person.id for person in cleared if person.correction is None]:
         writes.append(_delete_marks(register_id, bare))
     actor, name = author()
-    writes.append(_change(register_id, found.state, found.version, moment, actor, name, taken_at))
+    writes.append(_change(register_id, marked.state, marked.version, moment, actor, name, taken_at))
     return writes
 
 
@@ -349,17 +349,17 @@ def _named(time: tuple[date, str], *, lesson: bool) -> dict[str, Any]:
 
 
 def _refuse_time(
-    day: date, row: Mapping[str, Any], found: Mapping[str, Any], principal: Principal | None, *, bound: bool
+    day: date, row: Mapping[str, Any], facts: Mapping[str, Any], principal: Principal | None, *, bound: bool
 ) -> None:
     """Refuse a register of a day to come, of a part unknown to the school, too old, or of a day without school."""
-    if day > found["today"]:
+    if day > facts["today"]:
         raise Invalid.field("date", "is to come")
     if not row["is_part"]:
         raise Invalid.field("part", "is none of the school's")
     if bound:
-        _refuse_old(day, found["today"], found["lock_after"], principal)
+        _refuse_old(day, facts["today"], facts["lock_after"], principal)
     if row["term_id"] is None:
-        if not found["has_dates"]:
+        if not facts["has_dates"]:
             raise Incomplete("No term of the session has dates: set them in its calendar first.")
         raise Conflict(f"{day} is in no term of the session.")
     if not row["is_open"]:

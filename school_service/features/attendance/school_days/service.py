@@ -150,19 +150,19 @@ def set_school_days(*, days: Sequence[Mapping[str, Any]]) -> BoundQuery:
     if twice := [_shown(*key) for key, times in Counter(keys).items() if times > 1]:
         raise Invalid.field("days", f"there more than once: {', '.join(twice)}")
     dates = sorted({day for day, _ in keys})
-    found = execute(lock_days(), _lock_registers(dates), _stored(dates))
-    if found is None:
+    facts = execute(lock_days(), _lock_registers(dates), _stored(dates))
+    if facts is None:
         raise RuntimeError("The settings have a row, whether the school has any or not.")
-    if found["parts"] != HALF_DAYS and any(part != DAY for _, part in keys):
+    if facts["parts"] != HALF_DAYS and any(part != DAY for _, part in keys):
         wrong = {
             f"days.{number}.part": "is none of the school's"
             for number, (_, part) in enumerate(keys)
             if part != DAY
         }
         raise Invalid.fields(wrong)
-    old = {(date.fromisoformat(row["date"]), row["part"]): row for row in orjson.loads(found["said"])}
+    old = {(date.fromisoformat(row["date"]), row["part"]): row for row in orjson.loads(facts["said"])}
     new = _said(days, old)
-    _refuse_closed(orjson.loads(found["registers"]), new, found["weekdays"])
+    _refuse_closed(orjson.loads(facts["registers"]), new, facts["weekdays"])
     read = _days(dates)
     before, after = ({key: _values(key, row) for key, row in rows.items()} for rows in (old, new))
     if before == after:

@@ -33,32 +33,32 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     so its totals are the students' sums. Raises Invalid for an unknown batch or term, and for a term of another
     session.
     """
-    found = find_batch(batch, field="batch")
-    of_term = find_term(term, found)
-    stored = fetch_row(reads.term(found.id, of_term.id))
+    arm = find_batch(batch, field="batch")
+    of_term = find_term(term, arm)
+    stored = fetch_row(reads.term(arm.id, of_term.id))
     if stored is None:
         raise RuntimeError("The batch is there, and its register was not found.")
-    students = [_student(student, found.name_order) for student in orjson.loads(stored["students"])]
+    students = [_student(student, arm.name_order) for student in orjson.loads(stored["students"])]
     taken = frozenset((date.fromisoformat(day), part) for day, part in orjson.loads(stored["taken"]))
     parts = _parts(stored["parts"], taken, students)
     school = current_school().name
-    titled = term_title(of_term.display_name, found.session)
+    titled = term_title(of_term.display_name, arm.session)
     teacher = stored["form_teacher"]
     register = PrintedRegister(
         lines=[
             school,
-            f"Attendance register of {found.class_name}, {titled}",
+            f"Attendance register of {arm.class_name}, {titled}",
             *([f"Form teacher: {teacher}"] if teacher else []),
         ],
-        page_header=(f"{school}, {found.class_name}", titled),
+        page_header=(f"{school}, {arm.class_name}", titled),
         parts=parts,
         days=[_day(day, parts) for day in orjson.loads(stored["days"])],
         taken=taken,
         students=students,
         codes=[(code, name) for code, name in orjson.loads(stored["codes"])],
     )
-    audit_change(EXPORT, found.id, new={"sheet": "printed-register", "students": len(students)})
-    name = f"{found.class_name} {term_title(of_term.display_name, found.session, ' ')} register.xlsx"
+    audit_change(EXPORT, arm.id, new={"sheet": "printed-register", "students": len(students)})
+    name = f"{arm.class_name} {term_title(of_term.display_name, arm.session, ' ')} register.xlsx"
     return name, write_sheets([register_sheet(register)])
 
 
@@ -76,10 +76,10 @@ def _parts(
 ) -> list[str]:
     """Find the parts of a day in this term: those of its registers, else those of the school now."""
     marked = {part for _, part in taken}.union(part for student in students for _, part in student.marks)
-    found = marked or set(of_school)
-    if found - {DAY}:
-        found |= set(DAY_PARTS) - {DAY}
-    return [part for part in DAY_PARTS if part in found]
+    parts = marked or set(of_school)
+    if parts - {DAY}:
+        parts |= set(DAY_PARTS) - {DAY}
+    return [part for part in DAY_PARTS if part in parts]
 
 
 def _day(day: Mapping[str, Any], parts: Sequence[str]) -> PrintedDay:

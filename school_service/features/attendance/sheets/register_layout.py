@@ -368,9 +368,9 @@ class _Layout:
             for (closed, name), block in groupby(
                 places, lambda place: (self.columns[place].is_closed, self.columns[place].closed_name)
             ):
-                found = list(block)
-                if closed and name and not self._has_marks(found):
-                    yield found[0], found[-1]
+                days = list(block)
+                if closed and name and not self._has_marks(days):
+                    yield days[0], days[-1]
             position += len(week)
 
     def _has_marks(self, places: Sequence[int]) -> bool:

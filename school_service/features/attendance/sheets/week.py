@@ -85,7 +85,7 @@ def download(*, batch: UUID, week: date) -> tuple[str, bytes]:
     codes. `week` is its Monday. Raises Invalid for an unknown batch and another day, and Conflict if school is open on
     no day of the week.
     """
-    found = find_batch(batch, field="batch")
+    arm = find_batch(batch, field="batch")
     if week.weekday() != 0:
         raise Invalid.field("week", "is no Monday")
     stored = fetch_row(reads.week(batch, _days_of(week)))
@@ -96,9 +96,9 @@ def download(*, batch: UUID, week: date) -> tuple[str, bytes]:
         raise Conflict(f"School is open on no day of the week of {week}.")
     pupils = [Pupil(**pupil) for pupil in orjson.loads(stored["students"])]
     codes = tuple(code for code, _ in orjson.loads(stored["codes"]))
-    audit_change(EXPORT, found.id, new={"sheet": "register", "week": week, "students": len(pupils)})
+    audit_change(EXPORT, arm.id, new={"sheet": "register", "week": week, "students": len(pupils)})
     columns = [
-        *student_columns(found.name_order),
+        *student_columns(arm.name_order),
         *(Column(column_of(time), rule=SuggestedValues(codes), width=12) for time in times),
     ]
     marks = {pupil.admission_number: _codes_of(pupil, times) for pupil in pupils}
@@ -107,27 +107,27 @@ def download(*, batch: UUID, week: date) -> tuple[str, bytes]:
         for pupil in pupils
     ]
     downloaded, hidden = download_details(
-        found.moment, found.time_zone, {number: of_pupil for number, of_pupil in marks.items() if of_pupil}
+        arm.moment, arm.time_zone, {number: of_pupil for number, of_pupil in marks.items() if of_pupil}
     )
     words = [
         ("School", current_school().name),
-        ("Class", found.class_name),
-        (BATCH, found.name),
-        ("Session", found.session),
+        ("Class", arm.class_name),
+        (BATCH, arm.name),
+        ("Session", arm.session),
         (WEEK, week.isoformat()),
         ("Codes", ", ".join(f"{code} {name}" for code, name in orjson.loads(stored["codes"]))),
-        (f"{BATCH} ID", str(found.id)),
+        (f"{BATCH} ID", str(arm.id)),
     ]
     content = write_workbook(
         [Table(SHEET, columns, rows)],
         [*words, downloaded],
         hidden=hidden,
         page_header=(
-            f"{current_school().name}\n{found.class_name} {found.session}",
+            f"{current_school().name}\n{arm.class_name} {arm.session}",
             f"Register, week of {week.day} {week:%B %Y}",
         ),
     )
-    return f"{found.class_name} {found.session} register {week}.xlsx", content
+    return f"{arm.class_name} {arm.session} register {week}.xlsx", content
 
 
 def upload(
@@ -148,9 +148,9 @@ def upload(
     anything but a sheet of this batch, InvalidRows naming every bad row, RowsChanged for marks changed since the sheet
     was downloaded, unless `force` replaces them, and as marking a register does.
     """
-    found = find_batch(batch, field="batch")
+    arm = find_batch(batch, field="batch")
     sheet_upload = _RegisterUpload(
-        batch=found,
+        batch=arm,
         principal=principal,
         named_week=week,
         file_name=file_name,
@@ -177,12 +177,12 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
     registers: Mapping[str, StoredRegister] = field(init=False)
 
     def read_details(self, workbook: SheetFile) -> None:
-        found = read_details(workbook)
-        if found is None:
+        written = read_details(workbook)
+        if written is None:
             self.download = None
             days = None if self.named_week is None else _days_of(_monday(self.named_week))
         else:
-            named = named_details(found, self.batch, {})
+            named = named_details(written, self.batch, {})
             judge_batch(named, self.batch)
             self.download = read_download(named)
             days = _days_of(_named_week(named))
@@ -329,19 +329,19 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
         """Store the sheet's marks of a register; it is submitted if nobody is unmarked then."""
         register = self.registers[name]
         rows = [{"student": pupil.id, "code": code} for pupil, code in marks]
-        found = marking.mark(register, self.locked.codes, marks=rows, seen=register.version)
-        if not marking.unmarked(register.people.values(), found.marks):
-            found = marking.mark(register, self.locked.codes, marks=rows, seen=register.version, submit=True)
-        if found.version == register.version:
+        marked = marking.mark(register, self.locked.codes, marks=rows, seen=register.version)
+        if not marking.unmarked(register.people.values(), marked.marks):
+            marked = marking.mark(register, self.locked.codes, marks=rows, seen=register.version, submit=True)
+        if marked.version == register.version:
             return []
-        found = replace(found, forced=[pupil.id for pupil, _ in marks if pupil.id in forced])
+        marked = replace(marked, forced=[pupil.id for pupil, _ in marks if pupil.id in forced])
         about = {"file_name": self.file_name}
         if self.download is not None:
             about["downloaded"] = self.download.moment
         return storing(
             self.times[name],
             register,
-            found,
+            marked,
             lesson=False,
             moment=now(),
             taken_at=None,
@@ -378,11 +378,11 @@ def _named_week(details: Mapping[str, str]) -> date:
     """Find the week named by the Details. Raises Invalid."""
     written = details.get(normalized_name(WEEK), "")
     try:
-        found = date.fromisoformat(written[:10])
+        monday = date.fromisoformat(written[:10])
     except ValueError:
-        found = None
-    if found is None or found.weekday() != 0:
+        monday = None
+    if monday is None or monday.weekday() != 0:
         raise Invalid(
             f"{WEEK} on the sheet {DETAILS} is no Monday: download the sheet, and fill that one in."
         )
-    return found
+    return monday

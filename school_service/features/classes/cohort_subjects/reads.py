@@ -32,7 +32,7 @@ def cohort_subjects(
     All, or those of a cohort (any of its batches), of a subject, of a session (its id or name); with `without_teacher`
     those with an arm in want of one, which then are told.
     """
-    found = (
+    query = (
         select(
             CohortSubject.id,
             CohortSubject.elective,
@@ -44,23 +44,23 @@ def cohort_subjects(
         .order_by(*IN_ORDER, CohortSubject.id)
     )
     if reach is not None:
-        found = found.where(scopes.subjects_in_reach(reach, CohortSubject.id, CohortSubject.cohort_id))
+        query = query.where(scopes.subjects_in_reach(reach, CohortSubject.id, CohortSubject.cohort_id))
         if batch is not None:
-            found = found.where(scopes.arms_in_reach(reach, batch))
+            query = query.where(scopes.arms_in_reach(reach, batch))
     if batch is not None:
         cohort = select(Batch.cohort_id).where(Batch.id == batch).scalar_subquery()
-        found = found.where(CohortSubject.cohort_id == cohort)
+        query = query.where(CohortSubject.cohort_id == cohort)
     if base is not None:
-        found = found.where(CohortSubject.subject_id == base)
+        query = query.where(CohortSubject.subject_id == base)
     if session is not None:
         meant = session_by_id_or_name(session).scalar_subquery()
-        found = found.join(Cohort, Cohort.id == CohortSubject.cohort_id).where(Cohort.session_id == meant)
+        query = query.join(Cohort, Cohort.id == CohortSubject.cohort_id).where(Cohort.session_id == meant)
     if without_teacher is not None:
         arms = _arms_without_teacher(reach)
-        found = found.add_columns(arms.c.arms_without_teacher).join(
+        query = query.add_columns(arms.c.arms_without_teacher).join(
             arms, arms.c.arms_without_teacher.is_not(None)
         )
-    return found
+    return query
 
 
 def _arms_without_teacher(reach: Reach | None) -> Any:
@@ -90,10 +90,10 @@ def _arms_without_teacher(reach: Reach | None) -> Any:
     )
     arm = json_object(batch=Batch.id, batch_name=Batch.name)
     listed = func.json_agg(aggregate_order_by(arm, Batch.name, Batch.id)).label("arms_without_teacher")
-    found = select(listed).where(Batch.cohort_id == CohortSubject.cohort_id, taken, ~taught)
+    query = select(listed).where(Batch.cohort_id == CohortSubject.cohort_id, taken, ~taught)
     if reach is not None:
-        found = found.where(scopes.arms_in_reach(reach, Batch.id))
-    return found.correlate(CohortSubject).lateral("arms")
+        query = query.where(scopes.arms_in_reach(reach, Batch.id))
+    return query.correlate(CohortSubject).lateral("arms")
 
 
 @read_model
@@ -108,9 +108,9 @@ def students_of_subject(cohort_subject_id: UUID, reach: Reach | None = None) -> 
     takes = and_(
         SubjectEnrollment.student_id == Student.id, SubjectEnrollment.cohort_subject_id == cohort_subject_id
     )
-    found = students.query(reach=reach).join(SubjectEnrollment, takes)
+    query = students.query(reach=reach).join(SubjectEnrollment, takes)
     return (
-        found if reach is None else found.where(scopes.scores_in_reach(reach, cohort_subject_id, Student.id))
+        query if reach is None else query.where(scopes.scores_in_reach(reach, cohort_subject_id, Student.id))
     )
 
 

@@ -62,10 +62,10 @@ def create_cohort_subject(*, cohort_id: UUID, subject_id: UUID, elective: bool) 
     A second time is a conflict. Raises Invalid for an unknown cohort or subject.
     """
     # Locked, so that a student who is being enrolled meanwhile is either found here, or finds this subject.
-    found = fetch_row(reads.lock_cohort(cohort_id, subject_id))
-    if found is None:
+    row = fetch_row(reads.lock_cohort(cohort_id, subject_id))
+    if row is None:
         raise unknown_reference(Cohort, "cohort_id")
-    if not found["subject"]:
+    if not row["subject"]:
         raise unknown_reference(Subject, "subject_id")
     made = new_row(CohortSubject, cohort_id=cohort_id, subject_id=subject_id, elective=elective)
     audit_change(ENTITY, made.id, new={"cohort": cohort_id, "subject": subject_id, "elective": elective})
@@ -80,9 +80,9 @@ def delete_cohort_subject(*, cohort_subject_id: UUID) -> UUID:
     counts if it has scores or absences. Raises NotFound.
     """
     # The cohort first: who is being enrolled meanwhile takes what is taught before, or after.
-    found = DELETION.lock(cohort_subject_id, reads.lock_cohort_of(cohort_subject_id))
-    audit_change(ENTITY, cohort_subject_id, old=found.values)
-    return found.delete()
+    record = DELETION.lock(cohort_subject_id, reads.lock_cohort_of(cohort_subject_id))
+    audit_change(ENTITY, cohort_subject_id, old=record.values)
+    return record.delete()
 
 
 def take_compulsory_subjects(*, cohort_id: UUID, student_ids: Sequence[UUID]) -> BoundQuery:

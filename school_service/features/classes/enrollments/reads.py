@@ -64,13 +64,13 @@ def enrolling(cohort_id: UUID, batch_id: UUID, student_ids: list[UUID]) -> Query
         .correlate(Cohort)
     )  # fmt: skip
     of_cohort = select(Batch.cohort_id == Cohort.id).where(Batch.id == batch_id)
-    found = select(
+    query = select(
         AcademicSession.start_date.label("first_day"),
         AcademicSession.end_date.label("last_day"),
         of_cohort.scalar_subquery().label("of_cohort"),
         students.scalar_subquery().label("students"),
     ).join(Cohort, Cohort.session_id == AcademicSession.id)
-    return found.where(Cohort.id == cohort_id)
+    return query.where(Cohort.id == cohort_id)
 
 
 def open_enrollments(student_id: Any) -> Any:

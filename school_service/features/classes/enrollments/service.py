@@ -56,18 +56,18 @@ def enroll(
     """
     student_ids = list(dict.fromkeys(students))
     days = _first_days(student_ids, started_on, started_on_each)
-    found = execute(
+    row = execute(
         reads.lock_cohort(cohort_id),
         reads.lock_students(student_ids),
         reads.enrolling(cohort_id, batch, student_ids),
     )
-    if found is None:
+    if row is None:
         raise not_found(Cohort)
-    if found["of_cohort"] is None:
+    if row["of_cohort"] is None:
         raise unknown_reference(Batch, "batch")
-    if not found["of_cohort"]:
+    if not row["of_cohort"]:
         raise Invalid.field("batch", "is not of this cohort")
-    known = _active(found["students"], student_ids)
+    known = _active(row["students"], student_ids)
     elsewhere = [
         _named(student)
         for student in known.values()
@@ -78,7 +78,7 @@ def enroll(
         raise Duplicate(f"Students are {reason}.", {"students": [reason]})
     starting = [student for student in student_ids if known[student]["batch"] != str(batch)]
     moving = [student for student in starting if known[student]["enrollment"]]
-    _refuse_days(days, found["first_day"], found["last_day"], {student: known[student] for student in moving})
+    _refuse_days(days, row["first_day"], row["last_day"], {student: known[student] for student in moving})
     dated = [
         student
         for student in student_ids

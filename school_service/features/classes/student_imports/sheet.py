@@ -259,7 +259,7 @@ class _StudentUpload(PeopleUpload[_Records]):
     def store(self, matched: _Records) -> RowCounts:
         students, names, classes = matched
         if any(classes):
-            self.answer["enrolled"] = sum(found is not None for found in classes)
+            self.answer["enrolled"] = sum(class_ is not None for class_ in classes)
         if self.dry_run:
             finding = _find_guardians(students, range(len(students)), lock=False)
             accounts = finding.accounts if finding else []
@@ -271,7 +271,10 @@ class _StudentUpload(PeopleUpload[_Records]):
                 self._require_enrolling()
             finding, told = _store(students, names, classes, hashes)
         if finding is not None:
-            self.answer |= {"guardians_created": finding.made, "guardians_found": finding.found}
+            self.answer |= {
+                "guardians_created": finding.new_people,
+                "guardians_found": finding.existing_people,
+            }
         self.answer |= told or {}
         return RowCounts(created=len(students))
 
@@ -294,14 +297,14 @@ class _StudentUpload(PeopleUpload[_Records]):
         if not any(named):
             return [None] * len(rows), []
         known = _classes()
-        found = [known.get(words_of(name)) for name in named]
+        batches = [known.get(words_of(name)) for name in named]
         remedy = _classes_remedy(known)
         errors = [
             RowError(row.number, CLASS, UNKNOWN, "is no class, or not one alone", name, remedy)
-            for row, name, batch in zip(rows, named, found, strict=True)
+            for row, name, batch in zip(rows, named, batches, strict=True)
             if name and batch is None
         ]
-        return found, errors
+        return batches, errors
 
 
 def _record(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -322,7 +325,7 @@ def _classes() -> dict[str, Any]:
     A name is classroom, arm and session. It may leave out the session if it is the current one, and the arm if the
     cohort has only one.
     """
-    found = db.session.execute(
+    batches = db.session.execute(
         select(
             Batch.id,
             Batch.cohort_id,
@@ -338,7 +341,7 @@ def _classes() -> dict[str, Any]:
         .order_by(AcademicSession.current.desc(), Classroom.name, Batch.name)
     ).all()
     classes: dict[str, Any] = {}
-    for batch in found:
+    for batch in batches:
         names = [f"{batch.classroom} {batch.name}", *([batch.classroom] if batch.alone else [])]
         in_full = [f"{name} {batch.session}" for name in names]
         for name in [str(batch.id), *(names if batch.current else ()), *in_full]:
@@ -424,8 +427,8 @@ def _names_in_use(names: Sequence[_UniqueNames]) -> Iterator[RowError]:
 
 def _deleted(names: Sequence[_UniqueNames], classes: Sequence[Any]) -> Iterator[RowError]:
     """Find the classes deleted since they were found; their cohorts must be locked."""
-    found = {batch.id for batch in classes if batch is not None}
-    there = set(db.session.scalars(select(Batch.id).where(Batch.id.in_(found)))) if found else set()
+    ids = {batch.id for batch in classes if batch is not None}
+    there = set(db.session.scalars(select(Batch.id).where(Batch.id.in_(ids)))) if ids else set()
     for each, batch in zip(names, classes, strict=True):
         if batch is not None and batch.id not in there:
             name = f"{batch.classroom} {batch.name}"

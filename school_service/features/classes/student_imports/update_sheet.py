@@ -64,9 +64,9 @@ ID, CLASS, NUMBER = "id", "class", "admission_number"
 FORMATS = (XLSX, CSV) = ("xlsx", "csv")
 # Leaving concerns the enrollment, too: it is entered by PATCH.
 _COLUMNS = tuple(
-    replace(column_of(*found), required=False)
-    for found in OF_RECORD
-    if found[0].name not in leaving.OF_LEAVING
+    replace(column_of(*column), required=False)
+    for column in OF_RECORD
+    if column[0].name not in leaving.OF_LEAVING
 )
 _DAYS = tuple(of.name for of, _ in OF_RECORD if isinstance(of.type, Date))
 _WRITTEN = (
@@ -93,12 +93,12 @@ def download(
     They are by class, then by name. Raises Invalid for an unknown batch, cohort or session.
     """
     name, is_there = _place(batch, cohort, session)
-    found = db.session.execute(_listed(is_there)).mappings().all()
+    students = db.session.execute(_listed(is_there)).mappings().all()
     settings = db.session.execute(
         select(time_zone().label("time_zone"), name_order().label("name_order"))
     ).one()
     columns = _columns(settings.name_order)
-    rows = [{column.name: _cell(row[column.name]) for column in columns} for row in found]
+    rows = [{column.name: _cell(row[column.name]) for column in columns} for row in students]
     of = batch or cohort
     audit_change(EXPORT, of, new={"sheet": "students", "students": len(rows)})
     if format == CSV:
@@ -134,8 +134,8 @@ def _place(batch: UUID | None, cohort: UUID | None, session: str | None) -> tupl
     """Find the name of a place, and the condition for an enrollment to be there."""
     if session is not None:
         session_id = find_session(session, "session")
-        found = db.session.get_one(AcademicSession, session_id)
-        return found.name, Cohort.session_id == session_id
+        stored = db.session.get_one(AcademicSession, session_id)
+        return stored.name, Cohort.session_id == session_id
     if batch is not None:
         get_referenced(Batch, batch, "batch")
         is_there = Batch.id == batch
@@ -227,15 +227,15 @@ class _Update(SheetUpload[Changes]):
         numbers = [_number(row) for row in self.content.rows if not _id(row)]
         meant = or_(_is_among(Student.id, ids), is_one_of(Student.admission_number, numbers))
         locking = select(Student.id).where(meant).order_by(Student.id).with_for_update(key_share=True)
-        found = [str(student_id) for student_id in db.session.scalars(locking)]
+        locked = [str(student_id) for student_id in db.session.scalars(locking)]
         # Read once both are locked.
         of_users = (
-            select(User.id).join(Student, Student.user_id == User.id).where(_is_among(Student.id, found))
+            select(User.id).join(Student, Student.user_id == User.id).where(_is_among(Student.id, locked))
         )
         db.session.execute(of_users.order_by(User.id).with_for_update(key_share=True, of=User))
         columns = (*(of for of, _ in OF_RECORD), Student.user_id, User.erased_at)
         stored = select(Student.id, *columns).join(User, User.id == Student.user_id)
-        self.students = list(db.session.execute(stored.where(_is_among(Student.id, found))))
+        self.students = list(db.session.execute(stored.where(_is_among(Student.id, locked))))
 
     def match(self, content: SheetContent) -> Changes:
         by_id: dict[str | None, Any] = {str(student.id): student for student in self.students}

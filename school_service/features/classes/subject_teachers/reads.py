@@ -67,7 +67,7 @@ def subject_teachers(
     All, or those of a cohort subject, for an arm, of an employee, deleted or not, of a session (its id or name).
     """
     teachers = _TEACHERS if employee is None else _AND_FORMER
-    found = (
+    query = (
         select(
             SubjectTeacher.id,
             SubjectTeacher.cohort_subject_id.label("cohort_subject"),
@@ -104,20 +104,20 @@ def subject_teachers(
         )
     )
     if reach is not None:
-        found = found.where(scopes.assignments_in_reach(reach, SubjectTeacher))
+        query = query.where(scopes.assignments_in_reach(reach, SubjectTeacher))
         if batch is not None:
-            found = found.where(scopes.arms_in_reach(reach, batch))
+            query = query.where(scopes.arms_in_reach(reach, batch))
     if cohort_subject is not None:
-        found = found.where(SubjectTeacher.cohort_subject_id == cohort_subject)
+        query = query.where(SubjectTeacher.cohort_subject_id == cohort_subject)
     if batch is not None:
         cohort = select(Batch.cohort_id).where(Batch.id == batch).correlate(None).scalar_subquery()
         of_all = and_(SubjectTeacher.batch_id.is_(None), SubjectTeacher.cohort_id == cohort)
-        found = found.where(or_(SubjectTeacher.batch_id == batch, of_all))
+        query = query.where(or_(SubjectTeacher.batch_id == batch, of_all))
     if employee is not None:
-        found = found.where(SubjectTeacher.employee_id == employee)
+        query = query.where(SubjectTeacher.employee_id == employee)
     if session is not None:
-        found = found.where(_CLASSES.c.session_id == session_by_id_or_name(session).scalar_subquery())
-    return found
+        query = query.where(_CLASSES.c.session_id == session_by_id_or_name(session).scalar_subquery())
+    return query
 
 
 @read_model
@@ -511,8 +511,8 @@ def _names_of_all(cohort_subject_id: Any) -> Any:
 
 def _names(assigned: Any, *conditions: Any) -> Any:
     names = func.jsonb_agg(aggregate_order_by(assigned.c.name, assigned.c.in_order, assigned.c.id))
-    found = select(func.coalesce(names, NOBODY)).where(*conditions)
-    return found.correlate_except(assigned).scalar_subquery()
+    query = select(func.coalesce(names, NOBODY)).where(*conditions)
+    return query.correlate_except(assigned).scalar_subquery()
 
 
 def _cohorts(record_id: Any, cohort_id: Any) -> Any:

@@ -69,9 +69,9 @@ def put_subject_teachers(*, assignments: Sequence[Mapping[str, Any]]) -> BoundQu
     arms = [each for each in batches if each is not None]
     locks = reads.lock_subjects(subjects), reads.lock_batches(arms), reads.lock_employees(employees)
     row = execute(*locks, reads.judged(subjects, employees, arms))
-    found = {name: orjson.loads(text) for name, text in (row or {}).items()}
-    _refuse(assignments, found)
-    known = {_key(each): each for each in found["known"]}
+    facts = {name: orjson.loads(text) for name, text in (row or {}).items()}
+    _refuse(assignments, facts)
+    known = {_key(each): each for each in facts["known"]}
     changed = [each for each in assignments if _dates(each) != _dates(known.get(_key(each), {}))
                or _key(each) not in known]  # fmt: skip
     read = reads.named(subjects, employees, batches)
@@ -88,7 +88,7 @@ def put_subject_teachers(*, assignments: Sequence[Mapping[str, Any]]) -> BoundQu
             for each in changed
         ),
     )
-    cohorts = [UUID(found["subjects"][str(each["cohort_subject"])]) for each in changed]
+    cohorts = [UUID(facts["subjects"][str(each["cohort_subject"])]) for each in changed]
     return in_one_round_trip(*storing(changed, cohorts), read=read)
 
 
@@ -112,11 +112,11 @@ def copy_subject_teachers(*, from_session: str, to_session: str, dry_run: bool =
     out. Answers how many there are, how many were copied, and the ones left out. Raises Invalid for an unknown session,
     and if both are the same.
     """
-    found = fetch_row(reads.sessions(from_session, to_session)) or {}
+    facts = fetch_row(reads.sessions(from_session, to_session)) or {}
     for field, name in (("from_session", "source"), ("to_session", "target")):
-        if found[name] is None:
+        if facts[name] is None:
             raise Invalid.field(field, NO_SESSION)
-    source, target = UUID(found["source"]), UUID(found["target"])
+    source, target = UUID(facts["source"]), UUID(facts["target"])
     if source == target:
         raise Invalid.field("to_session", "is the session that is copied from")
     locks = (
@@ -139,14 +139,14 @@ def copy_subject_teachers(*, from_session: str, to_session: str, dry_run: bool =
     }
 
 
-def _refuse(assignments: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) -> None:
+def _refuse(assignments: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> None:
     """Raise the reasons against any of the assignments, naming them all."""
     wrong: dict[str, str] = {}
     keys: set[Any] = set()
-    employees = set(found["employees"])
+    employees = set(facts["employees"])
     for place, each in enumerate(assignments):
         subject, employee, batch = _key(each)
-        cohort = found["subjects"].get(subject)
+        cohort = facts["subjects"].get(subject)
         if cohort is None:
             wrong[f"assignments.{place}.cohort_subject"] = Unknown("no such cohort subject")
         if employee not in employees:
@@ -154,9 +154,9 @@ def _refuse(assignments: Sequence[Mapping[str, Any]], found: Mapping[str, Any]) 
         elif (subject, employee, batch) in keys:
             wrong[f"assignments.{place}.employee"] = "named more than once for the same subject and batch"
         keys.add((subject, employee, batch))
-        if batch is not None and batch not in found["batches"]:
+        if batch is not None and batch not in facts["batches"]:
             wrong[f"assignments.{place}.batch"] = Unknown("no such batch")
-        elif batch is not None and cohort is not None and found["batches"][batch] != cohort:
+        elif batch is not None and cohort is not None and facts["batches"][batch] != cohort:
             wrong[f"assignments.{place}.batch"] = "is no batch of the subject's cohort"
         if each["starts_on"] and each["ends_on"] and each["ends_on"] < each["starts_on"]:
             wrong[f"assignments.{place}.ends_on"] = "is before starts_on"

@@ -111,8 +111,8 @@ class Resource:
         members = {str(column.key): column for column in query.selected_columns}
         key: Any = members.pop(KEY, members.get("id"))
         record = json_object(**{name: members[name] for name in members if name not in self.without})
-        found = query.with_only_columns(key.label(KEY), record.label(RECORD), maintain_column_froms=True)
-        return found.order_by(None).subquery("found")
+        listing = query.with_only_columns(key.label(KEY), record.label(RECORD), maintain_column_froms=True)
+        return listing.order_by(None).subquery("found")
 
     @cached_property
     def lines(self) -> CompiledStatement:
@@ -188,8 +188,8 @@ _ANY_EMPLOYEE: Any = Employee.id  # in place of an id
 
 
 def _terms() -> Query:
-    found = terms.query().outerjoin(TermCalendar, TermCalendar.term_id == Term.id)
-    return found.add_columns(*CALENDAR)
+    query = terms.query().outerjoin(TermCalendar, TermCalendar.term_id == Term.id)
+    return query.add_columns(*CALENDAR)
 
 
 def _letterhead() -> Query:
@@ -216,8 +216,8 @@ def _student_guardians() -> Query:
 
 
 def _contacts() -> Query:
-    found = contacts.query().join(User, User.id == Contact.owner_id).where(User.deleted_at.is_(None))
-    return found.add_columns(Contact.created_at.label("createdAt"))
+    query = contacts.query().join(User, User.id == Contact.owner_id).where(User.deleted_at.is_(None))
+    return query.add_columns(Contact.created_at.label("createdAt"))
 
 
 def _subject_teachers() -> Query:
@@ -251,8 +251,8 @@ def _assessments() -> Query:
 
 def _scores() -> Query:
     of = GradebookEntry
-    found = entries.query().add_columns(of.sheet, of.created_at.label("createdAt"), of.updated_at)
-    return found.where(_there(of.student_id))
+    query = entries.query().add_columns(of.sheet, of.created_at.label("createdAt"), of.updated_at)
+    return query.where(_there(of.student_id))
 
 
 def _absences() -> Query:
@@ -352,8 +352,8 @@ def _promotions() -> Query:
 def _graduates() -> Query:
     of = Graduate
     created = of.created_at.label("createdAt")
-    found = graduates.query().add_columns(of.id.label(KEY), of.student_id.label("student"), created)
-    return found.where(_there(of.student_id))
+    query = graduates.query().add_columns(of.id.label(KEY), of.student_id.label("student"), created)
+    return query.where(_there(of.student_id))
 
 
 _READ = Permission

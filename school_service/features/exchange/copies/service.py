@@ -109,10 +109,10 @@ def changes(
     told, end = [], Cursor(*place["until"])
     query = changes_between(begin, end.number, limit, place["entities"] or (), names)
     if query is not None:
-        found = read_text(*query)
-        if found is None:
+        row = read_text(*query)
+        if row is None:
             raise gone()
-        told, end = found["changes"], Cursor(found["number"], found["id"])
+        told, end = row["changes"], Cursor(row["number"], row["id"])
     return _answer(told, end, more=end.number < place["newest"][0] or place["waiting"])
 
 
@@ -125,8 +125,8 @@ def _place(
     place = read_text(sql, parameters)
     if place is not None and place["waiting"]:
         lock, numbering = (statement.text(unwrapped, None) for statement in (lock_numbers(), number_sets()))
-        found = write(f"{lock[0]};\n{numbering[0]};\n{sql}", (*lock[1], *numbering[1], *parameters))
-        place = orjson.loads(found.portions[0])
+        answer = write(f"{lock[0]};\n{numbering[0]};\n{sql}", (*lock[1], *numbering[1], *parameters))
+        place = orjson.loads(answer.portions[0])
     if place is None:
         raise RuntimeError("A school has a change set from the beginning.")
     return dict(place)
@@ -142,14 +142,14 @@ def read_portion(sql: str, parameters: tuple[Any, ...]) -> bytes:
     read = request_context().read
     if read is None:
         raise RuntimeError("Copies are read by requests that write nothing.")
-    found = read(lambda _reach: (sql, parameters))
-    return found.portions[0] if found.portions else b""
+    answer = read(lambda _reach: (sql, parameters))
+    return answer.portions[0] if answer.portions else b""
 
 
 def read_text(sql: str, parameters: tuple[Any, ...]) -> Any:
     """Read the one text of a statement, JSON; None without one."""
-    found = read_portion(sql, parameters)
-    return orjson.loads(found) if found else None
+    text = read_portion(sql, parameters)
+    return orjson.loads(text) if text else None
 
 
 def _answer(changes: list[Any], cursor: Cursor, *, more: bool) -> RenderedRow:

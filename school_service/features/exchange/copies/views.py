@@ -113,8 +113,8 @@ class Export(MethodView):
         if "id" in filters:
             if len(names) != 1:
                 raise Invalid.field("resource", "records by their ids are of one resource")
-            found = exporting.some_records(resource=names[0], ids=filters["id"])
-            return found if found and current_principal().has(PERMISSIONS[names[0]]) else b""
+            records = exporting.some_records(resource=names[0], ids=filters["id"])
+            return records if records and current_principal().has(PERMISSIONS[names[0]]) else b""
         service.number_all(write_alone)
         context, principal = request_context(), current_principal()
         readable = {name for name in names if principal.has(PERMISSIONS[name])}

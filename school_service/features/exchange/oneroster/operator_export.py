@@ -36,10 +36,10 @@ def export_to_file(
     SchoolUpgrading, UnknownSession.
     """
     with connected_to_school(tenancy, school_id, snapshot=True) as (connection, school):
-        found = None
+        session_id = None
         if session is not None:
-            found = connection.scalar(session_by_id_or_name(session))
-            if found is None:
+            session_id = connection.scalar(session_by_id_or_name(session))
+            if session_id is None:
                 raise UnknownSession(f"The school {school_id} has no session {session}.")
         with atomic_file(path) as file:
             exported = write_export(
@@ -48,7 +48,7 @@ def export_to_file(
                 school_id=school.id,
                 school_name=school.name,
                 permissions=frozenset(Permission),
-                session_id=found,
+                session_id=session_id,
                 version=standard.VERSIONS[version],
             )
             record = record_of(exported, frozenset(Permission), standard.VERSIONS[version])

@@ -46,7 +46,7 @@ def export(
     The transaction should be a snapshot, so all files show the same moment. If no session is current, the files have
     only their headers. Raises Invalid for an unknown session.
     """
-    found = None if session is None else find_session(session, "session")
+    session_id = None if session is None else find_session(session, "session")
     school = current_school()
     file = TemporaryFile()  # noqa: SIM115 -- closed when it has been sent
     try:
@@ -56,7 +56,7 @@ def export(
             school_id=school.id,
             school_name=school.name,
             permissions=permissions,
-            session_id=found,
+            session_id=session_id,
             version=standard.VERSIONS[version],
         )
     except BaseException:
@@ -128,7 +128,7 @@ def _manifest(school_id: UUID, present: Collection[str], version: standard.Versi
             ("propertyName", "value"),
             ("manifest.version", standard.MANIFEST_VERSION),
             ("oneroster.version", version.number),
-            *((f"file.{name}", found) for name, found in files.items()),
+            *((f"file.{name}", file) for name, file in files.items()),
             ("source.systemName", SYSTEM),
             ("source.systemCode", str(school_id)),
         ]
@@ -155,8 +155,8 @@ class _Lines:
         self._out.write(row[:-1] + _LINE.encode())
 
 
-def _make_ids(found: re.Match[bytes]) -> bytes:
-    groups = found.groups()
+def _make_ids(match: re.Match[bytes]) -> bytes:
+    groups = match.groups()
     pairs = zip(groups[::2], groups[1::2], strict=True)
     return b",,,".join(first if not others else derived_id(first, others) for first, others in pairs)
 

@@ -54,8 +54,8 @@ def comments(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
     belonging = _belonging(batch_id, cohort_id, term_id)
     rolled_up = _rolled_up(belonging, term_id)
     shown = _times_present(rolled_up).label("times_present")
-    found = select(student.label("student"), shown, *TEXTS, TermComment.updated_at)
-    listed = _class_of(found, belonging, term_id, rolled_up).order_by(*BY_NAME)
+    query = select(student.label("student"), shown, *TEXTS, TermComment.updated_at)
+    listed = _class_of(query, belonging, term_id, rolled_up).order_by(*BY_NAME)
     return listed if reach is None else listed.where(scopes.is_form_batch(reach, batch_id))
 
 
@@ -118,8 +118,8 @@ def class_list(batch_id: UUID, term_id: UUID) -> Query:
 
 
 def _belonging(batch_id: Any, cohort_id: Any, term_id: Any) -> CTE:
-    found = members(cohort_id, term_id)
-    return select(found.c.student_id).where(found.c.batch_id == batch_id).cte("belonging")
+    people = members(cohort_id, term_id)
+    return select(people.c.student_id).where(people.c.batch_id == batch_id).cte("belonging")
 
 
 def _rolled_up(belonging: CTE, term_id: Any) -> CTE:

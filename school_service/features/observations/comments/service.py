@@ -134,13 +134,13 @@ def lock_class(place: Place) -> ClassList:
 
     Raises Conflict while the batch's results of the term are published.
     """
-    found = execute(
+    facts = execute(
         reads.sharing(place.cohort_id, place.term_id),
         reads.locking(place.batch_id),
         reads.class_list(place.batch_id, place.term_id),
     )
-    refuse_published(found["published"] if found else None)
-    return _class_list(found)
+    refuse_published(facts["published"] if facts else None)
+    return _class_list(facts)
 
 
 def list_class(place: Place) -> ClassList:
@@ -213,13 +213,13 @@ def _values(place: Place, times_present: int | None) -> Values:
     return {"term": place.term_id, TIMES_PRESENT: times_present}
 
 
-def _class_list(found: dict[str, Any] | None) -> ClassList:
-    if found is None:
+def _class_list(facts: dict[str, Any] | None) -> ClassList:
+    if facts is None:
         raise RuntimeError("A class list has a row, whether anybody is in the class or not.")
-    by_registers = found["by_registers"]
+    by_registers = facts["by_registers"]
     return ClassList(
-        [Commented(**row) for row in orjson.loads(found["rows"])],
-        None if by_registers else found["times_opened"],
+        [Commented(**row) for row in orjson.loads(facts["rows"])],
+        None if by_registers else facts["times_opened"],
         by_registers,
     )
 

@@ -69,26 +69,26 @@ def download(*, batch: UUID, term: str) -> tuple[str, bytes]:
     the batch's session, or the id of a term. Raises Invalid for an unknown batch or term, and for a term of another
     session.
     """
-    found = find_batch(batch, field="batch")
-    of_term = find_term(term, found)
-    listed = list_class(_place(found, of_term.id))
+    arm = find_batch(batch, field="batch")
+    of_term = find_term(term, arm)
+    listed = list_class(_place(arm, of_term.id))
     rows = [{name: getattr(student, name) for name in (*_IDENTITY, *MEMBERS)} for student in listed.students]
-    audit_change(EXPORT, found.id, new={"sheet": "comments", "students": len(rows)})
-    table = Table(SHEET, _columns(listed.times_opened, student_columns(found.name_order)), rows)
+    audit_change(EXPORT, arm.id, new={"sheet": "comments", "students": len(rows)})
+    table = Table(SHEET, _columns(listed.times_opened, student_columns(arm.name_order)), rows)
     stored = {
         student.admission_number: {name: getattr(student, name) for name in MEMBERS}
         for student in listed.students
         if student.commented or listed.by_registers
     }
-    downloaded, hidden = download_details(found.moment, found.time_zone, stored)
-    words, ids = about_class(found, of_term)
+    downloaded, hidden = download_details(arm.moment, arm.time_zone, stored)
+    words, ids = about_class(arm, of_term)
     opened = [("Times opened", str(listed.times_opened))] if listed.times_opened is not None else []
-    titled = partial(term_title, of_term.display_name, found.session)
-    page_header = f"{current_school().name}\n{found.class_name}", f"Comments, {titled()}"
+    titled = partial(term_title, of_term.display_name, arm.session)
+    page_header = f"{current_school().name}\n{arm.class_name}", f"Comments, {titled()}"
     content = write_workbook(
         [table], [*words, *opened, *ids, downloaded], hidden=hidden, page_header=page_header
     )
-    return f"{found.class_name} {titled(' ')} comments.xlsx", content
+    return f"{arm.class_name} {titled(' ')} comments.xlsx", content
 
 
 def upload(
@@ -109,9 +109,9 @@ def upload(
     Forbidden if the caller changes a principal's comment and may not write results, and RowsChanged if something was
     changed since the sheet was downloaded, unless `force` replaces it.
     """
-    found = find_batch(batch, field="batch")
+    arm = find_batch(batch, field="batch")
     sheet_upload = _CommentUpload(
-        batch=found, principal=principal, named_term=term, file_name=file_name, dry_run=dry_run, force=force
+        batch=arm, principal=principal, named_term=term, file_name=file_name, dry_run=dry_run, force=force
     )
     return sheet_upload.run(file)
 
@@ -128,8 +128,8 @@ class _CommentUpload(ClassSheetUpload[Commented]):
     students: Mapping[str, Commented] = field(init=False)
 
     def read_details(self, workbook: SheetFile) -> None:
-        found = read_details(workbook)
-        details = named_details(found, self.batch, {TERM: self.named_term})
+        written = read_details(workbook)
+        details = named_details(written, self.batch, {TERM: self.named_term})
         judge_batch(details, self.batch)
         self.place = _place(self.batch, judge_term(details, self.batch).id)
         self.download = read_download(details)

@@ -120,13 +120,13 @@ def _lock_class(place: Place) -> _Class:
 
     Raises Conflict while the batch's results of the term are published.
     """
-    found = execute(
+    row = execute(
         lock_cohort_in_term(place.cohort_id, place.term_id), reads.observed(place.batch_id, place.term_id)
     )
-    if found is None:
+    if row is None:
         raise RuntimeError("A class list has a row, whether anybody is in the class or not.")
-    refuse_published(found["published"])
-    return _Class(orjson.loads(found["traits"]), {kind: _students(found[kind]) for kind in METRIC_TYPES})
+    refuse_published(row["published"])
+    return _Class(orjson.loads(row["traits"]), {kind: _students(row[kind]) for kind in METRIC_TYPES})
 
 
 def _matched(metrics: Sequence[Mapping[str, Any]], listed: _Class) -> list[_Record]:

@@ -35,10 +35,10 @@ SCORES = (
 @read_model
 def metrics(batch_id: UUID, term_id: UUID | None = None, reach: Reach | None = None) -> Query:
     """Read model of MetricRecordSchema: the records of a batch, in all terms or in one, by student and type."""
-    found = _records().where(Metric.batch_id == batch_id)
+    query = _records().where(Metric.batch_id == batch_id)
     if term_id is not None:
-        found = found.where(Metric.term_id == term_id)
-    return found if reach is None else found.where(scopes.is_form_batch(reach, Metric.batch_id))
+        query = query.where(Metric.term_id == term_id)
+    return query if reach is None else query.where(scopes.is_form_batch(reach, Metric.batch_id))
 
 
 def _records() -> Query:

@@ -92,27 +92,27 @@ def change_definition(
     Raises NotFound, Invalid for the name of one of the student's columns, and Conflict for the name of another trait,
     as sheets compare names, and for the other type of a trait with scores.
     """
-    found = DEFINITION_DELETION.lock(definition_id, reads.lock_traits())
+    record = DEFINITION_DELETION.lock(definition_id, reads.lock_traits())
     given = {"name": name, "metric_type": metric_type}
-    changes = {member: value for member, value in given.items() if value not in (None, found.values[member])}
+    changes = {member: value for member, value in given.items() if value not in (None, record.values[member])}
     if changes:
-        after = {**found.values, **changes}
+        after = {**record.values, **changes}
         _check_name(after["name"], after["metric_type"], but=definition_id)
         columns: dict[str, Any] = dict(changes)
         if "metric_type" in changes:
-            found.refuse_if_in_use()
+            record.refuse_if_in_use()
             (columns["position"],) = next_numbers(TRAITS[after["metric_type"]])
         change(get(MetricDefinition, definition_id), columns)
-        old = {member: found.values[member] for member in changes}
+        old = {member: record.values[member] for member in changes}
         audit_change(DEFINITION, definition_id, old=old, new=changes)
     return definition_id
 
 
 def delete_definition(*, definition_id: UUID) -> UUID:
     """Delete a trait; one with scores is a conflict. Raises NotFound."""
-    found = DEFINITION_DELETION.lock(definition_id)
-    audit_change(DEFINITION, definition_id, old=found.values)
-    return found.delete()
+    record = DEFINITION_DELETION.lock(definition_id)
+    audit_change(DEFINITION, definition_id, old=record.values)
+    return record.delete()
 
 
 def _check_name(name: str, metric_type: str, but: UUID | None = None) -> None:
@@ -132,11 +132,11 @@ def delete_record(*, metric_id: UUID) -> UUID:
 
     Raises NotFound, and Conflict while the results of the batch and term are published.
     """
-    found = DELETION.lock(metric_id, reads.lock_cohort_of(metric_id))
-    refuse_published(found.values["published"])
-    scores = orjson.loads(found.values["score"]) if found.values["score"] else {}
-    audit_change(ENTITY, metric_id, old=score_values(scores, found.values["sheet"]))
-    return found.delete()
+    record = DELETION.lock(metric_id, reads.lock_cohort_of(metric_id))
+    refuse_published(record.values["published"])
+    scores = orjson.loads(record.values["score"]) if record.values["score"] else {}
+    audit_change(ENTITY, metric_id, old=score_values(scores, record.values["sheet"]))
+    return record.delete()
 
 
 def list_traits() -> Sequence[Any]:

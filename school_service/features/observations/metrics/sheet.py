@@ -78,10 +78,10 @@ def download(*, batch_id: UUID, term: str, metric_type: str) -> tuple[str, bytes
     session.
     """
     batch = find_batch(batch_id, field=BATCH_FIELD)
-    found = find_term(term, batch)
+    of_term = find_term(term, batch)
     traits = {str(trait.id): trait.name for trait in list_traits() if trait.metric_type == metric_type}
     rows = []
-    for row in db.session.execute(class_list(batch.id, found.id, metric_type)).mappings():
+    for row in db.session.execute(class_list(batch.id, of_term.id, metric_type)).mappings():
         scores = row["scores"] or {}
         rows.append(({column.name: row[column.name] for column in STUDENT_COLUMNS} | scores, scores))
     audit_change(
@@ -90,10 +90,10 @@ def download(*, batch_id: UUID, term: str, metric_type: str) -> tuple[str, bytes
     table = Table(
         SHEET, _columns(traits.values(), student_columns(batch.name_order)), [columns for columns, _ in rows]
     )
-    titled = partial(term_title, found.display_name, batch.session)
+    titled = partial(term_title, of_term.display_name, batch.session)
     stored = {columns[ADMISSION_NUMBER]: scores for columns, scores in rows if scores}
     downloaded, hidden = download_details(batch.moment, batch.time_zone, stored, traits)
-    details = [*_details(batch, found, metric_type), downloaded]
+    details = [*_details(batch, of_term, metric_type), downloaded]
     page_header = (
         f"{current_school().name}\n{batch.class_name}",
         f"{metric_type}, {titled()}\n{BEST} (excellent) to {POOREST} (poor)",

@@ -39,14 +39,14 @@ def or_null(column: InstrumentedAttribute[str]) -> ColumnElement[str | None]:
 @read_model
 def contacts(reach: Reach | None = None) -> Query:
     """Read model of ContactSchema, the newest first."""
-    found = select(
+    query = select(
         Contact.id,
         Contact.owner_id.label("owner"),
         or_null(Contact.email_address),
         or_null(Contact.phone_number),
         or_null(Contact.physical_address),
     ).order_by(Contact.created_at.desc(), Contact.id.desc())
-    return found if reach is None else found.where(scopes.accounts_in_reach(reach, Contact.owner_id))
+    return query if reach is None else query.where(scopes.accounts_in_reach(reach, Contact.owner_id))
 
 
 @judged_before
@@ -63,17 +63,17 @@ def newest_contact(
     reach: Reach | None = None,
 ) -> Query:
     """Read model of ContactSchema, for the newest of a user's with this e-mail address and phone number."""
-    found = (
+    query = (
         contacts.query(reach)
         .join(User, User.id == Contact.owner_id)
         .where(Contact.owner_id == user_id, User.deleted_at.is_(None))
         .limit(1)
     )
     if email_address is not None:
-        found = found.where(Contact.email_address == email_address)
+        query = query.where(Contact.email_address == email_address)
     if phone_number is not None:
-        found = found.where(Contact.phone_number == phone_number)
-    return found
+        query = query.where(Contact.phone_number == phone_number)
+    return query
 
 
 def create_contact(*, owner: UUID, email_address: str, phone_number: str, physical_address: str) -> NewRow:
@@ -108,13 +108,13 @@ def change_contact(*, contact_id: UUID, **changes: Any) -> UUID:
 
     Raises NotFound, for the contact of a deleted owner too.
     """
-    found = (
+    query = (
         select(Contact)
         .join(User, User.id == Contact.owner_id)
         .where(Contact.id == contact_id, User.deleted_at.is_(None))
         .with_for_update(key_share=True, of=Contact)
     )
-    contact = db.session.scalars(within(found, scopes.accounts_in_reach, Contact.owner_id)).one_or_none()
+    contact = db.session.scalars(within(query, scopes.accounts_in_reach, Contact.owner_id)).one_or_none()
     if contact is None:
         raise not_found(Contact)
     _old, new = change(contact, changes)
@@ -128,11 +128,11 @@ def delete_contact(*, contact_id: UUID) -> UUID:
 
     Raises NotFound, for the contact of a deleted owner too.
     """
-    found = DELETION.lock(contact_id)
-    if found.values["owner_is_deleted"]:
+    record = DELETION.lock(contact_id)
+    if record.values["owner_is_deleted"]:
         raise not_found(Contact)
-    audit_change(ENTITY, contact_id, old={"owner": found.values["owner"]})
-    return found.delete()
+    audit_change(ENTITY, contact_id, old={"owner": record.values["owner"]})
+    return record.delete()
 
 
 def check_contact_filter(*, user_id: UUID, **_others: str | None) -> None:

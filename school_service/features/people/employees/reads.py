@@ -38,7 +38,7 @@ TITLED_NAME = func.concat_ws(" ", func.nullif(Employee.title, ""), User.first_na
 @read_model
 def employees(reach: Reach | None = None) -> Query:
     """Read model of EmployeeSchema, by name, without the deleted."""
-    found = (
+    query = (
         select(
             Employee.id,
             User.first_name,
@@ -71,7 +71,7 @@ def employees(reach: Reach | None = None) -> Query:
         .where(NOT_DELETED)
         .order_by(User.name_sort_key, Employee.id)
     )
-    return found if reach is None else found.where(scopes.is_employee(reach, Employee.id))
+    return query if reach is None else query.where(scopes.is_employee(reach, Employee.id))
 
 
 @read_model
@@ -83,7 +83,7 @@ def employee(employee_id: UUID, reach: Reach | None = None) -> Query:
 @read_model
 def bank_account(employee_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of BankAccountSchema, for the employee's."""
-    found = (
+    query = (
         select(
             BankAccount.id,
             or_null(BankAccount.bank_name),
@@ -96,13 +96,13 @@ def bank_account(employee_id: UUID, reach: Reach | None = None) -> Query:
         .join(Employee, Employee.id == BankAccount.employee_id)
         .where(Employee.id == employee_id, NOT_DELETED)
     )
-    return found if reach is None else found.where(scopes.is_employee(reach, Employee.id))
+    return query if reach is None else query.where(scopes.is_employee(reach, Employee.id))
 
 
 @read_model
 def next_of_kin(employee_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of NextOfKinSchema, for the employee's."""
-    found = (
+    query = (
         select(
             NextOfKin.id,
             or_null(NextOfKin.full_name),
@@ -114,7 +114,7 @@ def next_of_kin(employee_id: UUID, reach: Reach | None = None) -> Query:
         .join(Employee, Employee.id == NextOfKin.employee_id)
         .where(Employee.id == employee_id, NOT_DELETED)
     )
-    return found if reach is None else found.where(scopes.is_employee(reach, Employee.id))
+    return query if reach is None else query.where(scopes.is_employee(reach, Employee.id))
 
 
 @read_model
@@ -148,7 +148,7 @@ def form_teachers(batch_id: UUID, reach: Reach | None = None) -> Query:
 
     Without those with a deleted user account: they are shown again when it is restored.
     """
-    found = (
+    query = (
         select(
             FormTeacher.batch_id,
             User.first_name,
@@ -161,7 +161,7 @@ def form_teachers(batch_id: UUID, reach: Reach | None = None) -> Query:
         .where(FormTeacher.batch_id == batch_id, NOT_DELETED, User.deleted_at.is_(None))
         .order_by(FormTeacher.created_at.desc(), FormTeacher.employee_id.desc())
     )
-    return found if reach is None else found.where(scopes.arms_in_reach(reach, FormTeacher.batch_id))
+    return query if reach is None else query.where(scopes.arms_in_reach(reach, FormTeacher.batch_id))
 
 
 @read_model

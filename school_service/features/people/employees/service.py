@@ -77,12 +77,12 @@ def create_employee(
     # This comes first, while the transaction has locked nothing: the registry is queried, and nobody waits meanwhile.
     check_origin(lga=lga, state=state, nationality=nationality)
     stem = stem_of(first_name, last_name)
-    found = fetch_row(reads.for_employee(department, category, position, stem)) or {}
+    row = fetch_row(reads.for_employee(department, category, position, stem)) or {}
     for name, model in _SETTINGS.items():
-        if not found[name]:
+        if not row[name]:
             raise unknown_reference(model, name)
     user_id = create_named_user(
-        first_name=first_name, last_name=last_name, gender=gender, taken=found["usernames"] or ()
+        first_name=first_name, last_name=last_name, gender=gender, taken=row["usernames"] or ()
     )
     owned = new_contact(owner=user_id, **contact)
     employee = new_row(

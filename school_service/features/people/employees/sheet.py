@@ -172,7 +172,7 @@ class _EmployeeUpload(PeopleUpload[list[dict[str, Any]]]):
             [*errors, *_known_people(content.rows)], letters=content.letters, people=self.people(content)
         )
         self.tell_replaced()
-        return [employee | found for employee, found in zip(employees, references, strict=True)]
+        return [employee | reference for employee, reference in zip(employees, references, strict=True)]
 
     def store(self, matched: list[dict[str, Any]]) -> RowCounts:
         if not self.dry_run:
@@ -199,7 +199,7 @@ def _record(values: Mapping[str, Any]) -> dict[str, Any]:
 def _referred(rows: Sequence[Row]) -> tuple[list[dict[str, UUID]], list[RowError]]:
     """Find the records named by each row: the ids by column, and the errors of unknown names."""
     known = _names(rows)
-    errors, found = [], []
+    errors, references = [], []
     for row in rows:
         ids: dict[str, UUID] = {}
         for column in _REFERENCES:
@@ -219,8 +219,8 @@ def _referred(rows: Sequence[Row]) -> tuple[list[dict[str, UUID]], list[RowError
                 ids[column] = named[1]
             else:
                 errors.append(_unknown(row.number, column, name, known))
-        found.append(ids)
-    return found, errors
+        references.append(ids)
+    return references, errors
 
 
 _Known = Mapping[str, Mapping[str, tuple[str, UUID]]]

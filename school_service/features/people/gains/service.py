@@ -80,18 +80,18 @@ class Gain:
         A client among the makers costs two more. Returns `credentials`, `credentials_total` and `credentials_of_kind`,
         of the credentials others made for the accounts, as the caller may read them; None if no account gains.
         """
-        found = self._look(means, *writes, *self.locks)
-        if found["gained"]:
-            _end(orjson.loads(found["ends"]), means)
-        return _shown_credentials(found, means)
+        row = self._look(means, *writes, *self.locks)
+        if row["gained"]:
+            _end(orjson.loads(row["ends"]), means)
+        return _shown_credentials(row, means)
 
     def foresee(self, *, means: Means = OF_THE_REQUEST) -> dict[str, Any] | None:
         """Tell the same as `write`, and write nothing."""
         return _shown_credentials(self._look(means), means)
 
     def _look(self, means: Means, *before: Executable) -> dict[str, Any]:
-        found = means.send(*before, self.look("[]")) or {}
-        clients = orjson.loads(found["clients"])
+        row = means.send(*before, self.look("[]")) or {}
+        clients = orjson.loads(row["clients"])
         if clients:
             granted = means.grants(clients)
             rows = [
@@ -99,17 +99,17 @@ class Gain:
                 for client, permissions in granted.items()
                 for permission in ([None] if permissions is None else permissions)
             ]
-            found = means.send(self.look(orjson.dumps(rows).decode())) or {}
-        return found
+            row = means.send(self.look(orjson.dumps(rows).decode())) or {}
+        return row
 
 
-def _shown_credentials(found: Mapping[str, Any], means: Means) -> dict[str, Any] | None:
+def _shown_credentials(row: Mapping[str, Any], means: Means) -> dict[str, Any] | None:
     """Tell the credentials others made for gaining accounts: without permission to read users, their numbers alone."""
-    if not found["gained"]:
+    if not row["gained"]:
         return None
-    numbers = orjson.loads(found["numbers"])
+    numbers = orjson.loads(row["numbers"])
     return {
-        "credentials": orjson.loads(found["shown"]) if means.may_read_users() else [],
+        "credentials": orjson.loads(row["shown"]) if means.may_read_users() else [],
         "credentials_total": sum(numbers.values()),
         "credentials_of_kind": numbers,
     }

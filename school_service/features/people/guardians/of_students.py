@@ -75,12 +75,12 @@ class Finding:
         return self.people.find_or_make(self.given[place], self.keys[place])
 
     @property
-    def made(self) -> int:
+    def new_people(self) -> int:
         """How many persons are new."""
         return sum(person.is_new for person in self.people.all.values())
 
     @property
-    def found(self) -> int:
+    def existing_people(self) -> int:
         """How many existing persons became guardians of a new student."""
         linked = {link["guardian_id"] for link in self.links}
         return sum(not person.is_new for guardian, person in self.people.all.items() if guardian in linked)
@@ -201,9 +201,9 @@ def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | Non
 
 def remove_guardians(student_id: UUID) -> None:
     """Take all guardians from a locked student; a guardian without an account and without another child then goes."""
-    found = execute(reads.lock(student_id=student_id), _removing(student_id)) or {}
-    audit_changes(LINK, [removed(link) for link in found["links"]])
-    audit_changes(ENTITY, [Change(UUID(guardian), {}, None) for guardian in found["gone"]])
+    row = execute(reads.lock(student_id=student_id), _removing(student_id)) or {}
+    audit_changes(LINK, [removed(link) for link in row["links"]])
+    audit_changes(ENTITY, [Change(UUID(guardian), {}, None) for guardian in row["gone"]])
 
 
 @statement

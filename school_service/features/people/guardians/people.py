@@ -94,8 +94,8 @@ class People:
 
     def find(self, key: Row) -> Person | None:
         """Find the person of the same name, and the same digits of the phone or the same e-mail: the oldest of them."""
-        found = (self._by_key.get(each) for each in self._keys(key["name"], key["digits"], key["email"]))
-        return next((person for person in found if person is not None), None)
+        people = (self._by_key.get(each) for each in self._keys(key["name"], key["digits"], key["email"]))
+        return next((person for person in people if person is not None), None)
 
     def find_or_make(self, texts: Row, key: Row) -> Person:
         """Find the named person, and give them the texts they lack; else make another person."""

@@ -81,7 +81,7 @@ def guardians(search: str | None = None, student: UUID | None = None, reach: Rea
     of_student = None if student is None else _guardians_of(student)
     if reach is not None:
         children = children.where(_in_reach(reach))
-    found = select(
+    query = select(
         Guardian.id,
         Guardian.full_name,
         Guardian.phone_number,
@@ -92,13 +92,13 @@ def guardians(search: str | None = None, student: UUID | None = None, reach: Rea
         Guardian.created_at.label("createdAt"),
     ).order_by(*BY_NAME)
     if search is not None:
-        found = found.where(may_match(search, SEARCHED_OF_GUARDIAN), matches(search, SEARCHED_OF_GUARDIAN))
+        query = query.where(may_match(search, SEARCHED_OF_GUARDIAN), matches(search, SEARCHED_OF_GUARDIAN))
     if reach is not None:
-        found = found.where(scopes.guardians_in_reach(reach, Guardian.id, Guardian.user_id))
+        query = query.where(scopes.guardians_in_reach(reach, Guardian.id, Guardian.user_id))
         of_student = None if of_student is None else of_student.where(_in_reach(reach))
     if of_student is not None:
-        found = found.where(Guardian.id.in_(of_student))
-    return found
+        query = query.where(Guardian.id.in_(of_student))
+    return query
 
 
 def _in_reach(reach: Reach) -> Any:
@@ -125,7 +125,7 @@ def guardians_of_student(student_id: UUID, told: str | None = None, reach: Reach
     `told` is of LinkedGuardianSchema besides: an object in JSON, with the members for guardians with a gain by the
     account's id, and for all others by an empty name.
     """
-    found = (
+    query = (
         select(
             Guardian.id.label("guardian"),
             Guardian.full_name,
@@ -146,8 +146,8 @@ def guardians_of_student(student_id: UUID, told: str | None = None, reach: Reach
     if told is not None:
         members = cast(cast(told, Text), JSON)
         theirs = func.coalesce(members.op("->")(cast(Guardian.user_id, Text)), members.op("->")(""))
-        found = found.add_columns(*(theirs.op("->")(name).label(name) for name in NOTHING))
-    return found if reach is None else found.where(_in_reach(reach))
+        query = query.add_columns(*(theirs.op("->")(name).label(name) for name in NOTHING))
+    return query if reach is None else query.where(_in_reach(reach))
 
 
 def primary_guardian() -> Any:
@@ -177,14 +177,14 @@ def notified_guardians(reach: Reach | None) -> Any:
         phone_number=Guardian.phone_number,
         email_address=Guardian.email_address,
     )
-    found = (
+    query = (
         select(_listed(func.json_agg(aggregate_order_by(guardian, *_PRIMARY_FIRST))))
         .select_from(StudentGuardian)
         .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
         .where(StudentGuardian.student_id == Student.id, _receives)
         .correlate(Student)
     )
-    return (found if reach is None else found.where(_in_reach(reach))).scalar_subquery()
+    return (query if reach is None else query.where(_in_reach(reach))).scalar_subquery()
 
 
 # What decides whether something may be changed, once it is locked.
@@ -321,14 +321,14 @@ def students_seen(student_ids: list[UUID], full_name: str) -> Query:
             .scalar_subquery()
         )
 
-    found = json_object(
+    document = json_object(
         erased=User.erased_at.is_not(None),
         guardians=of_links(func.count()),
         primary=of_links(StudentGuardian.guardian_id, StudentGuardian.is_primary),
         stopped=of_links(func.count(), _STOPPED, _KEYS["name"] == folded(cast(full_name, Text))),
     )
     return (
-        select(func.json_object_agg(cast(Student.id, Text), found).label("students"))
+        select(func.json_object_agg(cast(Student.id, Text), document).label("students"))
         .select_from(Student)
         .join(User, User.id == Student.user_id)
         .where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))

@@ -242,10 +242,10 @@ class _Family:
 
     def link(self, guardian_id: UUID) -> dict[str, Any]:
         """Give the link of a guardian; raises NotFound."""
-        found = self.links.get(str(guardian_id))
-        if found is None:
+        link = self.links.get(str(guardian_id))
+        if link is None:
             raise NotFound("The student has no such guardian.")
-        return found
+        return link
 
     def refuse_another(self, person: Person) -> None:
         """Refuse somebody as another guardian of the student; raises Conflict."""
@@ -266,13 +266,13 @@ class _Family:
 def _lock_family(student_id: UUID, guardian_id: UUID) -> _Family:
     """Lock a student and their guardians, with this one. Raises NotFound."""
     locks = _lock_student(student_id), reads.lock(student_id, guardian_id)
-    found = execute(*locks, reads.seen(student_id, guardian_id))
-    if found is None or found["erased"] is None:
+    row = execute(*locks, reads.seen(student_id, guardian_id))
+    if row is None or row["erased"] is None:
         raise not_found(Student)
-    people = People(found["people"]).all
+    people = People(row["people"]).all
     if str(guardian_id) not in people:
         raise not_found(Guardian)
-    return _Family(found["erased"], {link["guardian_id"]: link for link in found["links"]}, people)
+    return _Family(row["erased"], {link["guardian_id"]: link for link in row["links"]}, people)
 
 
 def lock_guardian(
@@ -294,17 +294,17 @@ def lock_and_see(
     Raises NotFound.
     """
     locks = (before, _lock_guardian(guardian_id), then)
-    found = execute(*(lock for lock in locks if lock is not None), seen)
-    if found is None or not found["people"]:
+    row = execute(*(lock for lock in locks if lock is not None), seen)
+    if row is None or not row["people"]:
         raise not_found(Guardian)
-    return Person(**found["people"][0]), found
+    return Person(**row["people"][0]), row
 
 
 def _lock_children(student_ids: list[UUID], full_name: str) -> dict[str, Any]:
     """Lock students about to get a guardian of this name; returns the facts for deciding on each, by id."""
     locks = reads.lock_students(student_ids), reads.lock_primaries(student_ids)
-    found = execute(*locks, reads.students_seen(student_ids, full_name))
-    return (found or {})["students"] or {}
+    row = execute(*locks, reads.students_seen(student_ids, full_name))
+    return (row or {})["students"] or {}
 
 
 def _refuse_children(student_ids: Sequence[UUID], known: Mapping[str, Any]) -> None:

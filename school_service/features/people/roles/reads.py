@@ -37,14 +37,14 @@ def permission(permission_id: UUID) -> Query:
 
 def permissions_as_json(query: Query) -> Any:
     """Write the permissions found by a query as a JSON array, in the order of the query."""
-    found = query.subquery("permission")
+    table = query.subquery("permission")
     return (
         select(
             func.coalesce(
                 func.json_agg(func.row_to_json(literal_column("permission"))), literal_column("'[]'::json")
             )
         )
-        .select_from(found)
+        .select_from(table)
         .scalar_subquery()
     )
 

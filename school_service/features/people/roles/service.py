@@ -109,8 +109,8 @@ def _check_new_name(role: Role, name: str) -> None:
     seeded = _SEEDED.get(casefolded(name))
     if seeded is None or role.name == seeded:
         return
-    found = fetch_row(reads.had_name(role.id, name))
-    if found is None or not found["had"]:
+    row = fetch_row(reads.had_name(role.id, name))
+    if row is None or not row["had"]:
         raise Duplicate(f"{seeded} is the name of a role that every school begins with.", _TAKEN)
 
 
@@ -124,13 +124,13 @@ def delete_role(*, role_id: UUID, principal: Principal) -> UUID:
 
     Raises NotFound, and Forbidden if the principal lacks a permission of the role with its reach.
     """
-    found = DELETION.lock(role_id)
-    name, reach = found.values["name"], found.values["reach"]
-    require_permissions(principal, found.values["permissions"], reach, f"Deleting the role {name}")
+    record = DELETION.lock(role_id)
+    name, reach = record.values["name"], record.values["reach"]
+    require_permissions(principal, record.values["permissions"], reach, f"Deleting the role {name}")
     if name == ADMINISTRATOR:
         raise Locked(f"The role {ADMINISTRATOR} can't be deleted.")
-    audit_change(ENTITY, role_id, old=found.values)
-    return found.delete()
+    audit_change(ENTITY, role_id, old=record.values)
+    return record.delete()
 
 
 def check_reach(name: str, reach: str) -> None:
@@ -201,12 +201,12 @@ def give_to_new(user_ids: list[UUID], given_to: str, moment: datetime) -> Any:
 
 
 def _permissions_of(role_id: UUID) -> dict[UUID, str]:
-    found = db.session.scalars(
+    permissions = db.session.scalars(
         select(StoredPermission)
         .join(RolePermission, RolePermission.permission_id == StoredPermission.id)
         .where(RolePermission.role_id == role_id)
     )
-    return {permission.id: str(permission) for permission in found}
+    return {permission.id: str(permission) for permission in permissions}
 
 
 def _find_permissions(texts: Sequence[str]) -> dict[UUID, str]:
@@ -216,11 +216,11 @@ def _find_permissions(texts: Sequence[str]) -> dict[UUID, str]:
             ids.append(UUID(text))
         except ValueError:
             raise Invalid.field("permissionIds", Unknown(f"no such permission: {text[:SAID_BACK]}")) from None
-    found = {
+    permissions = {
         row.id: str(row)
         for row in db.session.scalars(select(StoredPermission).where(StoredPermission.id.in_(ids)))
     }
     for permission_id in ids:
-        if permission_id not in found:
+        if permission_id not in permissions:
             raise Invalid.field("permissionIds", Unknown(f"no such permission: {permission_id}"))
-    return found
+    return permissions

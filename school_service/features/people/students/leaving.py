@@ -43,9 +43,9 @@ def began_later(enrollment: Mapping[str, Any] | None, left_on: date) -> bool:
 
 def refuse_last_day(enrollments: Sequence[Mapping[str, Any]], left_on: date) -> None:
     """Refuse a date of leaving before the first day in the class. Raises Invalid."""
-    found = last_class(enrollments, left_on)
-    if found is not None and began_later(found, left_on):
-        raise Invalid.field("left_on", f"is before the first day in the class, {found['started_on']}")
+    enrollment = last_class(enrollments, left_on)
+    if enrollment is not None and began_later(enrollment, left_on):
+        raise Invalid.field("left_on", f"is before the first day in the class, {enrollment['started_on']}")
 
 
 def last_days(
@@ -55,8 +55,8 @@ def last_days(
 
     `enrollments` are all open ones of each student, by the student's id.
     """
-    found = [(last_class(enrollments[student], day), day) for student, day in left_on.items()]
-    last = [(UUID(enrollment["id"]), day) for enrollment, day in found if enrollment is not None]
+    classes = [(last_class(enrollments[student], day), day) for student, day in left_on.items()]
+    last = [(UUID(enrollment["id"]), day) for enrollment, day in classes if enrollment is not None]
     return (
         (_write_last_days([enrollment for enrollment, _ in last], [day for _, day in last]),) if last else ()
     )

@@ -60,7 +60,7 @@ def students(
     `batch` and `cohort` are the present places of the students.
     """
     place = _latest(Enrollment.batch_id, Enrollment.cohort_id)
-    found = (
+    query = (
         select(
             Student.id,
             Student.number,
@@ -88,22 +88,22 @@ def students(
     )
     if search is not None:
         names = User.first_name + " " + User.last_name
-        found = found.where(_may_be_found(search), matches(search, SEARCHED_OF_STUDENT + " " + names))
+        query = query.where(_may_be_found(search), matches(search, SEARCHED_OF_STUDENT + " " + names))
     if status is not None:
-        found = found.where(Student.status == status)
+        query = query.where(Student.status == status)
     if batch is not None:
-        found = found.where(_is_in(Enrollment.batch_id == batch))
+        query = query.where(_is_in(Enrollment.batch_id == batch))
     if cohort is not None:
-        found = found.where(_is_in(Enrollment.cohort_id == cohort))
+        query = query.where(_is_in(Enrollment.cohort_id == cohort))
     if student_ids is not None:
-        found = found.where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
+        query = query.where(Student.id == any_(cast(student_ids, ARRAY(Uuid))))
     if reach is not None:
-        found = found.where(scopes.students_in_reach(reach, Student.id))
+        query = query.where(scopes.students_in_reach(reach, Student.id))
         if batch is not None:
-            found = found.where(scopes.arms_in_reach(reach, batch))
+            query = query.where(scopes.arms_in_reach(reach, batch))
         if cohort is not None:
-            found = found.where(scopes.cohorts_in_reach(reach, cohort))
-    return found
+            query = query.where(scopes.cohorts_in_reach(reach, cohort))
+    return query
 
 
 @read_model
@@ -111,8 +111,8 @@ def students_of_cohort(cohort_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of EnrolledStudentSchema: the students in a cohort now, by name."""
     place = aliased(Enrollment)
     is_there = and_(place.student_id == Student.id, place.cohort_id == cohort_id, place.ended_at.is_(None))
-    found = students.query(cohort=cohort_id, reach=reach).join(place, is_there)
-    return found.add_columns(place.started_on, place.ended_on)
+    query = students.query(cohort=cohort_id, reach=reach).join(place, is_there)
+    return query.add_columns(place.started_on, place.ended_on)
 
 
 @read_model

@@ -201,18 +201,18 @@ def delete_student(*, student_id: UUID, principal: Principal) -> UUID:
     and Conflict for a student with a history, such as an enrollment, and if nobody would be left with every permission.
     """
     # The guardians between the student and the account, as all do who lock them.
-    found = DELETION.lock(student_id, DELETION.row_lock(student_id), lock_guardians(student_id))
-    found.refuse_if_in_use()
-    user_id, contacts = UUID(str(found.values["user"])), found.values.pop("contacts")
-    account, has_roles = json.loads(found.values.pop("account")), found.values.pop("has_roles")
+    record = DELETION.lock(student_id, DELETION.row_lock(student_id), lock_guardians(student_id))
+    record.refuse_if_in_use()
+    user_id, contacts = UUID(str(record.values["user"])), record.values.pop("contacts")
+    account, has_roles = json.loads(record.values.pop("account")), record.values.pop("has_roles")
     held = require_to_change(principal, user_id, "Deleting this student") if has_roles else None
-    has_guardians = found.values.pop("has_guardians")
-    audit_change(ENTITY, student_id, old=found.values)
+    has_guardians = record.values.pop("has_guardians")
+    audit_change(ENTITY, student_id, old=record.values)
     audit_change(USER, user_id, old=account)
     audit_changes(CONTACT, [Change(UUID(contact), {"owner": user_id}, None) for contact in contacts])
     if has_guardians:
         remove_guardians(student_id)
-    found.delete(*deleting(User, user_id))
+    record.delete(*deleting(User, user_id))
     if held and held.all_of_them:
         require_administrator("Deleting this student")
     return student_id

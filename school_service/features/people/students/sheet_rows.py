@@ -177,8 +177,8 @@ def _known_to_school(numbers: set[str]) -> dict[str, str]:
         return {}
     small = func.lower(Student.admission_number)
     query = select(Student.admission_number).where(small.in_({number.lower() for number in numbers}))
-    found = db.session.scalars(within(query, scopes.students_in_reach, Student.id)).all()
-    return {number.lower(): number for number in sorted(found, key=numbers.__contains__)}
+    known = db.session.scalars(within(query, scopes.students_in_reach, Student.id)).all()
+    return {number.lower(): number for number in sorted(known, key=numbers.__contains__)}
 
 
 def _name_errors(

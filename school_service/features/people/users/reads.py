@@ -104,7 +104,7 @@ def users(search: str | None = None, reach: Reach | None = None) -> Query:
         .correlate(User)
         .scalar_subquery()
     )
-    found = (
+    query = (
         select(
             User.id,
             User.username,
@@ -120,8 +120,8 @@ def users(search: str | None = None, reach: Reach | None = None) -> Query:
         .order_by(User.username_sort_key, User.id)
     )
     if search is not None:
-        found = found.where(may_match(search, SEARCHED_OF_USER), matches(search, SEARCHED_OF_USER))
-    return found if reach is None else found.where(scopes.accounts_in_reach(reach, User.id))
+        query = query.where(may_match(search, SEARCHED_OF_USER), matches(search, SEARCHED_OF_USER))
+    return query if reach is None else query.where(scopes.accounts_in_reach(reach, User.id))
 
 
 @read_model

@@ -194,10 +194,10 @@ def sign_in(
     # Where one has signed in is asked only where there were so many wrong passwords that it counts.
     is_capped = throttle.is_capped(account)
     since = now() - KNOWN_FOR if is_capped else None
-    found = fetch_row(_credentials(username, account, since)) or {"id": None, "password_hash": None}
-    user_id, stored = found["id"], found["password_hash"]
+    row = fetch_row(_credentials(username, account, since)) or {"id": None, "password_hash": None}
+    user_id, stored = row["id"], row["password_hash"]
     if is_capped:
-        throttle.check_known(account, found.get("addresses") or ())
+        throttle.check_known(account, row.get("addresses") or ())
     is_right, renewed = outside_transaction(partial(_check_and_renew, stored, password))
     # The hash was read in another transaction: the account may have been changed since.
     unchanged = fetch_row(_unchanged(user_id, stored)) if is_right else None
@@ -221,8 +221,8 @@ def sign_in(
 def _credentials(username: str, key: str, since: datetime | None = None) -> Query:
     """Select id and hash of the user of a name, and with `since` the addresses of their sign-ins."""
     addresses = null() if since is None else addresses_of(SIGN_IN, User.id, since=since)
-    found = _of_name(username, key).where(User.deleted_at.is_(None))
-    return found.with_only_columns(User.id, User.password_hash, addresses.label("addresses"))
+    query = _of_name(username, key).where(User.deleted_at.is_(None))
+    return query.with_only_columns(User.id, User.password_hash, addresses.label("addresses"))
 
 
 @read_model
@@ -282,15 +282,17 @@ def give_role(*, user_id: UUID, role: UUID, principal: Principal) -> dict[str, A
     """
     # Locked, so that no permission is added to the role between this check and the insert; and before the user, as
     # whoever adds to a role locks users of it.
-    found = find(Role, role, for_update=True)
+    stored_role = find(Role, role, for_update=True)
     user = _get_user(user_id)
-    if found is None:
+    if stored_role is None:
         raise unknown_reference(Role, "role")
     seen = fetch_row(role_for_user(role, user.id)) or {}
-    require_permissions(principal, seen["permissions"], found.reach, f"Giving the role {found.name}")
+    require_permissions(
+        principal, seen["permissions"], stored_role.reach, f"Giving the role {stored_role.name}"
+    )
     if seen["has_it"]:
         return None
-    audit_change(ENTITY, user.id, old={"role": None}, new={"role": found.name})
+    audit_change(ENTITY, user.id, old={"role": None}, new={"role": stored_role.name})
     given = new_row(UserRole, user_id=user.id, role_id=role)
     return gain_of_role(role, user.id).write(given)
 
@@ -392,10 +394,10 @@ def _given_password(user_id: UUID, session_number: int) -> tuple[str, str | None
     query = select(User.username, User.password_hash).where(
         User.id == user_id, User.session_number == session_number, User.deleted_at.is_(None)
     )
-    found = db.session.execute(query).one_or_none()
-    if found is None:
+    row = db.session.execute(query).one_or_none()
+    if row is None:
         raise WrongPassword(WRONG_PASSWORD)
-    return found.username, found.password_hash
+    return row.username, row.password_hash
 
 
 def _hash_other(stored: str | None, password: str, *, username: str) -> str:

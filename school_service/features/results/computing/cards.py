@@ -47,9 +47,9 @@ def term_result(loaded: Loaded, computed: Computed, person: Person) -> Document:
     """Give the result of a student in a term, and in the session until it."""
     return {
         "subjects": [
-            subject_result(loaded, subject, person, found)
+            subject_result(loaded, subject, person, result)
             for subject in loaded.subjects
-            if (found := computed.subjects[subject.id].get(person.id)) is not None
+            if (result := computed.subjects[subject.id].get(person.id)) is not None
         ],
         **computed.terms[person.id],
         "cumulative": {**computed.sessions[person.id], "subjects": [*_of_session(loaded, computed, person)]},
@@ -57,9 +57,9 @@ def term_result(loaded: Loaded, computed: Computed, person: Person) -> Document:
 
 
 def _of_session(loaded: Loaded, computed: Computed, person: Person) -> Iterator[Document]:
-    found = computed.bases[person.id]
+    results = computed.bases[person.id]
     for base in loaded.bases:
-        if (result := found.get(base["base"])) is not None:
+        if (result := results.get(base["base"])) is not None:
             yield {**base, "terms": result.terms, "percent": result.percent, "grade": result.grade}
 
 
@@ -132,10 +132,10 @@ class Record:
     @cached_property
     def traits(self) -> Mapping[str, Sequence[Document]]:
         """The students' scores of traits, in the order of the metric sheets."""
-        found: dict[str, list[Document]] = defaultdict(list)
+        traits: dict[str, list[Document]] = defaultdict(list)
         for number, kind, name, value in self.document["traits"]:
-            found[self._id(number)].append({"type": kind, "name": name, "value": value})
-        return found
+            traits[self._id(number)].append({"type": kind, "name": name, "value": value})
+        return traits
 
     @cached_property
     def attended(self) -> Mapping[str, Sequence[int]]:
@@ -194,10 +194,10 @@ def _comment_of(comments: Sequence[Mapping[str, Any]], average: Decimal | None) 
     reached = [
         comment for comment in comments if average is not None and comment["lower_threshold"] <= average
     ]
-    found: str | None = (
+    text: str | None = (
         max(reached, key=lambda comment: comment["lower_threshold"])["comment"] if reached else None
     )
-    return found
+    return text
 
 
 def bands(loaded: Loaded) -> list[Document]:

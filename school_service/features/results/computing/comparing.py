@@ -36,10 +36,10 @@ Figures = dict[tuple[str, str], Any]
 
 def own_figures(card: Document) -> Figures:
     """The student's own figures on a card: two cards with the same statements on the student have the same figures."""
-    found: Figures = {}
+    figures: Figures = {}
 
     def note(path: str, part: Document, names: Iterable[str], id: str = "") -> None:
-        found.update({(path + name, id): part.get(name) for name in names})
+        figures.update({(path + name, id): part.get(name) for name in names})
 
     def note_places(path: str, part: Document, batch: str, cohort: str, id: str = "") -> None:
         for name, member in (("batch", batch), ("cohort", cohort)):
@@ -56,16 +56,16 @@ def own_figures(card: Document) -> Figures:
         note("subjects.", subject, _OF_SUBJECT, id)
         note_places("subjects.", subject, "batch", "cohort", id)
         for score in subject["scores"]:
-            found["subjects.scores", score["assessment"]] = {name: score[name] for name in _OF_SCORE}
+            figures["subjects.scores", score["assessment"]] = {name: score[name] for name in _OF_SCORE}
         for mark in subject.get("marks") or ():
-            found[_MARKS, _mark_id(subject, mark)] = {name: mark[name] for name in _OF_MARK}
+            figures[_MARKS, _mark_id(subject, mark)] = {name: mark[name] for name in _OF_MARK}
     for trait in card["traits"]:
-        found["traits", f"{trait['type']} {trait['name']}"] = trait
+        figures["traits", f"{trait['type']} {trait['name']}"] = trait
     note("cumulative.", session, _OF_SESSION)
     note_places("cumulative.", session, "batch_figures", "cohort_figures")
     for base in session["subjects"]:
         note("cumulative.subjects.", base, ("terms", "percent", "grade"), base["base"])
-    return found
+    return figures
 
 
 _MARKS = "subjects.marks"

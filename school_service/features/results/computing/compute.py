@@ -197,7 +197,7 @@ def compute(entered: Entered) -> Computed:
 def subject_results(entered: Entered) -> dict[str, dict[str, Result]]:
     """Compute the subject results, by subject and student; a student excused from all papers has no result."""
     figures = cache(partial(_figures, entered.rules))
-    found: dict[str, dict[str, Result]] = {}
+    of_subjects: dict[str, dict[str, Result]] = {}
     for subject in entered.subjects:
         papers = _by_category(entered.rules, subject.papers)
         results = {
@@ -208,8 +208,8 @@ def subject_results(entered: Entered) -> dict[str, dict[str, Result]]:
         }
         percents = {student: result["percent"] for student, result in results.items()}
         _rank(entered, results, percents, percents, ("batch", "cohort"))
-        found[subject.id] = results
-    return found
+        of_subjects[subject.id] = results
+    return of_subjects
 
 
 def blanks(entered: Entered, subject: TaughtSubject) -> Iterable[tuple[Paper, str]]:
@@ -222,10 +222,10 @@ def _by_category(rules: Rules, papers: Sequence[Paper]) -> _Papers:
     """Give papers by their category; all of them together if points count as they are."""
     if rules.weights is None:
         return [("", [(paper.points, paper.marks) for paper in papers])]
-    found: dict[str, list[tuple[int, Mapping[str, Mark]]]] = {}
+    by_category: dict[str, list[tuple[int, Mapping[str, Mark]]]] = {}
     for paper in papers:
-        found.setdefault(paper.category, []).append((paper.points, paper.marks))
-    return [(category, found[category]) for category in OF_A_TERM if category in found]
+        by_category.setdefault(paper.category, []).append((paper.points, paper.marks))
+    return [(category, by_category[category]) for category in OF_A_TERM if category in by_category]
 
 
 def _subject_result(figures: Callable[..., Result], papers: _Papers, student: str) -> Result | None:
@@ -310,14 +310,14 @@ def term_results(entered: Entered, subjects: Mapping[str, Mapping[str, Result]])
     for results in subjects.values():
         for student, result in results.items():
             of_student[student].append(result["percent"])
-    found = {student: _term_result(rules, percents) for student, percents in of_student.items()}
-    complete = {student: result for student, result in found.items() if result["status"] == COMPLETE}
+    by_student = {student: _term_result(rules, percents) for student, percents in of_student.items()}
+    complete = {student: result for student, result in by_student.items() if result["status"] == COMPLETE}
     averages = {student: result["average"] for student, result in complete.items()}
     keys = averages
     if rules.rank_by == TOTAL:
         keys = {student: result["total"] for student, result in complete.items()}
-    _rank(entered, found, keys, averages, _OF_TERM)
-    return found
+    _rank(entered, by_student, keys, averages, _OF_TERM)
+    return by_student
 
 
 _OF_TERM = ("batch_figures", "cohort_figures")
@@ -357,7 +357,7 @@ def _session_results(
         for student in subjects[subject.id]:
             latest[student].add(subject.base)
     weighed = cache(partial(_session_subject, entered.rules))
-    found: dict[str, Result] = {}
+    results: dict[str, Result] = {}
     bases: dict[str, dict[str, SessionSubject]] = {}
     keys: dict[str, Decimal] = {}
     for student, by_base in percents.items():
@@ -370,12 +370,12 @@ def _session_results(
         average = rounded(sum(averaged, Decimal(0)), len(averaged), entered.rules.average_places)
         grade, remark = entered.rules.band(average)
         number = len(own_terms[student])
-        found[student] = {"terms": number, "average": average, "grade": grade, "remark": remark}
+        results[student] = {"terms": number, "average": average, "grade": grade, "remark": remark}
         is_ranked = terms[student]["status"] == COMPLETE and number >= entered.rules.minimum_terms
         if is_ranked and average is not None:
             keys[student] = average
-    _rank(entered, found, keys, keys, _OF_TERM)
-    return found, bases
+    _rank(entered, results, keys, keys, _OF_TERM)
+    return results, bases
 
 
 def _percents_of_session(
@@ -385,12 +385,12 @@ def _percents_of_session(
 
     A percent graded here counts before one brought in from another school.
     """
-    found: dict[str, dict[str, list[Decimal | None]]] = {student: {} for student in entered.batch_of}
+    percents: dict[str, dict[str, list[Decimal | None]]] = {student: {} for student in entered.batch_of}
     own: dict[str, set[str]] = {student: set() for student in entered.batch_of}
 
     def note(student: str, base: str, term: str, percent: Decimal | None) -> None:
         if percent is not None:
-            found[student].setdefault(base, [None] * len(TERMS))[TERMS.index(term)] = percent
+            percents[student].setdefault(base, [None] * len(TERMS))[TERMS.index(term)] = percent
 
     for brought in entered.brought_in:
         percent = rounded(100 * brought.score, brought.points, entered.rules.places)
@@ -404,7 +404,7 @@ def _percents_of_session(
             note(student, subject.base, entered.term, result["percent"])
             if result["percent"] is not None:
                 own[student].add(entered.term)
-    return found, own
+    return percents, own
 
 
 def _session_subject(rules: Rules, *of_terms: Decimal | None) -> SessionSubject:

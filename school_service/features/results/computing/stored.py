@@ -80,8 +80,8 @@ class StoredCard:
     @property
     def subjects(self) -> Sequence[Document]:
         """The subject results."""
-        found: Sequence[Document] = self.document["subjects"]
-        return found
+        subjects: Sequence[Document] = self.document["subjects"]
+        return subjects
 
     @property
     def student(self) -> Document:
@@ -97,8 +97,8 @@ class StoredCard:
     def printed_class(self) -> str:
         """The class as it is on paper: with the arm in cards of the first layout, without `class_name`."""
         of = self.document
-        found: str = of.get("class_name") or f"{of['classroom']} {of['batch_name']}"
-        return found
+        name: str = of.get("class_name") or f"{of['classroom']} {of['batch_name']}"
+        return name
 
     @staticmethod
     def _in_order(members: Document) -> Document:

@@ -78,11 +78,11 @@ def of_subject(cohort_subject_id: UUID, term: str, batch: UUID | None = None, *,
 
 def _of_subject(batch: str | None, row: Row, reach: Reach | None) -> list[dict[str, Any]]:
     place = "cohort" if batch is None else "batch"
-    found: list[tuple[int, dict[str, Any]]] = []
+    listed: list[tuple[int, dict[str, Any]]] = []
     places = {(is_card, student): place for place, (is_card, student) in enumerate(row["by_name"] or ())}
     for student, subject, state, version in row["published"] or ():
         shown = {"student": StoredCard({"student": student}).student, **stored_subject_result(subject)}
-        found.append((places[True, student["id"]], {**shown, "state": state, "version": version}))
+        listed.append((places[True, student["id"]], {**shown, "state": state, "version": version}))
     loaded, held = Loaded.of(row), {*(row["held"] or ())}
     if loaded is not None and loaded.subjects:
         shown_people, (subject,) = loaded.shown_to(reach), loaded.subjects
@@ -92,9 +92,9 @@ def _of_subject(batch: str | None, row: Row, reach: Reach | None) -> list[dict[s
             if result is not None and person.id not in held and batch in (None, person.batch):
                 said = subject_result(loaded, subject, person, result)
                 live = {"student": person.student, **said, "state": PROVISIONAL, "version": None}
-                found.append((places.get((False, person.id), number), live))
-    found.sort(key=lambda each: (_last_if_none(each[1][place]["position"]), each[0]))
-    return [each for _, each in found]
+                listed.append((places.get((False, person.id), number), live))
+    listed.sort(key=lambda each: (_last_if_none(each[1][place]["position"]), each[0]))
+    return [each for _, each in listed]
 
 
 def _last_if_none(position: int | None) -> tuple[bool, int]:

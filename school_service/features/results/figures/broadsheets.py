@@ -69,9 +69,9 @@ def _live_card(
 ) -> dict[str, Any]:
     """Say as much of a student as a broadsheet shows, by the members of a card."""
     subjects = [
-        {"subject": {"id": id}, **found}
+        {"subject": {"id": id}, **result}
         for id, of_subject in of_subjects.items()
-        if (found := of_subject.get(person.id)) is not None
+        if (result := of_subject.get(person.id)) is not None
     ]
     return {"student": person.student, "subjects": subjects, **term}
 

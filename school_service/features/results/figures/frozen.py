@@ -36,9 +36,9 @@ from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.entered import SORT_KEYS
 from school_service.features.results.computing.class_term.scopes import (
     batch_of_card,
-    one,
     subjects_of,
     term_of_student,
+    value_of,
 )
 from school_service.features.results.models import SUPERSEDED, WITHDRAWN, Publication, ReportCard
 from school_service.features.school.models import Batch, Term
@@ -63,9 +63,9 @@ def term_asked(
     """Tell whether a reading is a student's own (`is_own`), and the id of the term that it is of, as text."""
     # PostgreSQL plans a condition anew wherever it stands: these stand once.
     asking = select(is_own(student_id, user_id, reach).label("own")).cte("asking")
-    own = one(asking, "own")
+    own = value_of(asking, "own")
     asked = select(term_of_student(student_id, term, session, own).label("term_id")).cte("asked")
-    return own, one(asked, "term_id")
+    return own, value_of(asked, "term_id")
 
 
 def batch_in_reach(reach: Reach | None, batch_id: Any) -> Column:
@@ -189,8 +189,8 @@ def held(current: CTE, people: CTE) -> Column:
     """The students without live results: they have a card of `current_publications`, or belong to its batches."""
     with_card = select(ReportCard.student_id).join(current, current.c.id == ReportCard.publication_id)
     of_batch = select(people.c.student_id).join(current, current.c.batch_id == people.c.batch_id)
-    found = with_card.union(of_batch).subquery("held")
-    return select(func.json_agg(found.c.student_id)).scalar_subquery()
+    students = with_card.union(of_batch).subquery("held")
+    return select(func.json_agg(students.c.student_id)).scalar_subquery()
 
 
 def listed_results(cards: CTE, people: CTE, is_live: Any) -> tuple[Any, Any]:
@@ -227,30 +227,30 @@ def current_publications(scope: CTE, batch_id: Any) -> CTE:
         newer.c.term_id == Publication.term_id,
         newer.c.version > Publication.version,
     )
-    found = select(
+    query = select(
         Publication.id,
         Publication.batch_id,
         Publication.state,
         Publication.version,
         Publication.published_at,
     ).where(
-        Publication.cohort_id == one(scope, "cohort_id"),
-        Publication.term_id == one(scope, "term_id"),
+        Publication.cohort_id == value_of(scope, "cohort_id"),
+        Publication.term_id == value_of(scope, "term_id"),
         Publication.state != SUPERSEDED,
         ~replaced.exists(),
     )
     if batch_id is not None:
-        found = found.where(Publication.batch_id == batch_id)
-    return found.cte("current_publications")
+        query = query.where(Publication.batch_id == batch_id)
+    return query.cte("current_publications")
 
 
 def is_some_open(scope: CTE, current: CTE, batch_id: Any) -> Column:
     """Tell whether a batch of the cohort, or the one, has no publication: it has nothing to do with a row."""
     published = select(current.c.id).where(current.c.batch_id == Batch.id)
-    found = select(Batch.id).where(Batch.cohort_id == one(scope, "cohort_id"), ~published.exists())
+    query = select(Batch.id).where(Batch.cohort_id == value_of(scope, "cohort_id"), ~published.exists())
     if batch_id is not None:
-        found = found.where(Batch.id == batch_id)
-    return found.exists()
+        query = query.where(Batch.id == batch_id)
+    return query.exists()
 
 
 def name_order(student: Any) -> tuple[Column, ...]:
@@ -263,5 +263,5 @@ def name_order(student: Any) -> tuple[Column, ...]:
 
 
 def _text(document: Any, member: str) -> Column:
-    found: Column = document.op("->>", return_type=Text())(literal_column(f"'{member}'"))
-    return found
+    text: Column = document.op("->>", return_type=Text())(literal_column(f"'{member}'"))
+    return text

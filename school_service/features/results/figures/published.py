@@ -88,7 +88,7 @@ def of_term(publication: CTE) -> Column:
         **_members(subject, "percent", "grade", "status", "batch"),
     )
     results = select(func.json_agg(result)).select_from(subjects).correlate(cards)
-    found = (
+    query = (
         select(
             subject["subject"].label("subject"),
             cast(subject["subject"]["id"].astext, Uuid).label("id"),
@@ -99,7 +99,7 @@ def of_term(publication: CTE) -> Column:
     )
     said = _members(cards.c, "student", *_OF_STUDENT)
     card = json_object(**said, subjects=results.scalar_subquery())
-    return _published(publication, cards, card, found)
+    return _published(publication, cards, card, query)
 
 
 def of_session(publication: CTE) -> Column:
@@ -115,7 +115,7 @@ def of_session(publication: CTE) -> Column:
         .table_valued(column("key", Text), column("value", JSONB))
         .render_derived(name="taught")
     )
-    found = (
+    query = (
         select(
             subject.op("||")(func.jsonb_build_object("elective", taught.c.value["elective"])).label(
                 "subject"
@@ -131,7 +131,7 @@ def of_session(publication: CTE) -> Column:
     bases = select(func.json_agg(of_term.c.subject["subject"]["base"])).select_from(of_term).correlate(cards)
     said = _members(cards.c, "student", "status", "cumulative")
     card = json_object(**said, bases=bases.scalar_subquery(), averages=_averages(publication, cards))
-    return _published(publication, cards, card, found)
+    return _published(publication, cards, card, query)
 
 
 def _published(publication: CTE, cards: CTE, card: Any, subjects: FromClause) -> Column:
@@ -152,13 +152,15 @@ def _published(publication: CTE, cards: CTE, card: Any, subjects: FromClause) ->
     )
     any_card = select(json_object(**_members(cards.c, *_OF_CLASS))).order_by(cards.c.student_id)
     by_name = aggregate_order_by(card, *name_order(cards.c.student))
-    found = json_object(
+    document = json_object(
         **_members(publication.c, "state", "version", "published_at", "rules"),
         **{"class": any_card.limit(1).scalar_subquery()},
         subjects=select(func.json_agg(in_order)).select_from(first).scalar_subquery(),
         cards=select(func.json_agg(by_name)).select_from(cards).scalar_subquery(),
     )
-    return select(found).select_from(publication).where(select(cards.c.student_id).exists()).scalar_subquery()
+    return (
+        select(document).select_from(publication).where(select(cards.c.student_id).exists()).scalar_subquery()
+    )
 
 
 def _cards(publication: CTE, *members: str) -> CTE:

@@ -16,10 +16,10 @@ from school_service.core.read_models import Query, read_model, school_value
 from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.entered import class_term
 from school_service.features.results.computing.class_term.scopes import (
-    one,
     scope_of_batch,
     scope_of_student,
     scope_of_subject,
+    value_of,
 )
 from school_service.features.results.figures import frozen, published
 from school_service.features.school.cohorts.reads import class_name
@@ -51,14 +51,16 @@ def student_in_term(
     card: Any = null()
     state: Any = null()
     if live is None:
-        found = frozen.card_of_student(student_id, term_id, version)
-        is_shown = ~is_own if version is not None else or_(~is_own, found.c.in_force)
-        batch_id = cast(found.c.card["batch"].astext, Uuid)
-        shown = select(found).where(is_shown, frozen.result_in_reach(reach, student_id, batch_id))
-        card, state = (shown.with_only_columns(found.c[name]).scalar_subquery() for name in ("card", "state"))
-        is_live = false() if version is not None else and_(is_live, ~select(found.c.state).exists())
+        frozen_card = frozen.card_of_student(student_id, term_id, version)
+        is_shown = ~is_own if version is not None else or_(~is_own, frozen_card.c.in_force)
+        batch_id = cast(frozen_card.c.card["batch"].astext, Uuid)
+        shown = select(frozen_card).where(is_shown, frozen.result_in_reach(reach, student_id, batch_id))
+        card, state = (
+            shown.with_only_columns(frozen_card.c[name]).scalar_subquery() for name in ("card", "state")
+        )
+        is_live = false() if version is not None else and_(is_live, ~select(frozen_card.c.state).exists())
     # Of a class out of reach nothing is computed.
-    is_reached = frozen.result_in_reach(reach, student_id, one(of.scope, "batch_id"))
+    is_reached = frozen.result_in_reach(reach, student_id, value_of(of.scope, "batch_id"))
     return select(
         is_own.label("own"),
         card.label("card"),
@@ -99,7 +101,7 @@ def subject_in_term(
     if reach is not None:
         shown = shown.where(in_reach(reach, cards), is_asked)
     is_some_open = frozen.is_some_open(of.scope, current, batch_id)
-    is_live = one(select(and_(is_asked, is_some_open).label("is_live")).cte("asked"), "is_live")
+    is_live = value_of(select(and_(is_asked, is_some_open).label("is_live")).cte("asked"), "is_live")
     return select(
         *frozen.listed_results(shown.cte("shown"), of.people, is_live),
         case((is_live, frozen.held(current, of.people))).label("held"),
@@ -117,18 +119,18 @@ def class_in_term(batch_id: UUID, term: str, live: bool | None = None, reach: Re
     of = class_term(
         scope_of_batch(batch_id, term), session=False, reach=reach, in_reach=frozen.is_of_batch_in_reach
     )
-    found: Any = null()
+    document: Any = null()
     is_live = is_reached = frozen.batch_in_reach(reach, batch_id)
     if live is None:
         publication = published.latest_publication(batch_id, term)
-        found = published.of_term(publication)
+        document = published.of_term(publication)
         is_live = and_(is_reached, ~select(publication.c.id).exists())
     of_scope = of.scope.c
     submitted = select(
         func.json_object_agg(Submission.cohort_subject_id, Submission.submitted_by_name)
-    ).where(Submission.batch_id == batch_id, Submission.term_id == one(of.scope, "term_id"))
+    ).where(Submission.batch_id == batch_id, Submission.term_id == value_of(of.scope, "term_id"))
     return select(
-        case((is_reached, found)).label("published"),
+        case((is_reached, document)).label("published"),
         submitted.scalar_subquery().label("submitted"),
         school_value("school_name", lambda school: school.name).label("school_name"),
         func.statement_timestamp().label("moment"),
@@ -147,6 +149,6 @@ def class_in_session(batch_id: UUID, session: str, reach: Reach | None = None) -
 
     `session` is its id or its name.
     """
-    found = published.of_session(published.latest_of_session(batch_id, session))
-    shown = case((frozen.batch_in_reach(reach, batch_id), found))
+    document = published.of_session(published.latest_of_session(batch_id, session))
+    shown = case((frozen.batch_in_reach(reach, batch_id), document))
     return select(shown.label("published"), func.statement_timestamp().label("moment"))

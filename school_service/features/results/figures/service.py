@@ -76,10 +76,10 @@ def check_broadsheet(
     *, batch: UUID, term: str | None = None, session: str | None = None, **_live: Any
 ) -> None:
     """Say why there is no broadsheet. Raises Invalid."""
-    found = get_referenced(Batch, batch, "batch")
+    arm = get_referenced(Batch, batch, "batch")
     if term is not None:
-        _check_term(term, _session_of(found.cohort_id), "the batch's")
-    if session is not None and find_session(session, "session") != _session_of(found.cohort_id):
+        _check_term(term, _session_of(arm.cohort_id), "the batch's")
+    if session is not None and find_session(session, "session") != _session_of(arm.cohort_id):
         raise Invalid.field("session", "is not the batch's")
 
 
@@ -108,8 +108,8 @@ def _session_of(cohort_id: UUID) -> UUID:
 
 def _check_term(term: str, session_id: UUID, whose: str) -> None:
     is_meant = or_(is_term_id(term), and_(Term.term == term, Term.session_id == session_id))
-    found = db.session.scalar(everybodys(select(Term.session_id).where(is_meant)))
-    if found is None:
+    term_session = db.session.scalar(everybodys(select(Term.session_id).where(is_meant)))
+    if term_session is None:
         raise unknown_reference(Term, "term")
-    if found != session_id:
+    if term_session != session_id:
         raise Invalid.field("term", f"is not of {whose} session")

@@ -52,7 +52,7 @@ def graduating(student_id: UUID) -> Query:
 
 def last_class(student_id: Any) -> Any:
     """Make the column of the classroom and session of a student's last enrollment; empty without one."""
-    found = (
+    query = (
         select(Classroom.name + " " + AcademicSession.name)
         .select_from(Enrollment)
         .join(Cohort, Cohort.id == Enrollment.cohort_id)
@@ -63,4 +63,4 @@ def last_class(student_id: Any) -> Any:
         .limit(1)
         .correlate_except(Enrollment, Cohort, Classroom, AcademicSession)
     )
-    return func.coalesce(found.scalar_subquery(), "")
+    return func.coalesce(query.scalar_subquery(), "")

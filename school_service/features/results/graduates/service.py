@@ -47,19 +47,19 @@ def create_graduate(*, student: UUID, left_on: date | None = None, leaving_reaso
     Raises Invalid for an unknown student and for a withdrawn one, and for a date of leaving before the admission or the
     first day in the class; Conflict if they have graduated.
     """
-    found = execute(lock_cohorts_of([student]), lock_students([student]), reads.graduating(student))
-    if found is None:
+    row = execute(lock_cohorts_of([student]), lock_students([student]), reads.graduating(student))
+    if row is None:
         raise unknown_reference(Student, "student")
-    if found["status"] == GRADUATED:
+    if row["status"] == GRADUATED:
         reason = "has graduated already"
         raise Duplicate(f"The student {reason}.", {"student": [reason]})
-    if found["status"] == WITHDRAWN:
+    if row["status"] == WITHDRAWN:
         raise Invalid.field("student", "has withdrawn")
-    enrollments = {student: orjson.loads(found["enrollments"])}
+    enrollments = {student: orjson.loads(row["enrollments"])}
     if left_on is not None:
-        leaving.refuse_order(found["admitted_on"], left_on)
+        leaving.refuse_order(row["admitted_on"], left_on)
         leaving.refuse_last_day(enrollments[student], left_on)
-    graduate_id, last_class = uuid4(), found["last_class"]
+    graduate_id, last_class = uuid4(), row["last_class"]
     # The number comes last: it locks the counter, and who has that lock waits for no other, so none deadlock.
     made = execute(
         *_note_left_on({student: left_on} if left_on else {}, enrollments),

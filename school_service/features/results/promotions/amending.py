@@ -72,72 +72,72 @@ def amend(
         reads.lock_numbers_of_graduates(),
     )
     read = reads.amending(promotion_id, student_id, batch)
-    found = fetch_document(in_one_round_trip(*locks, read=read))
-    if found is None:
+    facts = fetch_document(in_one_round_trip(*locks, read=read))
+    if facts is None:
         raise not_found(PromotionDecision)
-    if GRADUATED in (outcome, found["outcome"]):
+    if GRADUATED in (outcome, facts["outcome"]):
         principal.require((Permission.GRADUATES_WRITE,), "Changing that a student graduates")
-    if found["undone"]:
+    if facts["undone"]:
         raise Conflict("The promotion is undone.")
-    if (found["outcome"], found["to_batch"]) != (outcome, batch and str(batch)):
-        _refuse(found, outcome, batch)
-        _change(promotion_id, student_id, found, outcome, reason)
+    if (facts["outcome"], facts["to_batch"]) != (outcome, batch and str(batch)):
+        _refuse(facts, outcome, batch)
+        _change(promotion_id, student_id, facts, outcome, reason)
     shown = reads.decision(promotion_id, student_id)
     if principal.has(Permission.RESULTS_READ):
         return shown
     return Made(shown, lambda decision, _reach: decided_without_figures(decision))
 
 
-def _refuse(found: Mapping[str, Any], outcome: str, batch: UUID | None) -> None:
+def _refuse(facts: Mapping[str, Any], outcome: str, batch: UUID | None) -> None:
     """Raise Invalid or Conflict for a decision that can't be amended so."""
-    if batch is not None and found["batch"] is None:
+    if batch is not None and facts["batch"] is None:
         raise Invalid.field("batch", Unknown("no such batch"))
-    if batch is not None and found["batch"]["session"] != found["next_session"]:
-        there = found["next_session_name"]
+    if batch is not None and facts["batch"]["session"] != facts["next_session"]:
+        there = facts["next_session_name"]
         raise Invalid.field(
             "batch", f"is not of {there}" if there else "the promotion enrolled nobody in a next session"
         )
-    number = found["number"]
-    if found["erased"]:
+    number = facts["number"]
+    if facts["erased"]:
         raise InUse(f"The data of {number} were erased.")
-    if found["card"]:
-        raise InUse(f"{number} has a report card of {found['next_session_name']}: its results are published.")
-    if found["promoted"]:
+    if facts["card"]:
+        raise InUse(f"{number} has a report card of {facts['next_session_name']}: its results are published.")
+    if facts["promoted"]:
         raise InUse(f"A later promotion rests on it that {number} is in their class: undo that first.")
-    if found["outcome"] == GRADUATED:
-        if found["followed"]:
+    if facts["outcome"] == GRADUATED:
+        if facts["followed"]:
             raise InUse(f"Others graduated since: {number} is not the last graduate any more.")
-    elif found["status"] == HAS_GRADUATED:
+    elif facts["status"] == HAS_GRADUATED:
         raise Duplicate(f"{number} has graduated already.")
-    elif (outcome == GRADUATED or batch is not None) and found["status"] != ACTIVE:
-        raise Invalid.field("outcome", f"{number} is {found['status']}")
+    elif (outcome == GRADUATED or batch is not None) and facts["status"] != ACTIVE:
+        raise Invalid.field("outcome", f"{number} is {facts['status']}")
 
 
 def _change(
-    promotion_id: UUID, student_id: UUID, found: Mapping[str, Any], outcome: str, reason: str
+    promotion_id: UUID, student_id: UUID, facts: Mapping[str, Any], outcome: str, reason: str
 ) -> None:
     """Store an amendment, and move the student."""
-    said = UUID(found["batch"]["id"]) if found["batch"] else None
+    said = UUID(facts["batch"]["id"]) if facts["batch"] else None
     audit_change(
         ENTITY,
         student_id,
-        old={"promotion": promotion_id, "outcome": found["outcome"], "batch": found["to_batch"]},
+        old={"promotion": promotion_id, "outcome": facts["outcome"], "batch": facts["to_batch"]},
         new={"promotion": promotion_id, "outcome": outcome, "batch": said, "reason": reason},
     )
-    back = found["graduate"]
+    back = facts["graduate"]
     taking_back = _taken_back(promotion_id, student_id, back) if back else ()
-    opened = back["enrollments"] if back else found["enrollments"]
+    opened = back["enrollments"] if back else facts["enrollments"]
     there = next(
-        (enrollment for enrollment in opened if enrollment["session"] == found["next_session"]), None
+        (enrollment for enrollment in opened if enrollment["session"] == facts["next_session"]), None
     )
     # A place that the promotion has not made is given back when it is undone: the first one.
-    made = found["enrollment"] is not None
-    newly_kept = [there] if there and not made and not found["kept"] else []
+    made = facts["enrollment"] is not None
+    newly_kept = [there] if there and not made and not facts["kept"] else []
     leaves = [enrollment for enrollment in opened if enrollment is not there] if outcome == GRADUATED else []
-    moving, place = _moved(student_id, found["batch"], there, made=made, graduates=outcome == GRADUATED)
+    moving, place = _moved(student_id, facts["batch"], there, made=made, graduates=outcome == GRADUATED)
     ended = {
         enrollment
-        for enrollment in (found["enrollment"], there["id"] if there and made else None)
+        for enrollment in (facts["enrollment"], there["id"] if there and made else None)
         if enrollment
     } - {place}
     actor, actor_name = acting()
@@ -159,9 +159,9 @@ def _change(
         student_id,
         outcome,
         said,
-        _ids(given_back, found["kept"]),
+        _ids(given_back, facts["kept"]),
         _cohorts(given_back),
-        _cohorts(found["kept"]),
+        _cohorts(facts["kept"]),
     )
     ahead: list[Executable] = [*taking_back, amendment, decision]
     if outcome == GRADUATED:

@@ -79,8 +79,8 @@ class Decision:
     @property
     def number(self) -> str:
         """The student's admission number, as in refusals."""
-        found: str = self.student["admission_number"]
-        return found
+        number: str = self.student["admission_number"]
+        return number
 
     @property
     def shown(self) -> dict[str, Any]:
@@ -120,8 +120,8 @@ class Judged:
     @property
     def counts(self) -> dict[str, int]:
         """Count the outcomes."""
-        found = Counter(decision.outcome for decision in self.decisions)
-        return {outcome: found[outcome] for outcome in OUTCOMES}
+        counts = Counter(decision.outcome for decision in self.decisions)
+        return {outcome: counts[outcome] for outcome in OUTCOMES}
 
 
 def find(plan: Plan, fingerprint: str) -> dict[str, Any]:
@@ -130,29 +130,29 @@ def find(plan: Plan, fingerprint: str) -> dict[str, Any]:
     batch_ids = list({*from_ids, *(target for _, target in plan.targets)})
     locks = lock_cohorts(batch_ids), reads.lock_students(from_ids), reads.lock_cards(plan.session, from_ids)
     read = reads.promoting(plan.session, from_ids, batch_ids, fingerprint)
-    found: dict[str, Any] = fetch_document(in_one_round_trip(*locks, read=read))
-    return found
+    facts: dict[str, Any] = fetch_document(in_one_round_trip(*locks, read=read))
+    return facts
 
 
-def judge_all(found: Mapping[str, Any], plan: Plan) -> Judged:
+def judge_all(facts: Mapping[str, Any], plan: Plan) -> Judged:
     """Decide the outcome of each student: by batch in the order of the moves, then by name."""
-    if found["session_id"] is None:
+    if facts["session_id"] is None:
         raise Invalid.field("session", NO_SESSION)
-    batches = {batch["id"]: batch for batch in found["batches"]}
-    _refuse_moves(found, plan, batches)
-    next_session = _next_session(found, plan, batches)
+    batches = {batch["id"]: batch for batch in facts["batches"]}
+    _refuse_moves(facts, plan, batches)
+    next_session = _next_session(facts, plan, batches)
     moved = {str(move["batch"]) for move in plan.moves}
-    live = [batch["name"] for batch in found["batches"] if batch["live"] and batch["id"] in moved]
+    live = [batch["name"] for batch in facts["batches"] if batch["live"] and batch["id"] in moved]
     if live:
         raise Duplicate(f"Promoted already: {', '.join(live)}. Undo that promotion first.")
-    if unpublished := found["unpublished"]:
+    if unpublished := facts["unpublished"]:
         raise NotPublished(
             f"A promotion rests on published results: publish {', '.join(unpublished)} first.",
             {"unpublished": unpublished},
         )
-    students = found["students"]
+    students = facts["students"]
     by_student = _by_student(plan, students)
-    rules = {row["level"]: Rule.of(row) for row in found["rules"]}
+    rules = {row["level"]: Rule.of(row) for row in facts["rules"]}
     otherwise = rules.get(None, DEFAULT)
     rule_of = {batch: rules.get(batches[batch]["level"], otherwise) for batch in moved}
     decisions = [
@@ -167,7 +167,7 @@ def judge_all(found: Mapping[str, Any], plan: Plan) -> Judged:
     left_on = _left_on(decisions, plan)
     used = {batch: rule_figures(rule) for batch, rule in rule_of.items()}
     return Judged(
-        {"id": found["session_id"], "name": found["session_name"]},
+        {"id": facts["session_id"], "name": facts["session_name"]},
         next_session,
         batches,
         decisions,
@@ -176,7 +176,7 @@ def judge_all(found: Mapping[str, Any], plan: Plan) -> Judged:
     )
 
 
-def _refuse_moves(found: Mapping[str, Any], plan: Plan, batches: Mapping[str, Mapping[str, Any]]) -> None:
+def _refuse_moves(facts: Mapping[str, Any], plan: Plan, batches: Mapping[str, Mapping[str, Any]]) -> None:
     named = [move[name] for move in plan.moves for name in ("batch", "promote_to", "repeat_in")]
     unknown = [str(batch) for batch in named if batch is not None and str(batch) not in batches]
     if unknown:
@@ -186,10 +186,10 @@ def _refuse_moves(found: Mapping[str, Any], plan: Plan, batches: Mapping[str, Ma
     if twice:
         raise Invalid.field("moves", f"named more than once: {', '.join(twice)}")
     elsewhere = [
-        batches[batch]["name"] for batch in times if batches[batch]["session"] != found["session_id"]
+        batches[batch]["name"] for batch in times if batches[batch]["session"] != facts["session_id"]
     ]
     if elsewhere:
-        raise Invalid.field("moves", f"not of {found['session_name']}: {', '.join(elsewhere)}")
+        raise Invalid.field("moves", f"not of {facts['session_name']}: {', '.join(elsewhere)}")
     going_on = [
         batches[str(move["batch"])]["name"]
         for move in plan.moves
@@ -200,7 +200,7 @@ def _refuse_moves(found: Mapping[str, Any], plan: Plan, batches: Mapping[str, Ma
 
 
 def _next_session(
-    found: Mapping[str, Any], plan: Plan, batches: Mapping[str, Mapping[str, Any]]
+    facts: Mapping[str, Any], plan: Plan, batches: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, str] | None:
     """Find the session of the batches to go to: one session, with a later start. Raises Invalid."""
     for field, target in plan.targets:
@@ -209,12 +209,12 @@ def _next_session(
     targets = [(field, batches[str(target)]) for field, target in plan.targets]
     wrong: dict[str, list[str]] = {}
     for field, batch in targets:
-        if batch["start_date"] <= found["start_date"]:
+        if batch["start_date"] <= facts["start_date"]:
             wrong.setdefault(field, []).append(batch["name"])
     if wrong:
         raise Invalid.fields(
             {
-                field: f"not of a session that starts later than {found['session_name']}: "
+                field: f"not of a session that starts later than {facts['session_name']}: "
                 + ", ".join(dict.fromkeys(names))
                 for field, names in wrong.items()
             }

@@ -113,7 +113,7 @@ def _stored_rules() -> Any:
 def promotions(session: str | None = None) -> Query:
     """Read model of PromotionSummarySchema, the newest first: all, or those of a session, by id or name."""
     next_session = func.json_build_object("id", _NEXT.id, "name", _NEXT.name)
-    found = (
+    query = (
         select(
             Promotion.id,
             func.json_build_object("id", AcademicSession.id, "name", AcademicSession.name).label("session"),
@@ -130,8 +130,8 @@ def promotions(session: str | None = None) -> Query:
         .order_by(Promotion.committed_at.desc(), Promotion.id.desc())
     )
     if session is None:
-        return found
-    return found.where(Promotion.session_id == session_by_id_or_name(session).scalar_subquery())
+        return query
+    return query.where(Promotion.session_id == session_by_id_or_name(session).scalar_subquery())
 
 
 @read_model
@@ -249,7 +249,7 @@ def promoting(session: str, from_ids: list[UUID], batch_ids: list[UUID], fingerp
     with an unpublished latest term (`_unpublished`), with the term; `students` are their students, by name: with the
     open `enrollments`, and the members of the latest card in the session for the rules, `card`.
     """
-    found = select(session_by_id_or_name(session).scalar_subquery().label("id")).cte("found")
+    of_session = select(session_by_id_or_name(session).scalar_subquery().label("id")).cte("found")
     live = select(PromotionBatch.batch_id).where(PromotionBatch.batch_id == Batch.id, PromotionBatch.live)
     named = with_class(
         select(
@@ -268,17 +268,17 @@ def promoting(session: str, from_ids: list[UUID], batch_ids: list[UUID], fingerp
     committed = select(Promotion.id).where(Promotion.fingerprint == fingerprint, LIVE)
     return (
         select(
-            found.c.id.label("session_id"),
+            of_session.c.id.label("session_id"),
             AcademicSession.name.label("session_name"),
             AcademicSession.start_date,
             committed.scalar_subquery().label("committed"),
             batches.scalar_subquery().label("batches"),
             _stored_rules().label("rules"),
-            _unpublished(classes, from_ids, found.c.id).label("unpublished"),
-            _roster(found.c.id, from_ids).label("students"),
+            _unpublished(classes, from_ids, of_session.c.id).label("unpublished"),
+            _roster(of_session.c.id, from_ids).label("students"),
         )
-        .select_from(found)
-        .outerjoin(AcademicSession, AcademicSession.id == found.c.id)
+        .select_from(of_session)
+        .outerjoin(AcademicSession, AcademicSession.id == of_session.c.id)
     )
 
 
@@ -514,9 +514,9 @@ def _given_back(*conditions: Any) -> Any:
 
 def _graduates() -> Any:
     """Gather the graduates of a promotion, each with the enrollments ended by it."""
-    found = select(array_of(_graduate())).select_from(PromotionDecision)
-    found = found.join(Graduate, Graduate.student_id == PromotionDecision.student_id)
-    return _of_promotion(found.where(PromotionDecision.outcome == GRADUATED))
+    query = select(array_of(_graduate())).select_from(PromotionDecision)
+    query = query.join(Graduate, Graduate.student_id == PromotionDecision.student_id)
+    return _of_promotion(query.where(PromotionDecision.outcome == GRADUATED))
 
 
 def _graduate() -> Any:
@@ -564,8 +564,8 @@ def _resting(promotion_id: Any) -> Any:
         case((and_(graduated, User.erased_at.is_not(None)), "their data were erased")),
     )
     student = func.json_build_object("student", Student.admission_number, "what", what)
-    found = select(array_of(student, *BY_NAME)).select_from(PromotionDecision)
-    return _of_promotion(found.join(Student, Student.id == student_id).join(User, User.id == Student.user_id))
+    query = select(array_of(student, *BY_NAME)).select_from(PromotionDecision)
+    return _of_promotion(query.join(Student, Student.id == student_id).join(User, User.id == Student.user_id))
 
 
 def _of_next_session(student_id: Any) -> dict[str, Query]:
@@ -603,8 +603,8 @@ def _followed(promotion_id: Any, student_id: Any, *, of_promotion_too: bool = Fa
     own, following = aliased(Graduate), aliased(Graduate)
     same = aliased(PromotionDecision)
     of_promotion = select(same.student_id).where(same.promotion_id == promotion_id, same.outcome == GRADUATED)
-    found = select(own.id).join(following, following.number > own.number).where(own.student_id == student_id)
-    return found if of_promotion_too else found.where(following.student_id.not_in(of_promotion))
+    query = select(own.id).join(following, following.number > own.number).where(own.student_id == student_id)
+    return query if of_promotion_too else query.where(following.student_id.not_in(of_promotion))
 
 
 def _in_next(model: Any) -> Any:

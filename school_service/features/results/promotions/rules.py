@@ -103,23 +103,23 @@ def judge(rule: Rule, result: SessionResult | None, *, last_class: bool) -> tupl
 
 
 def _reasons(rule: Rule, result: SessionResult) -> Sequence[Reason]:
-    found = []
+    reasons = []
     if result.average < rule.minimum_average:
         words = f"The average is {result.average}, below {_plain(rule.minimum_average)}."
-        found.append(_reason(AVERAGE, words))
+        reasons.append(_reason(AVERAGE, words))
     for subject, name in (rule.required or {}).items():
         percent = result.percents.get(subject)
         if percent is None:
-            found.append(_reason(SUBJECT, f"{name} was not taken, and is required."))
+            reasons.append(_reason(SUBJECT, f"{name} was not taken, and is required."))
         elif percent < rule.required_percent:
-            found.append(_reason(SUBJECT, f"{name} is {percent}, below {_plain(rule.required_percent)}."))
+            reasons.append(_reason(SUBJECT, f"{name} is {percent}, below {_plain(rule.required_percent)}."))
     if rule.maximum_failed is not None and result.failed > rule.maximum_failed:
         words = f"Failed {counted(result.failed, 'subject')}, more than {rule.maximum_failed}."
-        found.append(_reason(FAILED, words))
+        reasons.append(_reason(FAILED, words))
     if result.terms < rule.minimum_terms:
         words = f"There are results of {counted(result.terms, 'term')}, fewer than {rule.minimum_terms}."
-        found.append(_reason(TERMS, words))
-    return found
+        reasons.append(_reason(TERMS, words))
+    return reasons
 
 
 def _reason(code: str, message: str) -> Reason:

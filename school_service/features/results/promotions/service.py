@@ -70,9 +70,9 @@ def replace_rules(*, rules: Sequence[Mapping[str, Any]]) -> BoundQuery:
     read = reads.promotion_rules()
     levels = [rule["level"] for rule in rules if rule["level"] is not None]
     subjects = list({subject for rule in rules for subject in rule["required_subjects"]})
-    found = fetch_document(in_one_round_trip(lock_settings(), read=reads.replacing(levels, subjects)))
-    _refuse_rules(rules, set(found["levels"]), set(found["subjects"]))
-    old = {row["level"]: rule_figures(Rule.of(row)) for row in found["rules"]}
+    facts = fetch_document(in_one_round_trip(lock_settings(), read=reads.replacing(levels, subjects)))
+    _refuse_rules(rules, set(facts["levels"]), set(facts["subjects"]))
+    old = {row["level"]: rule_figures(Rule.of(row)) for row in facts["rules"]}
     new = {rule["level"]: rule_figures(_rule(rule)) for rule in rules}
     if new == old:
         return read
@@ -165,10 +165,10 @@ def promote(*, plan: Plan, fingerprint: str | None, principal: Principal) -> Bou
     """
     if fingerprint is None:
         raise Invalid.field("fingerprint", "is needed: it is that of the dry run that was seen")
-    found = find(plan, fingerprint)
-    if found["committed"] is not None:
-        return _shown_to(principal, found["committed"])
-    judged = judge_all(found, plan)
+    facts = find(plan, fingerprint)
+    if facts["committed"] is not None:
+        return _shown_to(principal, facts["committed"])
+    judged = judge_all(facts, plan)
     if fingerprint != judged.fingerprint:
         raise Stale("Something has changed since that dry run: look at a new one, and commit that.")
     lacking = [decision.number for decision in judged.decisions if decision.lacks]
@@ -284,25 +284,25 @@ def undo(*, promotion_id: UUID, principal: Principal) -> UUID:
         reads.lock_students_of(promotion_id),
         reads.lock_numbers_of_graduates(),
     )
-    found = fetch_document(in_one_round_trip(*locks, read=reads.undoing(promotion_id)))
-    if found is None:
+    promotion = fetch_document(in_one_round_trip(*locks, read=reads.undoing(promotion_id)))
+    if promotion is None:
         raise not_found(Promotion)
-    graduated, made = found["graduates"], found["enrollments"]
+    graduated, made = promotion["graduates"], promotion["enrollments"]
     if graduated:
         principal.require((Permission.GRADUATES_WRITE,), "Taking back that students graduated")
-    if found["undone"]:
+    if promotion["undone"]:
         raise Conflict("The promotion is undone already.")
-    resting = [hindrance for hindrance in found["rests"] if hindrance["what"]][:MOST_NAMED]
+    resting = [hindrance for hindrance in promotion["rests"] if hindrance["what"]][:MOST_NAMED]
     if resting:
         named = "; ".join(f"{hindrance['student']}: {hindrance['what']}" for hindrance in resting)
         raise InUse(f"Something rests on the promotion. {named}.", {"students": resting})
-    audit_change(ENTITY, promotion_id, old={"counts": found["counts"]})
-    back = {UUID(move["student"]): move["enrollments"] for move in (*graduated, *found["moved"])}
+    audit_change(ENTITY, promotion_id, old={"counts": promotion["counts"]})
+    back = {UUID(move["student"]): move["enrollments"] for move in (*graduated, *promotion["moved"])}
     execute(
         _touch_assessments(promotion_id),
         _forget_enrollments(promotion_id),
         *(delete_enrollments(made) if made else ()),
-        take_up_subjects(promotion_id, found["students"]),
+        take_up_subjects(promotion_id, promotion["students"]),
         *(graduates.undo_graduations(graduates=graduated) if graduated else ()),
         *(reopen_enrollments(enrollments=back) if back else ()),
         _end_batches(promotion_id),

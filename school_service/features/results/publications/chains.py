@@ -13,13 +13,13 @@ Document = Mapping[str, Any]
 ACTS = Enumeration("ActOfChain", "REOPEN_PUBLICATION", "REOPEN_SUBJECT", "SUBMIT", "PUBLISH")
 
 
-def chain_of(found: Document, publication_id: str, subjects: Sequence[str]) -> list[dict[str, Any]]:
+def chain_of(facts: Document, publication_id: str, subjects: Sequence[str]) -> list[dict[str, Any]]:
     """Name the acts of a row of `reads.chain`, so that each succeeds after those before it.
 
     `subjects` are to be changed, in the batch and term of the publication. Scores are changed between the last act that
     reopens and the first that submits.
     """
-    publications = found["publications"]
+    publications = facts["publications"]
     own = next(publication for publication in publications if publication["id"] == publication_id)
     return [
         *(
@@ -30,18 +30,18 @@ def chain_of(found: Document, publication_id: str, subjects: Sequence[str]) -> l
         *(
             _act("REOPEN_SUBJECT", {**own, "id": None}, subject)
             for subject in subjects
-            if not _is_open(found, own, subject)
+            if not _is_open(facts, own, subject)
         ),
-        *_submissions(found, own, subjects),
+        *_submissions(facts, own, subjects),
         *(_act("PUBLISH", {**publication, "id": None}) for publication in publications),
     ]
 
 
-def _submissions(found: Document, own: Document, subjects: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _submissions(facts: Document, own: Document, subjects: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Submit the subjects to be changed, and those that are open already, of each batch."""
     for subject in subjects:
         yield _act("SUBMIT", {**own, "id": None}, subject)
-    for submission in found["open"]:
+    for submission in facts["open"]:
         if (
             submission["batch"] != own["batch"]
             or submission["term"] != own["term"]
@@ -50,9 +50,9 @@ def _submissions(found: Document, own: Document, subjects: Sequence[str]) -> Ite
             yield _act("SUBMIT", {**submission, "id": None}, submission["cohort_subject"])
 
 
-def _is_open(found: Document, own: Document, subject: str) -> bool:
+def _is_open(facts: Document, own: Document, subject: str) -> bool:
     where = {"cohort_subject": subject, "batch": own["batch"], "term": own["term"]}
-    return any(submission == where for submission in found["open"])
+    return any(submission == where for submission in facts["open"])
 
 
 def _act(act: str, of: Document, subject: str | None = None) -> dict[str, Any]:

@@ -66,10 +66,10 @@ def judge(
     students to take in who were not left out, and `without_subjects` with something to publish; and Conflict if
     something has to be done first, naming it. Of a dry run, `rehearsed`, subjects without assessments are no obstacle.
     """
-    found = Loaded.of(row)
-    if found is None:
+    whole = Loaded.of(row)
+    if whole is None:
         raise RuntimeError("What is published was not loaded.")
-    loaded = found.shown_to(None)
+    loaded = whole.shown_to(None)
     _refuse_batches(batches, row["batches"], loaded.scope["cohort_id"])
     leaving, coming = dict(row["leaving"] or ()), dict(row["coming"] or ())
     _refuse_strangers(leave_out, take_in, leaving, coming)
@@ -111,13 +111,13 @@ def _without_assessments(loaded: Loaded, members: Collection[str]) -> Iterator[d
 
 def _left_out(versions: Iterable[NewVersion]) -> Iterator[dict[str, Any]]:
     """Name the subjects without assessments that nobody has agreed to leave out, with the takers of all batches."""
-    found: dict[str, dict[str, Any]] = {}
+    by_subject: dict[str, dict[str, Any]] = {}
     for version in versions:
         for subject in version.without_assessments:
             if (id := subject["cohort_subject"]) not in version.without_subjects:
-                takers = found[id]["takers"] if id in found else 0
-                found[id] = {**subject, "takers": takers + subject["takers"]}
-    yield from found.values()
+                takers = by_subject[id]["takers"] if id in by_subject else 0
+                by_subject[id] = {**subject, "takers": takers + subject["takers"]}
+    yield from by_subject.values()
 
 
 def lacks(judged: Judged, version: NewVersion) -> dict[str, Any]:
@@ -274,10 +274,10 @@ def _changing(
     )
 
 
-def _by_results(found: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
+def _by_results(pairs: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
     """Name results, each with the admission numbers of its students, in their order."""
     students: dict[str, list[str]] = {}
-    for name, number in found:
+    for name, number in pairs:
         students.setdefault(name, []).append(number)
     return [{"results": name, "students": numbers} for name, numbers in students.items()]
 
@@ -335,13 +335,13 @@ def _refuse_other_terms(earlier: Sequence[Mapping[str, Any]], later: Sequence[Ma
         )
 
 
-def _results(found: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(row["results"] for row in found)
+def _results(results: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(row["results"] for row in results)
 
 
-def _shortened(found: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _shortened(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Results with their students, at most MOST_NAMED of them."""
-    return [{**subject, "students": subject["students"][:MOST_NAMED]} for subject in found]
+    return [{**subject, "students": subject["students"][:MOST_NAMED]} for subject in results]
 
 
 def _names(batches: Iterable[Mapping[str, Any]]) -> str:

@@ -41,7 +41,7 @@ from school_service.features.results.computing.class_term.counting import counte
 from school_service.features.results.computing.class_term.entered import class_term, microseconds, submissions
 from school_service.features.results.computing.class_term.record import record
 from school_service.features.results.computing.class_term.roster import belongs_without_card, members
-from school_service.features.results.computing.class_term.scopes import one, scope_of_batch, subjects_of
+from school_service.features.results.computing.class_term.scopes import scope_of_batch, subjects_of, value_of
 from school_service.features.results.computing.comparing import OF_CLASS
 from school_service.features.results.figures.frozen import name_order
 from school_service.features.results.models import (
@@ -90,7 +90,7 @@ def publications(
         "changed": cards.where(ReportCard.changed),
         "class_figures_changed": cards.where(ReportCard.class_figures_changed),
     }
-    found = (
+    query = (
         select(
             Publication.id,
             Publication.batch_id.label("batch"),
@@ -117,16 +117,16 @@ def publications(
         .order_by(Publication.published_at.desc(), Publication.id.desc())
     )
     if reach is not None:
-        found = found.where(scopes.is_form_batch(reach, Publication.batch_id))
+        query = query.where(scopes.is_form_batch(reach, Publication.batch_id))
     if batch is not None:
-        found = found.where(Publication.batch_id == batch)
+        query = query.where(Publication.batch_id == batch)
     if cohort is not None:
-        found = found.where(Publication.cohort_id == cohort)
+        query = query.where(Publication.cohort_id == cohort)
     if term is not None:
-        found = found.where(is_term(term))
+        query = query.where(is_term(term))
     if session is not None:
-        found = found.where(Publication.session_id == session_by_id_or_name(session).scalar_subquery())
-    return found
+        query = query.where(Publication.session_id == session_by_id_or_name(session).scalar_subquery())
+    return query
 
 
 def _then(name: str, now: Any) -> Any:
@@ -155,7 +155,7 @@ def changes(publication_id: UUID, reach: Reach | None = None) -> Query:
     """
     earlier, before = aliased(Publication), aliased(ReportCard)
     pair = func.json_build_array(ReportCard.card, before.card)
-    found = (
+    query = (
         select(array_of(pair, *name_order(ReportCard.card["student"])).label("changed"))
         .select_from(ReportCard)
         .join(Publication, Publication.id == ReportCard.publication_id)
@@ -172,14 +172,14 @@ def changes(publication_id: UUID, reach: Reach | None = None) -> Query:
         )
         .where(ReportCard.publication_id == publication_id, ReportCard.changed)
     )
-    return found if reach is None else found.where(scopes.is_form_batch(reach, Publication.batch_id))
+    return query if reach is None else query.where(scopes.is_form_batch(reach, Publication.batch_id))
 
 
 @read_model
 def cards_of(publication_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of PublishedCardSchema: the cards of a publication, by name."""
     student = ReportCard.card["student"]
-    found = (
+    query = (
         select(
             student.op("-")("dob").label("student"),
             ReportCard.average,
@@ -190,7 +190,7 @@ def cards_of(publication_id: UUID, reach: Reach | None = None) -> Query:
         .where(ReportCard.publication_id == publication_id)
         .order_by(*name_order(student))
     )
-    return found if reach is None else found.where(scopes.is_form_batch(reach, Publication.batch_id))
+    return query if reach is None else query.where(scopes.is_form_batch(reach, Publication.batch_id))
 
 
 # Publishing
@@ -292,13 +292,13 @@ def _requested(scope: CTE, batch_ids: Any) -> Any:
         "latest", func.coalesce(latest.correlate(Batch, scope).scalar_subquery(), 0),
         "without_subjects", without.correlate(Batch, scope).scalar_subquery(),
     )  # fmt: skip
-    found = with_class(select(array_of(batch, Batch.name, Batch.id)).select_from(Batch))
-    return found.where(Batch.id == one_of(batch_ids)).correlate(scope).scalar_subquery()
+    query = with_class(select(array_of(batch, Batch.name, Batch.id)).select_from(Batch))
+    return query.where(Batch.id == one_of(batch_ids)).correlate(scope).scalar_subquery()
 
 
 def _leaving(scope: CTE, batch_ids: Any, leave_out: Any) -> Any:
     """The members of the batches among `leave_out`: arrays of the student's id and the batch's."""
-    belonging = members(one(scope, "cohort_id"), one(scope, "term_id"))
+    belonging = members(value_of(scope, "cohort_id"), value_of(scope, "term_id"))
     pair = func.json_build_array(belonging.c.student_id, belonging.c.batch_id)
     return (
         select(array_of(pair))
@@ -313,7 +313,7 @@ def _coming(scope: CTE, people: CTE, batch_ids: Any, take_in: Any) -> Any:
     was_left_out = and_(
         LeftOut.student_id == people.c.student_id,
         LeftOut.batch_id == people.c.batch_id,
-        LeftOut.term_id == one(scope, "term_id"),
+        LeftOut.term_id == value_of(scope, "term_id"),
     )
     return (
         select(array_of(func.json_build_array(people.c.student_id, people.c.batch_id)))
@@ -330,7 +330,7 @@ def _stays(scope: CTE, people: CTE) -> Any:
         select(array_of(stay))
         .select_from(Enrollment)
         .join(people, people.c.student_id == Enrollment.student_id)
-        .where(Enrollment.cohort_id == one(scope, "cohort_id"))
+        .where(Enrollment.cohort_id == value_of(scope, "cohort_id"))
         .scalar_subquery()
     )
 
@@ -346,14 +346,14 @@ def _earlier(scope: CTE, people: CTE, batch_ids: Any) -> Any:
         select(Assessment.id)
         .join(counted, literal(True))
         .where(
-            Assessment.cohort_id == one(scope, "cohort_id"),
+            Assessment.cohort_id == value_of(scope, "cohort_id"),
             Assessment.term_id == Term.id,
             NOT_DELETED,
             *counts(counted),
         )
     )
     name, number = results_of(Term), Student.admission_number
-    found = (
+    query = (
         select(array_of(func.json_build_array(name, number), Term.term, name, number))
         .select_from(Term)
         .join(Enrollment, and_(Enrollment.session_id == Term.session_id, CURRENT))
@@ -361,15 +361,15 @@ def _earlier(scope: CTE, people: CTE, batch_ids: Any) -> Any:
         .join(Student, and_(Student.id == Enrollment.student_id, Student.status != WITHDRAWN))
         .join(Batch, Batch.id == Enrollment.batch_id)
         .where(
-            Term.session_id == one(scope, "session_id"),
+            Term.session_id == value_of(scope, "session_id"),
             # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
-            Term.term < one(scope, "term"),
+            Term.term < value_of(scope, "term"),
             has_counting.correlate(Term).exists(),
             people.c.batch_id == one_of(batch_ids),
             belongs_without_card(Term.id),
         )
     )
-    return with_class(found).scalar_subquery()
+    return with_class(query).scalar_subquery()
 
 
 def _later(scope: CTE, people: CTE, batch_ids: Any, leave_out: Any) -> Any:
@@ -387,7 +387,7 @@ def _later(scope: CTE, people: CTE, batch_ids: Any, leave_out: Any) -> Any:
         .join(listed, literal(True))
         .where(
             card.student_id == later.student_id,
-            card.term_id == one(scope, "term_id"),
+            card.term_id == value_of(scope, "term_id"),
             card.in_force,
             percent.astext.is_not(None),
         )
@@ -399,40 +399,42 @@ def _later(scope: CTE, people: CTE, batch_ids: Any, leave_out: Any) -> Any:
     if leave_out is not None:
         concerned = or_(concerned, later.student_id == one_of(leave_out))
     name, number = results_of(Term), Student.admission_number
-    found = (
+    query = (
         select(array_of(func.json_build_array(name, Student.id, number, rested_on), Term.term, name, number))
         .select_from(Term)
         .join(Publication, and_(Publication.term_id == Term.id, Publication.state == PUBLISHED))
         .join(later, and_(later.publication_id == Publication.id, later.in_force))
         .join(Student, Student.id == later.student_id)
         .join(Batch, Batch.id == Publication.batch_id)
-        .where(Term.session_id == one(scope, "session_id"), Term.term > one(scope, "term"), concerned)
+        .where(
+            Term.session_id == value_of(scope, "session_id"), Term.term > value_of(scope, "term"), concerned
+        )
     )
-    return with_class(found).scalar_subquery()
+    return with_class(query).scalar_subquery()
 
 
 def _registers_missing(scope: CTE, batch_ids: Any) -> Any:
     """The registers not submitted of the term's days until today; null unless they count for cards."""
 
     def of_term(day: Any) -> Any:
-        return select(day).where(TermCalendar.term_id == one(scope, "term_id")).scalar_subquery()
+        return select(day).where(TermCalendar.term_id == value_of(scope, "term_id")).scalar_subquery()
 
     first, last = of_term(TermCalendar.start_date), of_term(TermCalendar.end_date)
     missing = missing_registers.query(first, last).order_by(None).subquery("missing")
     # MORNING comes before AFTERNOON.
-    found = select(array_of(missing.table_valued(), missing.c.date, missing.c.part.desc()))
-    return case((counts_registers(), found.where(missing.c.batch == one_of(batch_ids)).scalar_subquery()))
+    query = select(array_of(missing.table_valued(), missing.c.date, missing.c.part.desc()))
+    return case((counts_registers(), query.where(missing.c.batch == one_of(batch_ids)).scalar_subquery()))
 
 
 def _trait_types() -> Any:
     """The types of traits with definitions."""
-    found = func.json_agg(MetricDefinition.metric_type.distinct())
-    return select(func.coalesce(found, literal_column("'[]'::json"))).scalar_subquery()
+    types = func.json_agg(MetricDefinition.metric_type.distinct())
+    return select(func.coalesce(types, literal_column("'[]'::json"))).scalar_subquery()
 
 
 def _with_photo(people: CTE) -> Any:
-    found = select(array_of(people.c.number)).join(Student, Student.id == people.c.student_id)
-    return found.join(UserPhoto, UserPhoto.user_id == Student.user_id).scalar_subquery()
+    query = select(array_of(people.c.number)).join(Student, Student.id == people.c.student_id)
+    return query.join(UserPhoto, UserPhoto.user_id == Student.user_id).scalar_subquery()
 
 
 # Freezing
@@ -459,8 +461,8 @@ def freezing(ids: list[str], codes: list[str], publication_ids: list[UUID], card
 def _photo_of(given: CTE) -> Any:
     """The photo of the student of a card that shows it."""
     shown = and_(Student.id == given.c.student_id, given.c.card["show_photo"].as_boolean())
-    found = select(UserPhoto.image).join(Student, Student.user_id == UserPhoto.user_id).where(shown)
-    return found.correlate(given).scalar_subquery()
+    query = select(UserPhoto.image).join(Student, Student.user_id == UserPhoto.user_id).where(shown)
+    return query.correlate(given).scalar_subquery()
 
 
 @read_model
@@ -567,7 +569,7 @@ def chain(publication_id: UUID, subjects: list[UUID] | None = None) -> Query:
     `open`          subjects that were submitted for one of these and are not now, with batch and term
     """
     of, term = aliased(Publication), aliased(Term)
-    found = _chained(publication_id, of_every_arm=subjects is not None)
+    chained = _chained(publication_id, of_every_arm=subjects is not None)
     of_id: Any = of.id
     judged = reopening.query(of_id).lateral("judged")
     publication = func.json_build_object(
@@ -584,8 +586,8 @@ def chain(publication_id: UUID, subjects: list[UUID] | None = None) -> Query:
     )
     publications = (
         select(array_of(publication, term.term, Batch.name, of.id))
-        .select_from(found)
-        .join(of, of.id == found.c.id)
+        .select_from(chained)
+        .join(of, of.id == chained.c.id)
         .join(term, term.id == of.term_id)
         .join(Batch, Batch.id == of.batch_id)
         .join(judged, literal(True))
@@ -596,7 +598,7 @@ def chain(publication_id: UUID, subjects: list[UUID] | None = None) -> Query:
         own.state,
         subjects_of_cohort.correlate(own).scalar_subquery().label("subjects"),
         publications.scalar_subquery().label("publications"),
-        _open_subjects(found).label("open"),
+        _open_subjects(chained).label("open"),
     ).where(own.id == publication_id)
 
 
@@ -606,13 +608,13 @@ def _chained(publication_id: UUID, *, of_every_arm: bool) -> CTE:
     first = select(beside.id).join(
         own, or_(own.id == beside.id, _is_beside(own, beside) if of_every_arm else false())
     )
-    found = first.where(own.id == publication_id).cte("chained", recursive=True)
+    chained = first.where(own.id == publication_id).cte("chained", recursive=True)
     before, later = aliased(Publication), aliased(Publication)
     before_term, later_term = aliased(Term), aliased(Term)
     resting = (
         select(later.id)
-        .select_from(found)
-        .join(before, before.id == found.c.id)
+        .select_from(chained)
+        .join(before, before.id == chained.c.id)
         .join(before_term, before_term.id == before.term_id)
         .join(later, later.session_id == before.session_id)
         .join(later_term, later_term.id == later.term_id)
@@ -624,7 +626,7 @@ def _chained(publication_id: UUID, *, of_every_arm: bool) -> CTE:
             or_(later.batch_id == before.batch_id, _share_students(before, later)),
         )
     )
-    return found.union(resting)
+    return chained.union(resting)
 
 
 def _is_beside(own: Any, beside: Any) -> Any:
@@ -648,7 +650,7 @@ def _share_students(before: Any, later: Any) -> Any:
     )
 
 
-def _open_subjects(found: CTE) -> Any:
+def _open_subjects(chained: CTE) -> Any:
     """The subjects submitted for publications and open now, each with a batch with takers, and the term.
 
     Positions in the cohort rest on every batch of it.
@@ -700,8 +702,8 @@ def _open_subjects(found: CTE) -> Any:
             Batch.name.label("arm"),
         )
         .distinct()
-        .select_from(found)
-        .join(of, of.id == found.c.id)
+        .select_from(chained)
+        .join(of, of.id == chained.c.id)
         .join(term, term.id == of.term_id)
         .join(submitted, submitted.c.value["submitted_by"].astext.is_not(None))
         .join(CohortSubject, cast(CohortSubject.id, Text) == submitted.c.key)
@@ -735,7 +737,7 @@ def _later_published() -> Any:
         .where(own.publication_id == Publication.id, others.publication_id == later.id, others.in_force)
         .correlate(Publication, later)
     )
-    found = (
+    query = (
         select(array_of(results_of(later_term), later_term.term, Batch.name))
         .select_from(later)
         .join(later_term, later_term.id == later.term_id)
@@ -747,7 +749,7 @@ def _later_published() -> Any:
             or_(later.batch_id == Publication.batch_id, shared.exists()),
         )
     )
-    return with_class(found).correlate(Publication, Term).scalar_subquery()
+    return with_class(query).correlate(Publication, Term).scalar_subquery()
 
 
 def _promoted_by_card() -> Query:

@@ -323,13 +323,13 @@ def _rules(judged: Judged, version: NewVersion, cards: Mapping[str, dict[str, An
 def _takers_without_result(judged: Judged, version: NewVersion) -> dict[str, Any]:
     """The takers of subjects without a result on their card, by subject: there nothing counts for them yet."""
     members = {person.id for person in version.people}
-    found: dict[str, Any] = {}
+    by_subject: dict[str, Any] = {}
     for subject in judged.record.loaded.entered.subjects:
         results = judged.computed.subjects[subject.id]
         takers = [taker for taker in subject.takers if taker in members and taker not in results]
         if takers:
-            found[subject.id] = {"in": takers, "out": []}
-    return found
+            by_subject[subject.id] = {"in": takers, "out": []}
+    return by_subject
 
 
 def _cards(judged: Judged, moment: datetime) -> dict[str, dict[str, Any]]:
@@ -385,22 +385,22 @@ def reopen(
         reads.lock_students_of(publication_id),
         reads.lock_cards_of(publication_id),
     )
-    found = fetch_document(in_one_round_trip(*locks, read=reads.reopening(publication_id)))
-    if found is None:
+    facts = fetch_document(in_one_round_trip(*locks, read=reads.reopening(publication_id)))
+    if facts is None:
         raise not_found(Publication)
-    state = found["state"]
+    state = facts["state"]
     if state != PUBLISHED and not (withdraw and state == REOPENED):
         raise _not_published(state)
-    if later := found["later"]:
+    if later := facts["later"]:
         raise InUse(f"Later results rest on it: reopen {', '.join(later)} first.")
-    if found["promoted"]:
+    if facts["promoted"]:
         raise _promoted()
     new = WITHDRAWN if withdraw else REOPENED
     audit_change(
         ENTITY,
         publication_id,
-        old={"state": state, "version": found["version"]},
-        new={"state": new, "version": found["version"], "reason": reason},
+        old={"state": state, "version": facts["version"]},
+        new={"state": new, "version": facts["version"], "reason": reason},
     )
     reopening = _reopen(publication_id, new, reason, now(), *acting())
     ending = [_end_cards(publication_id)] if withdraw else []
@@ -423,19 +423,19 @@ def rehearse_reopening(
     del reason
     if withdraw:
         raise Invalid.field("withdraw", "is no part of a dry run")
-    found = fetch_document(reads.chain(publication_id, list(subjects) or None))
-    if found is None:
+    facts = fetch_document(reads.chain(publication_id, list(subjects) or None))
+    if facts is None:
         raise not_found(Publication)
-    if found["state"] not in (PUBLISHED, REOPENED):
-        raise _not_published(found["state"])
-    strangers = [str(subject) for subject in subjects if str(subject) not in found["subjects"]]
+    if facts["state"] not in (PUBLISHED, REOPENED):
+        raise _not_published(facts["state"])
+    strangers = [str(subject) for subject in subjects if str(subject) not in facts["subjects"]]
     if strangers:
         raise Invalid.field("subjects", Unknown(f"are not of the cohort: {', '.join(strangers)}"))
     if any(
-        publication["promoted"] for publication in found["publications"] if publication["state"] == PUBLISHED
+        publication["promoted"] for publication in facts["publications"] if publication["state"] == PUBLISHED
     ):
         raise _promoted()
-    acts = chain_of(found, str(publication_id), [str(subject) for subject in dict.fromkeys(subjects)])
+    acts = chain_of(facts, str(publication_id), [str(subject) for subject in dict.fromkeys(subjects)])
     answer = fetch_document(reads.publication(publication_id))
     return RenderedRow(write_json({**answer, "chain": acts}))
 

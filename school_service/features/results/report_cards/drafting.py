@@ -33,10 +33,10 @@ def of_student(student_id: UUID, term: str, user_id: UUID | None = None, session
 def _drafted(
     students: Collection[str] | None, row: Mapping[str, Any], reach: Reach | None
 ) -> dict[str, Any] | None:
-    found = Loaded.of(row)
-    if found is None:
+    whole = Loaded.of(row)
+    if whole is None:
         return None
-    loaded = found.shown_to(reach)
+    loaded = whole.shown_to(reach)
     batch = loaded.scope["batch_id"]
     people = [
         person

@@ -29,10 +29,10 @@ def issue(id: UUID, code: UUID, student_id: UUID, user_id: UUID, moment: datetim
     owner of the token: the student's own account gets nothing if nothing is published. `for_school`: the caller reads
     the whole school's results, or their own.
     """
-    found = printed_transcript(student_id, user_id, moment, for_school).subquery("found")
-    members = {name: column for name, column in found.c.items() if name not in _APART}
+    printed = printed_transcript(student_id, user_id, moment, for_school).subquery("found")
+    members = {name: column for name, column in printed.c.items() if name not in _APART}
     said = func.to_jsonb(json_object(**members), type_=JSONB)
-    document = select(said.label("document"), found.c.card_ids).subquery("said")
+    document = select(said.label("document"), printed.c.card_ids).subquery("said")
     digest = func.encode(func.sha256(func.convert_to(cast(document.c.document, Text), "UTF8")), "hex")
     values: dict[str, Any] = {
         "id": cast(id, Uuid),

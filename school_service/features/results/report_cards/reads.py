@@ -37,9 +37,9 @@ from school_service.features.results.computing.class_term.entered import ClassTe
 from school_service.features.results.computing.class_term.record import record
 from school_service.features.results.computing.class_term.roster import is_left_out
 from school_service.features.results.computing.class_term.scopes import (
-    one,
     scope_of_batch,
     scope_of_student,
+    value_of,
 )
 from school_service.features.results.figures.frozen import (
     batch_in_reach,
@@ -80,10 +80,10 @@ def printed_of_batch(
     `students` are the ids of the cards' students. With `student_ids` theirs alone.
     """
     is_shown = and_(ReportCard.in_force, Publication.batch_id == batch_id, is_term(term))
-    found = published_cards().where(is_shown, batch_in_reach(reach, Publication.batch_id))
+    query = published_cards().where(is_shown, batch_in_reach(reach, Publication.batch_id))
     if student_ids is not None:
-        found = found.where(ReportCard.student_id == any_(cast(student_ids, ARRAY(Uuid))))
-    return _printed(found.cte("found"))
+        query = query.where(ReportCard.student_id == any_(cast(student_ids, ARRAY(Uuid))))
+    return _printed(query.cte("found"))
 
 
 @read_model
@@ -101,10 +101,10 @@ def printed_of_student(
     the student's own account gets no version.
     """
     own, term_id = term_asked(student_id, term, session, user_id, reach)
-    found = card_of_student(student_id, term_id, version)
-    is_shown = found.c.in_force if version is None else ~own
-    is_reached = result_in_reach(reach, student_id, cast(found.c.card["batch"].astext, Uuid))
-    return _printed(select(found).where(is_shown, is_reached).cte("found"))
+    card = card_of_student(student_id, term_id, version)
+    is_shown = card.c.in_force if version is None else ~own
+    is_reached = result_in_reach(reach, student_id, cast(card.c.card["batch"].astext, Uuid))
+    return _printed(select(card).where(is_shown, is_reached).cte("found"))
 
 
 @read_model
@@ -117,7 +117,7 @@ def cards_of_student(student_id: UUID, user_id: UUID | None = None, reach: Reach
     card, of = ReportCard.card, Publication
     own = is_own(student_id, user_id, reach)
     shown = or_(~own, shows_position(card, "batch"))
-    found = (
+    query = (
         select(
             card["session"].label("session"),
             card["term"].label("term"),
@@ -134,7 +134,7 @@ def cards_of_student(student_id: UUID, user_id: UUID | None = None, reach: Reach
         # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
         .order_by(AcademicSession.start_date.desc(), AcademicSession.id, Term.term.desc())
     )
-    return found if reach is None else found.where(result_in_reach(reach, student_id, of.batch_id))
+    return query if reach is None else query.where(result_in_reach(reach, student_id, of.batch_id))
 
 
 @read_model
@@ -158,15 +158,15 @@ def drafted_of_student(
     """
     own, term_id = term_asked(student_id, term, session, user_id, reach)
     of = class_term(scope_of_student(student_id, term_id), reach=reach, in_reach=is_result_in_reach)
-    is_reached = result_in_reach(reach, student_id, one(of.scope, "batch_id"))
-    found = _drafted(of, and_(~own, is_reached), of.people.c.student_id == student_id)
-    return found.add_columns(_photo(Student.id == student_id))
+    is_reached = result_in_reach(reach, student_id, value_of(of.scope, "batch_id"))
+    query = _drafted(of, and_(~own, is_reached), of.people.c.student_id == student_id)
+    return query.add_columns(_photo(Student.id == student_id))
 
 
 def _drafted(of: ClassTerm, condition: Any, is_of_draft: Any) -> Query:
     """Select the contents of drafts, if a condition is met; `is_of_draft` tells whether a person has one."""
     people, scope = of.people, of.scope
-    session_id, term = one(scope, "session_id"), one(scope, "term")
+    session_id, term = value_of(scope, "session_id"), value_of(scope, "term")
     decided = func.json_build_array(
         people.c.number,
         outcome_of(people.c.student_id, session_id, people),
@@ -199,47 +199,47 @@ def _photos(people: CTE, is_of_draft: Any) -> Any:
     )
 
 
-def _printed(found: CTE) -> Query:
-    student = found.c.card["student"]
-    of_session = (found.c.student_id, _session_id(found), found)
+def _printed(printed: CTE) -> Query:
+    student = printed.c.card["student"]
+    of_session = (printed.c.student_id, _session_id(printed), printed)
     card = json_object(
-        card=found.c.card,
-        code=found.c.code,
-        rules=found.c.rules,
-        outcome=case((_has_outcome(found), outcome_of(*of_session))),
-        outcome_class=case((_has_outcome(found), class_of_outcome(*of_session))),
-        photo=in_base64(found.c.photo),
+        card=printed.c.card,
+        code=printed.c.code,
+        rules=printed.c.rules,
+        outcome=case((_has_outcome(printed), outcome_of(*of_session))),
+        outcome_class=case((_has_outcome(printed), class_of_outcome(*of_session))),
+        photo=in_base64(printed.c.photo),
     )
     about = json_object(
-        **{"class": printed_class(found.c.card)},
-        session=found.c.card["session"]["name"],
-        term=found.c.card["term"]["id"],
-        term_name=found.c.card["term_name"],
+        **{"class": printed_class(printed.c.card)},
+        session=printed.c.card["session"]["name"],
+        term=printed.c.card["term"]["id"],
+        term_name=printed.c.card["term_name"],
         **{name: student[name] for name in ("last_name", "first_name", "admission_number")},
     )
     return select(
         cast(func.json_agg(aggregate_order_by(card, *name_order(student))), Text).label("cards"),
-        pictures(Picture.id.in_(select(found.c.logo_id)), Picture.id.in_(select(found.c.signature_id))),
-        func.array_agg(cast(found.c.student_id, Text)).label("students"),
+        pictures(Picture.id.in_(select(printed.c.logo_id)), Picture.id.in_(select(printed.c.signature_id))),
+        func.array_agg(cast(printed.c.student_id, Text)).label("students"),
         cast(select(about).limit(1).scalar_subquery(), Text).label("about"),
-        _photo(Student.id.in_(select(found.c.student_id))),
-    ).select_from(found)
+        _photo(Student.id.in_(select(printed.c.student_id))),
+    ).select_from(printed)
 
 
 def _photo(condition: ColumnElement[bool]) -> Label[str]:
     """The column `photo`: the address of the photo of a student; of several, one's."""
-    found = select(photo_address()).join(Student, Student.user_id == User.id).where(condition).limit(1)
-    return found.correlate_except(Student, User).scalar_subquery().label("photo")
+    query = select(photo_address()).join(Student, Student.user_id == User.id).where(condition).limit(1)
+    return query.correlate_except(Student, User).scalar_subquery().label("photo")
 
 
-def _session_id(found: CTE) -> ColumnElement[UUID]:
-    return cast(found.c.card["session"]["id"].astext, Uuid)
+def _session_id(printed: CTE) -> ColumnElement[UUID]:
+    return cast(printed.c.card["session"]["id"].astext, Uuid)
 
 
-def _has_outcome(found: CTE) -> ColumnElement[bool]:
+def _has_outcome(printed: CTE) -> ColumnElement[bool]:
     """Tell whether a card has the session's result: it is not replaced, and there is none of a later term in force."""
-    term = found.c.card["term"]["term"].astext
-    return and_(found.c.in_force, ~_has_later(found.c.student_id, _session_id(found), term, found))
+    term = printed.c.card["term"]["term"].astext
+    return and_(printed.c.in_force, ~_has_later(printed.c.student_id, _session_id(printed), term, printed))
 
 
 def _has_later(student_id: Any, session_id: Any, term: Any, *rows: FromClause) -> ColumnElement[bool]:
@@ -262,8 +262,10 @@ def _has_later(student_id: Any, session_id: Any, term: Any, *rows: FromClause) -
 
 def pictures(*conditions: ColumnElement[bool]) -> Label[str]:
     """The column `pictures`: those meeting one of the conditions, an object of base64 by hash, as text."""
-    found = cast(func.json_object_agg(Picture.sha256, in_base64(Picture.image), type_=JSON), Text)
-    return select(found).where(or_(*conditions)).correlate_except(Picture).scalar_subquery().label("pictures")
+    images = cast(func.json_object_agg(Picture.sha256, in_base64(Picture.image), type_=JSON), Text)
+    return (
+        select(images).where(or_(*conditions)).correlate_except(Picture).scalar_subquery().label("pictures")
+    )
 
 
 def in_base64(image: Any) -> Any:
@@ -310,7 +312,7 @@ def _verified_card(is_verifiable: ColumnElement[bool]) -> Any:
     """The card with the code, and the one in force of the same student and term: a JSON object, or null."""
     of, now = Publication, _card_in_force().lateral("now")
     was_left_out = is_left_out(ReportCard.student_id, of.batch_id, of.term_id)
-    found = json_object(
+    document = json_object(
         card=ReportCard.card,
         in_force=ReportCard.in_force,
         is_withdrawn=or_(of.state == WITHDRAWN, and_(now.c.card.is_(None), was_left_out)),
@@ -321,7 +323,7 @@ def _verified_card(is_verifiable: ColumnElement[bool]) -> Any:
         decided_at=_outcome_changed_at(),
     )
     return (
-        select(found)
+        select(document)
         .select_from(ReportCard)
         .join(of, of.id == ReportCard.publication_id)
         .outerjoin(now, true())
@@ -333,8 +335,8 @@ def _verified_card(is_verifiable: ColumnElement[bool]) -> Any:
 def _verified_transcript(is_verifiable: ColumnElement[bool]) -> Any:
     """The transcript with the code, and the cards under it beside those in force: a JSON object, or null."""
     of = IssuedTranscript
-    found = json_object(transcript=of.transcript, issued_at=of.issued_at, cards=_cards_of_transcript())
-    return select(found).select_from(of).where(is_verifiable).scalar_subquery()
+    document = json_object(transcript=of.transcript, issued_at=of.issued_at, cards=_cards_of_transcript())
+    return select(document).select_from(of).where(is_verifiable).scalar_subquery()
 
 
 def _cards_of_transcript() -> Any:

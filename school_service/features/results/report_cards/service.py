@@ -59,15 +59,15 @@ def print_card(
     verification of the card. `user_id` is the owner of the token: students get no drafts and no versions of their own,
     Forbidden. Raises NotFound, also if no card is published, and Invalid for an unknown term.
     """
-    found = _fetch_card(student_id, term, draft=draft, user_id=user_id, version=version, session=session)
-    about = orjson.loads(found["about"])
+    row = _fetch_card(student_id, term, draft=draft, user_id=user_id, version=version, session=session)
+    about = orjson.loads(row["about"])
     of_version = {} if version is None else {"version": version}
     audit_change(
         EXPORT, student_id, new={"paper": "report card", "term": about["term"], "draft": draft, **of_version}
     )
     name = f"{about['admission_number']} {about['last_name']} {about['first_name']} {_term(about)}"
     return f"{name}{_DRAFT * draft}.pdf", _printing(
-        found, title=None, archive=False, draft=draft, public_url=public_url
+        row, title=None, archive=False, draft=draft, public_url=public_url
     )
 
 
@@ -81,15 +81,15 @@ def show_card(
     session: str | None = None,
 ) -> dict[str, Any]:
     """Give the document of a student's card, as `print_card` prints it; the arguments and errors are those of that."""
-    found = _fetch_card(student_id, term, draft=draft, user_id=user_id, version=version, session=session)
-    (printed,) = read_json(found["cards"])
+    row = _fetch_card(student_id, term, draft=draft, user_id=user_id, version=version, session=session)
+    (printed,) = read_json(row["cards"])
     document = report_card(
         printed["card"],
         rules=printed["rules"],
         outcome=printed["outcome"],
         outcome_class=printed["outcome_class"],
         drafted_at=now().isoformat() if draft else None,
-        photo=found["photo"],
+        photo=row["photo"],
     )
     published_at, begins = document["published_at"], document["next_term_begins"]
     return {
@@ -113,14 +113,14 @@ def _fetch_card(
         read: BoundQuery | Made = drafting.of_student(student_id, term, user_id, session)
     else:
         read = reads.printed_of_student(student_id, term, user_id, session, version)
-    found = _fetch(read)
-    if found is None:
+    row = _fetch(read)
+    if row is None:
         if draft or version is not None:
             check_term_result(id=student_id, term=term, session=session, live=draft, version=version)
         get(Student, student_id)
         check_term_of_student(student_id=student_id, term=term, session=session)
         raise NothingPublished("No report card of this student and term is published.")
-    return found
+    return row
 
 
 def check_cards(*, id: UUID) -> None:
@@ -144,24 +144,24 @@ def print_cards(
     nothing is published.
     """
     read: Callable[..., BoundQuery | Made] = drafting.of_batch if draft else reads.printed_of_batch
-    found = _fetch(read(batch_id, term, None if students is None else list(students)))
-    if found is None:
+    row = _fetch(read(batch_id, term, None if students is None else list(students)))
+    if row is None:
         check_broadsheet(batch=batch_id, term=term)
         if students is None or _fetch(read(batch_id, term)) is None:
             raise NotFound("No report cards of this batch and term are there to print.")
-        found = {"students": []}
-    there = set(found["students"])
+        row = {"students": []}
+    there = set(row["students"])
     missing = [str(student) for student in sorted(students or ()) if str(student) not in there]
     if missing:
         raise Invalid.field("students", Unknown(f"not in the batch: {', '.join(missing)}"))
     if len(there) > MAX_CARDS:
         raise Invalid.field("students", f"{len(there)} cards; at most {MAX_CARDS} are printed at once")
-    about = orjson.loads(found["about"])
+    about = orjson.loads(row["about"])
     what = {"paper": "report cards", "term": about["term"], "draft": draft, "students": len(there)}
     audit_change(EXPORT, batch_id, new=what)
     title = f"{about['class']} {_term(about)}"
     return f"Report cards {title}{_DRAFT * draft}.{format}", _printing(
-        found, title=f"Report cards: {title}", archive=format == ZIP, draft=draft, public_url=public_url
+        row, title=f"Report cards: {title}", archive=format == ZIP, draft=draft, public_url=public_url
     )
 
 
@@ -181,20 +181,20 @@ def print_transcript(*, student_id: UUID, user_id: UUID | None, public_url: str 
         moment=now(),
         for_school=not caller_has_own(),
     )
-    found = execute(asked)
-    if found is None:
+    row = execute(asked)
+    if row is None:
         check_transcript(id=student_id)
         raise RuntimeError("Whoever has no transcript was told why.")
     audit_change(EXPORT, student_id, new={"paper": "transcript"})
     task = {
         "paper": "transcript",
-        "transcript": orjson.Fragment(found["transcript"]),
-        "issued_at": found["issued_at"].isoformat(),
-        "code": str(found["code"]),
+        "transcript": orjson.Fragment(row["transcript"]),
+        "issued_at": row["issued_at"].isoformat(),
+        "code": str(row["code"]),
         "verify_at": _verify_at(public_url),
-        "pictures": orjson.Fragment(found["pictures"] or "{}"),
+        "pictures": orjson.Fragment(row["pictures"] or "{}"),
     }
-    name = f"{found['admission_number']} {found['last_name']} {found['first_name']} transcript.pdf"
+    name = f"{row['admission_number']} {row['last_name']} {row['first_name']} transcript.pdf"
     return name, partial(print_paper, task, request_context().school_id)
 
 
@@ -212,26 +212,24 @@ def _reads_as_form_teacher(student_id: UUID) -> bool:
 
 def _fetch(read: BoundQuery | Made) -> dict[str, Any] | None:
     """Fetch the contents to print; None without a card."""
-    found = fetch_made(read) if isinstance(read, Made) else fetch_row(read)
-    return found if found is not None and found["cards"] is not None else None
+    row = fetch_made(read) if isinstance(read, Made) else fetch_row(read)
+    return row if row is not None and row["cards"] is not None else None
 
 
 def _printing(
-    found: dict[str, Any], *, title: str | None, archive: bool, draft: bool, public_url: str | None
+    row: dict[str, Any], *, title: str | None, archive: bool, draft: bool, public_url: str | None
 ) -> Callable[[], bytes]:
     """Make the function to print a paper. PostgreSQL's text goes to the printer as it is."""
     task = {
         "paper": "report-cards",
-        "pictures": orjson.Fragment(found["pictures"] or "{}"),
+        "pictures": orjson.Fragment(row["pictures"] or "{}"),
         "title": title,
         "verify_at": _verify_at(public_url),
         "drafted_at": now().isoformat() if draft else None,
         "archive": archive,
     }
     school_id = request_context().school_id
-    return partial(
-        print_in_portions, task, cards=found["cards"], count=len(found["students"]), school=school_id
-    )
+    return partial(print_in_portions, task, cards=row["cards"], count=len(row["students"]), school=school_id)
 
 
 def _verify_at(public_url: str | None) -> str | None:

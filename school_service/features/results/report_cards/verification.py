@@ -61,7 +61,7 @@ class Verification(MethodView):
         It says what the paper must say. It is the same 404 for whatever can't be verified, a page for a browser, too.
         Codes that can't be verified are counted by address, 60 in a minute; others are always answered.
         """
-        found = None
+        answer = None
         # The same is asked whatever the address says, so that its answer takes as long.
         with (
             suppress(UnknownSchool, SchoolSuspended, SchoolUpgrading),
@@ -70,20 +70,20 @@ class Verification(MethodView):
             traces = _traces(_id(code))
             # Whoever tries codes makes no more work than this.
             if render_one(reads.verifiable(**traces)) is not None and there:
-                found = _verified(render_one(reads.verified(**traces)))
-        if found is None:
+                answer = _verified(render_one(reads.verified(**traces)))
+        if answer is None:
             count_try(LIMIT, client_address(), message="Too many codes from this address. Try again later.")
             raise NotFound("There is nothing at this address.")
-        return found
+        return answer
 
 
 def _verified(row: bytes | None) -> bytes | None:
     """Give the contents of a paper of its row: with its time zone for a page alone."""
-    found = {} if row is None else read_json(row)
-    if found.get("card") is not None:
-        answer = verified_card(found["card"])
-    elif found.get("transcript") is not None:
-        answer = verified_transcript(found["transcript"])
+    document = {} if row is None else read_json(row)
+    if document.get("card") is not None:
+        answer = verified_card(document["card"])
+    elif document.get("transcript") is not None:
+        answer = verified_transcript(document["transcript"])
     else:
         return None
     return write_json(

@@ -25,27 +25,27 @@ _MEMBERS = (
 )  # fmt: skip
 
 
-def verified_card(found: Document) -> dict[str, Any]:
+def verified_card(row: Document) -> dict[str, Any]:
     """Give the contents of a card, compared with the one in force of the same student and term.
 
     It is CURRENT while both say the same of the student, with a `note` if the figures of the class are others, and if
     the outcome that it may have on paper was decided anew.
     """
-    document, now = found["card"], found["now"]
+    document, now = row["card"], row["now"]
     stored = StoredCard(document)
     figures, shown = document["batch_figures"], stored.shows("batch")
     zone = document.get("time_zone") or "UTC"
     state, notes = CURRENT_CARD, []
-    if found["is_withdrawn"]:
+    if row["is_withdrawn"]:
         state = WITHDRAWN_CARD
-    elif not found["in_force"]:
+    elif not row["in_force"]:
         if now is None or differs(document, now):
             state = REPLACED_CARD
         elif class_figures(now) != class_figures(document):
-            day = long_date(found["newer_at"], zone)
+            day = long_date(row["newer_at"], zone)
             notes.append(f"Class figures were corrected on {day}; the student's own results are the same.")
-    if state == CURRENT_CARD and found["decided_at"]:
-        notes.append(f"The promotion was changed on {long_date(found['decided_at'], zone)}.")
+    if state == CURRENT_CARD and row["decided_at"]:
+        notes.append(f"The promotion was changed on {long_date(row['decided_at'], zone)}.")
     said = {
         "student": _named(document),
         "class": stored.printed_class,
@@ -63,22 +63,22 @@ def verified_card(found: Document) -> dict[str, Any]:
     answer = {
         "state": state,
         "school": document["letterhead"]["name"],
-        "version": found["version"],
-        "published_at": found["published_at"],
-        "replaced_at": found["newer_at"] if state == REPLACED_CARD else None,
+        "version": row["version"],
+        "published_at": row["published_at"],
+        "replaced_at": row["newer_at"] if state == REPLACED_CARD else None,
         "note": " ".join(notes) or None,
         **({} if state == WITHDRAWN_CARD else said),
     }
     return {**{name: answer.get(name) for name in _MEMBERS}, "time_zone": zone}
 
 
-def verified_transcript(found: Document) -> dict[str, Any]:
+def verified_transcript(row: Document) -> dict[str, Any]:
     """Give the contents of a transcript: each of its cards is compared with the one in force of the same term.
 
     It is CURRENT while the cards in force have the same figures of a transcript, REPLACED if one has others, WITHDRAWN
     if one is missing.
     """
-    said, cards = found["transcript"], found["cards"] or ()
+    said, cards = row["transcript"], row["cards"] or ()
     replacing = [card["published_at"] for card in cards if _differs(card, said)]
     replaced_at = max(replacing, key=datetime.fromisoformat, default=None)
     state = CURRENT_CARD if replaced_at is None else REPLACED_CARD
@@ -89,7 +89,7 @@ def verified_transcript(found: Document) -> dict[str, Any]:
         "state": state,
         "school": said["school"]["name"],
         "student": _named(said) if is_told else None,
-        "published_at": found["issued_at"],
+        "published_at": row["issued_at"],
         "replaced_at": replaced_at if is_told else None,
     }
     return {

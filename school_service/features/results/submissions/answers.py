@@ -66,20 +66,20 @@ class Handing:
 
     def blanks(self, taught: TaughtSubject, arm: Arm) -> list[tuple[Paper, Person]]:
         """Find the blanks of a subject in an arm."""
-        found = ((paper, self._people[student]) for paper, student in blanks(self.loaded.entered, taught))
-        return [(paper, person) for paper, person in found if person.batch == arm.id]
+        pairs = ((paper, self._people[student]) for paper, student in blanks(self.loaded.entered, taught))
+        return [(paper, person) for paper, person in pairs if person.batch == arm.id]
 
     def submission(self, subject: Subject, taught: TaughtSubject, arm: Arm) -> dict[str, Any]:
         """Answer the submission of a subject and an arm."""
-        found = self.submitted(subject.id, arm)
-        is_open = found is None and self.is_begun(arm)
+        submitted = self.submitted(subject.id, arm)
+        is_open = submitted is None and self.is_begun(arm)
         return {
             **self._head(subject, arm),
-            "state": _state(taught, found is not None),
+            "state": _state(taught, submitted is not None),
             "takers": sum(is_open or taker.belongs for taker in self.takers(taught, arm)),
             "assessments": len(taught.papers),
             "blanks": sum(is_open or taker.belongs for _, taker in self.blanks(taught, arm)),
-            **_by(found),
+            **_by(submitted),
             "teachers": self.loaded.teachers(subject.id, arm.id),
         }
 
@@ -117,11 +117,11 @@ def _state(taught: TaughtSubject, is_submitted: bool) -> str:
     return OPEN if taught.papers else NOTHING_COUNTS
 
 
-def _by(found: Submitted | None) -> dict[str, Any]:
+def _by(submitted: Submitted | None) -> dict[str, Any]:
     return {
-        "submitted_at": found and found.at,
-        "submitted_by": found and found.by,
-        "submitted_by_name": found and found.by_name,
+        "submitted_at": submitted and submitted.at,
+        "submitted_by": submitted and submitted.by,
+        "submitted_by_name": submitted and submitted.by_name,
     }
 
 
@@ -165,7 +165,7 @@ def _of_class(batch: str | None, row: Row, reach: Reach | None) -> list[dict[str
         return []
     reached = None if reach is None else {(subject, arm) for subject, arm in row["reached"] or ()}
     handing = Handing(row, loaded)
-    found = (
+    pairs = (
         (taught, handing.submission(subject, taught, arm))
         for subject, taught in handing.subjects()
         for arm in handing.arms
@@ -173,7 +173,7 @@ def _of_class(batch: str | None, row: Row, reach: Reach | None) -> list[dict[str
     )
     return [
         submission
-        for taught, submission in found
+        for taught, submission in pairs
         if taught.papers or submission["takers"] or submission["state"] == SUBMITTED
     ]
 

@@ -19,7 +19,11 @@ from school_service.features.classes.subject_teachers.reads import teachers_of
 from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.entered import ClassTerm, class_term, submissions
 from school_service.features.results.computing.class_term.roster import members_at_submission
-from school_service.features.results.computing.class_term.scopes import one, scope_of_batch, scope_of_subject
+from school_service.features.results.computing.class_term.scopes import (
+    scope_of_batch,
+    scope_of_subject,
+    value_of,
+)
 from school_service.features.results.models import PUBLISHED, Publication
 from school_service.features.school.models import (
     AcademicSession,
@@ -60,7 +64,7 @@ def of_class(batch_id: UUID, term: str, cohort: bool | None = None, reach: Reach
             select(func.json_agg(func.json_build_array(CohortSubject.id, Batch.id)))
             .select_from(CohortSubject)
             .join(Batch, Batch.cohort_id == CohortSubject.cohort_id)
-            .where(CohortSubject.cohort_id == one(of.scope, "cohort_id"), is_reached)
+            .where(CohortSubject.cohort_id == value_of(of.scope, "cohort_id"), is_reached)
             .scalar_subquery()
         )
     return _handing(of, reached=reached)
@@ -72,7 +76,7 @@ def classes(term: str | None = None, reach: Reach | None = None) -> Query:
 
     It is the term given, by id or name, else the one with the school's day by its calendar; without any, each term.
     """
-    found = (
+    query = (
         select(Cohort.id.label("cohort"), Classroom.name.label("classroom"), Term.id.label("term"))
         .join(AcademicSession, AcademicSession.id == Cohort.session_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
@@ -81,9 +85,9 @@ def classes(term: str | None = None, reach: Reach | None = None) -> Query:
         .order_by(Classroom.name, Cohort.id, Term.term)
     )
     if reach is not None:
-        found = found.where(scopes.cohorts_in_reach(reach, Cohort.id))
+        query = query.where(scopes.cohorts_in_reach(reach, Cohort.id))
     if term is not None:
-        return found.where(is_term(term))
+        return query.where(is_term(term))
     of_session = aliased(Term)
     now = (
         select(TermCalendar.term_id)
@@ -91,7 +95,7 @@ def classes(term: str | None = None, reach: Reach | None = None) -> Query:
         .where(of_session.session_id == AcademicSession.id, has_today())
         .correlate(AcademicSession)
     )
-    return found.where(or_(Term.id.in_(now), ~now.exists()))
+    return query.where(or_(Term.id.in_(now), ~now.exists()))
 
 
 @judged_before
@@ -117,7 +121,7 @@ def _handing(of: ClassTerm, condition: Any = None, taught: tuple[Any, ...] = (),
     """Select columns for `answers.Handing`: the class, its batches by name, each as `taught` says, and submissions."""
     arm = func.json_build_array(Batch.id, Batch.name, *taught)
     arms = select(func.json_agg(aggregate_order_by(arm, Batch.name, Batch.id))).where(
-        Batch.cohort_id == one(of.scope, "cohort_id")
+        Batch.cohort_id == value_of(of.scope, "cohort_id")
     )
     return select(
         *of.columns(condition),
@@ -176,7 +180,7 @@ def reopening(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) 
     batch, else on their own. `once` tells whether it was submitted before, by the audit log.
     """
     scope = scope_of_subject(cohort_subject_id, term).cte("scope")
-    term_id, name = one(scope, "term_id"), Classroom.name + " " + Batch.name
+    term_id, name = value_of(scope, "term_id"), Classroom.name + " " + Batch.name
     published = (
         select(cast(func.json_agg(aggregate_order_by(name, Batch.name)), Text))
         .select_from(Publication)
@@ -184,7 +188,7 @@ def reopening(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) 
         .join(Cohort, Cohort.id == Batch.cohort_id)
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .where(
-            Publication.cohort_id == one(scope, "cohort_id"),
+            Publication.cohort_id == value_of(scope, "cohort_id"),
             Publication.term_id == term_id,
             Publication.state == PUBLISHED,
         )
@@ -213,7 +217,7 @@ def reopening(cohort_subject_id: UUID, term: str, batch_id: UUID | None = None) 
     )
     batch = func.json_build_object("id", Batch.id, "submitted", is_submitted)
     batches_of = select(cast(func.json_agg(aggregate_order_by(batch, Batch.id)), Text)).where(
-        Batch.cohort_id == one(scope, "cohort_id")
+        Batch.cohort_id == value_of(scope, "cohort_id")
     )
     return select(
         scope.c.term_id,

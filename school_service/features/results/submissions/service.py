@@ -84,7 +84,7 @@ def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, bla
     Invalid for an unknown term and for a batch unknown or of another cohort, and Conflict if nothing counts, and naming
     the blanks refused.
     """
-    found = _facts_or_error(
+    facts = _facts_or_error(
         fetch_made(
             in_one_round_trip(
                 *_locks(cohort_subject_id, term), read=answers.submitting(cohort_subject_id, term)
@@ -93,16 +93,16 @@ def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, bla
         cohort_subject_id,
         term,
     )
-    read, batches = answers.of_subject(cohort_subject_id, term, batch), found["batches"]
+    read, batches = answers.of_subject(cohort_subject_id, term, batch), facts["batches"]
     _require_taught(batches, batch)
     submitted = [batch for batch in batches if batch["submitted"]]
     submitting = _submitting(batches, batch)
     if not submitting:
         return read
-    if not found["counting"]:
+    if not facts["counting"]:
         raise Incomplete("Nothing counts in this subject and term: there is nothing to submit.")
     ids = {batch["id"] for batch in submitting}
-    blank = [(paper, person) for paper, person in found["blanks"] if person.batch in ids]
+    blank = [(paper, person) for paper, person in facts["blanks"] if person.batch in ids]
     if blank and blanks == REFUSE:
         raise _refused(blank)
     absences = [(UUID(paper.id), UUID(person.id)) for paper, person in blank]
@@ -112,18 +112,18 @@ def submit(*, cohort_subject_id: UUID, term: str, batch: UUID | None = None, bla
         cohort_subject_id,
         new={
             "state": SUBMITTED,
-            "term": found["term_id"],
+            "term": facts["term_id"],
             **_audited(submitting, batches),
             "takers": sum(batch["takers"] for batch in submitting),
-            "assessments": found["counting"],
+            "assessments": facts["counting"],
             "absences": {"status": blanks, "number": len(absences)} if absences else None,
         },
     )
     becoming = [storing_blanks(absences, blanks, moment=moment, source="submission")] if absences else []
     return in_one_round_trip(
-        *_rows(cohort_subject_id, found, submitting, moment),
+        *_rows(cohort_subject_id, facts, submitting, moment),
         *becoming,
-        _hold(cohort_subject_id, found["term_id"], _ids([*submitted, *submitting])),
+        _hold(cohort_subject_id, facts["term_id"], _ids([*submitted, *submitting])),
         read=read,
     )
 
@@ -137,19 +137,19 @@ def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | Non
     results of the term that rest on it.
     """
     judged = execute(*_locks(cohort_subject_id, term), reads.reopening(cohort_subject_id, term, batch))
-    found = _facts_or_error(judged, cohort_subject_id, term)
+    facts = _facts_or_error(judged, cohort_subject_id, term)
     read = answers.of_subject(cohort_subject_id, term, batch)
-    batches = orjson.loads(found["batches"])
+    batches = orjson.loads(facts["batches"])
     submitted = [batch for batch in batches if batch["submitted"]]
     reopening = [arm for arm in _meant(batches, batch) if arm["submitted"]]
     if not reopening:
-        if not found["once"]:
+        if not facts["once"]:
             raise Conflict("The results of this subject and term were never submitted.")
         return read
-    published = orjson.loads(found["published"])
+    published = orjson.loads(facts["published"])
     if published:
         raise Locked(f"The results of {', '.join(published)} are published: reopen those publications first.")
-    about = {"term": found["term_id"], **_audited(reopening, batches)}
+    about = {"term": facts["term_id"], **_audited(reopening, batches)}
     audit_change(
         reads.ENTITY,
         cohort_subject_id,
@@ -159,10 +159,10 @@ def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | Non
     return in_one_round_trip(
         _hold(
             cohort_subject_id,
-            found["term_id"],
+            facts["term_id"],
             _ids([batch for batch in submitted if batch not in reopening]),
         ),
-        _delete(cohort_subject_id, found["term_id"], _ids(reopening)),
+        _delete(cohort_subject_id, facts["term_id"], _ids(reopening)),
         read=read,
     )
 
@@ -242,13 +242,13 @@ def _refused(blank: Sequence[tuple[Paper, Person]]) -> Conflict:
 
 
 def _rows(
-    cohort_subject_id: UUID, found: dict[str, Any], batches: Sequence[dict[str, Any]], moment: datetime
+    cohort_subject_id: UUID, facts: dict[str, Any], batches: Sequence[dict[str, Any]], moment: datetime
 ) -> list[NewRow]:
     """Make the submissions of batches, by the caller or, outside of requests, the operator."""
     actor, actor_name = acting()
     values = {
         "cohort_subject_id": cohort_subject_id,
-        **{name: found[name] for name in ("cohort_id", "session_id", "term_id")},
+        **{name: facts[name] for name in ("cohort_id", "session_id", "term_id")},
         "submitted_at": moment,
         "submitted_by": actor,
         "submitted_by_name": actor_name,

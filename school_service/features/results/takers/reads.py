@@ -82,8 +82,8 @@ def _reopened() -> Any:
 def _places() -> Query:
     """Select pairs of a term and a class of a cohort subject's session, in a query of the subject."""
     pair = func.json_build_array(Term.display_name, CLASS)
-    found = with_class(select(array_of(pair, Term.term, Batch.name, Batch.id)).select_from(Batch))
-    return found.join(Term, Term.session_id == Cohort.session_id).where(
+    query = with_class(select(array_of(pair, Term.term, Batch.name, Batch.id)).select_from(Batch))
+    return query.join(Term, Term.session_id == Cohort.session_id).where(
         Batch.cohort_id == CohortSubject.cohort_id
     )
 
@@ -95,8 +95,8 @@ def _knows(cohort_subject_id: Any) -> Any:
 
 def _has(document: Any, id: Any) -> Any:
     """Tell whether an object in JSON has a member, or an array an element, of the name of an id."""
-    found = document.op("?", is_comparison=True, return_type=Boolean)(cast(id, Text))
-    return func.coalesce(found, literal_column("false"))
+    is_there = document.op("?", is_comparison=True, return_type=Boolean)(cast(id, Text))
+    return func.coalesce(is_there, literal_column("false"))
 
 
 @read_model

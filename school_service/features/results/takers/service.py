@@ -39,15 +39,15 @@ def change_cohort_subject(*, cohort_subject_id: UUID, elective: bool) -> BoundQu
     subject; it is changed in the read model's round trip. Raises NotFound, and Conflict while it is submitted in a term
     that a class has still to publish, or stands in reopened results.
     """
-    found = fetch_document(
+    row = fetch_document(
         in_one_round_trip(lock_cohort_of(cohort_subject_id), read=reads.changing(cohort_subject_id))
     )
-    if found is None:
+    if row is None:
         raise not_found(CohortSubject)
     read = cohort_subject(cohort_subject_id)
-    if found["elective"] == elective:
+    if row["elective"] == elective:
         return read
-    _refuse_unfinished(found["subject"], found["submitted"], found["reopened"])
+    _refuse_unfinished(row["subject"], row["submitted"], row["reopened"])
     audit_change(ENTITY, cohort_subject_id, old={"elective": not elective}, new={"elective": elective})
     taking = [] if elective else [take_new_subjects([cohort_subject_id], now())]
     return in_one_round_trip(_change(cohort_subject_id, elective), *taking, read=read)
@@ -89,10 +89,10 @@ def take_subject(*, cohort_subject_id: UUID, student_ids: Sequence[UUID]) -> UUI
     """
     ids = list(dict.fromkeys(student_ids))
     locks = lock_cohort_of(cohort_subject_id), reads.lock_students(ids)
-    found = fetch_document(in_one_round_trip(*locks, read=reads.choosing(cohort_subject_id, ids)))
-    if found is None:
+    row = fetch_document(in_one_round_trip(*locks, read=reads.choosing(cohort_subject_id, ids)))
+    if row is None:
         raise not_found(CohortSubject)
-    known = {UUID(student["id"]): student for student in found["students"]}
+    known = {UUID(student["id"]): student for student in row["students"]}
     absent = [
         student_name(known[student]["admission_number"], student) if student in known else str(student)
         for student in ids
@@ -107,7 +107,7 @@ def take_subject(*, cohort_subject_id: UUID, student_ids: Sequence[UUID]) -> UUI
         )
         execute(
             take_chosen_subject(cohort_subject_id, new, now()),
-            _put_in(UUID(found["cohort_id"]), cohort_subject_id, new),
+            _put_in(UUID(row["cohort_id"]), cohort_subject_id, new),
         )
     return cohort_subject_id
 
@@ -117,16 +117,16 @@ def drop_subject(*, cohort_subject_id: UUID, student_id: UUID) -> UUID:
 
     Raises NotFound if the student does not take it, Conflict if all of the cohort have to.
     """
-    found = execute(lock_cohort_of(cohort_subject_id), reads.dropping(cohort_subject_id, student_id))
-    if found is None:
+    row = execute(lock_cohort_of(cohort_subject_id), reads.dropping(cohort_subject_id, student_id))
+    if row is None:
         get(CohortSubject, cohort_subject_id)
         raise NotFound("The student does not take this subject.")
-    if not found["elective"]:
+    if not row["elective"]:
         raise Conflict("This subject is no elective: every student of the cohort takes it.")
     audit_change(TAKING, student_id, old={"cohort_subject": cohort_subject_id})
     execute(
         _drop(cohort_subject_id, student_id),
-        _take_out(UUID(str(found["cohort_id"])), cohort_subject_id, [student_id]),
+        _take_out(UUID(str(row["cohort_id"])), cohort_subject_id, [student_id]),
     )
     return student_id
 

@@ -58,8 +58,8 @@ def transcript(student_id: UUID, user_id: UUID | None = None, reach: Reach | Non
     own account is shown positions as each card says, and nothing if nothing is published.
     """
     own: Any = literal(False) if user_id is None else is_own(student_id, user_id, reach)
-    found = _transcript(student_id, own, on_paper=False)
-    return found if reach is None else found.where(scopes.students_in_reach(reach, Student.id))
+    query = _transcript(student_id, own, on_paper=False)
+    return query if reach is None else query.where(scopes.students_in_reach(reach, Student.id))
 
 
 def printed_transcript(student_id: Any, user_id: Any, moment: Any, for_school: Any) -> Query:

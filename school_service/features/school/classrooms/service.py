@@ -51,6 +51,6 @@ def change_classroom(*, classroom_id: UUID, **changes: Any) -> UUID:
 
 def delete_classroom(*, classroom_id: UUID) -> UUID:
     """Delete a classroom; one with a cohort, now or ever, is a conflict. Raises NotFound."""
-    found = DELETION.lock(classroom_id)
-    audit_change(ENTITY, classroom_id, old=found.values)
-    return found.delete()
+    record = DELETION.lock(classroom_id)
+    audit_change(ENTITY, classroom_id, old=record.values)
+    return record.delete()

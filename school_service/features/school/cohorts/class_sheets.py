@@ -48,10 +48,10 @@ def find_batch(batch: UUID | int, *, field: str) -> Any:
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .where(is_batch)
     )
-    found = db.session.execute(within(query, scopes.arms_in_reach, Batch.id)).one_or_none()
-    if found is None:
+    arm = db.session.execute(within(query, scopes.arms_in_reach, Batch.id)).one_or_none()
+    if arm is None:
         raise Invalid.field(field, Unknown("no such batch"))
-    return found
+    return arm
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,14 @@ class Place:
 
 def find_place(batch: UUID, term: str) -> Place:
     """Find a batch, and a term of its session by its id or its name there, in one round trip. Raises Invalid."""
-    found = fetch_row(_place(batch, term))
-    if found is None:
+    row = fetch_row(_place(batch, term))
+    if row is None:
         raise unknown_reference(Batch, "batch")
-    if found["term_id"] is None:
+    if row["term_id"] is None:
         raise Invalid.field("term", Unknown("no such term"))
-    if not found["of_session"]:
+    if not row["of_session"]:
         raise Invalid.field("term", "is not of the batch's session")
-    return Place(batch, found["cohort_id"], found["session_id"], found["term_id"])
+    return Place(batch, row["cohort_id"], row["session_id"], row["term_id"])
 
 
 @read_model
@@ -83,7 +83,7 @@ def _place(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
     `term_id` is null if there is no such term, `of_session` tells whether it belongs to the batch's session.
     """
     of_session = and_(Term.session_id == Cohort.session_id, Term.term == term)
-    found = (
+    query = (
         select(
             Batch.cohort_id,
             Cohort.session_id,
@@ -95,7 +95,7 @@ def _place(batch_id: UUID, term: str, reach: Reach | None = None) -> Query:
         .outerjoin(Term, or_(is_term_id(term), of_session))
         .where(Batch.id == batch_id)
     )
-    return found if reach is None else found.where(scopes.is_form_batch(reach, Batch.id))
+    return query if reach is None else query.where(scopes.is_form_batch(reach, Batch.id))
 
 
 def find_term(text: str, batch: Any, error: Callable[[str], Invalid] | None = None) -> Term:
@@ -153,8 +153,8 @@ def judge_term(details: Mapping[str, str], batch: Any) -> Term:
 def detail(details: Mapping[str, str], *labels: str) -> str:
     """Give the first value among these labels. Raises Invalid if there is none."""
     for label in labels:
-        if found := details.get(normalized_name(label)):
-            return found
+        if value := details.get(normalized_name(label)):
+            return value
     raise Invalid(f"The sheet {DETAILS} lacks {labels[0]}: download the sheet, and fill that one in.")
 
 

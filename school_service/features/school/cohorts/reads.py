@@ -21,15 +21,15 @@ def cohorts(session: UUID | None = None, reach: Reach | None = None) -> Query:
 
     The cohorts of a `session` have their arms.
     """
-    found = (
+    query = (
         select(Cohort.id, Classroom.name.label("classroom"), Cohort.session_id.label("session"))
         .join(Classroom, Classroom.id == Cohort.classroom_id)
         .join(AcademicSession, AcademicSession.id == Cohort.session_id)
         .order_by(AcademicSession.start_date.desc(), AcademicSession.id, Classroom.name, Cohort.id)
     )
     if session is not None:
-        found = found.add_columns(_arms(reach).label("batches")).where(Cohort.session_id == session)
-    return found if reach is None else found.where(scopes.cohorts_in_reach(reach, Cohort.id))
+        query = query.add_columns(_arms(reach).label("batches")).where(Cohort.session_id == session)
+    return query if reach is None else query.where(scopes.cohorts_in_reach(reach, Cohort.id))
 
 
 def _arms(reach: Reach | None) -> Any:
@@ -48,12 +48,12 @@ def cohort(cohort_id: UUID, reach: Reach | None = None) -> Query:
 @read_model
 def batches(cohort_id: UUID | None = None, reach: Reach | None = None) -> Query:
     """Read model of BatchSchema, by name: all, or the arms of a cohort."""
-    found = select(Batch.id, Batch.number, Batch.name, Batch.cohort_id.label("cohort")).order_by(
+    query = select(Batch.id, Batch.number, Batch.name, Batch.cohort_id.label("cohort")).order_by(
         Batch.name, Batch.id
     )
     if reach is not None:
-        found = found.where(scopes.arms_in_reach(reach, Batch.id))
-    return found if cohort_id is None else found.where(Batch.cohort_id == cohort_id)
+        query = query.where(scopes.arms_in_reach(reach, Batch.id))
+    return query if cohort_id is None else query.where(Batch.cohort_id == cohort_id)
 
 
 @read_model

@@ -41,15 +41,15 @@ def create_cohort(*, classroom: UUID, session_id: str, batches: Sequence[str] = 
 
     A second cohort of both is a conflict. Raises Invalid for an unknown classroom or session.
     """
-    found = fetch_row(reads.for_cohort(classroom, session_id, len(batches)))
-    if found is None or not found["classroom"]:
+    row = fetch_row(reads.for_cohort(classroom, session_id, len(batches)))
+    if row is None or not row["classroom"]:
         raise unknown_reference(Classroom, "classroom")
-    if found["session_id"] is None:
+    if row["session_id"] is None:
         raise Invalid.field("session_id", NO_SESSION)
-    session: UUID = found["session_id"]
+    session: UUID = row["session_id"]
     cohort = new_row(Cohort, classroom_id=classroom, session_id=session)
     audit_change(ENTITY, cohort.id, new={"classroom": classroom, "session": session})
-    first = found["number"] - len(batches) + 1
+    first = row["number"] - len(batches) + 1
     made = [
         _new_batch(cohort.id, name, number, batch_id=cohort.id if number == first else None)
         for number, name in enumerate(batches, first)
@@ -75,10 +75,10 @@ def change_cohort(*, cohort_id: UUID, classroom: UUID, session_id: str) -> Cohor
 
 def create_batch(*, cohort_id: UUID, name: str) -> NewRow:
     """Add an arm to a cohort; a name already in the cohort is a conflict. Raises NotFound."""
-    found = fetch_row(reads.for_batch(cohort_id))
-    if found is None:
+    row = fetch_row(reads.for_batch(cohort_id))
+    if row is None:
         raise not_found(Cohort)
-    batch = _new_batch(cohort_id, name, found["number"])
+    batch = _new_batch(cohort_id, name, row["number"])
     execute(batch)
     return batch
 
@@ -88,11 +88,11 @@ def delete_cohort(*, cohort_id: UUID) -> UUID:
 
     Raises NotFound.
     """
-    found = DELETION.lock(cohort_id)
-    batches = orjson.loads(found.values.pop("batches"))
-    audit_change(ENTITY, cohort_id, old=found.values)
+    record = DELETION.lock(cohort_id)
+    batches = orjson.loads(record.values.pop("batches"))
+    audit_change(ENTITY, cohort_id, old=record.values)
     audit_changes(BATCH, [Change(UUID(batch.pop("id")), batch, None) for batch in batches])
-    return found.delete()
+    return record.delete()
 
 
 def change_batch(*, batch_id: UUID, name: str | None = None) -> UUID:
@@ -113,11 +113,11 @@ def delete_batch(*, batch_id: UUID) -> UUID:
     Raises NotFound.
     """
     # Before the batch, as those who enroll do: they lock the cohort, and then look for the batch.
-    found = BATCH_DELETION.lock(batch_id, reads.lock_cohort_of(batch_id))
-    if str(found.values["cohort"]) == str(batch_id):
+    record = BATCH_DELETION.lock(batch_id, reads.lock_cohort_of(batch_id))
+    if str(record.values["cohort"]) == str(batch_id):
         raise Conflict("The first batch of a cohort is deleted with the cohort alone.")
-    audit_change(BATCH, batch_id, old=found.values)
-    return found.delete()
+    audit_change(BATCH, batch_id, old=record.values)
+    return record.delete()
 
 
 def check_cohort(*, id: UUID) -> None:
@@ -131,10 +131,10 @@ def find_session(text: str, field: str) -> UUID:
     Raises Invalid, naming the field.
     """
     meant = everybodys(session_by_id_or_name(text))
-    found: UUID | None = db.session.scalar(meant)
-    if found is None:
+    session_id: UUID | None = db.session.scalar(meant)
+    if session_id is None:
         raise Invalid.field(field, NO_SESSION)
-    return found
+    return session_id
 
 
 def _new_batch(cohort_id: UUID, name: str, number: int, batch_id: UUID | None = None) -> NewRow:

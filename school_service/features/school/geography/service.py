@@ -92,11 +92,11 @@ def list_lgas(*, state: UUID | None = None) -> list[dict[str, Any]]:
     query = select(lgas.c.id, lgas.c.name, lgas.c.state_id.label("state")).order_by(lgas.c.name, lgas.c.id)
     if state is None:
         return _rows(query)
-    found = _rows(query.where(lgas.c.state_id == state))
-    if not found:
+    rows = _rows(query.where(lgas.c.state_id == state))
+    if not rows:
         # Every state has local government areas.
         raise Invalid.field("state", Unknown("no such state"))
-    return found
+    return rows
 
 
 def check_origin(*, lga: UUID | None, state: UUID | None, nationality: UUID | None) -> None:
@@ -107,19 +107,19 @@ def check_origin(*, lga: UUID | None, state: UUID | None, nationality: UUID | No
     lies_in = select(lgas.c.state_id).where(lgas.c.id == lga).scalar_subquery()
     given = {"state": (states, state), "nationality": (nationalities, nationality)}
     known = {name: exists().where(table.c.id == value) for name, (table, value) in given.items()}
-    (found,) = _rows(
+    (row,) = _rows(
         select(lies_in.label("lies_in"), *(is_there.label(name) for name, is_there in known.items()))
     )
     wrong: dict[str, str] = {
         name: Unknown(f"no such {name}")
         for name, (_, value) in given.items()
-        if value is not None and not found[name]
+        if value is not None and not row[name]
     }
-    if lga is not None and found["lies_in"] is None:
+    if lga is not None and row["lies_in"] is None:
         wrong["lga"] = Unknown("no such local government area")
     elif lga is not None and state is None:
         wrong["lga"] = "lies in a state: give the state, too"
-    elif lga is not None and found["lies_in"] != state and found["state"]:
+    elif lga is not None and row["lies_in"] != state and row["state"]:
         wrong["lga"] = "does not lie in the state"
     if wrong:
         raise Invalid.fields(wrong)

@@ -60,10 +60,10 @@ def change_letterhead(**changes: str | None) -> BoundQuery:
 
 def read_picture(which: str) -> tuple[str, bytes]:
     """Read the logo or the signature: a name for the file, and its bytes. Raises NotFound."""
-    found = fetch_row(reads.PICTURES[which]())
-    if found is None:
+    picture = fetch_row(reads.PICTURES[which]())
+    if picture is None:
         raise _no_picture(which)
-    return f"{which}.{_ENDINGS[found['media_type']]}", bytes(found["image"])
+    return f"{which}.{_ENDINGS[picture['media_type']]}", bytes(picture["image"])
 
 
 def put_picture(which: str, *, content: bytes) -> BoundQuery:

@@ -49,13 +49,13 @@ def session(session_id: UUID) -> Query:
 @read_model
 def terms(session_id: UUID | None = None) -> Query:
     """Read model of TermSchema, all or those of a session, in the order of the calendar."""
-    found = (
+    query = (
         select(Term.id, Term.term, Term.session_id.label("sessionId"), Term.display_name.label("displayName"))
         .join(AcademicSession, AcademicSession.id == Term.session_id)
         # FIRST, SECOND, THIRD: the order of the alphabet is that of the year.
         .order_by(AcademicSession.start_date, AcademicSession.id, Term.term, Term.id)
     )
-    return found if session_id is None else found.where(Term.session_id == session_id)
+    return query if session_id is None else query.where(Term.session_id == session_id)
 
 
 def has_today() -> ColumnElement[bool]:
@@ -121,9 +121,9 @@ def delete_session(*, session_id: UUID) -> UUID:
 
     If it was the current one, none is current afterwards.
     """
-    found = DELETION.lock(session_id)
-    audit_change(ENTITY, session_id, old=found.values)
-    return found.delete()
+    record = DELETION.lock(session_id)
+    audit_change(ENTITY, session_id, old=record.values)
+    return record.delete()
 
 
 def check_term_filter(*, session_id: UUID | None = None) -> None:
@@ -165,9 +165,9 @@ def change_term(*, term_id: UUID, term: str | None = None, display_name: str | N
     if term is None:
         record = get(Term, term_id, for_update=True)
     else:
-        found = TERM_DELETION.lock(term_id)
-        if term != found.values["term"]:
-            found.refuse_if_in_use("publications", "submissions")
+        deletable = TERM_DELETION.lock(term_id)
+        if term != deletable.values["term"]:
+            deletable.refuse_if_in_use("publications", "submissions")
         record = get(Term, term_id)
     given = {"term": term, "display_name": display_name}
     old, new = change(record, {name: value for name, value in given.items() if value is not None})
@@ -178,9 +178,9 @@ def change_term(*, term_id: UUID, term: str | None = None, display_name: str | N
 
 def delete_term(*, term_id: UUID) -> UUID:
     """Delete a term, and its calendar with it; one with anything else is a conflict. Raises NotFound."""
-    found = TERM_DELETION.lock(term_id)
-    audit_change(TERM, term_id, old=found.values)
-    return found.delete()
+    record = TERM_DELETION.lock(term_id)
+    audit_change(TERM, term_id, old=record.values)
+    return record.delete()
 
 
 def _check_dates(start_date: date, end_date: date) -> None:

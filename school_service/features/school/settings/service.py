@@ -87,7 +87,7 @@ def change_school_settings(*, must_change_password: bool | None = None, time_zon
     """
     if time_zone is not None and time_zone not in available_timezones():
         raise Invalid.field("time_zone", _NO_TIME_ZONE)
-    found = db.session.execute(
+    row = db.session.execute(
         select(
             SchoolSettings.id,
             SchoolSettings.must_change_password_since.is_not(None).label("must_change_password"),
@@ -97,7 +97,7 @@ def change_school_settings(*, must_change_password: bool | None = None, time_zon
             else select(_TIME_ZONES.c.name).where(_TIME_ZONES.c.name == time_zone).exists(),
         ).with_for_update(key_share=True, of=SchoolSettings)
     ).one()
-    settings_id, *stored, is_known = found
+    settings_id, *stored, is_known = row
     if not is_known:
         raise Invalid.field("time_zone", _NO_TIME_ZONE)
     old = dict(zip(("must_change_password", "time_zone"), stored, strict=True))

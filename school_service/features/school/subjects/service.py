@@ -55,6 +55,6 @@ def change_subject(*, subject_id: UUID, **changes: Any) -> UUID:
 
 def delete_subject(*, subject_id: UUID) -> UUID:
     """Delete a subject; one taught to a cohort, or required by a promotion rule, is a conflict. Raises NotFound."""
-    found = DELETION.lock(subject_id)
-    audit_change(ENTITY, subject_id, old=found.values)
-    return found.delete()
+    record = DELETION.lock(subject_id)
+    audit_change(ENTITY, subject_id, old=record.values)
+    return record.delete()

@@ -28,7 +28,7 @@ def absences(assessment_id: UUID, reach: Reach | None = None) -> Query:
         "last_name",
         User.last_name,
     )
-    found = (
+    query = (
         select(
             student.label("student"),
             Absence.status,
@@ -44,7 +44,7 @@ def absences(assessment_id: UUID, reach: Reach | None = None) -> Query:
         .order_by(*BY_NAME)
     )
     if reach is None:
-        return found
+        return query
     of = aliased(Assessment)
     in_reach = scopes.scores_in_reach(reach, of.cohort_subject_id, Absence.student_id)
-    return found.join(of, of.id == Absence.assessment_id).where(in_reach)
+    return query.join(of, of.id == Absence.assessment_id).where(in_reach)

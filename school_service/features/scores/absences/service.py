@@ -221,7 +221,7 @@ def absence_values(student_id: Any, status: str, **source: Any) -> Values:
 
 def _judged(assessment: Assessment, students: Sequence[UUID]) -> Query:
     """Select the facts for and against an absence of each student, and their present one."""
-    found = (
+    query = (
         select(
             Student.id,
             Student.admission_number,
@@ -247,7 +247,7 @@ def _judged(assessment: Assessment, students: Sequence[UUID]) -> Query:
         .outerjoin(Absence, and_(Absence.assessment_id == assessment.id, Absence.student_id == Student.id))
         .where(Student.id == any_(cast(students, ARRAY(Uuid))))
     )
-    return within(found, _in_reach, assessment, Student.id)
+    return within(query, _in_reach, assessment, Student.id)
 
 
 def _in_reach(reach: Reach, assessment: Assessment, student_id: Any) -> Any:

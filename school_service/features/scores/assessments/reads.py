@@ -24,7 +24,7 @@ NO_BATCHES: Any = literal_column("'{}'::text[]", ARRAY(Text))
 @read_model
 def assessments(reach: Reach | None = None) -> Query:
     """Read model of AssessmentSchema, by due date, without the deleted."""
-    found = (
+    query = (
         select(
             Assessment.id,
             Assessment.cohort_subject_id.label("subject"),
@@ -41,7 +41,7 @@ def assessments(reach: Reach | None = None) -> Query:
         .where(NOT_DELETED)
         .order_by(Assessment.due_date, Assessment.created_at, Assessment.id)
     )
-    return found if reach is None else found.where(in_reach(reach))
+    return query if reach is None else query.where(in_reach(reach))
 
 
 def in_reach(reach: Reach) -> Any:
@@ -59,8 +59,8 @@ def assessment(assessment_id: UUID, reach: Reach | None = None) -> Query:
 def made_at_once(assessment_ids: list[UUID]) -> Query:
     """Read model of AssessmentSchema, for these, in their order."""
     ids = cast(assessment_ids, ARRAY(Uuid))
-    found = assessments.query().where(Assessment.id == any_(ids))
-    return found.order_by(None).order_by(func.array_position(ids, Assessment.id))
+    query = assessments.query().where(Assessment.id == any_(ids))
+    return query.order_by(None).order_by(func.array_position(ids, Assessment.id))
 
 
 @read_model
@@ -69,7 +69,7 @@ def assessments_of_subject(batch_id: UUID, subject_id: UUID, term: str, reach: R
 
     The subject is the cohort subject or the base subject, `term` the id of a term or its name in the cohort's session.
     """
-    found = (
+    query = (
         assessments.query(reach)
         .join(CohortSubject, CohortSubject.id == Assessment.cohort_subject_id)
         .join(Batch, Batch.cohort_id == CohortSubject.cohort_id)
@@ -81,9 +81,9 @@ def assessments_of_subject(batch_id: UUID, subject_id: UUID, term: str, reach: R
         )
     )
     if reach is None:
-        return found
+        return query
     # The id is the cohort's, and that of its first arm: who reaches another arm alone knows the cohort by it.
-    return found.where(or_(scopes.arms_in_reach(reach, batch_id), scopes.cohorts_in_reach(reach, batch_id)))
+    return query.where(or_(scopes.arms_in_reach(reach, batch_id), scopes.cohorts_in_reach(reach, batch_id)))
 
 
 @read_model
@@ -104,10 +104,10 @@ def all_taught(cohort_subject_ids: list[UUID], term: str, reach: Reach | None = 
     It has the existing ones, with their `id` and the columns of `taught`.
     """
     is_one = CohortSubject.id == any_(cast(cohort_subject_ids, ARRAY(Uuid)))
-    found = _taught(is_one, term, reach).subquery("found")
-    rows = func.json_agg(func.row_to_json(found.table_valued()))
+    taught = _taught(is_one, term, reach).subquery("found")
+    rows = func.json_agg(func.row_to_json(taught.table_valued()))
     return select(cast(func.coalesce(rows, literal_column("'[]'")), Text).label("subjects")).select_from(
-        found
+        taught
     )
 
 
@@ -118,7 +118,7 @@ def _taught(is_one: Any, term: Any, reach: Reach | None) -> Query:
         .where(Submission.cohort_subject_id == CohortSubject.id, Submission.term_id == Term.id)
         .correlate(CohortSubject, Term)
     )
-    found = (
+    query = (
         select(
             CohortSubject.id,
             CohortSubject.cohort_id,
@@ -132,8 +132,8 @@ def _taught(is_one: Any, term: Any, reach: Reach | None) -> Query:
         .where(is_one)
     )
     if reach is None:
-        return found
-    return found.where(scopes.subjects_in_reach(reach, CohortSubject.id, CohortSubject.cohort_id))
+        return query
+    return query.where(scopes.subjects_in_reach(reach, CohortSubject.id, CohortSubject.cohort_id))
 
 
 @judged_before

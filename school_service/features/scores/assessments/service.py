@@ -66,14 +66,14 @@ def create_assessment(
     unknown cohort subject or term, and for a term of another session, and Conflict if results of the subject and term
     are submitted, of whichever arm. A teacher of one arm adds it for all.
     """
-    found = execute(
+    row = execute(
         reads.lock_term([subject], term), reads.lock_subjects([subject]), reads.taught(subject, term)
     )
-    if found is None:
+    if row is None:
         raise unknown_reference(CohortSubject, "subject")
     assessment = _new_assessment(
         subject,
-        found,
+        row,
         category=category,
         name=name,
         abbreviation=abbreviation,
@@ -96,8 +96,8 @@ def create_assessments(*, subjects: Sequence[UUID], term: str, **fields: Any) ->
     subjects unknown or named twice, and for subjects of several cohorts.
     """
     ids = list(subjects)
-    found = execute(reads.lock_term(ids, term), reads.lock_subjects(ids), reads.all_taught(ids, term))
-    taught = {UUID(subject["id"]): subject for subject in orjson.loads(found["subjects"])} if found else {}
+    row = execute(reads.lock_term(ids, term), reads.lock_subjects(ids), reads.all_taught(ids, term))
+    taught = {UUID(subject["id"]): subject for subject in orjson.loads(row["subjects"])} if row else {}
     wrong = {
         str(place): ["named more than once" if subject in ids[:place] else Unknown("no such cohort subject")]
         for place, subject in enumerate(ids)
@@ -112,17 +112,17 @@ def create_assessments(*, subjects: Sequence[UUID], term: str, **fields: Any) ->
     return in_one_round_trip(*made, read=reads.made_at_once([assessment.id for assessment in made]))
 
 
-def _new_assessment(subject: UUID, found: Mapping[str, Any], **fields: Any) -> NewRow:
+def _new_assessment(subject: UUID, row: Mapping[str, Any], **fields: Any) -> NewRow:
     """Make the row of an assessment of a locked cohort subject, and its entry in the audit log.
 
     `found` is a row of `reads.taught`. Raises Invalid and Conflict.
     """
-    term_id = _open_term(found, subject)
+    term_id = _open_term(row, subject)
     assessment = new_row(
         Assessment,
         cohort_subject_id=subject,
-        cohort_id=UUID(str(found["cohort_id"])),
-        session_id=UUID(str(found["session_id"])),
+        cohort_id=UUID(str(row["cohort_id"])),
+        session_id=UUID(str(row["session_id"])),
         term_id=term_id,
         **fields,
     )
@@ -145,10 +145,10 @@ def change_assessment(*, assessment_id: UUID, **changes: Any) -> UUID:
     assessment = lock_open_assessment(assessment_id)
     if "term" in changes:
         subject_id = assessment.cohort_subject_id
-        found = fetch_row(reads.taught(subject_id, changes.pop("term")))
-        if found is None:
+        row = fetch_row(reads.taught(subject_id, changes.pop("term")))
+        if row is None:
             raise RuntimeError(f"The assessment {assessment_id} is of no cohort subject.")
-        changes["term_id"] = _open_term(found, subject_id)
+        changes["term_id"] = _open_term(row, subject_id)
     if changes.get("total_points", assessment.total_points) < assessment.total_points:
         _refuse_below_a_score(assessment_id, changes["total_points"])
     old, new = change(assessment, changes)
@@ -157,24 +157,24 @@ def change_assessment(*, assessment_id: UUID, **changes: Any) -> UUID:
     return assessment_id
 
 
-def _open_term(found: Mapping[str, Any], subject_id: UUID) -> UUID:
+def _open_term(row: Mapping[str, Any], subject_id: UUID) -> UUID:
     """Find the term in a row of `reads.taught`, as long as none of its results are submitted.
 
     Raises Invalid for an unknown term and one of another session, and Conflict.
     """
-    if found["of_session"] is None:
+    if row["of_session"] is None:
         raise unknown_reference(Term, "term")
-    if not found["of_session"]:
+    if not row["of_session"]:
         raise Invalid.field("term", "is not of the cohort's session")
-    term_id = UUID(found["term_id"])
-    refuse_submitted(found["submitted"], subject_id, term_id)
+    term_id = UUID(row["term_id"])
+    refuse_submitted(row["submitted"], subject_id, term_id)
     return term_id
 
 
 def _refuse_below_a_score(assessment_id: UUID, total_points: Decimal) -> None:
     """Refuse total points below an existing score, of a locked assessment; raises Conflict."""
-    found = fetch_row(reads.highest_score(assessment_id))
-    highest = found["score"] if found else None
+    row = fetch_row(reads.highest_score(assessment_id))
+    highest = row["score"] if row else None
     if highest is not None and highest > total_points:
         reason = f"there is a score of {highest.normalize():f}"
         raise InUse(
@@ -193,10 +193,10 @@ def check_assessment_filter(*, cohort: UUID, subject: UUID, term: str) -> None:
     `cohort` is the cohort or a batch of it, `subject` a cohort subject or a base subject, `term` the id of a term or
     its name in the cohort's session. Raises Invalid, naming the field.
     """
-    found = find(Cohort, cohort) or get(Cohort, get_referenced(Batch, cohort, "cohort").cohort_id)
+    of_cohort = find(Cohort, cohort) or get(Cohort, get_referenced(Batch, cohort, "cohort").cohort_id)
     if find(CohortSubject, subject) is None:
         get_referenced(Subject, subject, "subject")
-    check_term(term, found.session_id)
+    check_term(term, of_cohort.session_id)
 
 
 def find_assessment(
@@ -241,10 +241,10 @@ def _lock_with_arms(assessment_id: UUID) -> tuple[Assessment, bool]:
         .with_for_update(key_share=True, of=Assessment)
         .execution_options(populate_existing=True)
     )
-    found = db.session.execute(within(locking, reads.in_reach)).one_or_none()
-    if found is None:
+    row = db.session.execute(within(locking, reads.in_reach)).one_or_none()
+    if row is None:
         raise not_found(Assessment)
-    return found.Assessment, found.to_all
+    return row.Assessment, row.to_all
 
 
 def require_every_arm(is_taught_to_all: bool) -> None:
@@ -280,12 +280,12 @@ def refuse_submitted(batch_ids: Collection[Any], cohort_subject_id: UUID, term_i
     """
     if not batch_ids:
         return
-    found = fetch_row(reads.submitted(cohort_subject_id, term_id, sorted(map(str, batch_ids))))
-    if found is None:
+    row = fetch_row(reads.submitted(cohort_subject_id, term_id, sorted(map(str, batch_ids))))
+    if row is None:
         raise RuntimeError(f"There is no cohort subject {cohort_subject_id} with the term {term_id}.")
-    of_some = f" for {found['arms']}" if found["arms"] else ""
+    of_some = f" for {row['arms']}" if row["arms"] else ""
     raise Locked(
-        f"The results of {found['subject']}, {found['term']}, are submitted{of_some}: reopen them first."
+        f"The results of {row['subject']}, {row['term']}, are submitted{of_some}: reopen them first."
     )
 
 

@@ -37,11 +37,11 @@ def put_grade_scale(*, level: str, bands: Sequence[dict[str, Any]]) -> BoundQuer
     Returns the read model of the bands, stored and read in one round trip. Raises Invalid for a level of no classroom,
     and for bands with thresholds the wrong way round or that overlap.
     """
-    found = execute(lock_settings(), _stored(level))
+    row = execute(lock_settings(), _stored(level))
     check_level(level=level)
     ordered = sorted(bands, key=lambda band: band["lower_threshold"], reverse=True)
     _check(ordered)
-    old, new = _audited(found["bands"] if found else ()), _audited(ordered)
+    old, new = _audited(row["bands"] if row else ()), _audited(ordered)
     read = grade_scale(level)
     if new == old:
         return read

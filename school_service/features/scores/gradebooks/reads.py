@@ -57,29 +57,29 @@ def entries(
     `term` is the name of a term, in whichever session. Each other filter has an index: the entries' of batch, student
     and assessment, the assessments' of term.
     """
-    found = (
+    query = (
         select(*ENTRY)
         .join(Assessment, Assessment.id == GradebookEntry.assessment_id)
         .where(NOT_DELETED)
         .order_by(GradebookEntry.created_at, GradebookEntry.id)
     )
     if reach is not None:
-        found = found.where(in_reach(reach))
+        query = query.where(in_reach(reach))
         if batch_id is not None:
-            found = found.where(scopes.arms_in_reach(reach, batch_id))
+            query = query.where(scopes.arms_in_reach(reach, batch_id))
     if student_id is not None:
-        found = found.where(GradebookEntry.student_id == student_id)
+        query = query.where(GradebookEntry.student_id == student_id)
     if assessment_id is not None:
-        found = found.where(GradebookEntry.assessment_id == assessment_id)
+        query = query.where(GradebookEntry.assessment_id == assessment_id)
     if term_id is not None:
-        found = found.where(Assessment.term_id == term_id)
+        query = query.where(Assessment.term_id == term_id)
     if term is not None:
-        found = found.join(Term, Term.id == Assessment.term_id).where(Term.term == term)
+        query = query.join(Term, Term.id == Assessment.term_id).where(Term.term == term)
     if batch_id is None:
-        return found
+        return query
     # An entry's batch is of its assessment's cohort. This condition lets PostgreSQL begin with the assessments.
     cohort = select(Batch.cohort_id).where(Batch.id == batch_id).scalar_subquery()
-    return found.where(GradebookEntry.batch_id == batch_id, Assessment.cohort_id == cohort)
+    return query.where(GradebookEntry.batch_id == batch_id, Assessment.cohort_id == cohort)
 
 
 def in_reach(reach: Reach) -> Any:
@@ -134,7 +134,7 @@ def entering(
     )
     if reach is not None:
         may_enter &= _teaches_arm(reach, batch_id) & _teaches_student(reach, student_id)
-    found = (
+    query = (
         select(
             Assessment.total_points,
             Assessment.cohort_subject_id,
@@ -150,7 +150,7 @@ def entering(
         .where(Assessment.id == assessment_id, NOT_DELETED)
         .with_for_update(read=True, of=Assessment)
     )
-    return found if reach is None else found.where(of_assessment_in_reach(reach))
+    return query if reach is None else query.where(of_assessment_in_reach(reach))
 
 
 def _entered(entry_id: UUID, student_id: UUID, batch_id: UUID, score: Decimal) -> Any:

@@ -120,46 +120,46 @@ def create_entry(*, assessment: UUID, score: Decimal, student: UUID, batch: UUID
     """
     entry = new_row(GradebookEntry, assessment_id=assessment, student_id=student, batch_id=batch, score=score)
     entering = reads.entering(entry.id, assessment, student, batch, score)
-    found = fetch_row(entering)
-    if found is not None and found["was_changed"]:
+    row = fetch_row(entering)
+    if row is not None and row["was_changed"]:
         # Whoever undoes a promotion changes it: who is in the class now?
-        found = fetch_row(entering)
-    if found is None:
+        row = fetch_row(entering)
+    if row is None:
         raise Invalid.field("assessment", Unknown("no such assessment"))
-    if not found["may_enter"] and caller_has_own():
+    if not row["may_enter"] and caller_has_own():
         # Of who is out of reach nothing is told, nor that they are held.
         _refuse_hindered(assessment, student, batch)
     refuse_held(
         student,
         assessment_id=assessment,
-        submitted_batches=found["submitted_batches"],
-        cohort_subject_id=found["cohort_subject_id"],
-        term_id=found["term_id"],
+        submitted_batches=row["submitted_batches"],
+        cohort_subject_id=row["cohort_subject_id"],
+        term_id=row["term_id"],
     )
-    _check_score(score, found["total_points"])
-    if not found["may_enter"]:
+    _check_score(score, row["total_points"])
+    if not row["may_enter"]:
         _refuse_hindered(assessment, student, batch)
     audit_change(ENTITY, entry.id, new=score_values(score))
-    if found["absent"]:
+    if row["absent"]:
         execute_with_commit(*deletion_of_absence(assessment_id=assessment, student_id=student))
     execute_with_commit(entry)
-    return RenderedRow(found["answer"].encode())
+    return RenderedRow(row["answer"].encode())
 
 
 def _refuse_hindered(assessment: UUID, student: UUID, batch: UUID) -> None:
     """Raise the hindrance to a score; nothing if it has ended meanwhile."""
-    found = fetch_row(reads.hindrances(assessment, student, batch))
-    if found is None:
+    row = fetch_row(reads.hindrances(assessment, student, batch))
+    if row is None:
         raise RuntimeError(f"The assessment {assessment}, which is locked, is not there.")
-    if found["of_cohort"] is None:
+    if row["of_cohort"] is None:
         raise unknown_reference(Batch, "batch")
-    if not found["of_cohort"]:
+    if not row["of_cohort"]:
         raise Invalid.field("batch", "is not of the assessment's cohort")
-    if not found["known"]:
+    if not row["known"]:
         raise unknown_reference(Student, "student")
-    if not found["in_batch"]:
+    if not row["in_batch"]:
         raise Invalid.field("student", "is not in the batch")
-    if not found["takes_subject"]:
+    if not row["takes_subject"]:
         raise Invalid.field("student", "does not take the subject")
 
 
@@ -309,14 +309,14 @@ def _lock_entry(entry_id: UUID) -> tuple[GradebookEntry, Assessment]:
         .execution_options(populate_existing=True)
     )
     locking = within(locking, reads.in_reach)
-    found = db.session.execute(locking).one_or_none()
-    if found is not None and found.was_changed:
+    row = db.session.execute(locking).one_or_none()
+    if row is not None and row.was_changed:
         # Its results may have been submitted, and the student may have changed arms before.
-        found = db.session.execute(locking).one_or_none()
-    if found is None:
+        row = db.session.execute(locking).one_or_none()
+    if row is None:
         raise not_found(GradebookEntry)
-    assessed: Assessment = found.Assessment
-    refuse_submitted(found.submitted, assessed.cohort_subject_id, assessed.term_id)
+    assessed: Assessment = row.Assessment
+    refuse_submitted(row.submitted, assessed.cohort_subject_id, assessed.term_id)
     return get(GradebookEntry, entry_id, for_update=True, judged_before=True), assessed
 
 

@@ -273,7 +273,7 @@ class Entering:
         for cell in self.cells:
             matched.setdefault(cell.assessment, []).append((cell.taker, cell.row))
         self.by_assessment = {assessment: entered(rows, self.clears) for assessment, rows in matched.items()}
-        changing = {assessment: found.changing for assessment, found in self.by_assessment.items()}
+        changing = {assessment: entered.changing for assessment, entered in self.by_assessment.items()}
         self.changed = [cell for cell in self.cells if cell.taker.id in changing[cell.assessment]]
 
     def judge(
@@ -294,7 +294,7 @@ class Entering:
         refuse(RowsScored, (_scored(cell) for cell in self.changed if self._is_beside_score(cell)))
         may_delete = principal.may if caller_has_own() else principal.has
         if not may_delete(Permission.GRADEBOOKS_DELETE):
-            away = {assessment: found.taken_away for assessment, found in self.by_assessment.items()}
+            away = {assessment: entered.taken_away for assessment, entered in self.by_assessment.items()}
             refuse(
                 RowsForbidden,
                 (_emptied(cell) for cell in self.changed if cell.taker.id in away[cell.assessment]),
@@ -324,14 +324,14 @@ class Entering:
         forced: Mapping[str, set[str]] | None = None,
     ) -> list[BoundQuery]:
         """Store the marks: the statements. `forced` are the students with a mark replaced by force, by assessment."""
-        found = [(UUID(assessment), of) for assessment, of in sorted(self.by_assessment.items())]
+        pairs = [(UUID(assessment), of) for assessment, of in sorted(self.by_assessment.items())]
         source: dict[str, Any] = {"sheet": sheet, "downloaded": downloaded}
         # Scores lock the arm and then the students, absences the students alone.
         scores = [
             of.score_writes(assessment, **source, forced=(forced or {}).get(str(assessment), ()))
-            for assessment, of in found
+            for assessment, of in pairs
         ]
-        absences = [of.absence_writes(assessment, **source) for assessment, of in found]
+        absences = [of.absence_writes(assessment, **source) for assessment, of in pairs]
         return [write for writes in (*scores, *absences) for write in writes]
 
     def after(self) -> dict[Key, Mark]:

@@ -80,7 +80,7 @@ def _marks(is_one: Any, batch_id: Any, term: Any, reach: Reach | None) -> Query:
     is_batch = Batch.id == batch_id
     if reach is not None:
         is_batch = and_(is_batch, scopes.results_in_reach(reach, CohortSubject.id, Batch.id))
-    found = (
+    query = (
         select(
             CohortSubject.id,
             (Batch.cohort_id == CohortSubject.cohort_id).label("of_cohort"),
@@ -99,8 +99,8 @@ def _marks(is_one: Any, batch_id: Any, term: Any, reach: Reach | None) -> Query:
         .where(is_one)
     )
     if reach is None:
-        return found
-    return found.where(scopes.subjects_in_reach(reach, CohortSubject.id, CohortSubject.cohort_id))
+        return query
+    return query.where(scopes.subjects_in_reach(reach, CohortSubject.id, CohortSubject.cohort_id))
 
 
 def _is_assessed(assessment: Any) -> Any:
@@ -143,7 +143,7 @@ def _students(batch_id: Any, reach: Reach | None) -> Any:
         *(Student.admission_number, User.first_name, Student.middle_name, User.last_name, Student.id),
         *(Enrollment.batch_id, Student.status, holding_batches(Student.id)),
     )
-    found = (
+    query = (
         select(array_of(student, *BY_NAME))
         .select_from(SubjectEnrollment)
         .join(Student, Student.id == SubjectEnrollment.student_id)
@@ -156,8 +156,8 @@ def _students(batch_id: Any, reach: Reach | None) -> Any:
         .where(SubjectEnrollment.cohort_subject_id == CohortSubject.id)
     )
     if reach is not None:
-        found = found.where(scopes.scores_in_reach(reach, SubjectEnrollment.cohort_subject_id, Student.id))
-    return found.correlate(CohortSubject, Term).scalar_subquery()
+        query = query.where(scopes.scores_in_reach(reach, SubjectEnrollment.cohort_subject_id, Student.id))
+    return query.correlate(CohortSubject, Term).scalar_subquery()
 
 
 def _of_students(batch_id: Any, table: Any, *columns: Any) -> Any:

@@ -99,10 +99,10 @@ def download_of_arm(*, batch: UUID, term: str) -> tuple[str, Any]:
     """
     sheets = [SubjectMarks.of(row) for row in fetch_rows(reads.sheets_of_arm(batch, term))]
     if not sheets:
-        found = find_batch(batch, field="batch")
-        of_term = find_term(term, found)
+        arm = find_batch(batch, field="batch")
+        of_term = find_term(term, arm)
         raise Incomplete(
-            f"There is nothing to mark: no subject of {found.class_name} has an assessment in {of_term.display_name}."
+            f"There is nothing to mark: no subject of {arm.class_name} has an assessment in {of_term.display_name}."
         )
     audit_changes(EXPORT, [Change(UUID(marks.about["id"]), None, _exported(marks)) for marks in sheets])
     about, school = sheets[0].about, current_school().name

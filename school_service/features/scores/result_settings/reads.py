@@ -89,8 +89,8 @@ def _with_defaults() -> dict[str, Any]:
 
 def setting(name: str) -> ColumnElement[Any]:
     """A result setting, or its default if the school has no row; for an outer join of ResultSettings to any row."""
-    found: ColumnElement[Any] = _with_defaults()[name]
-    return found
+    column: ColumnElement[Any] = _with_defaults()[name]
+    return column
 
 
 OF_BAND = ("lower_threshold", "upper_threshold", "letter_grade", "remarks")

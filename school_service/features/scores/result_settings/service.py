@@ -48,10 +48,10 @@ def change_level_settings(*, level: str, **changes: Any) -> BoundQuery:
     others = [name for name in changes if name not in OF_LEVEL]
     if others:
         raise Invalid.fields(dict.fromkeys(others, "is of the whole school"))
-    found = execute(lock_settings(), reads.stored_of_level(level))
-    if found is None or not found["known"]:
+    row = execute(lock_settings(), reads.stored_of_level(level))
+    if row is None or not row["known"]:
         raise _unknown_level(level)
-    old = {name: found[name] for name in OF_LEVEL}
+    old = {name: row[name] for name in OF_LEVEL}
     new, read = {**old, **changes}, reads.level_settings(level)
     if new == old:
         return read

@@ -112,14 +112,14 @@ def lock_class(assessment_id: UUID, batch: UUID | None = None) -> ClassScores:
     Raises NotFound, and Conflict if everything of all of them is submitted.
     """
     # The class is read after the lock, in one round trip with it: what was committed meanwhile is seen.
-    found = execute(_lock(assessment_id), _class_list(assessment_id))
-    if found is None:
+    row = execute(_lock(assessment_id), _class_list(assessment_id))
+    if row is None:
         raise not_found(Assessment)
-    takers = list(_takers(found))
+    takers = list(_takers(row))
     if batch is not None:
         takers = [taker for taker in takers if taker.batch_id == str(batch)]
     scores = ClassScores(
-        found["cohort_subject_id"], found["term_id"], found["total_points"], found["submitted"], takers
+        row["cohort_subject_id"], row["term_id"], row["total_points"], row["submitted"], takers
     )
     # To who reaches their own students, and has none here, no arm is told of.
     if all(taker.held for taker in takers) and (takers or not caller_has_own()):
@@ -281,7 +281,7 @@ def _class_list(assessment_id: UUID, reach: Reach | None = None) -> Query:
         Enrollment.batch_id,
         holding_batches(Student.id),
     )
-    found = (
+    query = (
         select(cast(func.json_agg(aggregate_order_by(student, *BY_NAME)), Text))
         .select_from(SubjectEnrollment)
         .join(Student, Student.id == SubjectEnrollment.student_id)
@@ -295,13 +295,13 @@ def _class_list(assessment_id: UUID, reach: Reach | None = None) -> Query:
         .correlate(Assessment)
     )
     if reach is not None:
-        found = found.where(scopes.scores_in_reach(reach, SubjectEnrollment.cohort_subject_id, Student.id))
+        query = query.where(scopes.scores_in_reach(reach, SubjectEnrollment.cohort_subject_id, Student.id))
     listed = select(
         Assessment.cohort_subject_id,
         Assessment.term_id,
         Assessment.total_points,
         cast(Assessment.submitted_batches, ARRAY(Text)).label("submitted"),
-        found.scalar_subquery().label("students"),
+        query.scalar_subquery().label("students"),
         _by_id(Absence.student_id, Absence.status, Absence.note)
         .where(Absence.assessment_id == Assessment.id)
         .scalar_subquery()
@@ -324,10 +324,10 @@ def _by_id(record_id: Any, *columns: Any) -> Query:
     return select(cast(by_id, Text)).correlate(Assessment)
 
 
-def _takers(found: Mapping[str, Any]) -> Iterator[Taker]:
+def _takers(row: Mapping[str, Any]) -> Iterator[Taker]:
     """Put together the students with the subject, by name."""
     names = ("students", "absences", "entries", "arms")
-    students, absences, entries, arms = (orjson.loads(found[name] or "{}") for name in names)
+    students, absences, entries, arms = (orjson.loads(row[name] or "{}") for name in names)
     nothing = None, None
     for *named, student, batch, held in students:
         of_student = *absences.get(student, nothing), *entries.get(student, nothing)

@@ -54,11 +54,11 @@ def scoresheet(
         entries = entries.where(Assessment.term_id == term_id)
     if term is not None:
         entries = entries.join(Term, Term.id == Assessment.term_id).where(Term.term == term)
-    found = entries.subquery("found")
+    table = entries.subquery("found")
     # Rows as they are, in the order of the subquery: objects made member by member cost a tenth of the request.
     by_student = (
-        select(found.c.student, func.json_agg(found.table_valued()).label("gradebooks"))
-        .group_by(found.c.student)
+        select(table.c.student, func.json_agg(table.table_valued()).label("gradebooks"))
+        .group_by(table.c.student)
         .subquery("by_student")
     )
     takers = (
@@ -94,7 +94,7 @@ def class_scores(assessment_id: UUID, reach: Reach | None = None) -> Query:
     """Read model of ClassScoreSchema: the students now with the subject of an assessment and in its cohort, by name."""
     of_student = GradebookEntry.student_id == Student.id, GradebookEntry.assessment_id == Assessment.id
     away = Absence.student_id == Student.id, Absence.assessment_id == Assessment.id
-    found = (
+    query = (
         select(
             STUDENT.label("student"),
             Enrollment.batch_id.label("batch"),
@@ -115,8 +115,8 @@ def class_scores(assessment_id: UUID, reach: Reach | None = None) -> Query:
         .order_by(*BY_NAME)
     )
     if reach is None:
-        return found
-    return found.where(scopes.scores_in_reach(reach, Assessment.cohort_subject_id, Student.id))
+        return query
+    return query.where(scopes.scores_in_reach(reach, Assessment.cohort_subject_id, Student.id))
 
 
 def looked_up(column: Any, condition: Any) -> Any:

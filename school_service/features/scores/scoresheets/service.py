@@ -75,9 +75,9 @@ def enter_scores(
         people={row.number: shown(taker) for taker, row in matched},
         member=SCORES,
     )
-    found = entered(matched, lambda row, name: _clears(scores, row, name))
-    changing = found.changing
-    if found.taken_away:
+    compared = entered(matched, lambda row, name: _clears(scores, row, name))
+    changing = compared.changing
+    if compared.taken_away:
         # Whoever has been narrowed to their own records, takes away what is theirs.
         require = principal.require_own if caller_has_own() else principal.require
         require((Permission.GRADEBOOKS_DELETE,), "Taking a score or an absence away")
@@ -90,8 +90,8 @@ def enter_scores(
         newest=1,  # each is of the score: a record has no other value
     )
     return in_one_round_trip(
-        *found.score_writes(assessment_id),
-        *found.absence_writes(assessment_id),
+        *compared.score_writes(assessment_id),
+        *compared.absence_writes(assessment_id),
         read=reads.class_scores(assessment_id),
     )
 

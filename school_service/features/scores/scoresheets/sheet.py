@@ -107,32 +107,32 @@ def download(
     stored scores; with `absences` a column for these, too, and with `arms` one for the arm of each. Raises NotFound,
     and Invalid for an unknown batch and one of another cohort.
     """
-    found = fetch_row((_score_sheet_in_full if absences or arms else _score_sheet)(assessment_id, batch))
-    if found is None:
+    facts = fetch_row((_score_sheet_in_full if absences or arms else _score_sheet)(assessment_id, batch))
+    if facts is None:
         raise not_found(Assessment)
-    arm = None if batch is None else _find_arm(batch, found["cohort_id"])
-    rows = [{SERIAL_NUMBER.name: number, **row} for number, row in enumerate(orjson.loads(found["rows"]), 1)]
+    arm = None if batch is None else _find_arm(batch, facts["cohort_id"])
+    rows = [{SERIAL_NUMBER.name: number, **row} for number, row in enumerate(orjson.loads(facts["rows"]), 1)]
     audit_change(EXPORT, assessment_id, new={"sheet": "scores", "students": len(rows)})
-    students = student_columns(found["name_order"])
+    students = student_columns(facts["name_order"])
     # Behind the others, whose places programs know that fill sheets in.
     columns = [
-        *_columns(found["total_points"], absences=absences, arms=arms, students=students),
+        *_columns(facts["total_points"], absences=absences, arms=arms, students=students),
         SERIAL_NUMBER,
     ]
-    name = found["file_name"]
+    name = facts["file_name"]
     if not name.lower().endswith(".xlsx"):
         name += ".xlsx"
     if arm:
         name = f"{name[: -len('.xlsx')]} {arm.name}.xlsx"
     stored = {row[ADMISSION_NUMBER]: [row[SCORE], row[_ENTRY]] for row in rows if row[_ENTRY]}
     names = {row[_ARM_ID]: row[ARM] for row in rows if row[ARM]} if arms else None
-    downloaded, hidden = download_details(found["moment"], found["time_zone"], stored, names)
-    class_ = f"{arm.class_name} {found['session']}" if arm else _class(found)
-    details = _details(found, class_)
-    titled = term_title(found["term"], found["session"])
+    downloaded, hidden = download_details(facts["moment"], facts["time_zone"], stored, names)
+    class_ = f"{arm.class_name} {facts['session']}" if arm else _class(facts)
+    details = _details(facts, class_)
+    titled = term_title(facts["term"], facts["session"])
     page_header = (
-        f"{current_school().name}\n{arm.class_name if arm else found['classroom']}\n{found['subject']}",
-        f"{found['name']}\n{titled}\n{plain(found['total_points'])} points",
+        f"{current_school().name}\n{arm.class_name if arm else facts['classroom']}\n{facts['subject']}",
+        f"{facts['name']}\n{titled}\n{plain(facts['total_points'])} points",
     )
     return name, write_workbook(
         [Table(SHEET, columns, rows)],
@@ -282,11 +282,11 @@ class _ScoreUpload(ClassSheetUpload[Taker]):
 
 def _stored_then(download: Download, admission_number: str) -> tuple[Decimal | None, str | None]:
     """Read the score of a student at the download, and the id of its entry. Raises Invalid."""
-    found = download.stored.get(admission_number)
-    if found is None:
+    entry = download.stored.get(admission_number)
+    if entry is None:
         return None, None
     try:
-        score, entry_id = found
+        score, entry_id = entry
         # To make a UUID of each takes ten times as long as to see that it is one.
         is_canonical = CANONICAL_UUID.fullmatch(entry_id)
         return Decimal(str(score)), entry_id.lower() if is_canonical else str(UUID(entry_id))
@@ -323,20 +323,20 @@ def _with_absences_counted(counts: RowCounts, absences: list[AbsenceChange]) -> 
 
 def _cohort_id(assessment_id: UUID) -> str:
     """Find the cohort of an assessment, as a text. Raises NotFound."""
-    found = fetch_row(_cohort(assessment_id))
-    if found is None:
+    row = fetch_row(_cohort(assessment_id))
+    if row is None:
         raise not_found(Assessment)
-    cohort_id: str = found["cohort_id"]
+    cohort_id: str = row["cohort_id"]
     return cohort_id
 
 
 @read_model
 def _cohort(assessment_id: UUID, reach: Reach | None = None) -> Query:
     """Select the cohort of an assessment, unless it is deleted."""
-    found = select(cast(Assessment.cohort_id, Text).label("cohort_id")).where(
+    query = select(cast(Assessment.cohort_id, Text).label("cohort_id")).where(
         Assessment.id == assessment_id, NOT_DELETED
     )
-    return found if reach is None else found.where(in_reach(reach))
+    return query if reach is None else query.where(in_reach(reach))
 
 
 @read_model
@@ -396,7 +396,7 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, reach: Reach | None, *, i
         .correlate(Assessment)
         .scalar_subquery()
     )
-    found = (
+    query = (
         select(
             cast(Assessment.id, Text).label("id"),
             Assessment.name,
@@ -417,7 +417,7 @@ def _sheet(assessment_id: UUID, batch_id: UUID | None, reach: Reach | None, *, i
         .join(Cohort, Cohort.id == CohortSubject.cohort_id)
         .where(Assessment.id == assessment_id, NOT_DELETED)
     )
-    return found if reach is None else found.where(in_reach(reach))
+    return query if reach is None else query.where(in_reach(reach))
 
 
 def _absence_status(assessment_id: Any) -> Any:

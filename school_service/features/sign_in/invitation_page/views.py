@@ -60,10 +60,10 @@ def typed() -> Response:
     named = query.only("school") or form.get("short_name") or None
     errand = None
     if query.only("client_id") is not None:
-        found = read_errand(query, named, anew=bool(form))
-        if not isinstance(found, Errand):
-            return found
-        errand = found
+        answer = read_errand(query, named, anew=bool(form))
+        if not isinstance(answer, Errand):
+            return answer
+        errand = answer
     school = _find_school(errand, named)
     page = _Page(errand, school, form, action=query.address(school.known_as if school else None))
     if school is None:
@@ -78,25 +78,25 @@ def typed() -> Response:
 def linked(school: str, code: str) -> Response:
     """Take an invitation with its code in the address."""
     form = read_own_form(public_url()) if request.method == "POST" else {}
-    found = _find_school(None, school)
-    page = _Page(None, found, form, action="", beside="../../")
-    if found is None:
+    named = _find_school(None, school)
+    page = _Page(None, named, form, action="", beside="../../")
+    if named is None:
         return page.ask_for_code(error=True)
-    require_open(found)
+    require_open(named)
     return page.answer(code, hidden_code=None, wrong=422 if form else 404)
 
 
 def _find_school(errand: Errand | None, named: str | None) -> SchoolOfClient | None:
     """Find the school of an invitation: the school of the client's request, or the named one."""
-    found = None
+    school = None
     if errand is not None:
-        found = errand.client.only_school if named is None else errand.client.named
+        school = errand.client.only_school if named is None else errand.client.named
     elif named is not None and (name := name_of_school(named)):
         with registry_connection() as connection:
-            found = find_named_school(connection, name)
-    if found is None and named is not None:
+            school = find_named_school(connection, name)
+    if school is None and named is not None:
         count_unknown_school()
-    return found
+    return school
 
 
 class _Page:

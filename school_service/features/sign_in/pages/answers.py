@@ -73,9 +73,9 @@ _BY_STATUS = {
 
 def public_url() -> str:
     """The service's address for people; the pages are there only if it is set."""
-    found = app_state().settings.public_url
-    assert found is not None  # noqa: S101 else the pages are not registered
-    return found
+    url = app_state().settings.public_url
+    assert url is not None  # noqa: S101 else the pages are not registered
+    return url
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +137,8 @@ def read_posted_request() -> Query | None:
     if request.query_string or request.mimetype != FORM:
         return None
     request.max_content_length = FORM_LIMIT
-    found = Query(request.get_data())
-    return found.of_request() if found.has("client_id") else None
+    query = Query(request.get_data())
+    return query.of_request() if query.has("client_id") else None
 
 
 def lead_to_page(query: Query) -> Response:

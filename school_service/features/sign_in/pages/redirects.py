@@ -18,8 +18,8 @@ def is_registered(uri: str, registered: Collection[str]) -> bool:
     """
     if uri in registered:
         return True
-    found = _without_port(uri)
-    return found is not None and any(_without_port(address) == found for address in registered)
+    plain = _without_port(uri)
+    return plain is not None and any(_without_port(address) == plain for address in registered)
 
 
 def _without_port(uri: str) -> str | None:

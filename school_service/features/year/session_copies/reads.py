@@ -34,8 +34,8 @@ def lock_session(session_id: UUID) -> Query:
 @read_model
 def lock_cohorts(session_id: UUID) -> Query:
     """Lock the cohorts of a session FOR NO KEY UPDATE, in order of id, as the addition of a subject does."""
-    found = select(Cohort.id).where(Cohort.session_id == session_id).order_by(Cohort.id)
-    return found.with_for_update(key_share=True)
+    query = select(Cohort.id).where(Cohort.session_id == session_id).order_by(Cohort.id)
+    return query.with_for_update(key_share=True)
 
 
 @read_model

@@ -69,18 +69,18 @@ def copy_session(
     NotFound, and Invalid for an unknown session and for the same one.
     """
     principal.require([NEEDED[part] for part in parts], "Copying these parts")
-    found = execute(
+    facts = execute(
         reads.lock_session(session_id),
         reads.lock_cohorts(session_id),
         lock_subjects_of_session(session_id),
         reads.lock_teachers(session),
         reads.both(session_id, session),
     )
-    if found is None:
+    if facts is None:
         raise not_found(AcademicSession)
-    if found["source"] is None:
+    if facts["source"] is None:
         raise Invalid.field("session", NO_SESSION)
-    copy = _Copy(**{name: orjson.loads(text) for name, text in found.items()})
+    copy = _Copy(**{name: orjson.loads(text) for name, text in facts.items()})
     if copy.source["id"] == copy.target["id"]:
         raise Invalid.field("session", "is the same session")
     for part, make in copy.makers.items():

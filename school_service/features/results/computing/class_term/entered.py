@@ -38,7 +38,7 @@ from school_service.features.classes.subject_teachers.reads import teachers_by_a
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.results.computing.class_term.roster import members, taking
-from school_service.features.results.computing.class_term.scopes import one, subjects_of
+from school_service.features.results.computing.class_term.scopes import subjects_of, value_of
 from school_service.features.results.computing.compute import BROUGHT_IN, OF_A_TERM
 from school_service.features.results.models import ReportCard
 from school_service.features.school.models import IN_ORDER, Subject, Term
@@ -105,7 +105,7 @@ def class_term(
     the caller reaches the whole school. `session`: with the basis of the session's results, too.
     """
     of = scope.cte("scope")
-    cohort_id, term_id = one(of, "cohort_id"), one(of, "term_id")
+    cohort_id, term_id = value_of(of, "cohort_id"), value_of(of, "term_id")
     whose = roster(cohort_id, term_id).select().cte("roster").prefix_with("MATERIALIZED")
     people = _people(whose, false() if reach is None or in_reach is None else in_reach(reach, whose))
     subjects = _subjects(cohort_id, cohort_subject_id)
@@ -113,8 +113,8 @@ def class_term(
     papers = _papers(subjects, term_id)
     parts: dict[str, Any] = {
         "settings": _settings(),
-        "of_level": _of_level(one(of, "level")),
-        "bands": _bands(one(of, "level")),
+        "of_level": _of_level(value_of(of, "level")),
+        "bands": _bands(value_of(of, "level")),
         "people": _numbered(
             people, "student", "batch_id", "enrolled_in", "dob", "place", "in_reach", "belongs"
         ),
@@ -161,7 +161,7 @@ def _people(roster: CTE, is_reached: Column) -> CTE:
 
 
 def _subjects(cohort_id: Any, cohort_subject_id: Any) -> CTE:
-    found = (
+    query = (
         select(
             CohortSubject.id,
             CohortSubject.subject_id.label("base"),
@@ -175,8 +175,8 @@ def _subjects(cohort_id: Any, cohort_subject_id: Any) -> CTE:
         .where(CohortSubject.cohort_id == cohort_id)
     )
     if cohort_subject_id is not None:
-        found = found.where(CohortSubject.id == cohort_subject_id)
-    return found.cte("taught").prefix_with("MATERIALIZED")
+        query = query.where(CohortSubject.id == cohort_subject_id)
+    return query.cte("taught").prefix_with("MATERIALIZED")
 
 
 def _papers(subjects: CTE, term_id: Any) -> CTE:
@@ -206,26 +206,26 @@ def _papers(subjects: CTE, term_id: Any) -> CTE:
 
 
 def _pairs(taking: CTE, people: CTE, subjects: CTE) -> Any:
-    found = (
+    query = (
         select(subjects.c.number.label("subject"), people.c.number.label("person"))
         .select_from(taking)
         .join(people, people.c.student_id == taking.c.student_id)
         .join(subjects, subjects.c.id == taking.c.cohort_subject_id)
         .subquery("pairs")
     )
-    return _grouped(found)
+    return _grouped(query)
 
 
 def _marks(table: Any, papers: CTE, people: CTE, mark: Any) -> Any:
     """List the marks of people in the papers: by paper, person and mark."""
-    found = (
+    query = (
         select(papers.c.number.label("paper"), people.c.number.label("person"), mark.label("mark"))
         .select_from(table)
         .join(papers, papers.c.id == table.assessment_id)
         .join(people, people.c.student_id == table.student_id)
         .subquery("marks")
     )
-    return _grouped(found)
+    return _grouped(query)
 
 
 def _published(scope: CTE, people: CTE) -> CTE:
@@ -239,9 +239,9 @@ def _published(scope: CTE, people: CTE) -> CTE:
         .join(ReportCard, ReportCard.student_id == people.c.student_id)
         .join(Term, Term.id == ReportCard.term_id)
         .where(
-            Term.session_id == one(scope, "session_id"),
+            Term.session_id == value_of(scope, "session_id"),
             # The terms' own order is that of the alphabet: FIRST, SECOND, THIRD.
-            Term.term < one(scope, "term"),
+            Term.term < value_of(scope, "term"),
             ReportCard.in_force,
         )
         .subquery("cards")
@@ -265,7 +265,7 @@ def _brought_in(scope: CTE, people: CTE, subjects: CTE, taking: CTE) -> Any:
     """List the scores brought in from other schools for terms until this one: each with the points."""
     until = or_(
         *(
-            and_(Assessment.category == category, one(scope, "term") >= term)
+            and_(Assessment.category == category, value_of(scope, "term") >= term)
             for category, term in BROUGHT_IN.items()
         )
     )
@@ -273,7 +273,7 @@ def _brought_in(scope: CTE, people: CTE, subjects: CTE, taking: CTE) -> Any:
         taking.c.cohort_subject_id == Assessment.cohort_subject_id,
         taking.c.student_id == GradebookEntry.student_id,
     )
-    found = (
+    query = (
         select(
             people.c.number.label("person"),
             subjects.c.base,
@@ -289,15 +289,15 @@ def _brought_in(scope: CTE, people: CTE, subjects: CTE, taking: CTE) -> Any:
         .where(NOT_DELETED, Assessment.include_in_final, until)
         .subquery("brought_in")
     )
-    return rows_of(found)
+    return rows_of(query)
 
 
 def _bases(subjects: CTE, published: CTE) -> Any:
     """List the base subjects of the session's percents, by position, then by name."""
     is_there = or_(Subject.id.in_(select(subjects.c.base)), Subject.id.in_(select(published.c.base)))
-    found = select(Subject.id, Subject.name, Subject.code, Subject.position).where(is_there).subquery("bases")
-    base = json_object(base=found.c.id, name=found.c.name, code=found.c.code)
-    return listed(base, found.c.position, found.c.name, found.c.id, of=found)
+    bases = select(Subject.id, Subject.name, Subject.code, Subject.position).where(is_there).subquery("bases")
+    base = json_object(base=bases.c.id, name=bases.c.name, code=bases.c.code)
+    return listed(base, bases.c.position, bases.c.name, bases.c.id, of=bases)
 
 
 def submissions(scope: CTE) -> Any:
@@ -315,10 +315,10 @@ def submissions(scope: CTE) -> Any:
         of.submitted_by,
         of.submitted_by_name,
     )
-    found = select(func.coalesce(func.json_agg(row), _NONE)).where(
-        of.cohort_id == one(scope, "cohort_id"), of.term_id == one(scope, "term_id")
+    query = select(func.coalesce(func.json_agg(row), _NONE)).where(
+        of.cohort_id == value_of(scope, "cohort_id"), of.term_id == value_of(scope, "term_id")
     )
-    return found.scalar_subquery()
+    return query.scalar_subquery()
 
 
 def microseconds(moment: Any) -> Any:
@@ -327,13 +327,13 @@ def microseconds(moment: Any) -> Any:
 
 
 def _settings() -> Any:
-    found = select(func.row_to_json(literal_column("result_settings"))).select_from(ResultSettings)
-    return found.scalar_subquery()
+    query = select(func.row_to_json(literal_column("result_settings"))).select_from(ResultSettings)
+    return query.scalar_subquery()
 
 
 def _of_level(level: Any) -> Any:
-    found = select(func.row_to_json(literal_column("level_settings"))).select_from(LevelSettings)
-    return found.where(LevelSettings.level == level).scalar_subquery()
+    query = select(func.row_to_json(literal_column("level_settings"))).select_from(LevelSettings)
+    return query.where(LevelSettings.level == level).scalar_subquery()
 
 
 def _bands(level: Any) -> Any:
@@ -342,14 +342,14 @@ def _bands(level: Any) -> Any:
     band = func.json_build_array(of.lower_threshold, of.letter_grade, of.remarks)
     own = bands_of_level(level).subquery("bands_of_level")
     of_level = func.json_build_array(own.c.lower_threshold, own.c.letter_grade, own.c.remarks)
-    found = select(func.json_agg(aggregate_order_by(of_level, own.c.lower_threshold))).scalar_subquery()
-    return func.coalesce(found, listed(band, of.lower_threshold, of=of))
+    bands = select(func.json_agg(aggregate_order_by(of_level, own.c.lower_threshold))).scalar_subquery()
+    return func.coalesce(bands, listed(band, of.lower_threshold, of=of))
 
 
 def listed(document: Any, *order: Any, of: Any) -> Any:
     """A column: the rows of something as an array of documents, in order."""
-    found = func.json_agg(aggregate_order_by(document, *order))
-    return select(func.coalesce(found, _NONE)).select_from(of).scalar_subquery()
+    array = func.json_agg(aggregate_order_by(document, *order))
+    return select(func.coalesce(array, _NONE)).select_from(of).scalar_subquery()
 
 
 def _numbered(rows: CTE, *columns: str) -> Any:
@@ -357,15 +357,15 @@ def _numbered(rows: CTE, *columns: str) -> Any:
     return listed(func.json_build_array(*(rows.c[name] for name in columns)), rows.c.number, of=rows)
 
 
-def _grouped(found: FromClause) -> Any:
+def _grouped(table: FromClause) -> Any:
     """A column: the rows of something by their first column: with it, an array of each of the others."""
-    key, *others = found.c
+    key, *others = table.c
     arrays = [func.array_to_json(func.array_agg(each)) for each in others]
     of_key = select(func.json_build_array(key, *arrays).label("row")).group_by(key).subquery("of_keys")
     return select(func.coalesce(func.json_agg(of_key.c.row), _NONE)).select_from(of_key).scalar_subquery()
 
 
-def rows_of(found: FromClause) -> Any:
+def rows_of(table: FromClause) -> Any:
     """A column: the rows of something as arrays of one length, one for each of its columns."""
-    arrays = (func.coalesce(func.array_to_json(func.array_agg(each)), _NONE) for each in found.c)
-    return select(func.json_build_array(*arrays, type_=JSON)).select_from(found).scalar_subquery()
+    arrays = (func.coalesce(func.array_to_json(func.array_agg(each)), _NONE) for each in table.c)
+    return select(func.json_build_array(*arrays, type_=JSON)).select_from(table).scalar_subquery()

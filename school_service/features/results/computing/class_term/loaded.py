@@ -44,8 +44,8 @@ class Person(NamedTuple):
     @property
     def id(self) -> str:
         """The student's id."""
-        found: str = self.student["id"]
-        return found
+        student_id: str = self.student["id"]
+        return student_id
 
 
 class Subject(NamedTuple):
@@ -122,8 +122,8 @@ class Loaded:
 
     def teachers(self, subject: str, batch: str) -> Sequence[str]:
         """Name the teachers of a subject of the cohort in a batch today."""
-        found: Sequence[str] = (self.document["teachers"] or {}).get(subject + batch, ())
-        return found
+        names: Sequence[str] = (self.document["teachers"] or {}).get(subject + batch, ())
+        return names
 
     @cached_property
     def subjects_in_batches(self) -> Mapping[tuple[str, str], Document]:
@@ -138,8 +138,8 @@ class Loaded:
     @property
     def bases(self) -> Sequence[Document]:
         """The base subjects of the session's results, by name, as cards have them."""
-        found: Sequence[Document] = self.document["bases"]
-        return found
+        bases: Sequence[Document] = self.document["bases"]
+        return bases
 
     @cached_property
     def papers(self) -> Mapping[str, Sequence[tuple[Paper, Document]]]:

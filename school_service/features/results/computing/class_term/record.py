@@ -18,7 +18,7 @@ from school_service.features.attendance.sums import roll_up_of
 from school_service.features.people.employees.reads import TITLED_NAME
 from school_service.features.people.models import Employee, FormTeacher, User
 from school_service.features.results.computing.class_term.entered import ClassTerm, listed, rows_of
-from school_service.features.results.computing.class_term.scopes import one
+from school_service.features.results.computing.class_term.scopes import value_of
 from school_service.features.results.models import Metric, MetricDefinition, MetricScore
 from school_service.features.school.cohorts.reads import class_name
 from school_service.features.school.models import Batch, Letterhead, Picture, TermCalendar
@@ -34,7 +34,7 @@ _CALENDAR = ("start_date", "end_date", "times_opened", "next_term_begins", "noti
 
 def record(of: ClassTerm) -> Column:
     """A column: the contents of the cards of a class in a term beside figures."""
-    term_id = one(of.scope, "term_id")
+    term_id = value_of(of.scope, "term_id")
     calendar = json_object(**{name: getattr(TermCalendar, name) for name in _CALENDAR})
     of_term = _nothing().outerjoin(TermCalendar, TermCalendar.term_id == term_id)
     pictures = func.json_build_array(Letterhead.logo_id, Letterhead.signature_id)
@@ -94,18 +94,18 @@ def _arms(scope: CTE) -> Any:
         .scalar_subquery()
     )
     on_paper = class_name(scope.c.classroom, Batch.name, scope.c.cohort_id)
-    found = (
+    arms = (
         select(Batch.id, Batch.name, on_paper.label("class_name"), form_teacher.label("form_teacher"))
         .join(scope, scope.c.cohort_id == Batch.cohort_id)
         .subquery("arms")
     )
-    arm = func.json_build_array(*found.c)
-    return listed(arm, found.c.name, found.c.id, of=found)
+    arm = func.json_build_array(*arms.c)
+    return listed(arm, arms.c.name, arms.c.id, of=arms)
 
 
 def _comments(people: CTE, term_id: Any) -> Any:
     comment = TermComment
-    found = (
+    query = (
         select(
             people.c.number, comment.form_teacher_comment, comment.principal_comment, comment.times_present
         )
@@ -113,12 +113,12 @@ def _comments(people: CTE, term_id: Any) -> Any:
         .where(comment.term_id == term_id)
         .subquery("comments_of_term")
     )
-    return rows_of(found)
+    return rows_of(query)
 
 
 def _traits(people: CTE, term_id: Any) -> Any:
     """The students' scores of traits, in the order of the metric sheets."""
-    found = (
+    query = (
         select(people.c.number, MetricDefinition.metric_type, MetricDefinition.name, MetricScore.score)
         .select_from(Metric)
         .join(people, people.c.student_id == Metric.student_id)
@@ -128,18 +128,18 @@ def _traits(people: CTE, term_id: Any) -> Any:
         .add_columns(MetricDefinition.position)
         .subquery("traits")
     )
-    of = found.c
+    of = query.c
     trait = func.json_build_array(of.number, of.metric_type, of.name, of.score)
-    return listed(trait, of.metric_type, of.position, of=found)
+    return listed(trait, of.metric_type, of.position, of=query)
 
 
 def _attendance(people: CTE, term_id: Any) -> Any:
     """How often registers had the students in them, and how often these were there; nothing unless registers count."""
     students = select(people.c.student_id)
     sums = roll_up_of(students, counts_registers(), Register.term_id == term_id)
-    found = (
+    query = (
         select(people.c.number, sums.c.opened, sums.c.present, sums.c.absent)
         .join(people, people.c.student_id == sums.c.student_id)
         .subquery("attendance_of_term")
     )
-    return rows_of(found)
+    return rows_of(query)

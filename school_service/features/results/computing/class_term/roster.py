@@ -63,11 +63,11 @@ def members(
         elsewhere = not_(Enrollment.student_id == any_(cast(taken_in, ARRAY(Uuid))))
         back = _taken_in(cohort_id, term_id, taken_in, batch_ids)
         everyone = union_all(with_card, enrolled.where(elsewhere), select(back))
-    found: FromClause = everyone.subquery("members")
+    everybody: FromClause = everyone.subquery("members")
     if left_out is None:
-        return found
-    stays = not_(found.c.student_id == any_(cast(left_out, ARRAY(Uuid))))
-    return select(found).where(stays).subquery("members_who_stay")
+        return everybody
+    stays = not_(everybody.c.student_id == any_(cast(left_out, ARRAY(Uuid))))
+    return select(everybody).where(stays).subquery("members_who_stay")
 
 
 def members_at_submission(cohort_id: Any, term_id: Any) -> FromClause:
@@ -292,8 +292,8 @@ def _put_in(of_cards: CTE) -> Query:
 
 def _names(students: Any, student_id: Any) -> Column:
     """Tell whether an array of ids in JSON has a student."""
-    found = students.op("?", is_comparison=True, return_type=Boolean)(cast(student_id, Text))
-    return func.coalesce(found, False)
+    is_named = students.op("?", is_comparison=True, return_type=Boolean)(cast(student_id, Text))
+    return func.coalesce(is_named, False)
 
 
 def _present(roster: FromClause, of_cards: CTE, cohort_id: Any) -> Query:

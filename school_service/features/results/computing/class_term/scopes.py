@@ -81,17 +81,17 @@ def term_of_student(student_id: Any, term: Any, session: Any = None, own: Any = 
     reading of one's own, if `own` is true, it is the latest session with the card of that term in force.
     """
     of_session = aliased(Term)
-    found = select(cast(of_session.id, Text))
+    query = select(cast(of_session.id, Text))
     if session is not None:
         is_meant = or_(cast(of_session.id, Text) == func.lower(term), of_session.term == term)
         meant = session_by_id_or_name(session).scalar_subquery()
-        return found.where(is_meant, of_session.session_id == meant).scalar_subquery()
+        return query.where(is_meant, of_session.session_id == meant).scalar_subquery()
     is_staffs: Column = true() if own is None else ~own
     is_theirs = and_(is_staffs, of_session.session_id.in_(_sessions_of(student_id)))
     if own is not None:
         is_theirs = or_(and_(own, _has_card_in_force(student_id, of_session)), is_theirs)
     latest = (
-        found.join(AcademicSession, AcademicSession.id == of_session.session_id)
+        query.join(AcademicSession, AcademicSession.id == of_session.session_id)
         .where(of_session.term == term, is_theirs)
         .order_by(
             and_(is_staffs, AcademicSession.current).desc(),
@@ -146,7 +146,7 @@ def _scope() -> Query:
     )
 
 
-def one(row: FromClause, name: str) -> Any:
+def value_of(row: FromClause, name: str) -> Any:
     """A value of a CTE of one row: PostgreSQL looks it up once, before the parts of the query that depend on it."""
     return select(row.c[name]).scalar_subquery()
 
