@@ -153,7 +153,7 @@ def subjects_of(school: School) -> list[str]:
         ]
 
 
-def made(school: School, arms: int = ARMS) -> tuple[str, str]:
+def fill_school(school: School, arms: int = ARMS) -> tuple[str, str]:
     """Fill the school; return the ids of the first arm and of the term."""
     taught = school.teach(year=2025, terms=1, subjects=SUBJECTS, assessments=ASSESSMENTS, arms=arms)
     school.score(taught)
@@ -189,7 +189,7 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     with schools() as here:
         school = here.create(students=STUDENTS)
-        batch, term = made(school)
+        batch, term = fill_school(school)
         with school.connect() as connection:
             select_scores = partial(_select, connection, SCORES.format(batch=batch, term=term))
             scores, broadsheet = costs(
@@ -269,7 +269,7 @@ def readings(school: School, batch: str, term: str, state: str, *, rounds: int) 
 def publishing_a_cohort(here: Schools, arms: int, *, rounds: int) -> list[list[Cost]]:
     """Publish a cohort of MANY students in so many arms, against their broadsheets: first, next, and corrected."""
     school = here.create(students=MANY)
-    _, term = made(school, arms)
+    _, term = fill_school(school, arms)
     for subject in subjects_of(school):
         school.post(f"/cohort-subjects/{subject}/submission", {"term": term})
     with school.connect() as connection:

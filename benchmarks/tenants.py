@@ -115,7 +115,7 @@ class Bench:
     history: Path = TENANT
     on_disk: bool = True
 
-    def found(self) -> list[School]:
+    def find_schools(self) -> list[School]:
         """Find the schools that are there, by name."""
         with self.tenancy.admin.connect() as connection:
             return sorted(list_schools(connection), key=lambda school: school.name)
@@ -212,7 +212,7 @@ def creating(bench: Bench) -> None:
 
     The first school is backed up when there are 10, 1,000 and all of them.
     """
-    bench.schools = bench.found()
+    bench.schools = bench.find_schools()
     window = min(WINDOW, bench.size // 2)
     for size in (10, 1000, bench.size - window):
         if len(bench.schools) < size < bench.size:

@@ -68,7 +68,7 @@ class Call:
             if parameter in operation.parameters:
                 given.append(f"{argument(parameter)}={operation.typed(parameter, value)}")
         if model := operation.model:
-            made, several = self._made(model), isinstance(self.body, list)
+            made, several = self._body(model), isinstance(self.body, list)
             records = ",\n    ".join(self._record(model, record) for record in self.body) if several else ""
             lines += [f"from school_service_client.models import {model}", ""]
             lines.append(f"body = [\n    {records},\n]" if several else f"body = {made}")
@@ -84,7 +84,7 @@ class Call:
         used += [f"from school_service_client.models import {enumeration}" for enumeration in enumerations]
         return "\n".join([*used, text])
 
-    def _made(self, model: str) -> str:
+    def _body(self, model: str) -> str:
         if self.files:
             files = (
                 f'{argument(name)}=File(payload=open("{file}", "rb"), file_name="{file}")'

@@ -208,7 +208,7 @@ class Settings:
             metrics_address=read.address("METRICS_ADDRESS", default="127.0.0.1"),
             docs=read.switch("DOCS", default=True),
             log_level=read.choice("LOG_LEVEL", LOG_LEVELS, default="INFO"),
-            given=read.given(),
+            given=read.public_values(),
         )
 
 
@@ -276,7 +276,7 @@ class _Reader:
         value = self._environment.get(name, "").strip()
         return value or None
 
-    def given(self) -> dict[str, str]:
+    def public_values(self) -> dict[str, str]:
         values = {name: value for name in sorted(self._names) if (value := self.text(name))}
         return {
             name: "set" if name in SECRETS else _IN_ADDRESS.sub("…", value) for name, value in values.items()

@@ -94,12 +94,12 @@ def make_results(context: DemoContext) -> None:
 
     Papers have the surname first, as class lists have it.
     """
-    _done(change_result_settings(name_order=SURNAME_FIRST))
+    _send(change_result_settings(name_order=SURNAME_FIRST))
     for classroom in PUBLISHED:
         for (of, _), cohort_subject_id in context.cohort_subjects.items():
             if of == classroom:
-                _done(submit(cohort_subject_id=cohort_subject_id, term=_FIRST))
-        _done(publish(batches=context.arms[classroom], term=_FIRST))
+                _send(submit(cohort_subject_id=cohort_subject_id, term=_FIRST))
+        _send(publish(batches=context.arms[classroom], term=_FIRST))
     _correct(context)
 
 
@@ -107,7 +107,7 @@ def _correct(context: DemoContext) -> None:
     """Reopen the results of an arm for a comment written on the wrong card, and publish them again."""
     batch = context.arms[PUBLISHED[-1]][0]
     publication_id = db.session.scalars(select(Publication.id).where(Publication.batch_id == batch)).one()
-    _done(reopen(publication_id=publication_id, reason="A comment stood on the wrong card."))
+    _send(reopen(publication_id=publication_id, reason="A comment stood on the wrong card."))
     first = (
         select(Student.id)
         .join(Enrollment, Enrollment.student_id == Student.id)
@@ -119,7 +119,7 @@ def _correct(context: DemoContext) -> None:
         "student": db.session.scalars(first).one(),
         "form_teacher_comment": "A calm and thoughtful member of the class, who reads widely.",
     }
-    _done(
+    _send(
         enter_comments(
             batch=batch,
             term=str(context.terms[THIS_SESSION, _FIRST]),
@@ -127,10 +127,10 @@ def _correct(context: DemoContext) -> None:
             principal=context.principal,
         )
     )
-    _done(publish(batches=[batch], term=_FIRST))
+    _send(publish(batches=[batch], term=_FIRST))
 
 
-def _done(answer: BoundQuery | Made) -> None:
+def _send(answer: BoundQuery | Made) -> None:
     """Send the statements returned by a service together with its answer."""
     if isinstance(answer, Made):
         fetch_made(answer)

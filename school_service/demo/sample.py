@@ -20,7 +20,7 @@ from school_service.demo.sample_schools import SCHOOLS
 from school_service.demo.students import GUARDIAN
 from school_service.features.audit.service import audit_change
 from school_service.features.people.models import Employee, Student, User
-from school_service.features.people.users.service import ENTITY, named
+from school_service.features.people.users.service import ENTITY, user_named
 from tenants.progress import Progress
 from tenants.registry.clients import create_client
 from tenants.registry.schools import School, change_school
@@ -58,7 +58,7 @@ def _let_in(entered: dict[str, str], context: DemoContext) -> None:
     teacher, child = context.teachers[0], context.students[next(iter(context.classrooms))][0]
     for role, query in {
         "teacher": select(User).join(Employee, Employee.user_id == User.id).where(Employee.id == teacher),
-        "guardian": named(GUARDIAN),
+        "guardian": user_named(GUARDIAN),
         "student": select(User).join(Student, Student.user_id == User.id).where(Student.id == child),
     }.items():
         user, password = db.session.scalars(query).one(), secrets.token_urlsafe(12)

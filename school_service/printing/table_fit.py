@@ -75,7 +75,7 @@ def fit(
     """
     largest, gap = _largest(columns, rows)
     asked = [
-        _asked(column, _distinct(of_column), _distinct(teachers) if place == 0 else ())
+        _widths_of(column, _distinct(of_column), _distinct(teachers) if place == 0 else ())
         for place, (column, of_column) in enumerate(zip(columns, cells, strict=True))
     ]
     room = _PAGE - len(columns) * 2 * gap
@@ -105,7 +105,7 @@ def _largest(columns: Sequence[Column], rows: int) -> tuple[float, float]:
     return (min(size, 6.8), 2.0) if sum(not column.text for column in columns) > 12 else (size, 3.0)
 
 
-def _asked(column: Column, cells: Iterable[_Cell], teachers: Iterable[_Cell]) -> _Asked:
+def _widths_of(column: Column, cells: Iterable[_Cell], teachers: Iterable[_Cell]) -> _Asked:
     bold = column.strong
     whole = _widest((line for cell in cells for line in "".join(cell).split("\n")), bold=bold)
     least = _widest((piece for cell in cells for piece in _unbroken(cell)), bold=bold)

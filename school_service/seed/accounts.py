@@ -29,7 +29,7 @@ from school_service.features.people.models import (
     UserIdentity,
     UserRole,
 )
-from school_service.features.people.users.service import named
+from school_service.features.people.users.service import user_named
 from tenants.clock import now
 from tenants.connections.engines import execute_script
 from tenants.exceptions import UnknownAccount
@@ -46,7 +46,7 @@ def end_sessions(tenancy: Tenancy, school_id: UUID, username: str | None = None)
     Returns the number of accounts. Raises UnknownSchool, UnknownAccount, SchoolDeleting, SchoolUpgrading.
     """
     with _session(tenancy, school_id) as session:
-        chosen = select(User) if username is None else named(username)
+        chosen = select(User) if username is None else user_named(username)
         locked = chosen.order_by(User.id).with_for_update(key_share=True)
         accounts = [user.id for user in session.scalars(locked)]
         if not accounts and username is not None:
@@ -68,7 +68,9 @@ def reset_administrator(tenancy: Tenancy, school_id: UUID, administrator: Admini
     """
     with _session(tenancy, school_id) as session:
         role, completed = _complete_role(session)
-        user = session.scalars(named(administrator.username).with_for_update(key_share=True)).one_or_none()
+        user = session.scalars(
+            user_named(administrator.username).with_for_update(key_share=True)
+        ).one_or_none()
         before: dict[str, Any] | None = {"deleted": True} if user and user.deleted_at else {}
         if user is None:
             before = None

@@ -87,7 +87,7 @@ class EventLoop(dict[int, Any]):
         connection = self.get(number)
         if connection is None:
             return
-        wanted = _wanted(connection)
+        wanted = _events_of(connection)
         if wanted:
             self._set_aside.discard(number)
             self._register(number, wanted)
@@ -99,14 +99,14 @@ class EventLoop(dict[int, Any]):
         self._register(number, 0)
         self._set_aside.add(number)
         # Its thread may have ended just before that, and have told nobody.
-        if _wanted(connection):
+        if _events_of(connection):
             self._changed.append(number)
 
     def _handle(self, number: int, events: int) -> None:
         connection = self.get(number)
         if connection is None:
             return
-        wanted = _wanted(connection)
+        wanted = _events_of(connection)
         if not wanted:
             self._put_aside(number, connection)
             return
@@ -114,7 +114,7 @@ class EventLoop(dict[int, Any]):
         if number in self._paused:
             self._register(number, 0)
         elif number in self:
-            wanted = _wanted(connection)
+            wanted = _events_of(connection)
             # Where nothing is wanted its request is being answered, and most often something is before more comes.
             if wanted:
                 self._register(number, wanted)
@@ -130,7 +130,7 @@ class EventLoop(dict[int, Any]):
             del self._registered[number]
 
 
-def _wanted(connection: Any) -> int:
+def _events_of(connection: Any) -> int:
     wanted = _READ if connection.readable() else 0
     if connection.writable() and not connection.accepting:
         wanted |= select.POLLOUT

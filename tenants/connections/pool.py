@@ -90,7 +90,7 @@ class Waits:
         self._lock = threading.Lock()
 
     @contextmanager
-    def one(self) -> Iterator[None]:
+    def counting(self) -> Iterator[None]:
         """Count the block as a wait."""
         begun = time.monotonic()
         with self._lock:
@@ -281,7 +281,7 @@ class SchoolPool:
             else:
                 waiter = self._enqueue(school_id, any_will_do=True)
         if waiter is not None:
-            with self.waits.one():
+            with self.waits.counting():
                 self._await(waiter, self.timeout)
             if waiter.connection is not None:
                 return waiter.connection

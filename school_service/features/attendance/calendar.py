@@ -83,7 +83,7 @@ def day_parts(parts: Any) -> Column:
 def is_open(day: Any, part: Any, weekdays: Any) -> Column:
     """Tell whether school is open in a part of a day; whether the day is in a term is not asked."""
 
-    def said(of: Any) -> Any:
+    def status_of(of: Any) -> Any:
         exception = aliased(SchoolDay)
         query = select(exception.status).where(exception.date == day, exception.part == of)
         # Said, since SQLAlchemy finds by itself only what is in the FROM of the SELECT right around.
@@ -92,7 +92,7 @@ def is_open(day: Any, part: Any, weekdays: Any) -> Column:
     usual = case(
         (is_weekday(day, weekdays), literal_column(f"'{OPEN}'")), else_=literal_column(f"'{CLOSED}'")
     )
-    condition: Column = func.coalesce(said(part), said(DAY), usual) == OPEN
+    condition: Column = func.coalesce(status_of(part), status_of(DAY), usual) == OPEN
     return condition
 
 

@@ -44,7 +44,7 @@ def give_accounts(*, batch: UUID, days: int, principal: Principal, **inviting: A
     usernames at this moment.
     """
     require_results("Giving guardians accounts")
-    row = fetch_document(in_one_round_trip(_lock(batch), read=_seen(batch)))
+    row = fetch_document(in_one_round_trip(_lock(batch), read=_guardians_without_account(batch)))
     if not row["is_batch"]:
         raise unknown_reference(Batch, "batch")
     people = row["guardians"]
@@ -106,7 +106,7 @@ def _lock(batch_id: UUID) -> Any:
 
 
 @read_model
-def _seen(batch_id: UUID) -> Query:
+def _guardians_without_account(batch_id: UUID) -> Query:
     """Select the guardians of a class without an account, in the order of the class list, and their role."""
     place = (
         select(Student.id, func.row_number().over(order_by=BY_NAME).label("number"))

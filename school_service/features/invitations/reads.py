@@ -123,7 +123,7 @@ def lock_students(batch_id: UUID) -> Any:
 
 
 @read_model
-def seen(user_ids: list[UUID] | None = None, batch_id: UUID | None = None) -> Query:
+def facts_of_accounts(user_ids: list[UUID] | None = None, batch_id: UUID | None = None) -> Query:
     """Select, of accounts or of those of a batch, the facts deciding whether they may be invited; in one row.
 
     `users` are the accounts without the deleted ones, in the order of the class list. `roles` has reach and permissions

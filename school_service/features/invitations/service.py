@@ -223,9 +223,9 @@ def _lock(users: Sequence[UUID] | None, batch: UUID | None) -> dict[str, Any]:
     if users is None:
         if batch is None:
             raise RuntimeError("Either users or batch was checked to be there.")
-        facts = execute(reads.lock_students(batch), reads.seen(batch_id=batch))
+        facts = execute(reads.lock_students(batch), reads.facts_of_accounts(batch_id=batch))
     else:
-        facts = execute(reads.lock_users(list(users)), reads.seen(list(users)))
+        facts = execute(reads.lock_users(list(users)), reads.facts_of_accounts(list(users)))
     if facts is None:
         raise RuntimeError("What decides has one row.")
     return facts

@@ -124,7 +124,7 @@ def use_up_code(hashes: Sequence[str], wrong_codes: WrongCodes | None) -> UUID:
     used = execute(reads.lock_by_code(list(hashes)), reads.use_by_code(list(hashes)))
     if used is None:
         raise _refusal(wrong_codes)
-    return _used(used)
+    return _note_use(used)
 
 
 def use_up_email(email: str) -> UUID | None:
@@ -134,10 +134,10 @@ def use_up_email(email: str) -> UUID | None:
     """
     address = mailbox(email)
     used = execute(reads.lock_by_email(address), reads.use_by_email(address))
-    return None if used is None else _used(used)
+    return None if used is None else _note_use(used)
 
 
-def _used(used: dict[str, Any]) -> UUID:
+def _note_use(used: dict[str, Any]) -> UUID:
     user_id = UUID(str(used["user_id"]))
     audit_change(ENTITY, UUID(str(used["id"])), old={"used": False}, new={"used": True, "user": user_id})
     return user_id

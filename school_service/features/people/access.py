@@ -99,7 +99,7 @@ class HeldPermissions:
 def held_permissions(user_id: UUID) -> HeldPermissions:
     """Find the permissions of a user, deleted or not, without the ones of a role given to all of a kind."""
 
-    def held(reach: str) -> Any:
+    def is_held(reach: str) -> Any:
         return (
             select(RolePermission.permission_id)
             .join(UserRole, UserRole.role_id == RolePermission.role_id)
@@ -113,7 +113,7 @@ def held_permissions(user_id: UUID) -> HeldPermissions:
             .exists()
         )
 
-    rows = db.session.execute(everybodys(select(StoredPermission, held(SCHOOL), held(OWN)))).all()
+    rows = db.session.execute(everybodys(select(StoredPermission, is_held(SCHOOL), is_held(OWN)))).all()
     return HeldPermissions(
         for_school=frozenset(str(permission) for permission, for_school, _ in rows if for_school),
         for_own=frozenset(str(permission) for permission, _, for_own in rows if for_own),

@@ -36,7 +36,7 @@ class Switch:
         return {role: reach for role, reach in self.targets.items() if self.roles[role]["reach"] != reach}
 
     @property
-    def needed(self) -> set[str]:
+    def needed_permissions(self) -> set[str]:
         """The permissions demanded for the whole school by a switch like this."""
         named = (self.roles[role]["permissions"] for role in self.targets)
         made = (map(str, role.permissions) for role in self.added)

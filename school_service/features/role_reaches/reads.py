@@ -31,7 +31,7 @@ from school_service.features.school.models import AcademicSession, Batch, Classr
 
 
 @read_model
-def locked(role_ids: list[UUID]) -> Query:
+def lock_roles(role_ids: list[UUID]) -> Query:
     """Lock roles FOR NO KEY UPDATE, in order of id."""
     roles = select(Role.id).where(Role.id == one_of(role_ids))
     return roles.order_by(Role.id).with_for_update(key_share=True)

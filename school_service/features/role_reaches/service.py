@@ -55,11 +55,11 @@ def switch(
     """
     ids = [each["role"] for each in roles]
     # The roles first, as whoever changes the permissions of one does.
-    locks = () if dry_run else (reads.locked(ids), lock_administrators())
+    locks = () if dry_run else (reads.lock_roles(ids), lock_administrators())
     row = means.send(*locks, reads.switching(ids, list(GIVEN_TO) if add_seeded else []))
     switching = judge(row or {}, roles, add_seeded=add_seeded)
     if principal is not None:
-        principal.require(switching.needed, "Switching these roles")
+        principal.require(switching.needed_permissions, "Switching these roles")
     switching.require_administrator()
     told = _carry_out(switching, means, dry_run=dry_run)
     return {**_shown(switching, served, principal), **(told or {})}

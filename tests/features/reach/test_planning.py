@@ -41,7 +41,7 @@ IN_TRANSACTION = {
     f"{RESULTS}report_cards.reads.drafted_of_student",
     f"{RESULTS}report_cards.reads.drafted_of_batch",
     f"{RESULTS}report_cards.reads.printed_of_student",
-    "school_service.features.attendance.registers.reads.judged",
+    "school_service.features.attendance.registers.reads.facts_of_registers",
     "school_service.features.scores.scoresheets.reads.class_scores",
     "school_service.features.scores.marksheets.reads.sheet",
     "school_service.features.scores.marksheets.reads.sheets_of_arm",

@@ -190,7 +190,7 @@ OF_CLASSES = {
 """Read models that tell of each row whether it is in reach, or which classes have one: else no row is shown."""
 ITSELF = {"school_service.features.me.reads.me"}
 """What is of the caller by whatever text: `/me` tells the relations of whoever asks, which test_me has."""
-ELSEWHERE = {"school_service.features.scores.assessments.reads.submitted"}
+ELSEWHERE = {"school_service.features.scores.assessments.reads.names_of_submissions"}
 """The names of submitted arms, of which test_scores asks: in the matrix each arm is submitted, and none is named."""
 
 

@@ -117,7 +117,7 @@ def mark(
     if conflicts and not force:
         raise _conflict(register, conflicts)
     if default is not None:
-        code, kind = _known(default, codes, "default")
+        code, kind = _code_named(default, codes, "default")
         changed += [
             NewMark(person, code, kind, None, None)
             for person in register.people.values()
@@ -207,10 +207,10 @@ def _kept_or_known(
     """Give a code and its kind; a code stored already keeps its stored kind."""
     if stored is not None and kind is not None and given.casefold() == stored.casefold():
         return stored, kind
-    return _known(given, codes, field)
+    return _code_named(given, codes, field)
 
 
-def _known(code: str, codes: Mapping[str, tuple[str, str]], field: str) -> tuple[str, str]:
+def _code_named(code: str, codes: Mapping[str, tuple[str, str]], field: str) -> tuple[str, str]:
     named = codes.get(code.casefold())
     if named is None:
         raise Invalid.field(

@@ -291,7 +291,7 @@ def _shown(mark: Any, counts: Any) -> Any:
 
 
 @read_model
-def judged(
+def facts_of_registers(
     batch_id: UUID,
     days: list[date],
     parts: list[str],
@@ -308,7 +308,7 @@ def judged(
     """
     settings = calendar.settings().cte("settings")
     given = unnest_rows("given", "number", day=(Date, days), part=(String, parts))
-    of_given = is_given(given, batch_id, cohort_subject_id)
+    of_given = is_among(given, batch_id, cohort_subject_id)
     kept = select(given.c.number, Register.__table__).select_from(given).join(Register, of_given).cte("kept")
     people = _everybody(given, kept, batch_id, cohort_subject_id)
     lessons = cohort_subject_id is not None
@@ -360,7 +360,7 @@ def judged(
     return query if reach is None else query.where(in_reach(reach, batch_id, cohort_subject_id))
 
 
-def is_given(given: Any, batch_id: Any, cohort_subject_id: Any) -> Any:
+def is_among(given: Any, batch_id: Any, cohort_subject_id: Any) -> Any:
     """Tell whether a register is one of those given by day and part, or by day and period."""
     of_day = and_(Register.batch_id == batch_id, Register.date == given.c.day)
     if cohort_subject_id is None:

@@ -259,7 +259,7 @@ def lock_registers(
         share_days() if bound else lock_days(),
         *(making if made else ()),
         _lock(batch, days, parts, cohort_subject),
-        reads.judged(batch, days, parts, cohort_subject),
+        reads.facts_of_registers(batch, days, parts, cohort_subject),
     )
     if facts is None:
         check_register(batch=batch, cohort_subject=cohort_subject)
@@ -393,7 +393,7 @@ def _share_class(
         .join(Term, Term.id == calendar.term_of(Cohort.session_id, given.c.day))
         .where(
             Batch.id == batch_id,
-            ~exists().where(reads.is_given(given, batch_id, cohort_subject_id)).correlate(given),
+            ~exists().where(reads.is_among(given, batch_id, cohort_subject_id)).correlate(given),
         )
         .order_by(Term.id)
     )
@@ -462,7 +462,7 @@ def _lock(batch_id: UUID, days: list[date], parts: list[str], cohort_subject_id:
     given = unnest_rows("given", None, day=(Date, days), part=(String, parts))
     return (
         select(Register.id)
-        .join(given, reads.is_given(given, batch_id, cohort_subject_id))
+        .join(given, reads.is_among(given, batch_id, cohort_subject_id))
         .order_by(Register.id)
         .with_for_update(key_share=True, of=Register)
     )

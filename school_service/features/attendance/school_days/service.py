@@ -161,7 +161,7 @@ def set_school_days(*, days: Sequence[Mapping[str, Any]]) -> BoundQuery:
         }
         raise Invalid.fields(wrong)
     old = {(date.fromisoformat(row["date"]), row["part"]): row for row in orjson.loads(facts["said"])}
-    new = _said(days, old)
+    new = _exceptions_after(days, old)
     _refuse_closed(orjson.loads(facts["registers"]), new, facts["weekdays"])
     read = _days(dates)
     before, after = ({key: _values(key, row) for key, row in rows.items()} for rows in (old, new))
@@ -187,7 +187,7 @@ def set_school_days(*, days: Sequence[Mapping[str, Any]]) -> BoundQuery:
 Key = tuple[date, str]
 
 
-def _said(
+def _exceptions_after(
     days: Sequence[Mapping[str, Any]], old: Mapping[Key, Mapping[str, Any]]
 ) -> dict[Key, Mapping[str, Any]]:
     """Find the exceptions of days after this change: whole days first."""

@@ -27,7 +27,7 @@ from school_service.features.people.students.sheet_rows import (
     LAST_NAME,
     STUDENT_COLUMNS,
     change_of,
-    shown,
+    name_with_number,
     student_columns,
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
@@ -315,7 +315,7 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
                     yield Replaced(
                         row.number,
                         name,
-                        shown(pupil),
+                        name_with_number(pupil),
                         self.registers[name].id,
                         stored,
                         code,

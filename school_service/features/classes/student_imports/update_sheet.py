@@ -24,7 +24,7 @@ from school_service.features.people.students import leaving
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.people.students.service import AUDITED
 from school_service.features.people.students.service import ENTITY as STUDENT
-from school_service.features.people.students.sheet_rows import LAST_NAME, change_of, shown
+from school_service.features.people.students.sheet_rows import LAST_NAME, change_of, name_with_number
 from school_service.features.people.users.service import ENTITY as USER
 from school_service.features.school.cohorts.reads import class_name
 from school_service.features.school.cohorts.service import find_session
@@ -262,7 +262,7 @@ class _Update(SheetUpload[Changes]):
                 errors.extend(error for error in refused if (error.row, error.column) not in told)
                 matched.append((student, row, changed))
         errors.extend(_numbers_in_use(matched))
-        people = {row.number: shown(student) for student, row, _ in matched}
+        people = {row.number: name_with_number(student) for student, row, _ in matched}
         raise_row_errors(errors, letters=content.letters, people=people)
         return matched
 
@@ -321,7 +321,7 @@ class _Update(SheetUpload[Changes]):
                         f"would replace {stored or 'nothing'}, which somebody entered after the download,"
                     )
                     errors.append(RowError(row.number, name, CHANGED, problem, _text(new), _REMEDY))
-        people = {row.number: shown(student) for student, row, _ in matched}
+        people = {row.number: name_with_number(student) for student, row, _ in matched}
         raise_changed_rows(errors, letters=self.content.letters, people=people)
 
     def _require(self, changed: Iterable[tuple[Any, Mapping[str, Any]]]) -> None:

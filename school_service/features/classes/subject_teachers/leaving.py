@@ -19,7 +19,7 @@ from school_service.core.statements import Executable, execute, statement
 from school_service.features.audit.service import Change, audit_changes
 from school_service.features.classes.models import SubjectTeacher
 from school_service.features.classes.subject_teachers import reads
-from school_service.features.classes.subject_teachers.service import ENTITY, audited, storing
+from school_service.features.classes.subject_teachers.service import ENTITY, audited_values, storing
 from school_service.features.people.employees import service as employees
 from school_service.features.people.models import Employee, FormTeacher
 
@@ -102,13 +102,13 @@ def _ending(left: Mapping[str, Any], heir: UUID | None) -> list[Executable]:
         for row in rows
         if heir is not None and not row["heir"]
     ]
-    old = {row["id"]: audited(row) for row in rows}
+    old = {row["id"]: audited_values(row) for row in rows}
     audit_changes(
         ENTITY,
         [
-            *(Change(UUID(row["cohort_subject"]), old[row["id"]], audited(row)) for row in ended),
+            *(Change(UUID(row["cohort_subject"]), old[row["id"]], audited_values(row)) for row in ended),
             *(Change(UUID(row["cohort_subject"]), old[row["id"]], None) for row in gone),
-            *(Change(UUID(row["cohort_subject"]), None, audited(row)) for row in begun),
+            *(Change(UUID(row["cohort_subject"]), None, audited_values(row)) for row in begun),
         ],
     )
     stored = [*ended, *begun]

@@ -121,7 +121,7 @@ def subject_teachers(
 
 
 @read_model
-def named(cohort_subjects: list[UUID], employees: list[UUID], batches: list[UUID]) -> Query:
+def assignments_of(cohort_subjects: list[UUID], employees: list[UUID], batches: list[UUID]) -> Query:
     """Read model of SubjectTeacherSchema, of these cohort subjects, employees and batches, taken together."""
     keys = unnest_rows(
         cohort_subject_id=(Uuid, cohort_subjects), employee_id=(Uuid, employees), batch_id=(Uuid, batches)
@@ -209,7 +209,7 @@ def lock_employees_of_session(session_id: UUID) -> Query:
 
 
 @read_model
-def judged(cohort_subjects: list[UUID], employees: list[UUID], batches: list[UUID]) -> Query:
+def facts_of_assignments(cohort_subjects: list[UUID], employees: list[UUID], batches: list[UUID]) -> Query:
     """Select the facts for and against assignments, each as JSON; to be read once their records are locked.
 
     `subjects` and `batches` are the cohorts of the existing ones, by id; `employees` the ids of those allowed to teach,

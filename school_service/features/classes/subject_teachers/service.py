@@ -68,13 +68,13 @@ def put_subject_teachers(*, assignments: Sequence[Mapping[str, Any]]) -> BoundQu
     batches = _all(assignments, "batch")
     arms = [each for each in batches if each is not None]
     locks = reads.lock_subjects(subjects), reads.lock_batches(arms), reads.lock_employees(employees)
-    row = execute(*locks, reads.judged(subjects, employees, arms))
+    row = execute(*locks, reads.facts_of_assignments(subjects, employees, arms))
     facts = {name: orjson.loads(text) for name, text in (row or {}).items()}
     _refuse(assignments, facts)
     known = {_key(each): each for each in facts["known"]}
     changed = [each for each in assignments if _dates(each) != _dates(known.get(_key(each), {}))
                or _key(each) not in known]  # fmt: skip
-    read = reads.named(subjects, employees, batches)
+    read = reads.assignments_of(subjects, employees, batches)
     if not changed:
         return read
     audit_changes(
@@ -82,8 +82,8 @@ def put_subject_teachers(*, assignments: Sequence[Mapping[str, Any]]) -> BoundQu
         (
             Change(
                 each["cohort_subject"],
-                audited(known[_key(each)]) if _key(each) in known else None,
-                audited(each),
+                audited_values(known[_key(each)]) if _key(each) in known else None,
+                audited_values(each),
             )
             for each in changed
         ),
@@ -130,7 +130,9 @@ def copy_subject_teachers(*, from_session: str, to_session: str, dry_run: bool =
     new = [each for each in rows if not each["code"] and not each["there"]]
     if new and not dry_run:
         execute(*storing(new, [UUID(each["cohort"]) for each in new]))
-        audit_changes(ENTITY, [Change(UUID(each["cohort_subject"]), None, audited(each)) for each in new])
+        audit_changes(
+            ENTITY, [Change(UUID(each["cohort_subject"]), None, audited_values(each)) for each in new]
+        )
     return {
         "rows": len(rows),
         "copied": len(new),
@@ -243,7 +245,7 @@ def _dates(row: Mapping[str, Any]) -> tuple[str | None, ...]:
     return tuple(None if row.get(name) is None else str(row[name]) for name in ("starts_on", "ends_on"))
 
 
-def audited(row: Mapping[str, Any]) -> dict[str, Any]:
+def audited_values(row: Mapping[str, Any]) -> dict[str, Any]:
     """The values of an assignment in the audit log; the id there is the cohort subject's."""
     return {name: row.get(name) for name in ("employee", "batch", "starts_on", "ends_on")}
 

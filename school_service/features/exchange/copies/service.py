@@ -15,7 +15,7 @@ from school_service.core.errors import Gone
 from school_service.core.read_models import RenderedRow, unwrapped
 from school_service.features.audit.numbering import MOST, lock_numbers, number_sets
 from school_service.features.exchange.copies.resources import NAMES, PERMISSIONS
-from school_service.features.exchange.copies.telling import changes_between, entities_of, named
+from school_service.features.exchange.copies.telling import changes_between, entities_of, with_table_names
 from tenants.connections.statements import Texts
 
 START = "start"
@@ -63,7 +63,7 @@ class Cursor(NamedTuple):
             return cls(0, str(UUID(int=0)))
         match = _CURSOR.fullmatch(text)
         if match is None:
-            raise gone()
+            raise gone_error()
         return cls(int(match[1]), str(UUID(match[2])))
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ _CURSOR = re.compile(r"([1-9][0-9]{0,9})-([0-9a-f]{32})")
 LARGEST = 2**31 - 1
 
 
-def gone() -> Gone:
+def gone_error() -> Gone:
     """Make the error of a cursor whose set is not there: read everything anew."""
     return Gone("Read everything anew.", {"after": ["resync"]})
 
@@ -96,12 +96,12 @@ def changes(
     cursor = None if after is None else Cursor.of(after)
     begin = cursor or Cursor.of(START)
     if begin.number > LARGEST:
-        raise gone()
+        raise gone_error()
     place = _place(begin, entities_of(resource), limit, write)
     if cursor is None:
         return _answer([], Cursor(*place["newest"]), more=False)
     if not place["there"]:
-        raise gone()
+        raise gone_error()
     if place["until"] is None:
         return _answer([], cursor if cursor.number else Cursor(*place["newest"]), more=False)
     principal = principal_of()
@@ -111,7 +111,7 @@ def changes(
     if query is not None:
         row = read_text(*query)
         if row is None:
-            raise gone()
+            raise gone_error()
         told, end = row["changes"], Cursor(row["number"], row["id"])
     return _answer(told, end, more=end.number < place["newest"][0] or place["waiting"])
 
@@ -120,7 +120,7 @@ def _place(
     cursor: Cursor, entities: list[str], limit: int, write: Callable[[str, tuple[Any, ...]], Texts]
 ) -> dict[str, Any]:
     """Find where a reader stands; sets that wait for a number get one before, in a message of their own."""
-    sql, number = named(_PLACE), cursor.number
+    sql, number = with_table_names(_PLACE), cursor.number
     parameters = (number, MOST, entities, limit, limit, not number, number, cursor.id, number)
     place = read_text(sql, parameters)
     if place is not None and place["waiting"]:

@@ -174,10 +174,10 @@ class _Names(dict[str, str]):
     """Gives parts by their names, and tables as they are on the school's server."""
 
     def __missing__(self, name: str) -> str:
-        return named(_PARTS[name]) if name.isupper() else stored_in(name)
+        return with_table_names(_PARTS[name]) if name.isupper() else stored_in(name)
 
 
-def named(sql: str, **parts: str) -> str:
+def with_table_names(sql: str, **parts: str) -> str:
     """Write a statement with the names of its tables, given in braces, and its parts."""
     return sql.format_map(_Names(parts))
 
@@ -200,24 +200,24 @@ def changes_between(
     direct = [pair for pair in _DIRECT if pair[0] in entities and pair[1] in names]
     rules = [rule for rule in RULES if rule.entity in entities and rule.resource in names]
     branches = [
-        named(
+        with_table_names(
             _BY_RULE,
             RESOURCE=rule.resource,
             ENTITY=rule.entity,
-            BECAME=named(rule.became),
-            IDS=named(rule.ids),
+            BECAME=with_table_names(rule.became),
+            IDS=with_table_names(rule.ids),
         )
         for rule in rules
     ]
     if direct:
         pairs = ", ".join(f"('{entity}', '{resource}')" for entity, resource in direct)
-        branches.append(named(_BY_ID, PAIRS=pairs, BECAME=named(_BY_ACTION)))
+        branches.append(with_table_names(_BY_ID, PAIRS=pairs, BECAME=with_table_names(_BY_ACTION)))
     if not branches:
         return None
     became, parameters = _became(
         sorted({rule.resource for rule in rules if rule.became in (_IF_THERE, _SHOWN)})
     )
-    sql = named(_CHANGES, ONE=_ONE, TOLD="\nUNION ALL".join(branches), BECAME=became)
+    sql = with_table_names(_CHANGES, ONE=_ONE, TOLD="\nUNION ALL".join(branches), BECAME=became)
     number, set_id = after
     return sql, (*parameters, number, until, limit, until, not number, number, set_id)
 

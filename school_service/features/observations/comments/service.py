@@ -28,7 +28,7 @@ from school_service.features.audit.service import Change, Values, audit_changes
 from school_service.features.observations.comments import reads
 from school_service.features.observations.published import refuse_published
 from school_service.features.people.models import student_name
-from school_service.features.people.students.sheet_rows import shown
+from school_service.features.people.students.sheet_rows import name_with_number
 from school_service.features.people.students.sheet_uploads import Replaced, refuse_unexpected
 from school_service.features.school.cohorts.class_sheets import Place, find_batch, find_place, find_term
 from school_service.features.year.models import TermComment
@@ -266,7 +266,7 @@ def _unexpected(
         for name, value in student.differing(row).items():
             stored = getattr(student, name)
             if name in expected and expected[name] != stored:
-                whose = shown(student), student.student_id
+                whose = name_with_number(student), student.student_id
                 yield Replaced(number, name, *whose, stored, value, kind="value")
 
 

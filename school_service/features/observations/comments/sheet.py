@@ -33,7 +33,7 @@ from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
     STUDENT_COLUMNS,
     change_of,
-    shown,
+    name_with_number,
     student_columns,
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
@@ -208,7 +208,7 @@ class _CommentUpload(ClassSheetUpload[Commented]):
             for name, value in differing.items():
                 stored = getattr(student, name)
                 if stored != then.get(name):
-                    whose = shown(student), student.student_id
+                    whose = name_with_number(student), student.student_id
                     yield Replaced(row.number, name, *whose, stored, value, kind="value")
 
 

@@ -24,7 +24,7 @@ from school_service.features.observations.metrics.service import (
 )
 from school_service.features.observations.published import lock_cohort_in_term, refuse_published
 from school_service.features.people.students.list_rows import match_records
-from school_service.features.people.students.sheet_rows import shown
+from school_service.features.people.students.sheet_rows import name_with_number
 from school_service.features.people.students.sheet_uploads import Replaced, refuse_unexpected
 from school_service.features.results.models import METRIC_TYPES
 from school_service.features.school.cohorts.class_sheets import Place, find_place
@@ -121,7 +121,8 @@ def _lock_class(place: Place) -> _Class:
     Raises Conflict while the batch's results of the term are published.
     """
     row = execute(
-        lock_cohort_in_term(place.cohort_id, place.term_id), reads.observed(place.batch_id, place.term_id)
+        lock_cohort_in_term(place.cohort_id, place.term_id),
+        reads.students_with_records(place.batch_id, place.term_id),
     )
     if row is None:
         raise RuntimeError("A class list has a row, whether anybody is in the class or not.")
@@ -206,5 +207,5 @@ def _replaced(record: _Record, compared: ComparedScores) -> Iterator[Replaced]:
     for name, score in compared.changed.get(student.student_id, {}).items():
         if name in expected and expected[name] != stored.get(name):
             yield Replaced(
-                record.row.number, name, shown(student), student.metric_id, stored.get(name), score
+                record.row.number, name, name_with_number(student), student.metric_id, stored.get(name), score
             )

@@ -122,7 +122,7 @@ def lock_traits() -> Query:
 
 
 @judged_before
-def observed(batch_id: UUID, term_id: UUID) -> Query:
+def students_with_records(batch_id: UUID, term_id: UUID) -> Query:
     """Select the students in a batch now, with their records of a term: for each type an array in JSON, as text.
 
     In one row with `traits`, and `published`, the name of batch and term while the results are. The rows of the arrays

@@ -28,7 +28,7 @@ from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
     STUDENT_COLUMNS,
     change_of,
-    shown,
+    name_with_number,
     student_columns,
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
@@ -235,7 +235,9 @@ class _MetricUpload(ClassSheetUpload[Any]):
             stored = student.scores or {}
             for name, score in changed.get(student.student_id, {}).items():
                 if name in stored and stored[name] != then.get(name):
-                    yield Replaced(row.number, name, shown(student), student.metric_id, stored[name], score)
+                    yield Replaced(
+                        row.number, name, name_with_number(student), student.metric_id, stored[name], score
+                    )
 
 
 def _columns(names: Iterable[str], students: Iterable[Column] = STUDENT_COLUMNS) -> list[Column]:

@@ -275,11 +275,11 @@ def _known_people(rows: Sequence[Row]) -> Iterator[RowError]:
         others = seen.setdefault(_key(names), {})
         same = [other for other in (born, None) if other in others] if born else [*others][:1]
         if same:
-            yield _known(row.number, others[same[0]], " ".join(filter(None, names)))
+            yield _known_person_error(row.number, others[same[0]], " ".join(filter(None, names)))
         others.setdefault(born, row.number)
 
 
-def _known(row: int, other: int | None, name: str) -> RowError:
+def _known_person_error(row: int, other: int | None, name: str) -> RowError:
     """Make the error of a person who is in another row, or in the school already."""
     remedy = "write the dates of birth if they are two people"
     code = TAKEN if other is None else DUPLICATE

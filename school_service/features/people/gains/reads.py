@@ -100,7 +100,7 @@ def _ending(condition: Any) -> Any:
 
 
 @judged_before
-def planted(user_ids: list[UUID], grants: str) -> Query:
+def credentials_of_others(user_ids: list[UUID], grants: str) -> Query:
     """Select the credentials others made for gaining accounts; see `_planted`."""
     return _planted(select(User.id.label("user_id")).where(User.id == one_of(user_ids)), grants)
 
@@ -193,7 +193,7 @@ def _planted(gained: Select[Any], grants: Any, reach: _Reaches | None = None) ->
     alive = select(User.id).where(User.id.in_(gained), User.deleted_at.is_(None))
     accounts = select(alive.subquery("alive").c.id.label("user_id")).cte("gained")
     made = _credentials(accounts)
-    lacks = _lacks(made, _needed(accounts), _abilities(made, grants, reach or _Reaches()))
+    lacks = _lacks(made, _needed_permissions(accounts), _abilities(made, grants, reach or _Reaches()))
     ended = and_(made.c.made_by.is_not(None), lacks)
     judged = select(made, ended.label("ended")).cte("judged")
     shown = (
@@ -278,7 +278,7 @@ def _making(kind: str, id_: Any, user: Any, by: Any, name: Any, at: Any, issuer:
     )
 
 
-def _needed(accounts: CTE) -> CTE:
+def _needed_permissions(accounts: CTE) -> CTE:
     """Give the permissions needed for each account: its roles', and for a student's or guardian's read:results."""
     held = (
         select(accounts.c.user_id, RolePermission.permission_id)

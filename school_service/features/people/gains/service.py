@@ -118,7 +118,7 @@ def _shown_credentials(row: Mapping[str, Any], means: Means) -> dict[str, Any] |
 def gain_of_accounts(*user_ids: UUID) -> Gain:
     """Make the gain of accounts given to a guardian, or of guardians getting a child."""
     accounts = list(user_ids)
-    return Gain(_locks_of(accounts), lambda grants: reads.planted(accounts, grants))
+    return Gain(_locks_of(accounts), lambda grants: reads.credentials_of_others(accounts, grants))
 
 
 def gain_of_restored(user_id: UUID) -> Gain:

@@ -148,7 +148,7 @@ def _seen_with_account(guardian_id: UUID, user_id: UUID | None = None) -> Query:
     """
     role = select(func.json_build_object("id", Role.id, "name", Role.name)).where(Role.given_to == GUARDIANS)
     is_user = exists().where(User.id == user_id, User.deleted_at.is_(None))
-    return reads.seen.query(guardian_id=guardian_id).add_columns(
+    return reads.facts_of_guardians.query(guardian_id=guardian_id).add_columns(
         role.scalar_subquery().label("role"), is_user.label("is_user")
     )
 

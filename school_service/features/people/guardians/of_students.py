@@ -36,10 +36,10 @@ from school_service.features.people.guardians.people import (
 from school_service.features.people.guardians.service import (
     ENTITY,
     LINK,
-    added,
     audit_people,
-    changed,
-    removed,
+    entry_of_change,
+    entry_of_end,
+    entry_of_start,
 )
 from school_service.features.people.guardians.storing import storing
 from school_service.features.people.models import Guardian, StudentGuardian
@@ -67,7 +67,7 @@ class Finding:
         """Find the persons possibly meant, in one round trip after `before`; with `lock` they stay as they are."""
         named = _named(given)
         locks = (_lock_finding(), reads.lock(given=named)) if lock else ()
-        seen = execute(*before, *locks, reads.seen(given=named)) or {}
+        seen = execute(*before, *locks, reads.facts_of_guardians(given=named)) or {}
         return cls(given, People(seen["people"]), _by_place(seen["given"]), seen["students"])
 
     def person(self, place: int) -> Person:
@@ -119,7 +119,7 @@ class Finding:
         """Give the statements storing the persons and their guardianships, and enter both in the audit log."""
         everybody = self.people.all.values()
         audit_people(everybody)
-        audit_changes(LINK, [added(link) for link in self.links])
+        audit_changes(LINK, [entry_of_start(link) for link in self.links])
         return storing(
             added=[person.row for person in everybody if person.is_new],
             changed=[person.row for person in everybody if person.changed and not person.is_new],
@@ -141,7 +141,7 @@ def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | Non
     seen = execute(
         _lock_finding(),
         reads.lock(student_id=student_id, given=named),
-        reads.seen(student_id=student_id, given=named),
+        reads.facts_of_guardians(student_id=student_id, given=named),
     )
     if seen is None:
         raise LookupError("The statement always answers a row.")
@@ -152,8 +152,10 @@ def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | Non
     former = next((link for link in links.values() if link["is_primary"]), None)
     if given is None:
         if former is not None:
-            audit_changes(LINK, [removed(former)])
-            execute(*storing(removed_links=[former], removed=_gone([people.all[former["guardian_id"]]])))
+            audit_changes(LINK, [entry_of_end(former)])
+            execute(
+                *storing(removed_links=[former], removed=_end_people([people.all[former["guardian_id"]]]))
+            )
         return None
     key = _by_place(seen["given"])[0]
     own = [people.all[guardian] for guardian in links if people.all[guardian].name == key["name"]]
@@ -167,23 +169,23 @@ def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | Non
         person.change({name: given.get(name) for name in NAMED})
         old = dict(links[person.id])
         link = {**old, "relationship": relationship, "is_primary": True}
-        changes = changed(old, link)
+        changes = entry_of_change(old, link)
     else:
         person = people.find_or_make(given, key)
         goes = former is not None and _goes(people.all[former["guardian_id"]])
         _refuse_another(person, guardians=len(links) - goes)
         link = new_link(student_id, person.id, relationship=relationship, is_primary=True)
-        changes = [added(link)]
+        changes = [entry_of_start(link)]
     writes: dict[str, Any] = {"links": [link] if changes else []}
     if former is not None and former["guardian_id"] != person.id:
         before = people.all[former["guardian_id"]]
-        gone = _gone([before])
+        gone = _end_people([before])
         if gone:
-            changes.append(removed(former))
+            changes.append(entry_of_end(former))
             writes |= {"removed_links": [former], "removed": gone}
         else:
             demoted = {**former, "is_primary": False}
-            changes += changed(former, demoted)
+            changes += entry_of_change(former, demoted)
             writes["links"].append(demoted)
     audit_people([person])
     audit_changes(LINK, changes)
@@ -202,7 +204,7 @@ def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | Non
 def remove_guardians(student_id: UUID) -> None:
     """Take all guardians from a locked student; a guardian without an account and without another child then goes."""
     row = execute(reads.lock(student_id=student_id), _removing(student_id)) or {}
-    audit_changes(LINK, [removed(link) for link in row["links"]])
+    audit_changes(LINK, [entry_of_end(link) for link in row["links"]])
     audit_changes(ENTITY, [Change(UUID(guardian), {}, None) for guardian in row["gone"]])
 
 
@@ -249,7 +251,7 @@ def _goes(person: Person) -> bool:
     return not person.has_account and person.children <= 1
 
 
-def _gone(people: Sequence[Person]) -> list[str]:
+def _end_people(people: Sequence[Person]) -> list[str]:
     """Give the ids of the persons going with this child, and enter their end in the audit log."""
     gone = [person for person in people if _goes(person)]
     audit_changes(ENTITY, [Change(UUID(person.id), {}, None) for person in gone])

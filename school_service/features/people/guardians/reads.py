@@ -222,7 +222,7 @@ def _named_persons(document: Any) -> Any:
     return select(given.c.place, *(value.label(name) for name, value in keys.items())).cte("given")
 
 
-def _meant(student_id: Any, guardian_id: Any, given: Any) -> Select[Any] | CompoundSelect[Any]:
+def _guardian_ids(student_id: Any, guardian_id: Any, given: Any) -> Select[Any] | CompoundSelect[Any]:
     """Select the ids of a student's guardians, of this one, and of possible matches of the persons given."""
     meant: list[Any] = []
     if student_id is not None:
@@ -242,7 +242,7 @@ def _meant(student_id: Any, guardian_id: Any, given: Any) -> Select[Any] | Compo
 @read_model
 def lock(student_id: UUID | None = None, guardian_id: UUID | None = None, given: str | None = None) -> Query:
     """Lock guardians FOR NO KEY UPDATE, by id: a student's, this one, and possible matches of persons given (JSON)."""
-    meant = _meant(student_id, guardian_id, None if given is None else _named_persons(given))
+    meant = _guardian_ids(student_id, guardian_id, None if given is None else _named_persons(given))
     return (
         select(Guardian.id)
         .where(Guardian.id.in_(meant))
@@ -252,7 +252,9 @@ def lock(student_id: UUID | None = None, guardian_id: UUID | None = None, given:
 
 
 @read_model
-def seen(student_id: UUID | None = None, guardian_id: UUID | None = None, given: str | None = None) -> Query:
+def facts_of_guardians(
+    student_id: UUID | None = None, guardian_id: UUID | None = None, given: str | None = None
+) -> Query:
     """Select the facts of a student's guardians, of one, and of possible matches of the persons given: one row.
 
     `students` is the last number given to a student, `erased` whether the student's data were erased, null without such
@@ -289,7 +291,7 @@ def seen(student_id: UUID | None = None, guardian_id: UUID | None = None, given:
     person = json_object(row=row, **_KEYS, children=children, stops=stops)
     people = (
         select(_listed(func.json_agg(aggregate_order_by(person, Guardian.created_at, Guardian.id))))
-        .where(Guardian.id.in_(_meant(student_id, guardian_id, named)))
+        .where(Guardian.id.in_(_guardian_ids(student_id, guardian_id, named)))
         .scalar_subquery()
     )
     student = select(User.erased_at.is_not(None)).join(Student, Student.user_id == User.id)

@@ -85,7 +85,7 @@ def create_guardian(*, students: Sequence[Mapping[str, Any]] = (), **texts: str 
         if link["is_primary"] and (primary := known[link["student_id"]]["primary"]) is not None
     ]
     audit_people([person])
-    audit_changes(LINK, [*map(added, links), *map(_demoted, demoted)])
+    audit_changes(LINK, [*map(entry_of_start, links), *map(_demoted, demoted)])
     writes = storing(added=[person.row], links=links)
     return in_one_round_trip(*demoting(demoted), *writes, read=reads.guardian(UUID(person.id)))
 
@@ -152,14 +152,14 @@ def put_link(
             require_results("Giving this guardian a child")
         family.refuse_another(person)
         link = new_link(student_id, guardian_id, **columns)
-        changes, gains = [added(link)], True
+        changes, gains = [entry_of_start(link)], True
     else:
         gains = False
         if is_stopped(link) and columns.get("is_primary"):
             refuse_stopped()
         old = dict(link)
         link |= columns
-        changes = changed(old, link)
+        changes = entry_of_change(old, link)
     if not changes:
         return reads.guardians_of_student(student_id)
     former = [
@@ -181,7 +181,7 @@ def take_link(*, student_id: UUID, guardian_id: UUID) -> BoundQuery:
     link = _lock_family(student_id, guardian_id).link(guardian_id)
     if is_stopped(link):
         refuse_stopped()
-    audit_changes(LINK, [removed(link)])
+    audit_changes(LINK, [entry_of_end(link)])
     return in_one_round_trip(*storing(removed_links=[link]), read=reads.guardians_of_student(student_id))
 
 
@@ -197,7 +197,7 @@ def stop(*, student_id: UUID, guardian_id: UUID, reason: str) -> BoundQuery:
         actor, name = author()
         link |= {"stopped_at": now(), "stopped_by": actor, "stopped_by_name": name, "is_primary": False}
     link["stop_reason"] = reason
-    changes = changed(old, link)
+    changes = entry_of_change(old, link)
     audit_changes(LINK, changes)
     return _answer(storing(links=[link] if changes else []), student_id)
 
@@ -220,7 +220,7 @@ def lift_stop(*, student_id: UUID, guardian_id: UUID) -> BoundQuery:
         require_results("Giving this guardian a child back")
     old = dict(link)
     link |= dict.fromkeys(("stopped_at", "stopped_by", "stopped_by_name", "stop_reason"))
-    audit_changes(LINK, changed(old, link))
+    audit_changes(LINK, entry_of_change(old, link))
     return _answer(storing(links=[link]), student_id, account)
 
 
@@ -266,7 +266,7 @@ class _Family:
 def _lock_family(student_id: UUID, guardian_id: UUID) -> _Family:
     """Lock a student and their guardians, with this one. Raises NotFound."""
     locks = _lock_student(student_id), reads.lock(student_id, guardian_id)
-    row = execute(*locks, reads.seen(student_id, guardian_id))
+    row = execute(*locks, reads.facts_of_guardians(student_id, guardian_id))
     if row is None or row["erased"] is None:
         raise not_found(Student)
     people = People(row["people"]).all
@@ -279,7 +279,9 @@ def lock_guardian(
     guardian_id: UUID, *, before: Executable | None = None, then: Executable | None = None
 ) -> Person:
     """Lock a guardian FOR NO KEY UPDATE, with the locks `before`, and `then`. Raises NotFound."""
-    return lock_and_see(guardian_id, reads.seen(guardian_id=guardian_id), before=before, then=then)[0]
+    return lock_and_see(
+        guardian_id, reads.facts_of_guardians(guardian_id=guardian_id), before=before, then=then
+    )[0]
 
 
 def lock_and_see(
@@ -289,7 +291,7 @@ def lock_and_see(
     before: Executable | None = None,
     then: Executable | None = None,
 ) -> tuple[Person, dict[str, Any]]:
-    """Lock a guardian, and read more of them than `reads.seen` has; returns the person and the whole row read.
+    """Lock a guardian, and read more of them than `reads.facts_of_guardians` has; returns the person and the row.
 
     Raises NotFound.
     """
@@ -333,7 +335,7 @@ def remove_links(*conditions: Any) -> list[UUID]:
     rows = db.session.execute(
         removing.returning(*columns), execution_options={"synchronize_session": False}
     ).all()
-    audit_changes(LINK, [removed(row._asdict()) for row in rows])
+    audit_changes(LINK, [entry_of_end(row._asdict()) for row in rows])
     return [row.guardian_id for row in rows]
 
 
@@ -360,13 +362,13 @@ def _columns(given: Mapping[str, Any]) -> dict[str, Any]:
     return {columns.get(name, name): value for name, value in given.items() if name != "student"}
 
 
-def added(link: Mapping[str, Any]) -> Change:
+def entry_of_start(link: Mapping[str, Any]) -> Change:
     """Make the entry of a guardianship of a student beginning now."""
     shown = {called: link[name] for name, called in _SHOWN.items()}
     return Change(UUID(str(link["student_id"])), None, {"guardian": link["guardian_id"], **shown})
 
 
-def removed(link: Mapping[str, Any]) -> Change:
+def entry_of_end(link: Mapping[str, Any]) -> Change:
     """Make the entry of a guardianship of a student ending now."""
     return Change(UUID(str(link["student_id"])), {"guardian": link["guardian_id"]}, None)
 
@@ -377,7 +379,7 @@ def _demoted(link: Mapping[str, Any]) -> Change:
     return Change(student_id, {**whose, "primary": True}, {**whose, "primary": False})
 
 
-def changed(old: Mapping[str, Any], link: Mapping[str, Any]) -> list[Change]:
+def entry_of_change(old: Mapping[str, Any], link: Mapping[str, Any]) -> list[Change]:
     """Make the entry of a link's change, if any: of changed texts the names, never the values."""
     named = {"guardian": link["guardian_id"]}
     before, after = dict(named), dict(named)

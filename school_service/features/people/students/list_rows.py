@@ -14,7 +14,7 @@ from sqlalchemy import ARRAY, Uuid, any_, cast, select
 from school_service.core.database import db
 from school_service.core.narrowing import within
 from school_service.features.people.models import Student
-from school_service.features.people.students.sheet_rows import ClassMember, shown
+from school_service.features.people.students.sheet_rows import ClassMember, name_with_number
 from school_service.features.reach import scopes
 from school_service.sheets.row_errors import DUPLICATE, INVALID, UNKNOWN, RowError, raise_row_errors
 from school_service.sheets.sheet_reader import Row
@@ -38,7 +38,9 @@ def match_records(
     other values of a record. Raises InvalidRows naming every wrong record, in the list `list_name`.
     """
     errors = list(_errors(records, students, not_in_class, validate, key))
-    people = {row.number: shown(students[student]) for student, row in records if student in students}
+    people = {
+        row.number: name_with_number(students[student]) for student, row in records if student in students
+    }
     raise_row_errors(errors, people=people, member=list_name)
     return [(students[student], row) for student, row in records]
 

@@ -104,7 +104,7 @@ def match_students(
     ]
     if errors:
         people = {
-            row.number: shown(students[number])
+            row.number: name_with_number(students[number])
             for number, row in zip(numbers, content.rows, strict=True)
             if number in students
         }
@@ -112,7 +112,7 @@ def match_students(
     return [(students[number], row) for number, row in zip(numbers, content.rows, strict=True)]
 
 
-def shown(student: Person) -> str:
+def name_with_number(student: Person) -> str:
     """Name a student in an error: `Ngọzi Eze (QAC/2022/014)`."""
     return f"{student.first_name} {student.last_name} ({student.admission_number})"
 

@@ -526,7 +526,7 @@ def _confirm_and_hash(
     return hash_new_password(password, username=username)
 
 
-def named(username: str) -> Select[User]:
+def user_named(username: str) -> Select[User]:
     """Select the user of exactly this name, deleted or not, else the one with a name differing in case alone.
 
     Only accounts older than the rule can be two (docs/rules/people.md, "Usernames").

@@ -20,11 +20,11 @@ from school_service.features.results.computing.stored import StoredCard, stored_
 from school_service.features.results.figures import reads
 from school_service.features.results.figures.broadsheets import (
     POSITION,
-    answered,
     by_position,
     live_broadsheet,
     published_broadsheet,
     session_broadsheet,
+    without_paper_members,
 )
 from school_service.features.results.models import PROVISIONAL
 
@@ -133,4 +133,4 @@ def _broadsheet(
         sheet = live_broadsheet(row, loaded.shown_to(reach))
     if order == POSITION:
         sheet["students"] = by_position(sheet["students"])
-    return sheet if printed else answered(sheet)
+    return sheet if printed else without_paper_members(sheet)

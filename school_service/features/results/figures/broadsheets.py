@@ -247,7 +247,7 @@ def _greatest(figures: Iterable[Document]) -> list[Any]:
     ]
 
 
-def answered(sheet: Document) -> dict[str, Any]:
+def without_paper_members(sheet: Document) -> dict[str, Any]:
     """Leave out the members for paper alone."""
     subjects = [_without(subject, "submitted_by", "passes") for subject in sheet["subjects"]]
     students = [_without(student, "averages") for student in sheet["students"]]

@@ -185,7 +185,7 @@ def subject_results(current: CTE, cohort_subject_id: Any) -> CTE:
     )
 
 
-def held(current: CTE, people: CTE) -> Column:
+def students_without_live(current: CTE, people: CTE) -> Column:
     """The students without live results: they have a card of `current_publications`, or belong to its batches."""
     with_card = select(ReportCard.student_id).join(current, current.c.id == ReportCard.publication_id)
     of_batch = select(people.c.student_id).join(current, current.c.batch_id == people.c.batch_id)

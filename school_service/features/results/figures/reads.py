@@ -104,7 +104,7 @@ def subject_in_term(
     is_live = value_of(select(and_(is_asked, is_some_open).label("is_live")).cte("asked"), "is_live")
     return select(
         *frozen.listed_results(shown.cte("shown"), of.people, is_live),
-        case((is_live, frozen.held(current, of.people))).label("held"),
+        case((is_live, frozen.students_without_live(current, of.people))).label("held"),
         *of.columns(is_live),
     )
 

@@ -141,7 +141,7 @@ def publication(publication_id: UUID, reach: Reach | None = None) -> Query:
 
 
 @read_model
-def published(publication_ids: list[UUID]) -> Query:
+def new_publications(publication_ids: list[UUID]) -> Query:
     """Read model of PublicationSchema, for those made at once, by the batch's name."""
     is_one = Publication.id == one_of(publication_ids)
     return publications.query().where(is_one).order_by(None).order_by(Batch.name, Publication.id)

@@ -148,7 +148,7 @@ def publish(
     )
     publications = [ids[version.batch] for version in judged.versions for _ in version.people]
     freezing = reads.freezing(new_ids(len(cards)), new_ids(len(cards)), publications, _written(cards))
-    read = reads.published([*ids.values()])
+    read = reads.new_publications([*ids.values()])
     if all(version.version == 1 for version in judged.versions):
         return in_one_round_trip(*storing, freezing, read=read)
     changed, of_class = _compared(cards, in_one_round_trip(*storing, read=freezing))

@@ -286,7 +286,7 @@ def verifiable(first: UUID, last: UUID, digest: str) -> Query:
 
 
 @read_model
-def verified(first: UUID, last: UUID, digest: str) -> Query:
+def paper_of_code(first: UUID, last: UUID, digest: str) -> Query:
     """Select a paper with a code, and the cards in force now: `card` or `transcript`, JSON, else null.
 
     The code is from `first` to `last`, and `digest` is its SHA-256 in hexadecimal digits. There is none if the school

@@ -70,7 +70,7 @@ class Verification(MethodView):
             traces = _traces(_id(code))
             # Whoever tries codes makes no more work than this.
             if render_one(reads.verifiable(**traces)) is not None and there:
-                answer = _verified(render_one(reads.verified(**traces)))
+                answer = _verified(render_one(reads.paper_of_code(**traces)))
         if answer is None:
             count_try(LIMIT, client_address(), message="Too many codes from this address. Try again later.")
             raise NotFound("There is nothing at this address.")

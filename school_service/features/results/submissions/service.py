@@ -141,7 +141,7 @@ def reopen(*, cohort_subject_id: UUID, term: str, reason: str, batch: UUID | Non
     read = answers.of_subject(cohort_subject_id, term, batch)
     batches = orjson.loads(facts["batches"])
     submitted = [batch for batch in batches if batch["submitted"]]
-    reopening = [arm for arm in _meant(batches, batch) if arm["submitted"]]
+    reopening = [arm for arm in _chosen_batches(batches, batch) if arm["submitted"]]
     if not reopening:
         if not facts["once"]:
             raise Conflict("The results of this subject and term were never submitted.")
@@ -172,14 +172,14 @@ def _submitting(batches: Sequence[dict[str, Any]], batch: UUID | None) -> Sequen
 
     If nobody takes it and nothing is submitted yet, they are all. Raises Invalid.
     """
-    left = [arm for arm in _meant(batches, batch) if not arm["submitted"]]
+    left = [arm for arm in _chosen_batches(batches, batch) if not arm["submitted"]]
     if batch is not None:
         return left
     taken = [batch for batch in left if batch["is_taken"]]
     return taken if taken or len(left) < len(batches) else left
 
 
-def _meant(batches: Sequence[dict[str, Any]], batch: UUID | None) -> Sequence[dict[str, Any]]:
+def _chosen_batches(batches: Sequence[dict[str, Any]], batch: UUID | None) -> Sequence[dict[str, Any]]:
     """Give the one batch of a cohort by its id, or all. Raises Invalid."""
     if batch is None:
         return batches

@@ -42,7 +42,7 @@ def letterhead() -> Query:
 
 
 @read_model
-def stored(sha256: str | None = None) -> Query:
+def stored_letterhead(sha256: str | None = None) -> Query:
     """Select the columns of the letterhead, nulls while the school has set none, and the hashes of its pictures.
 
     `picture_id` is the id of the picture with a hash, null if there is none yet.

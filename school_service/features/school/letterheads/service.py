@@ -104,7 +104,7 @@ def delete_picture(which: str) -> BoundQuery:
 
 def _lock(digest: str | None = None) -> dict[str, Any]:
     """Lock the settings, and read the letterhead as it is then."""
-    stored = execute(lock_settings(), reads.stored(digest))
+    stored = execute(lock_settings(), reads.stored_letterhead(digest))
     if stored is None:
         raise RuntimeError("A letterhead has a row, whether the school has set any or not.")
     return stored

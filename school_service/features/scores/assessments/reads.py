@@ -263,14 +263,14 @@ def holding(assessment_id: UUID, student_id: UUID) -> Query:
 
 
 @judged_before
-def entered(assessment_id: UUID) -> Query:
+def some_entry(assessment_id: UUID) -> Query:
     """Select a row if a locked assessment has a score or an absence; none if it is empty."""
     entries = (exists().where(model.assessment_id == assessment_id) for model in (GradebookEntry, Absence))
     return select(literal_column("true").label("entered")).where(or_(*entries))
 
 
 @read_model
-def submitted(
+def names_of_submissions(
     cohort_subject_id: UUID, term_id: UUID, batch_ids: list[str], reach: Reach | None = None
 ) -> Query:
     """Select the names of submissions of arms: of subject and term, and of the arms in reach if some are open.

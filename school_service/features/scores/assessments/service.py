@@ -223,7 +223,7 @@ def lock_open_assessment(assessment_id: UUID) -> Assessment:
     """
     assessment, is_taught_to_all = _lock_with_arms(assessment_id)
     # Its own statement, after the lock: no score is entered meanwhile, and one entered while it waited is seen.
-    if not is_taught_to_all and fetch_row(reads.entered(assessment_id)):
+    if not is_taught_to_all and fetch_row(reads.some_entry(assessment_id)):
         require_every_arm(is_taught_to_all)
     refuse_submitted(assessment.submitted_batches, assessment.cohort_subject_id, assessment.term_id)
     return assessment
@@ -280,7 +280,7 @@ def refuse_submitted(batch_ids: Collection[Any], cohort_subject_id: UUID, term_i
     """
     if not batch_ids:
         return
-    row = fetch_row(reads.submitted(cohort_subject_id, term_id, sorted(map(str, batch_ids))))
+    row = fetch_row(reads.names_of_submissions(cohort_subject_id, term_id, sorted(map(str, batch_ids))))
     if row is None:
         raise RuntimeError(f"There is no cohort subject {cohort_subject_id} with the term {term_id}.")
     of_some = f" for {row['arms']}" if row["arms"] else ""

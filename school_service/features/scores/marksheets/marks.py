@@ -25,7 +25,7 @@ from school_service.core.statements import in_one_round_trip
 from school_service.features.audit.service import PastChange
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import WITHDRAWN
-from school_service.features.people.students.sheet_rows import shown
+from school_service.features.people.students.sheet_rows import name_with_number
 from school_service.features.people.students.sheet_uploads import Replaced, with_last_change
 from school_service.features.school.models import Batch
 from school_service.features.scores.absences.service import ENTITY as ABSENCE_ENTITY
@@ -39,7 +39,7 @@ from school_service.features.scores.scoresheets.class_scores import (
     SCORE,
     Entered,
     Taker,
-    entered,
+    compare_with_stored,
     plain,
 )
 from school_service.sheets.columns import words_of
@@ -242,16 +242,16 @@ class Cell(NamedTuple):
         return Replaced(
             self.row.number,
             self.column,
-            shown(self.taker),
+            name_with_number(self.taker),
             self.assessment if of_absence else self.taker.entry_id or self.entry,
-            _said(self.stored),
-            _said(self.new),
+            _mark_text(self.stored),
+            _mark_text(self.new),
             ABSENCE if of_absence else SCORE,
             self.taker.id if of_absence else SCORE,
         )
 
 
-def _said(mark: Mark) -> str | None:
+def _mark_text(mark: Mark) -> str | None:
     return plain(mark) if isinstance(mark, Decimal) else mark
 
 
@@ -272,7 +272,9 @@ class Entering:
         matched: dict[str, list[tuple[Taker, Row]]] = {}
         for cell in self.cells:
             matched.setdefault(cell.assessment, []).append((cell.taker, cell.row))
-        self.by_assessment = {assessment: entered(rows, self.clears) for assessment, rows in matched.items()}
+        self.by_assessment = {
+            assessment: compare_with_stored(rows, self.clears) for assessment, rows in matched.items()
+        }
         changing = {assessment: entered.changing for assessment, entered in self.by_assessment.items()}
         self.changed = [cell for cell in self.cells if cell.taker.id in changing[cell.assessment]]
 
@@ -283,7 +285,7 @@ class Entering:
 
         Raises InvalidRows, RowsScored, RowsForbidden and Conflict. `letters` and `member` are as in `raise_row_errors`.
         """
-        people = {cell.row.number: shown(cell.taker) for cell in self.changed}
+        people = {cell.row.number: name_with_number(cell.taker) for cell in self.changed}
         of_withdrawn = (
             _of_withdrawn(cell)
             for cell in self.changed
@@ -363,12 +365,12 @@ def _status_of(values: Any, student: str) -> Any:
 
 
 def _scored(cell: Cell) -> RowError:
-    problem = f"is instead of the score {_said(cell.stored)}"
+    problem = f"is instead of the score {_mark_text(cell.stored)}"
     return RowError(cell.row.number, cell.column, INVALID, problem, str(cell.new), "remove the score first")
 
 
 def _emptied(cell: Cell) -> RowError:
-    problem = f"takes {_said(cell.stored)} away"
+    problem = f"takes {_mark_text(cell.stored)} away"
     return RowError(cell.row.number, cell.column, INVALID, problem, None, "leave it as it was")
 
 

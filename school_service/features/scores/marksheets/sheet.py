@@ -349,7 +349,7 @@ class _MarkUpload(ClassSheetUpload[Taker]):
             mark, assessed = _mark(row, heading), self.marks.assessments.get(assessment)
             if assessed is None:
                 problem = "is of an assessment that is not there any more"
-                written = "nothing" if mark is None else _said(mark)
+                written = "nothing" if mark is None else _mark_text(mark)
                 yield RowError(row.number, heading, UNKNOWN, problem, written, "download the sheet again")
             elif isinstance(mark, Decimal):
                 of_score = Row(row.number, {SCORE: mark}, frozenset())
@@ -429,7 +429,7 @@ def _mark(row: Row, heading: str) -> Mark:
     return STATUSES[mark] if isinstance(mark, str) else mark
 
 
-def _said(mark: Decimal | str) -> str:
+def _mark_text(mark: Decimal | str) -> str:
     return plain(mark) if isinstance(mark, Decimal) else mark
 
 

@@ -59,7 +59,7 @@ def stored_of_level(level: str) -> Query:
 
 
 @read_model
-def stored() -> Query:
+def stored_settings() -> Query:
     """Select the columns of the settings, with the defaults if the school has none."""
     return _of_school(*(column.label(name) for name, column in _with_defaults().items()))
 

@@ -77,7 +77,7 @@ def change_result_settings(**changes: Any) -> BoundQuery:
     if "marks" in changes:
         raise Invalid.field("marks", "is of a level alone")
     read = reads.result_settings()
-    old = execute(lock_settings(), reads.stored())
+    old = execute(lock_settings(), reads.stored_settings())
     if old is None:
         raise RuntimeError("The settings have a row, whether the school has any or not.")
     if "weights" in changes:

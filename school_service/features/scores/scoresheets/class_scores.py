@@ -195,7 +195,7 @@ class Entered(NamedTuple):
         return writes
 
 
-def entered(matched: MatchedRows, clears: Callable[[Row, str], bool]) -> Entered:
+def compare_with_stored(matched: MatchedRows, clears: Callable[[Row, str], bool]) -> Entered:
     """Compare rows with the stored scores and absences; `clears` tells whether a row takes one of them away."""
     scores = [score_of(taker, row) for taker, row in matched if SCORE in row.values or clears(row, SCORE)]
     absences = [change for taker, row in matched if (change := absence_of(taker, row))]

@@ -15,7 +15,7 @@ from school_service.core.records import get
 from school_service.core.statements import in_one_round_trip
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.students.list_rows import match_records
-from school_service.features.people.students.sheet_rows import shown
+from school_service.features.people.students.sheet_rows import name_with_number
 from school_service.features.people.students.sheet_uploads import Replaced, refuse_unexpected
 from school_service.features.school.models import Cohort
 from school_service.features.school.sessions.service import check_term
@@ -26,7 +26,7 @@ from school_service.features.scores.scoresheets.class_scores import (
     SCORE,
     Taker,
     absence_errors,
-    entered,
+    compare_with_stored,
     lock_class,
     plain,
     score_errors,
@@ -72,10 +72,10 @@ def enter_scores(
             [(taker, row) for taker, row in matched if not _clears(scores, row, SCORE)],
             "remove the score, too: give it as null",
         ),
-        people={row.number: shown(taker) for taker, row in matched},
+        people={row.number: name_with_number(taker) for taker, row in matched},
         member=SCORES,
     )
-    compared = entered(matched, lambda row, name: _clears(scores, row, name))
+    compared = compare_with_stored(matched, lambda row, name: _clears(scores, row, name))
     changing = compared.changing
     if compared.taken_away:
         # Whoever has been narrowed to their own records, takes away what is theirs.
@@ -120,7 +120,9 @@ def _replaced(changed: Iterable[tuple[Taker, Mapping[str, Any], int]]) -> Iterat
         if "expected" in given and given["expected"] != stored:
             column = SCORE if given.get(ABSENCE) is None and SCORE in given else ABSENCE
             new = given.get(column)
-            yield Replaced(number, column, shown(taker), taker.entry_id, _shown(stored), _shown(new))
+            yield Replaced(
+                number, column, name_with_number(taker), taker.entry_id, _shown(stored), _shown(new)
+            )
 
 
 def _shown(value: Any) -> Any:

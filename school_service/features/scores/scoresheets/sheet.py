@@ -32,7 +32,7 @@ from school_service.features.people.students.sheet_rows import (
     SERIAL_NUMBER,
     STUDENT_COLUMNS,
     change_of,
-    shown,
+    name_with_number,
     student_columns,
     without_serial_number,
 )
@@ -225,7 +225,7 @@ class _ScoreUpload(ClassSheetUpload[Taker]):
         )
         errors = list(scored_errors(matched, "remove the score first, or leave the cell blank"))
         if errors:
-            people = {row.number: shown(taker) for taker, row in matched}
+            people = {row.number: name_with_number(taker) for taker, row in matched}
             raise_row_errors(errors, letters=self.letters, people=people)
         return matched
 
@@ -277,7 +277,9 @@ class _ScoreUpload(ClassSheetUpload[Taker]):
                 continue
             record_id = score.entry_id or entry_id
             stored = None if score.stored is None else plain(score.stored)
-            yield Replaced(row.number, SCORE, shown(taker), record_id, stored, plain(row.values[SCORE]))
+            yield Replaced(
+                row.number, SCORE, name_with_number(taker), record_id, stored, plain(row.values[SCORE])
+            )
 
 
 def _stored_then(download: Download, admission_number: str) -> tuple[Decimal | None, str | None]:

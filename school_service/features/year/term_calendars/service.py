@@ -46,7 +46,7 @@ def term_calendar(term_id: UUID) -> Query:
 
 
 @read_model
-def stored(term_id: UUID) -> Query:
+def bounds_of_calendar(term_id: UUID) -> Query:
     """Select the bounds for a term's calendar, and the present one; no row without the term."""
     present = (
         select(func.max(TermComment.times_present)).where(TermComment.term_id == term_id).scalar_subquery()
@@ -89,7 +89,7 @@ def set_calendar(*, term_id: UUID, **calendar: Any) -> BoundQuery:
     opened.
     """
     read = term_calendar(term_id)
-    current = execute(lock_term(term_id), stored(term_id))
+    current = execute(lock_term(term_id), bounds_of_calendar(term_id))
     if current is None:
         raise not_found(Term)
     _check_dates(calendar, current)

@@ -546,7 +546,7 @@ def test_a_code_that_begins_as_another_is_not_taken_for_it(arms, api, anyone, pl
 
 
 def test_the_code_is_found_by_its_index(api):
-    bound = reads.verified(UNKNOWN_ID, UNKNOWN_ID, "")
+    bound = reads.paper_of_code(UNKNOWN_ID, UNKNOWN_ID, "")
     statement = CompiledStatement(bound.template.query)
 
     with in_transaction(SchoolBinding(UUID(str(api.school)), read_only=True)):
