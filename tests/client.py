@@ -80,8 +80,8 @@ class Document:
     def _template(self, path: str) -> str | None:
         """Find the path of the document that an address is one of, if there is any."""
         if path not in self._templates:
-            found = (known for pattern, known in self._paths if pattern.fullmatch(path))
-            self._templates[path] = next(found, None)
+            templates = (known for pattern, known in self._paths if pattern.fullmatch(path))
+            self._templates[path] = next(templates, None)
         return self._templates[path]
 
     def _inlined(self, schema: Any) -> Any:
@@ -136,8 +136,8 @@ def check_error(response: TestResponse) -> None:
     assert body["code"] == response.status_code
     assert "error" in body or body["code"] in ErrorType(body["type"]).statuses, body
     assert body["request_id"] == response.headers["X-Request-ID"]
-    found = _INSIDE.search(str(body))
-    assert found is None, f"An error shows {found[0]!r}: {body}"
+    match = _INSIDE.search(str(body))
+    assert match is None, f"An error shows {match[0]!r}: {body}"
 
 
 @contextmanager

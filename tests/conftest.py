@@ -299,10 +299,10 @@ def make_place(app: Flask, tenancy: Tenancy, name: str) -> Place:
 def administrator_of(app: Flask, tenancy: Tenancy, school: School) -> tuple[UUID, str]:
     """Find a school's administrator and issue a token for them."""
     with tenancy.admin.connect() as connection:
-        found = connection.exec_driver_sql(f'SELECT id FROM "{school.schema}".users').scalar_one()
+        user_id = connection.exec_driver_sql(f'SELECT id FROM "{school.schema}".users').scalar_one()
     with app.app_context():
-        token = issue_user_token(app.extensions["school-service"].verifier.key, found, school.id, 1)
-    return found, token["access_token"]
+        token = issue_user_token(app.extensions["school-service"].verifier.key, user_id, school.id, 1)
+    return user_id, token["access_token"]
 
 
 @pytest.fixture(scope="session")
@@ -332,12 +332,12 @@ class SharedRows:
 
     def differing(self) -> dict[str, dict[str, Any]]:
         """Find the tables whose rows are others than at first, by school; those of now are the first from here on."""
-        found = {}
+        changed = {}
         for schema, before in self._at_first.items():
             self._at_first[schema] = after = self._rows(schema)
             if after != before:
-                found[schema] = {name: rows for name, rows in after.items() if rows != before[name]}
-        return found
+                changed[schema] = {name: rows for name, rows in after.items() if rows != before[name]}
+        return changed
 
     def _rows(self, schema: str) -> dict[str, Any]:
         """Count a school's rows by table, with a sum of what is in them."""
@@ -472,8 +472,8 @@ def messages(rehearsed: Flask) -> Callable[[], AbstractContextManager[list[str]]
 
     @contextmanager
     def counting() -> Iterator[list[str]]:
-        CountingCursor.messages = found = []
-        yield found
+        CountingCursor.messages = sent = []
+        yield sent
         CountingCursor.messages = []
 
     return counting

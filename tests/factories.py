@@ -107,8 +107,8 @@ class Factory:
 
     def _seeded_record(self, path: str, name: str) -> str:
         if (self.api.school, path) not in _seeded:
-            (found,) = (record for record in self.api.ok(self.api.get(path)) if record["name"] == name)
-            _seeded[self.api.school, path] = found["id"]
+            (seeded,) = (record for record in self.api.ok(self.api.get(path)) if record["name"] == name)
+            _seeded[self.api.school, path] = seeded["id"]
         return _seeded[self.api.school, path]
 
     def caller(self, *permissions: str) -> ApiClient:
@@ -242,8 +242,8 @@ class Factory:
 
     def account_of(self, employee: dict[str, Any]) -> dict[str, Any]:
         """Find the user account of an employee, unless it is deleted."""
-        found = self.api.ok(self.api.get("/users", query_string={"search": employee["username"]}))["data"]
-        return next(user for user in found if user["username"] == employee["username"])
+        users = self.api.ok(self.api.get("/users", query_string={"search": employee["username"]}))["data"]
+        return next(user for user in users if user["username"] == employee["username"])
 
     def without_grade_bands(self) -> Factory:
         """Delete the grade bands that a new school has."""

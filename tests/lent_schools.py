@@ -37,10 +37,10 @@ class CommittedRows:
         self._schema = schema = schema_name(school_id)
         copies = f"rows_{school_id.hex}"
         with tenancy.admin.begin() as connection:
-            found = connection.exec_driver_sql(_COLUMNS, (schema,)).all()
+            listed = connection.exec_driver_sql(_COLUMNS, (schema,)).all()
             connection.exec_driver_sql(f"CREATE SCHEMA {copies}")
             statements = ["SET LOCAL lock_timeout TO '60s'", "SET LOCAL session_replication_role TO replica"]
-            for table, columns in found:
+            for table, columns in listed:
                 statements.append(f"DELETE FROM {schema}.{table}")
                 copy = f"CREATE TABLE {copies}.{table} AS TABLE {schema}.{table}"
                 if connection.exec_driver_sql(copy).rowcount:

@@ -74,25 +74,27 @@ def locks_of(statement: str) -> tuple[tuple[Lock, ...], frozenset[str], tuple[st
 
     Those that the order does not name, and what no deletion waits with, are left out.
     """
-    found: list[tuple[int, list[Lock]]] = []
+    places: list[tuple[int, list[Lock]]] = []
     unordered: list[str] = []
     for lock in _LOCKING.finditer(statement):
         query = _query_before(statement, lock.start())
         tables = _tables_of(lock[2], query)
-        found.append((lock.start(), [(table, lock[1]) for table in tables]))
+        places.append((lock.start(), [(table, lock[1]) for table in tables]))
         if "ORDER BY" not in query and "WHERE" in query and not _OF_ONE.search(query):
             unordered += [table for table in tables if table in LOCK_ORDER]
     new: set[str] = set()
     for row in _INSERTED.finditer(statement):
         new.add(row[1])
         columns = {column.strip(' "\n') for column in row[2].split(",")}
-        found.append((row.start(), [(one, _FOREIGN_KEY) for one in _parents(row[1], frozenset(columns))]))
+        places.append(
+            (row.start(), [(parent, _FOREIGN_KEY) for parent in _parents(row[1], frozenset(columns))])
+        )
     for row in _UPDATED.finditer(statement):
         columns = set(re.findall(r"(\w+)\s*=", row[2]))
-        parents = [(one, _FOREIGN_KEY) for one in _parents(row[1], frozenset(columns))]
-        found.append((row.start(), [(row[1], "UPDATE"), *parents]))
-    found += [(row.start(), [(row[1], "UPDATE")]) for row in _DELETED.finditer(statement)]
-    locks = [lock for _, some in sorted(found, key=lambda each: each[0]) for lock in some]
+        parents = [(parent, _FOREIGN_KEY) for parent in _parents(row[1], frozenset(columns))]
+        places.append((row.start(), [(row[1], "UPDATE"), *parents]))
+    places += [(row.start(), [(row[1], "UPDATE")]) for row in _DELETED.finditer(statement)]
+    locks = [lock for _, some in sorted(places, key=lambda each: each[0]) for lock in some]
     counted = [
         (table, mode)
         for table, mode in locks
@@ -108,7 +110,7 @@ def _tables_of(of: str | None, query: str) -> list[str]:
     while number:
         query, number = re.subn(r"\([^()]*\)", "", query)
     names = {alias or table: table for table, alias in _ALIASED.findall(query)}
-    return [names.get(one, one) for one in of.split(", ")] if of else [*names.values()]
+    return [names.get(alias, alias) for alias in of.split(", ")] if of else [*names.values()]
 
 
 def _query_before(statement: str, end: int) -> str:

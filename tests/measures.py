@@ -95,8 +95,8 @@ def pronouns_by_package(measured: Iterable[Module]) -> dict[str, float]:
     for module in measured:
         words[module.package] += module.words
         pronouns[module.package] += module.pronouns
-    found = {package: 100 * pronouns[package] / count for package, count in words.items() if count}
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    averages = {package: 100 * pronouns[package] / count for package, count in words.items() if count}
+    return dict(sorted(averages.items(), key=lambda item: -item[1]))
 
 
 def percentile(lengths: list[int], share: float) -> int:

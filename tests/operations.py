@@ -27,13 +27,13 @@ recording: dict[str, dict[str, Any]] | None = None
 """What the script keeps, by operation; None while tests compare."""
 
 
-def measured(operation: str, **found: Any) -> None:
+def measured(operation: str, **measures: Any) -> None:
     """Compare what was measured of an operation with what is stored, or keep it for the script."""
     if recording is not None:
-        recording.setdefault(operation, {}).update(found)
+        recording.setdefault(operation, {}).update(measures)
         return
     stored = STORED.get(operation, {})
-    assert found == {name: stored.get(name) for name in found}, "python -m tests.write_operations"
+    assert measures == {name: stored.get(name) for name in measures}, "python -m tests.write_operations"
 
 
 def declared() -> dict[str, dict[str, Any]]:
@@ -74,4 +74,6 @@ def _row(operation: Operation) -> dict[str, Any]:
 
 def having(**wanted: Any) -> set[str]:
     """The operations that are stored with these members."""
-    return {name for name, row in STORED.items() if all(row.get(key) == one for key, one in wanted.items())}
+    return {
+        name for name, row in STORED.items() if all(row.get(key) == value for key, value in wanted.items())
+    }

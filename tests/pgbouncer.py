@@ -43,10 +43,10 @@ pidfile = {folder}/pgbouncer.pid
 
 def program() -> str:
     """Find PgBouncer; skips the test where the machine has none."""
-    found = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
-    if found is None:
+    path = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
+    if path is None:
         pytest.skip("pgbouncer is not installed (Debian: apt-get install pgbouncer)")
-    return found
+    return path
 
 
 @contextmanager

@@ -64,8 +64,8 @@ def own_claims(app: Flask, place: Place) -> dict[str, Any]:
 @pytest.fixture
 def verifier(app: Flask) -> TokenVerifier:
     """The application's verifier."""
-    found: TokenVerifier = app.extensions["school-service"].verifier
-    return found
+    verifier: TokenVerifier = app.extensions["school-service"].verifier
+    return verifier
 
 
 @pytest.fixture

@@ -183,9 +183,9 @@ def wait_for(find: Callable[[], Found | None], what: str) -> Found:
     """Wait until something is found."""
     deadline = time.monotonic() + DEADLINE
     while time.monotonic() < deadline:
-        found = find()
-        if found:
-            return found
+        value = find()
+        if value:
+            return value
         time.sleep(0.02)
     raise AssertionError(f"{what}: not within {DEADLINE} s")
 
@@ -315,11 +315,11 @@ def serving_with_gunicorn(*, cwd: Path, settings: Mapping[str, str]) -> Iterator
     options = ("--config", config, "--timeout", str(DEADLINE), "--bind", "127.0.0.1:0")
     command = (sys.executable, "-m", "gunicorn", *options, "wsgi:app")
     with running(cwd=cwd, settings=settings, command=command) as service:
-        found = service.wait_for(
+        match = service.wait_for(
             lambda: re.search(r"Listening at: (http://\S+)", service.err.read_text(encoding="utf-8")),
             "gunicorn",
         )
-        service.base_url = found[1]
+        service.base_url = match[1]
         service.wait_for(
             lambda: "Booting worker" in service.err.read_text(encoding="utf-8") or None, "the worker"
         )
@@ -330,14 +330,14 @@ def serving_with_gunicorn(*, cwd: Path, settings: Mapping[str, str]) -> Iterator
 
 def postgres_of(folder: Path) -> list[psutil.Process]:
     """Find the PostgreSQL processes of a data folder."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             if process.name() == "postgres" and Path(process.cwd()) == folder / "postgres":
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             continue
-    return found
+    return processes
 
 
 @contextmanager

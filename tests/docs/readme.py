@@ -21,11 +21,11 @@ class Block:
 
 def blocks(section: str | None = None) -> list[Block]:
     """List the blocks in their order, of one section or all."""
-    found = []
+    blocks = []
     for part in TEXT.split("\n## ")[1:]:
         title = part.partition("\n")[0]
-        found += [Block(title, *block) for block in re.findall(r"^```(\w*)\n(.*?)^```$", part, re.S | re.M)]
-    return [block for block in found if section in (None, block.section)]
+        blocks += [Block(title, *block) for block in re.findall(r"^```(\w*)\n(.*?)^```$", part, re.S | re.M)]
+    return [block for block in blocks if section in (None, block.section)]
 
 
 def words(answer: str) -> set[str]:

@@ -111,21 +111,21 @@ def known_ids(service: Running, token: str, school: str) -> dict[str, list[str]]
         return records
 
     codes = re.findall(r"/verify/[0-9a-f-]{36}/([0-9a-f-]{36})", service.printed)
-    found = {"schools": [school], "codes": codes, "next-cohorts": promoted(service, token, school)}
+    ids = {"schools": [school], "codes": codes, "next-cohorts": promoted(service, token, school)}
     for kind, path in LISTS.items():
         records = [record for record in listed(path) if record.get("username") != "admin"]
-        found[kind] = [record["id"] for record in records][:30]
+        ids[kind] = [record["id"] for record in records][:30]
         if kind == "entries":
-            found["assessments"] = sorted({record["assessment"] for record in records})
+            ids["assessments"] = sorted({record["assessment"] for record in records})
         if kind == "publications":
             # Of the batches whose results are published, so that a batch, a term and a student go together.
-            found["batches"] = sorted({record["batch"] for record in records})
+            ids["batches"] = sorted({record["batch"] for record in records})
             terms = {record["term"]["id"] for record in records}
-            found["terms-by-name"] = ["FIRST", "SECOND", "THIRD", *sorted(terms)]
-    for batch in found["batches"]:
+            ids["terms-by-name"] = ["FIRST", "SECOND", "THIRD", *sorted(terms)]
+    for batch in ids["batches"]:
         students = listed(f"/students?batch={batch}&pageSize=10")
-        found.setdefault("batch-students", []).extend(student["id"] for student in students)
-    return found
+        ids.setdefault("batch-students", []).extend(student["id"] for student in students)
+    return ids
 
 
 def promoted(service: Running, token: str, school: str) -> list[str]:

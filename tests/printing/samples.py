@@ -193,20 +193,22 @@ def cumulative(results: list[dict[str, Any]], term: str) -> dict[str, Any]:
     for number, result in enumerate(results):
         own = Decimal(result["percent"])
         percents = {
-            one: str(own if one == term else hundredths(min(max(own + number % 7 * place - 9, 0), 100)))
-            for place, one in enumerate(terms, start=1)
+            name: str(own if name == term else hundredths(min(max(own + number % 7 * place - 9, 0), 100)))
+            for place, name in enumerate(terms, start=1)
         }
         percent = hundredths(sum(map(Decimal, percents.values())) / len(percents))
         subjects.append(
             {
                 **{name: result["subject"][name] for name in ("base", "name", "code")},
-                "terms": {one: percents.get(one) for one in TERMS},
+                "terms": {name: percents.get(name) for name in TERMS},
                 "percent": str(percent),
                 "grade": band(percent)[0],
             }
         )
     average = (
-        hundredths(sum(Decimal(one["percent"]) for one in subjects) / len(subjects)) if subjects else None
+        hundredths(sum(Decimal(subject["percent"]) for subject in subjects) / len(subjects))
+        if subjects
+        else None
     )
     grade, remark = band(average) if subjects else (None, None)
     return {
@@ -276,8 +278,8 @@ def task(*cards: dict[str, Any], **members: Any) -> dict[str, Any]:
     made = {
         "paper": "report-cards",
         "cards": [
-            {"card": one, "code": identify("code", number), "rules": rules}
-            for number, one in enumerate(cards)
+            {"card": card, "code": identify("code", number), "rules": rules}
+            for number, card in enumerate(cards)
         ],
         "pictures": {},
         "title": "Report cards: JSS 1 A",
@@ -317,7 +319,7 @@ def transcript(sessions: int = 6, subjects: int = 14, **members: Any) -> dict[st
 def transcript_session(number: int, subjects: int) -> dict[str, Any]:
     """A session of a transcript; its terms have a few percents less or more."""
     names = enumerate(sorted(SUBJECTS[:subjects]), start=1)
-    results = cumulative([subject_result(one, name) for one, name in names], "THIRD")
+    results = cumulative([subject_result(number, name) for number, name in names], "THIRD")
     place = {"position": 2 + number, "of": 40}
     return {
         "session": {"id": identify("session", number), "name": f"{2020 + number}/{2021 + number}"},
@@ -337,13 +339,13 @@ def transcript_session(number: int, subjects: int) -> dict[str, Any]:
         ],
         "subjects": [
             {
-                "name": one["name"],
-                "code": one["code"],
-                **one["terms"],
-                "percent": one["percent"],
-                "grade": one["grade"],
+                "name": result["name"],
+                "code": result["code"],
+                **result["terms"],
+                "percent": result["percent"],
+                "grade": result["grade"],
             }
-            for one in results["subjects"]
+            for result in results["subjects"]
         ],
         "average": results["average"],
         "grade": results["grade"],

@@ -51,11 +51,11 @@ def main(backup: str, folder: str) -> None:
             assert answer.status_code == 200, answer.get_data(as_text=True)
     (cohort,) = read("/cohorts")
     batch = read(f"/cohorts/{cohort['id']}/batches")[0]["id"]
-    term = next(one["id"] for one in read("/terms") if one["term"] == "SECOND")
+    term = next(term["id"] for term in read("/terms") if term["term"] == "SECOND")
     subjects = read("/cohort-subjects?pageSize=50")
-    subject = next(one["id"] for one in subjects if one["subject"] == "Mathematics")
+    subject = next(subject["id"] for subject in subjects if subject["subject"] == "Mathematics")
     papers = read(f"/assessments?cohort={cohort['id']}&subject={subject}&term={term}")
-    paper = next(one["id"] for one in papers if one["category"] == "EXAM")
+    paper = next(paper["id"] for paper in papers if paper["category"] == "EXAM")
     sheets = {
         "scores": f"/assessments/{paper}/download-sheet",
         "comments": f"/comments/download-sheet?batch={batch}&term=SECOND",

@@ -44,40 +44,40 @@ class Reader:
 
     def read_all(self) -> dict[str, Any]:
         """Read the school: what each operation answers, by its path and query."""
-        found = {path: self.get(path) for path in LISTS}
-        found |= {path: list(self._pages(path, "pageNumber", "pageSize")) for path in PAGED}
-        found["/graduates"] = list(self._pages("/graduates", "page", "size"))
-        for number, cohort in enumerate(found["/cohorts"]):
+        answers = {path: self.get(path) for path in LISTS}
+        answers |= {path: list(self._pages(path, "pageNumber", "pageSize")) for path in PAGED}
+        answers["/graduates"] = list(self._pages("/graduates", "page", "size"))
+        for number, cohort in enumerate(answers["/cohorts"]):
             for path in ("/cohorts/{}/batches", "/cohorts/{}/students", "/teachers/{}"):
-                self._note(found, path.format(cohort["id"]))
-            for batch in found[f"/cohorts/{cohort['id']}/batches"]:
-                self._read_batch(found, cohort, batch["id"], number)
-        for subject in _some(found["/cohort-subjects"]):
-            self._note(found, f"/cohort-subjects/{subject['id']}")
-            self._note(found, f"/scoresheets/{subject['id']}/scoresheet")
-        for student in _some(found["/students"]):
+                self._note(answers, path.format(cohort["id"]))
+            for batch in answers[f"/cohorts/{cohort['id']}/batches"]:
+                self._read_batch(answers, cohort, batch["id"], number)
+        for subject in _some(answers["/cohort-subjects"]):
+            self._note(answers, f"/cohort-subjects/{subject['id']}")
+            self._note(answers, f"/scoresheets/{subject['id']}/scoresheet")
+        for student in _some(answers["/students"]):
             for path in ("/students/{}", "/students/{}/transcript", "/students/{}/data"):
-                self._note(found, path.format(student["id"]))
-        for employee in _some(found["/employees"]):
+                self._note(answers, path.format(student["id"]))
+        for employee in _some(answers["/employees"]):
             for path in ("/employees/{}", "/employees/{}/bank-account", "/employees/{}/nextofkin"):
-                self._note(found, path.format(employee["id"]))
-        for publication in found["/publications"]:
-            self._note(found, f"/publications/{publication['id']}")
-        return found
+                self._note(answers, path.format(employee["id"]))
+        for publication in answers["/publications"]:
+            self._note(answers, f"/publications/{publication['id']}")
+        return answers
 
-    def _read_batch(self, found: dict[str, Any], cohort: dict[str, Any], batch: str, number: int) -> None:
-        self._note(found, "/metrics", batchId=batch)
-        terms = [term["id"] for term in found["/terms"] if term["sessionId"] == cohort["session"]]
+    def _read_batch(self, answers: dict[str, Any], cohort: dict[str, Any], batch: str, number: int) -> None:
+        self._note(answers, "/metrics", batchId=batch)
+        terms = [term["id"] for term in answers["/terms"] if term["sessionId"] == cohort["session"]]
         # Of the session's terms in turn: all together each is read of some.
         term = terms[number % len(terms)]
         for path in ("/comments", "/broadsheets", "/submissions"):
-            self._note(found, path, batch=batch, term=term)
+            self._note(answers, path, batch=batch, term=term)
 
-    def _note(self, found: dict[str, Any], path: str, **query: Any) -> None:
+    def _note(self, answers: dict[str, Any], path: str, **query: Any) -> None:
         address = f"{path}?{urlencode(query)}" if query else path
         answer = self.send("GET", address)
         assert answer.status in (200, 404), (address, answer.status, answer.data[:300])
-        found[address] = answer.json() if answer.status == 200 else "not found"
+        answers[address] = answer.json() if answer.status == 200 else "not found"
 
     def _pages(self, path: str, number: str, size: str) -> Iterator[Any]:
         for page in range(1000):
@@ -107,10 +107,10 @@ def differences(before: Any, after: Any, place: str = "") -> Iterator[str]:
     elif isinstance(before, list) and isinstance(after, list):
         keys = [_key(row) for row in before]
         if None not in keys and len(set(keys)) == len(keys):
-            found = {_key(row): row for row in after}
+            by_key = {_key(row): row for row in after}
             for key, row in zip(keys, before, strict=True):
-                if key in found:
-                    yield from differences(row, found[key], f"{place}/{key}")
+                if key in by_key:
+                    yield from differences(row, by_key[key], f"{place}/{key}")
                 else:
                     yield f"{place}/{key}: gone"
         elif len(before) != len(after):

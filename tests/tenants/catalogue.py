@@ -22,12 +22,12 @@ def read_catalogue(connection: Connection, schema: str) -> Catalogue:
     }
 
 
-def drift(one: Catalogue, other: Catalogue) -> list[str]:
+def drift(first: Catalogue, other: Catalogue) -> list[str]:
     """List what differs between two schemas."""
     return [
-        f"{name}: {one.get(name, 'missing')} | {other.get(name, 'missing')}"
-        for name in sorted(one.keys() | other.keys())
-        if one.get(name) != other.get(name)
+        f"{name}: {first.get(name, 'missing')} | {other.get(name, 'missing')}"
+        for name in sorted(first.keys() | other.keys())
+        if first.get(name) != other.get(name)
     ]
 
 
@@ -167,5 +167,7 @@ def _columns(catalogue: Catalogue) -> Iterator[str]:
 
 
 def _query(connection: Connection, schema: str, query: str) -> list[Any]:
-    found = connection.execute(text("SELECT oid FROM pg_namespace WHERE nspname = :name"), {"name": schema})
-    return list(connection.exec_driver_sql(query.replace("{schema}", str(found.scalar_one()))))
+    schema_oid = connection.execute(
+        text("SELECT oid FROM pg_namespace WHERE nspname = :name"), {"name": schema}
+    )
+    return list(connection.exec_driver_sql(query.replace("{schema}", str(schema_oid.scalar_one()))))

@@ -19,10 +19,10 @@ ROLES = Path(__file__).parents[2] / "docs" / "deployment" / "roles.sql"
 def take_roles_away(tenancy: Tenancy) -> None:
     """Leave the schools to the logins alone; where two logins are, the one that serves has its rights by name."""
     admin = tenancy.admin_url
-    found = execute(admin, r"SELECT nspname FROM pg_namespace WHERE nspname LIKE 'school\_%'")
+    schemas = execute(admin, r"SELECT nspname FROM pg_namespace WHERE nspname LIKE 'school\_%'")
     if not tenancy.one_login:
         execute(admin, f'REASSIGN OWNED BY "{tenancy.owner}" TO "{admin.username}"')
-    for (schema,) in found:
+    for (schema,) in schemas:
         execute(admin, f'DROP OWNED BY "{schema}"; DROP ROLE "{schema}"')
         if not tenancy.one_login:
             login = tenancy.serving_login

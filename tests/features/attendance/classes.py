@@ -40,7 +40,7 @@ class Kept:
         """Enroll so many more students; gives their admission numbers."""
         names = [f"R/{len(self.students) + each}" for each in range(1, number + 1)]
         made = [self.make.student(admission_number=name) for name in names]
-        self.students |= {one["admission_number"]: one["id"] for one in made}
+        self.students |= {student["admission_number"]: student["id"] for student in made}
         if made:
             self.make.enrolled(self.cohort, *made, batch=batch)
         return names
@@ -96,9 +96,9 @@ class Kept:
     def sums(self, batch: str | None = None) -> dict[str, tuple[Any, ...]]:
         """The sums of an arm: opened, present, late, absent, excused, by admission number."""
         query = {"term": self.term["id"], "batch": batch or self.batch}
-        found = self.api.ok(self.api.get("/attendance/summary", query_string=query))
+        rows = self.api.ok(self.api.get("/attendance/summary", query_string=query))
         names = ("opened", "present", "late", "absent", "excused")
-        return {one["student"]["admission_number"]: tuple(one[name] for name in names) for one in found}
+        return {row["student"]["admission_number"]: tuple(row[name] for name in names) for row in rows}
 
     def of_student(self, name: str, api: ApiClient | None = None) -> TestResponse:
         """The attendance of a student in the term."""
@@ -119,5 +119,7 @@ class Kept:
 
     def log(self, entity: str = "register") -> list[Any]:
         """What the audit log has of an entity, the first first: action, old and new."""
-        found = self.api.ok(self.api.get("/audit", query_string={"entity": entity, "pageSize": 1000}))["data"]
-        return [(change["action"], change["old"], change["new"]) for change in reversed(found)]
+        entries = self.api.ok(self.api.get("/audit", query_string={"entity": entity, "pageSize": 1000}))[
+            "data"
+        ]
+        return [(change["action"], change["old"], change["new"]) for change in reversed(entries)]

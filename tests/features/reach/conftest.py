@@ -139,8 +139,8 @@ def own(make: Factory) -> Own:
 
 def ids(client: ApiClient, path: str) -> set[str]:
     """The ids of the records of a list or page."""
-    found = client.ok(client.get(path))
-    return {record["id"] for record in (found["data"] if isinstance(found, dict) else found)}
+    answer = client.ok(client.get(path))
+    return {record["id"] for record in (answer["data"] if isinstance(answer, dict) else answer)}
 
 
 def said(answer: Any) -> tuple[int, dict[str, Any]]:

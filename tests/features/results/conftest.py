@@ -16,8 +16,8 @@ from tests.watched_messages import Between, watched_messages
 @pytest.fixture
 def between(app: Flask, tenancy: Tenancy, settings: Settings, committing: Factory) -> Iterator[Between]:
     """Acts between two messages of a request of `committing`."""
-    found = Between()
-    with watched_messages(app, tenancy, settings, found.look):
+    between = Between()
+    with watched_messages(app, tenancy, settings, between.look):
         # The first connection is asked for the server's settings.
         committing.api.ok(committing.api.get("/result-settings"))
-        yield found
+        yield between

@@ -71,8 +71,8 @@ class Entrance:
         schools = options.pop("school_ids", [self.place.id])
         of_people = PeoplesOptions(is_public=not secret, **options)
         with self.tenancy.admin.begin() as connection:
-            found = create_client(connection, client_id=client_id, school_ids=schools, of_people=of_people)
-        return Client(self, client_id, found)
+            created = create_client(connection, client_id=client_id, school_ids=schools, of_people=of_people)
+        return Client(self, client_id, created)
 
     def person(self, *permissions: str, reach: str = "SCHOOL") -> Person:
         """Make a user with a password and a role of these permissions."""
@@ -88,19 +88,19 @@ class Entrance:
             },
         )
         assert user.status_code == 200, user.json
-        found = user.json["user"]["id"]
+        user_id = user.json["user"]["id"]
         if permissions:
             role = self.make.role(*permissions, reach=reach)
-            given = self.admin.put(f"/users/{found}/roles", {"role": role["id"]})
+            given = self.admin.put(f"/users/{user_id}/roles", {"role": role["id"]})
             assert given.status_code == 200, given.json
-        return Person(found, username)
+        return Person(user_id, username)
 
     def sql(self, statement: str, *parameters: Any) -> list[Any]:
         """Run a statement in the school, as the operator."""
         with self.tenancy.admin.begin() as connection:
             connection.exec_driver_sql(f'SET LOCAL search_path TO "{schema_name(self.place.id)}"')
-            found = connection.exec_driver_sql(statement, parameters)
-            return list(found.all()) if found.returns_rows else []
+            result = connection.exec_driver_sql(statement, parameters)
+            return list(result.all()) if result.returns_rows else []
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,8 @@ class Client:
         """Sign a person in; returns the answer of the token endpoint."""
         answer = self.exchange(*self.begin(person, **parameters))
         assert answer.status_code == 200, answer.json
-        found: dict[str, Any] = answer.json
-        return found
+        tokens: dict[str, Any] = answer.json
+        return tokens
 
     def at(self, redirect_uri: str) -> Client:
         """The client, leading back elsewhere."""

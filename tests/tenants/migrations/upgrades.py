@@ -40,16 +40,16 @@ def make_schools(tenancy: Tenancy, count: int) -> list[School]:
 
 def level(tenancy: Tenancy, school: School) -> str:
     """Read how often a school was migrated."""
-    ((found,),) = execute(tenancy.admin_url, f'SELECT level FROM "{school.schema}".classrooms')
-    return found
+    ((level,),) = execute(tenancy.admin_url, f'SELECT level FROM "{school.schema}".classrooms')
+    return level
 
 
 def revision(tenancy: Tenancy, school: Any) -> str:
     """Read the revision of a school."""
-    ((found,),) = execute(
+    ((revision,),) = execute(
         tenancy.admin_url, "SELECT revision FROM registry.schools WHERE id = %s", (str(school.id),)
     )
-    return found
+    return revision
 
 
 def break_school(tenancy: Tenancy, school: School) -> None:

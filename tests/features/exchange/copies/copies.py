@@ -17,14 +17,14 @@ def export(api, **query):
 def records(lines):
     """Read lines of records."""
     read = [json.loads(line, parse_float=Decimal) for line in lines]
-    return {(one["resource"], one["id"]): one["record"] for one in read}
+    return {(record["resource"], record["id"]): record["record"] for record in read}
 
 
 def changes(api, cursor, **query):
     """All changes behind a cursor, and the cursor then."""
-    found, more = [], True
+    listed, more = [], True
     while more:
         answer = api.ok(api.get("/changes", query_string={"after": cursor, "limit": 1000, **query}))
-        found += answer["changes"]
+        listed += answer["changes"]
         cursor, more = answer["cursor"], answer["more"]
-    return found, cursor
+    return listed, cursor

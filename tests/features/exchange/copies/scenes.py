@@ -109,8 +109,8 @@ def publishes(api, make):
 def publishes_another_version(api, make):
     arms = Arms(make, 2, 1)
     first, second = arms.published()
-    for one in (first, second):
-        api.ok(arms.reopen(one))
+    for batch in (first, second):
+        api.ok(arms.reopen(batch))
     arms.correct(arms.students[arms.first][0], 77)
     return arms.publish, {"publications", "report-cards"}
 
@@ -210,9 +210,9 @@ def takes_a_correction_back(api, make):
 @scene
 def comments_anew(api, make):
     said = Said(make, 2)
-    comments = [{"student": one, "times_present": 3} for one in said.students.values()]
+    comments = [{"student": student, "times_present": 3} for student in said.students.values()]
     api.ok(said.put(*comments))
-    return lambda: said.put(*({**one, "times_present": None} for one in comments)), {"comments"}
+    return lambda: said.put(*({**comment, "times_present": None} for comment in comments)), {"comments"}
 
 
 @scene

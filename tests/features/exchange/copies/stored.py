@@ -87,7 +87,7 @@ def rows_of(place):
     tables = (*RECORD_OF, *SETTINGS)
     each = " UNION ALL ".join(f"SELECT '{table}', to_jsonb(t) - 'image' FROM {table} t" for table in tables)
     with in_transaction(SchoolBinding(place.id)):
-        found = [(table, row) for table, row in db.session.execute(text(each))]
+        rows = [(table, row) for table, row in db.session.execute(text(each))]
     return {
         (
             table,
@@ -96,7 +96,7 @@ def rows_of(place):
                 sort_keys=True,
             ),
         )
-        for table, row in found
+        for table, row in rows
     }
 
 

@@ -234,14 +234,14 @@ Rows = list[dict[str, str]]
 
 def columns_of(file: str, version: str = "1.2") -> list[tuple[str, bool, str]]:
     """The columns of a file: name, whether a value is required, what it may be."""
-    found = []
+    columns = []
     for line in (HEADER + BINDINGS[version][0][file]).strip().splitlines():
         if not line:
             continue
         name, *others = line.split(maxsplit=2)
         required = others[0] == "!"
-        found.append((name, required, others[-1] if required else line.split(maxsplit=1)[1].strip()))
-    return found
+        columns.append((name, required, others[-1] if required else line.split(maxsplit=1)[1].strip()))
+    return columns
 
 
 def read_zip(content: bytes, version: str = "1.2") -> tuple[dict[str, str], dict[str, Rows]]:
@@ -283,7 +283,7 @@ def _records(content: bytes, header: list[str]) -> list[list[str]]:
 def _check(name: str, rows: Rows, files: dict[str, Rows], version: str) -> None:
     ids = [row["sourcedId"] for row in rows]
     assert len(set(ids)) == len(ids), f"{name} has an id twice"
-    known = {file: {row["sourcedId"] for row in found} for file, found in files.items()}
+    known = {file: {row["sourcedId"] for row in rows} for file, rows in files.items()}
     for column, required, kind in columns_of(name, version):
         for row in rows:
             value = row[column]

@@ -49,8 +49,8 @@ class Said:
     def said(self, **query: Any) -> dict[str, tuple[Any, ...]]:
         """What is said of each student, by admission number."""
         return {
-            one["student"]["admission_number"]: tuple(one[name] for name in HEADER[3:])
-            for one in self.api.ok(self.get(**query))
+            comment["student"]["admission_number"]: tuple(comment[name] for name in HEADER[3:])
+            for comment in self.api.ok(self.get(**query))
         }
 
     def opened(self, times: int | None) -> None:
@@ -92,10 +92,10 @@ class Said:
     def log(self) -> list[tuple[str, str, Any, Any]]:
         """What the audit log has of comments, the first first: action, admission number, old and new."""
         names = {student: number for number, student in self.students.items()}
-        found = self.api.ok(self.api.get("/audit", query_string={"entity": "comment", "pageSize": 1000}))
+        answer = self.api.ok(self.api.get("/audit", query_string={"entity": "comment", "pageSize": 1000}))
         return [
             (change["action"], names[change["entity_id"]], change["old"], change["new"])
-            for change in reversed(found["data"])
+            for change in reversed(answer["data"])
         ]
 
 

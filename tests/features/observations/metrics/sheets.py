@@ -88,8 +88,8 @@ class Observed:
 
     def records(self, batch: str | None = None) -> list[dict[str, Any]]:
         """List the records of the batch."""
-        found = self.api.get("/metrics", query_string={"batchId": batch or self.batch})
-        return list(self.api.ok(found))
+        answer = self.api.get("/metrics", query_string={"batchId": batch or self.batch})
+        return list(self.api.ok(answer))
 
     def scores(self) -> dict[str, dict[str, Any]]:
         """The scores of the term and type, by admission number."""
@@ -102,8 +102,8 @@ class Observed:
 
     def log(self) -> list[tuple[str, Any, Any]]:
         """What the audit log has of metrics, newest first."""
-        found = self.api.ok(self.api.get("/audit", query_string={"entity": "metric", "pageSize": 1000}))
-        return [(change["action"], change["old"], change["new"]) for change in found["data"]]
+        answer = self.api.ok(self.api.get("/audit", query_string={"entity": "metric", "pageSize": 1000}))
+        return [(change["action"], change["old"], change["new"]) for change in answer["data"]]
 
 
 def fill(workbook: Workbook, scores: Mapping[str, Scores]) -> bytes:

@@ -105,7 +105,10 @@ class RoleGrown(Gaining):
         self.api.ok(self.api.put(f"/users/{self.user['id']}/roles", {"role": self.role["id"]}))
 
     def happen(self):
-        ids = [*(one["id"] for one in self.role["permissions"]), self.make._permission("read:metrics")]
+        ids = [
+            *(permission["id"] for permission in self.role["permissions"]),
+            self.make._permission("read:metrics"),
+        ]
         return self.api.ok(self.api.patch(f"/roles/{self.role['id']}/permissions", {"permissionIds": ids}))
 
 

@@ -72,7 +72,7 @@ class RandomClass:
             for subject in base_of
             if subject not in self.electives or random.random() < 0.6
         }
-        self.late = {one for one in sorted(taken) if random.random() < 0.02}
+        self.late = {pair for pair in sorted(taken) if random.random() < 0.02}
         batch_of = {stay.student: stay.batch for stay in self.stays if not stay.gone and not stay.withdrawn}
         self.sample = SampleClass(self._rules(), batch_of, base_of, taken, [], {}, {})
 
@@ -85,7 +85,7 @@ class RandomClass:
         bands = WAEC
         if self.own_bands:
             lowest = sorted(random.sample(range(5, 195), random.randint(0, 6)), reverse=True)
-            bands = tuple((Decimal(one) / 2, f"G{one}", f"Remark {one}") for one in lowest)
+            bands = tuple((Decimal(limit) / 2, f"G{limit}", f"Remark {limit}") for limit in lowest)
         bands = tuple((Decimal(lowest), letter, remark) for lowest, letter, remark in bands)
         if random.random() < 0.25:
             return Rules(bands=bands)
@@ -143,7 +143,7 @@ class RandomClass:
                 strict=False,
             )
         )
-        weights[chosen[0]] = 100 - sum(weights[one] for one in chosen[1:])
+        weights[chosen[0]] = 100 - sum(weights[category] for category in chosen[1:])
         return weights
 
     def draw(
@@ -196,9 +196,9 @@ class RandomClass:
     def drop(self) -> set[tuple[str, str]]:
         """Let some drop an elective; gives who dropped what."""
         dropped = {
-            one
-            for one in sorted(self.sample.taken)
-            if one[1] in self.electives and self.random.random() < 0.1
+            pair
+            for pair in sorted(self.sample.taken)
+            if pair[1] in self.electives and self.random.random() < 0.1
         }
         self.sample.taken -= dropped
         return dropped
@@ -241,7 +241,7 @@ class Store:
         several = len(drawn.batches)
         self.rows(
             "batches", id=("uuid", drawn.batches), cohort_id=("uuid", [drawn.cohort] * several),
-            number=("int", [10**6 + one for one in range(several)]), name=("text", ["A", "B"][:several]),
+            number=("int", [10**6 + number for number in range(several)]), name=("text", ["A", "B"][:several]),
         )  # fmt: skip
         number = len(drawn.stays)
         self.rows(
@@ -258,7 +258,7 @@ class Store:
         subjects = [*sample.base_of]
         self.rows(
             "cohort_subjects", id=("uuid", subjects), cohort_id=("uuid", [drawn.cohort] * len(subjects)),
-            subject_id=("uuid", bases), elective=("bool", [one in drawn.electives for one in subjects]),
+            subject_id=("uuid", bases), elective=("bool", [subject in drawn.electives for subject in subjects]),
         )  # fmt: skip
         taken = sorted(sample.taken)
         self.rows(

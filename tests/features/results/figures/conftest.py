@@ -46,7 +46,7 @@ class SmallClass:
             name: make.student(first_name=name, last_name="Bàlógun", admission_number=f"UHS/{number}")
             for number, name in enumerate(self.ARMS, 1)
         }
-        self.students = {name: one["id"] for name, one in made.items()}
+        self.students = {name: student["id"] for name, student in made.items()}
         for name, arm in self.ARMS.items():
             make.enrolled(self.cohort, made[name], batch=self.batches[arm])
         self.subjects: dict[str, dict[str, Any]] = {}
@@ -108,8 +108,8 @@ class SmallClass:
                     batch=self.batches[arm], cohort=self.cohort["id"], session=self.session["id"],
                     term=self.terms[term]["id"], state=state,
                     cards={
-                        one["student"]["id"]: json.dumps({**one, **more}).replace('"#', "").replace('#"', "")
-                        for one in listed
+                        card["student"]["id"]: json.dumps({**card, **more}).replace('"#', "").replace('#"', "")
+                        for card in listed
                     },
                 )  # fmt: skip
 

@@ -36,11 +36,11 @@ def _of_batch(batch: str, row: Any, _reach: Any) -> list[dict[str, Any]]:
     computed = compute(loaded.entered)
     return [
         {
-            "student": one.student,
+            "student": person.student,
             **loaded.head(batch, loaded.scope["batch_name"]),
             **PROVISIONAL,
-            **term_result(loaded, computed, one),
+            **term_result(loaded, computed, person),
         }
-        for one in loaded.people
-        if one.batch == batch
+        for person in loaded.people
+        if person.batch == batch
     ]

@@ -108,8 +108,8 @@ def subject_result(sample: SampleClass, student: str, subject: str, term: str) -
     points = sum((Fraction(paper.points) for paper, _ in scored), Fraction(0))
     percent = None if blanks else half_up(_share(rules, scored) * 100, rules.places)
     marks = None if rules.weighting == "POINTS" else _marks(rules, scored)
-    present = sum((one["weight"] for one in marks or ()), Decimal(0))
-    marks_sum = sum((one["mark"] for one in marks or ()), Decimal(0))
+    present = sum((mark["weight"] for mark in marks or ()), Decimal(0))
+    marks_sum = sum((mark["mark"] for mark in marks or ()), Decimal(0))
     if marks and not blanks and rules.percent_from == "MARKS":
         percent = half_up(min(Fraction(marks_sum) * 100 / Fraction(present), Fraction(100)), rules.places)
     grade, remark = graded(rules, percent)
@@ -190,12 +190,12 @@ def ranked_in_both(
     """Rank in each batch, and in the cohort."""
     students = list(students)
     places = sample.rules.average_places
-    in_cohort = ranked({one: keys[one] for one in students}, figures, places)
+    in_cohort = ranked({student: keys[student] for student in students}, figures, places)
     in_batch: dict[str, dict[str, Any]] = {}
     for batch in set(sample.batch_of.values()):
-        arm = [one for one in students if sample.batch_of[one] == batch]
-        in_batch |= ranked({one: keys[one] for one in arm}, figures, places)
-    return {one: {"batch": in_batch[one], "cohort": in_cohort[one]} for one in students}
+        arm = [student for student in students if sample.batch_of[student] == batch]
+        in_batch |= ranked({student: keys[student] for student in arm}, figures, places)
+    return {student: {"batch": in_batch[student], "cohort": in_cohort[student]} for student in students}
 
 
 def term_results(sample: SampleClass, term: str, earlier: Percents) -> dict[str, dict[str, Any]]:
@@ -203,12 +203,12 @@ def term_results(sample: SampleClass, term: str, earlier: Percents) -> dict[str,
     rules = sample.rules
     by_subject: dict[str, dict[str, dict[str, Any]]] = {}
     for subject in sample.base_of:
-        found = {
+        results = {
             student: subject_result(sample, student, subject, term)
             for student in sample.batch_of
             if (student, subject) in sample.taken
         }
-        of_term = {student: result for student, result in found.items() if result is not None}
+        of_term = {student: result for student, result in results.items() if result is not None}
         percents = {student: result["percent"] for student, result in of_term.items()}
         places = ranked_in_both(sample, of_term, percents, percents)
         for student, result in of_term.items():
@@ -243,8 +243,8 @@ def _mean(rules: Rules, numbers: list[Decimal]) -> Decimal | None:
 
 
 def _term_result(rules: Rules, subjects: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    percents = [one["percent"] for one in subjects.values() if one["percent"] is not None]
-    if any(one["status"] == "INCOMPLETE" for one in subjects.values()):
+    percents = [subject["percent"] for subject in subjects.values() if subject["percent"] is not None]
+    if any(subject["status"] == "INCOMPLETE" for subject in subjects.values()):
         status = "INCOMPLETE"
     elif not percents:
         status = "NONE"
@@ -305,7 +305,7 @@ def _session_result(
             "grade": graded(rules, percent)[0],
         }
     latest = {sample.base_of[subject] for subject in subjects}
-    average = _mean(rules, [one["percent"] for base, one in shown.items() if base in latest])
+    average = _mean(rules, [result["percent"] for base, result in shown.items() if base in latest])
     grade, remark = graded(rules, average)
     return {"terms": terms, "average": average, "grade": grade, "remark": remark, "subjects": shown}
 
@@ -313,14 +313,14 @@ def _session_result(
 def _brought_in(sample: SampleClass, student: str, subject: str, category: str) -> Decimal | None:
     if (student, subject) not in sample.taken:
         return None
-    found = [
+    sums = [
         (Fraction(sample.scores[paper.id, student]), Fraction(paper.points))
         for paper in sample.papers
         if (paper.subject, paper.category) == (subject, category)
         and paper.counts
         and (paper.id, student) in sample.scores
     ]
-    if not found:
+    if not sums:
         return None
-    score, points = (sum(column) for column in zip(*found, strict=True))
+    score, points = (sum(column) for column in zip(*sums, strict=True))
     return half_up(Fraction(100 * score, points), sample.rules.places)

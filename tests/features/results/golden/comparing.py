@@ -32,17 +32,17 @@ class _Written(str):
     """A number as it is written."""
 
 
-def differences(expected: Sequence[Reading], found: Sequence[Reading]) -> list[str]:
+def differences(expected: Sequence[Reading], actual: Sequence[Reading]) -> list[str]:
     """Name the readings that differ, each with its first differing token and those around it.
 
     A stored document is the same byte for byte, an answer token by token: numbers as they are written, members and
     elements in their order, white space aside; on paper and in workbooks words count.
     """
-    before, now = ({one.name: one for one in readings} for readings in (expected, found))
+    before, now = ({reading.name: reading for reading in readings} for readings in (expected, actual))
     missing = [f"{name}: is read no more" for name in before if name not in now]
     new = [f"{name}: was not read before" for name in now if name not in before]
     order = [] if missing or new or [*before] == [*now] else ["The readings are in another order."]
-    pairs = ((name, _difference(one, now[name])) for name, one in before.items() if name in now)
+    pairs = ((name, _difference(reading, now[name])) for name, reading in before.items() if name in now)
     return [*missing, *new, *order, *(f"{name}: {how}" for name, how in pairs if how)]
 
 

@@ -95,7 +95,7 @@ class Class:
             student = send("POST", "/students", body)["id"]
             self.batch_of[student] = self.arms[number >= 4]
         for arm in self.arms:
-            students = [one for one, batch in self.batch_of.items() if batch == arm]
+            students = [student for student, batch in self.batch_of.items() if batch == arm]
             send("POST", f"/cohorts/{cohort}/enrollment", {"students": students, "batch": arm})
         self.takers: dict[str, list[str]] = {}
         self.subjects: dict[str, str] = {}
@@ -116,11 +116,11 @@ class Class:
         for arm in self.arms:
             comments = [
                 {
-                    "student": one,
+                    "student": student,
                     "times_present": 90 + number,
                     "form_teacher_comment": f"Works with care <{number}>.",
                 }
-                for number, (one, batch) in enumerate(self.batch_of.items())
+                for number, (student, batch) in enumerate(self.batch_of.items())
                 if batch == arm and number % 3
             ]
             self.send("PUT", "/comments", {"batch": arm, "term": term, "comments": comments})
@@ -166,7 +166,7 @@ class Class:
     def publish(self, term: str, *arms: str) -> list[str]:
         """Publish arms in a term, or both."""
         made = self.send("POST", "/publications", {"term": term, "batches": arms or self.arms})
-        return [one["id"] for one in made if one["batch"] == self.arms[0]]
+        return [publication["id"] for publication in made if publication["batch"] == self.arms[0]]
 
 
 def _go_by(client: Client) -> None:

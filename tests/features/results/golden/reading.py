@@ -112,8 +112,8 @@ class Reader:
 
     def _remember(self, name: str, kind: str, about: str, text: str) -> None:
         """Remember a text, without the server's moment and the ids that are new in each run."""
-        for found, put in _OF_NOW:
-            text = found.sub(put, text)
+        for pattern, put in _OF_NOW:
+            text = pattern.sub(put, text)
         self._times[name] += 1
         again = f", {self._times[name]}" if self._times[name] > 1 else ""
         self.readings.append(

@@ -55,7 +55,7 @@ def record(name: str, app: Flask, tenancy: Tenancy, *, part: int = 1) -> list[Re
 
 def in_part(readings: Sequence[Reading], part: int) -> list[Reading]:
     """Find the readings of a run that has one of `part` of all: acts and stored documents are in each."""
-    return [one for one in readings if one.kind in (ACT, DOCUMENT) or is_read(one.name, part)]
+    return [reading for reading in readings if reading.kind in (ACT, DOCUMENT) or is_read(reading.name, part)]
 
 
 def _new(tenancy: Tenancy, school_id: UUID) -> School:
@@ -83,7 +83,7 @@ def read_golden(name: str) -> list[Reading]:
 def write_golden(name: str, readings: Sequence[Reading]) -> None:
     """Write a golden file: compressed, a reading in each line."""
     with lzma.open(_file(name), "wt", encoding="utf-8", preset=9) as lines:
-        lines.writelines(json.dumps(one, ensure_ascii=False) + "\n" for one in readings)
+        lines.writelines(json.dumps(reading, ensure_ascii=False) + "\n" for reading in readings)
 
 
 def _file(name: str) -> Path:

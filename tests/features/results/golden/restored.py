@@ -33,7 +33,7 @@ def _find(school: GoldenSchool) -> SchoolClass:
     (cohort,) = get("/cohorts")
     (session,) = get("/sessions")
     batches = get(f"/cohorts/{cohort['id']}/batches")
-    of = SchoolClass("JSS 1", session["name"], cohort, {one["name"]: one["id"] for one in batches})
+    of = SchoolClass("JSS 1", session["name"], cohort, {batch["name"]: batch["id"] for batch in batches})
     school.labels |= {batch: f"JSS 1 {arm}" for arm, batch in of.arms.items()}
     for student in get("/students?pageSize=50")["data"]:
         school.ability[student["id"]] = 1
@@ -44,7 +44,7 @@ def _find(school: GoldenSchool) -> SchoolClass:
         school.terms[session["name"], term["term"]] = term
         for name, subject in of.subjects.items():
             papers = get(f"/assessments?cohort={cohort['id']}&subject={subject}&term={term['id']}")
-            of.papers[name, term["term"]] = [one for one in papers["data"] if one["category"] == "EXAM"]
+            of.papers[name, term["term"]] = [paper for paper in papers["data"] if paper["category"] == "EXAM"]
     for made in reversed(get("/publications?pageSize=50")["data"]):
         school.note(made)
     return of

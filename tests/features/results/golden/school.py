@@ -192,7 +192,7 @@ class GoldenSchool:
         """Let students take an elective."""
         ids = [*students]
         self.send("PATCH", f"/cohort-subjects/{of.subjects[subject]}/students", ids)
-        of.takers[subject] += [one for one in ids if one not in of.takers[subject]]
+        of.takers[subject] += [student for student in ids if student not in of.takers[subject]]
 
     def drop(self, of: SchoolClass, subject: str, student: str) -> None:
         """Let a student drop an elective."""
@@ -203,7 +203,7 @@ class GoldenSchool:
         """Let some take each elective."""
         for subject in of.subjects:
             if subject in ELECTIVES:
-                some = [one for one in of.everyone if self.random.random() < 0.6]
+                some = [student for student in of.everyone if self.random.random() < 0.6]
                 self.take(of, subject, of.known[:2] if of.plain else some)
 
     # Papers and scores
@@ -214,7 +214,7 @@ class GoldenSchool:
         for subject in of.subjects:
             drawn = 0 if of.plain else random.randint(1, 3)
             categories = random.choices(("CA1", "CA2", "CA3", "EXAM"), k=drawn)
-            categories += [one for one in more if random.random() < 0.5]
+            categories += [category for category in more if random.random() < 0.5]
             for category in categories:
                 self.paper(of, subject, term, category=category)
             self.paper(of, subject, term, category="EXAM", include_in_final=True)
@@ -244,12 +244,14 @@ class GoldenSchool:
         for subject in subjects or of.subjects:
             for paper in of.papers[subject, term]:
                 few = of.plain or self.random.random() < 0.3
-                drawn = [self._drawn(one, paper, few, blanks) for one in of.takers[subject]]
+                drawn = [self._drawn(taker, paper, few, blanks) for taker in of.takers[subject]]
                 if of.plain:
                     # The first two have the same in all that they take.
                     drawn[1] = drawn[0] and {**drawn[0], "student": of.takers[subject][1]}
                 if any(drawn):
-                    self.send("PUT", f"/assessments/{paper['id']}/scores", [one for one in drawn if one])
+                    self.send(
+                        "PUT", f"/assessments/{paper['id']}/scores", [score for score in drawn if score]
+                    )
 
     def _drawn(self, student: str, paper: dict[str, Any], few: bool, blanks: float) -> dict[str, Any] | None:
         random, chance = self.random, self.random.random()
@@ -269,25 +271,25 @@ class GoldenSchool:
         """Enter comments and traits of some, and how often they `came`."""
         random = self.random
         for arm, batch in of.arms.items():
-            some = [one for one in of.students[arm] if random.random() < 0.7]
+            some = [student for student in of.students[arm] if random.random() < 0.7]
             comments = [
                 {
-                    "student": one,
+                    "student": student,
                     **({"times_present": random.randint(80, 110)} if came else {}),
                     "form_teacher_comment": random.choice((*REMARKS, None)),
                     **({"principal_comment": random.choice(REMARKS)} if random.random() < 0.3 else {}),
                 }
-                for one in some
+                for student in some
             ]
             if comments:
                 self.send("PUT", "/comments", {"batch": batch, "term": term, "comments": comments})
             metrics = [
                 {
-                    "student": one,
+                    "student": student,
                     "metric_type": kind,
                     "metric_scores": {name: random.randint(1, 5) for name in random.sample(names, 4)},
                 }
-                for one in some
+                for student in some
                 for kind, names in TRAITS.items()
             ]
             if metrics:
@@ -316,8 +318,8 @@ class GoldenSchool:
         what = f"{of.name} {' and '.join(of_arms)} {of.session} {term}"
         self.send("POST", "/publications?dry_run=true", body, about=what, status=status)
         made = self.send("POST", "/publications", body, about=what, status=status)
-        for one in made if isinstance(made, list) else ():
-            self.note(one)
+        for publication in made if isinstance(made, list) else ():
+            self.note(publication)
 
     def note(self, publication: dict[str, Any]) -> None:
         """Note a publication."""
@@ -327,7 +329,11 @@ class GoldenSchool:
     def latest(self, of: SchoolClass, arm: str, term: str) -> str:
         """Find the latest publication of an arm in a term."""
         name = f"{self.labels[of.arms[arm]]} {term} v"
-        return next(one for one in reversed(self.publications) if self.labels[one].startswith(name))
+        return next(
+            publication
+            for publication in reversed(self.publications)
+            if self.labels[publication].startswith(name)
+        )
 
     def reopen(
         self, of: SchoolClass, arm: str, term: str, *, status: int | None = 200, **fields: Any

@@ -201,7 +201,7 @@ def _appoint(school: GoldenSchool, jss1: SchoolClass, sss2: SchoolClass) -> None
     child, other = jss1.students["A"][2], sss2.students["Gold"][0]
     guardian = make.guardian(
         full_name="Ngọzi Bàlógun",
-        students=[{"student": one, "relationship": "mother"} for one in (child, other)],
+        students=[{"student": student, "relationship": "mother"} for student in (child, other)],
     )
     account = {"username": "ngozi.balogun", "password": PASSWORD}
     guardian_user = school.send("PUT", f"/guardians/{guardian['id']}/account", account)["user"]
@@ -291,7 +291,7 @@ def _second_term(school: GoldenSchool) -> Iterator[Moment]:
     _calendar(school, "SECOND", "2026-01-12", "2026-04-02", times_opened=None)
     school.drop(jss1, "Music", jss1.takers["Music"][0])
     school.drop(jss1, "French", jss1.takers["French"][-1])
-    without = [one for one in jss1.students["B"] if one not in jss1.takers["Music"]]
+    without = [student for student in jss1.students["B"] if student not in jss1.takers["Music"]]
     school.take(jss1, "Music", without[:2])
     school.excused |= {*school.admit(jss1, "B", 1)}
     school.admit(jss1, "A", 1)
@@ -343,7 +343,7 @@ def _third_term(school: GoldenSchool) -> Iterator[Moment]:
     school.clock.go_to("2026-04-27")
     school.send("PATCH", "/result-settings", THIRD_SETTINGS)
     _calendar(school, "THIRD", "2026-04-27", "2026-07-24", next_term_begins="2026-09-14")
-    (lowest,) = [one for one in school.send("GET", "/grade-configs") if one["letter_grade"] == "F9"]
+    (lowest,) = [band for band in school.send("GET", "/grade-configs") if band["letter_grade"] == "F9"]
     school.send("PATCH", f"/grade-configs/{lowest['id']}", {"lower_threshold": 25, "remarks": "Not passed"})
     _keep_registers(school, jss1)
     gone = jss1.students["B"][2]
@@ -374,8 +374,8 @@ def _keep_registers(school: GoldenSchool, jss1: SchoolClass) -> None:
         school.clock.go_to(f"2026-04-{day}", 10)
         for arm in jss1.arms if day != 30 else ("A",):
             marks = [
-                {"student": one, "code": school.random.choice("AEL")}
-                for one in jss1.students[arm]
+                {"student": student, "code": school.random.choice("AEL")}
+                for student in jss1.students[arm]
                 if school.random.random() < 0.2
             ]
             register = {"batch": jss1.arms[arm], "date": f"2026-04-{day}", "part": "DAY", "default": "P"}
@@ -412,13 +412,18 @@ def _promotion(school: GoldenSchool) -> Iterator[Moment]:
     body = {"session": SESSION, "moves": moves, "overrides": []}
     dry = school.send("POST", "/promotions?dry_run=true", body, about=SESSION)
     nowhere = [
-        one["student"]["id"]
-        for one in dry["decisions"]
-        if one["outcome"] is None or (one["outcome"] in ("PROMOTED", "REPEATED") and one["to_batch"] is None)
+        decision["student"]["id"]
+        for decision in dry["decisions"]
+        if decision["outcome"] is None
+        or (decision["outcome"] in ("PROMOTED", "REPEATED") and decision["to_batch"] is None)
     ]
     overrides = [
-        {"student": one, "outcome": "GRADUATED" if number else "LEFT_OUT", "reason": "As the staff decided"}
-        for number, one in enumerate(nowhere)
+        {
+            "student": student,
+            "outcome": "GRADUATED" if number else "LEFT_OUT",
+            "reason": "As the staff decided",
+        }
+        for number, student in enumerate(nowhere)
     ]
     made = _promote(school, SESSION, moves, overrides)
     school.reopen(jss1, "A", "THIRD", status=409)

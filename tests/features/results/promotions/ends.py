@@ -88,7 +88,7 @@ class End(Arms):
     def base(self, cohort_subject: dict[str, Any]) -> str:
         """The subject of the school that a cohort subject is of."""
         subjects = self.api.ok(self.api.get("/templates"))
-        return next(one["id"] for one in subjects if one["name"] == cohort_subject["subject"])
+        return next(subject["id"] for subject in subjects if subject["name"] == cohort_subject["subject"])
 
     def rules(self, *rules: dict[str, Any]) -> list[dict[str, Any]]:
         """PUT rules of promotion."""
@@ -96,7 +96,7 @@ class End(Arms):
 
     def students_of(self, cohort: dict[str, Any]) -> set[str]:
         """Who is in a cohort."""
-        return {one["id"] for one in self.api.ok(self.api.get(f"/cohorts/{cohort['id']}/students"))}
+        return {student["id"] for student in self.api.ok(self.api.get(f"/cohorts/{cohort['id']}/students"))}
 
     def stored(self) -> dict[str, Any]:
         """The rows of every table that a promotion changes, but for what tells of promotions themselves."""
@@ -122,4 +122,4 @@ def codes(decision: dict[str, Any]) -> list[str]:
 
 def of(promotion: dict[str, Any], student: str) -> dict[str, Any]:
     """The decision on a student."""
-    return next(one for one in promotion["decisions"] if one["student"]["id"] == student)
+    return next(decision for decision in promotion["decisions"] if decision["student"]["id"] == student)

@@ -24,7 +24,7 @@ class Arms:
         self.subjects = [make.cohort_subject(self.cohort) for _ in range(subjects)]
         self.students: dict[str, list[str]] = {}
         for number, batch in enumerate((self.first, self.second)):
-            names = [NAMES[(number * students + one) % len(NAMES)] for one in range(students)]
+            names = [NAMES[(number * students + place) % len(NAMES)] for place in range(students)]
             made = [make.student(first_name=name) for name in names]
             self.students[batch] = make.enrolled(self.cohort, *made, batch=batch)
         self.terms: dict[str, dict[str, Any]] = {}
@@ -62,7 +62,10 @@ class Arms:
         if term not in self.terms:
             self.mark(term)
         self.submit(term)
-        made = {one["batch"]: one for one in self.api.ok(self.publish(*batches, term=term))}
+        made = {
+            publication["batch"]: publication
+            for publication in self.api.ok(self.publish(*batches, term=term))
+        }
         return [made[batch] for batch in batches or (self.first, self.second)]
 
     def reopen(self, publication: dict[str, Any], **fields: Any) -> Any:
@@ -89,4 +92,4 @@ class Arms:
         return self.api.ok(self.api.get("/publications", query_string=query))["data"]
 
     def admission_numbers(self, students: Sequence[str]) -> list[str]:
-        return [self.api.ok(self.api.get(f"/students/{one}"))["admission_number"] for one in students]
+        return [self.api.ok(self.api.get(f"/students/{student}"))["admission_number"] for student in students]

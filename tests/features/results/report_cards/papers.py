@@ -41,12 +41,12 @@ def misplaced(pdf: bytes) -> list[tuple[str, ...]]:
     """Find words that go beyond the margins of their page, and pairs of words that overlap."""
     command = ["pdftotext", "-bbox", "-", "-"]
     listed = subprocess.run(command, input=pdf, capture_output=True, check=True).stdout
-    found: list[tuple[str, ...]] = []
+    names: list[tuple[str, ...]] = []
     for page in listed.decode(errors="replace").split("<page ")[1:]:
         boxes = [(*map(float, box.groups()[:4]), html.unescape(box[5])) for box in _BOX.finditer(page)]
-        found += [(box[4],) for box in boxes if not _within(box)]
-        found += [(one[4], other[4]) for one, other in _at_one_height(boxes) if _overlap(one, other)]
-    return found
+        names += [(box[4],) for box in boxes if not _within(box)]
+        names += [(first[4], other[4]) for first, other in _at_one_height(boxes) if _overlap(first, other)]
+    return names
 
 
 def places_of(pdf: bytes, words: Collection[str]) -> list[set[tuple[str, ...]]]:
@@ -67,9 +67,9 @@ def places_of(pdf: bytes, words: Collection[str]) -> list[set[tuple[str, ...]]]:
 def _at_one_height(boxes: list[tuple]) -> Iterator[tuple[tuple, tuple]]:
     """Pair the boxes of which neither is wholly above the other."""
     boxes = sorted(boxes, key=lambda box: box[1])
-    for place, one in enumerate(boxes):
-        below = takewhile(lambda other, bottom=one[3]: other[1] < bottom, islice(boxes, place + 1, None))
-        yield from ((one, other) for other in below)
+    for place, first in enumerate(boxes):
+        below = takewhile(lambda other, bottom=first[3]: other[1] < bottom, islice(boxes, place + 1, None))
+        yield from ((first, other) for other in below)
 
 
 def _within(box: tuple) -> bool:
@@ -77,11 +77,11 @@ def _within(box: tuple) -> bool:
     return left >= MARGIN and right <= WIDTH - MARGIN and top >= 0 and bottom <= HEIGHT
 
 
-def _overlap(one: tuple, other: tuple) -> bool:
+def _overlap(first: tuple, other: tuple) -> bool:
     # The box of a word is as high as its line, whose upper and lower quarter have little ink.
-    quarters = [(box[3] - box[1]) / 4 for box in (one, other)]
-    across = min(one[2], other[2]) - max(one[0], other[0])
-    upright = min(one[3] - quarters[0], other[3] - quarters[1]) - max(
-        one[1] + quarters[0], other[1] + quarters[1]
+    quarters = [(box[3] - box[1]) / 4 for box in (first, other)]
+    across = min(first[2], other[2]) - max(first[0], other[0])
+    upright = min(first[3] - quarters[0], other[3] - quarters[1]) - max(
+        first[1] + quarters[0], other[1] + quarters[1]
     )
     return across > 0.6 and upright > 0.3

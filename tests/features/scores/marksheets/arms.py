@@ -62,11 +62,11 @@ class Marked:
 
     def marks(self) -> dict[str, list[Any]]:
         """The marks of each student, in the order of the assessments."""
-        found: dict[str, list[Any]] = {}
-        for one in self.api.ok(self.api.get(self.path("scores")))["scores"]:
-            mark = one["absence"] if one["score"] is None else one["score"]
-            found.setdefault(one["student"]["admission_number"], []).append(mark)
-        return found
+        marks: dict[str, list[Any]] = {}
+        for score in self.api.ok(self.api.get(self.path("scores")))["scores"]:
+            mark = score["absence"] if score["score"] is None else score["score"]
+            marks.setdefault(score["student"]["admission_number"], []).append(mark)
+        return marks
 
     def put(self, *records: Mapping[str, Any], api: ApiClient | None = None, **query: Any) -> TestResponse:
         return (api or self.api).put(self.path("scores", **query), list(records))
@@ -75,8 +75,10 @@ class Marked:
         return {"student": self.students[number], "assessment": self.assessments[column]["id"], **fields}
 
     def logged(self, entity: str) -> list[tuple[Any, Any, Any]]:
-        found = self.api.ok(self.api.get("/audit", query_string={"entity": entity, "pageSize": 200}))["data"]
-        return [(change["action"], change["old"], change["new"]) for change in found]
+        entries = self.api.ok(self.api.get("/audit", query_string={"entity": entity, "pageSize": 200}))[
+            "data"
+        ]
+        return [(change["action"], change["old"], change["new"]) for change in entries]
 
 
 MARKS = {"A/1": [12.5, None, None], "A/2": ["ABSENT", None, None], "A/3": [None] * 3, "A/4": [None] * 3}
@@ -110,4 +112,4 @@ def totals(answer: TestResponse) -> list[tuple[Any, ...]]:
     """Give the totals of an answer: column, scored, sum, absent, excused, blank."""
     assert answer.status_code == 200, answer.get_data(as_text=True)
     names = ("column", "scored", "sum", "absent", "excused", "blank")
-    return [tuple(one[name] for name in names) for one in answer.get_json()["totals"]]
+    return [tuple(total[name] for name in names) for total in answer.get_json()["totals"]]
