@@ -15,7 +15,7 @@ from school_service.core.permissions import Permission
 from school_service.features.people.models import CREATED
 from school_service.seed.defaults import DEPARTMENTS, EMPLOYEE_CATEGORIES, POSITIONS
 from tests.client import ApiClient
-from tests.making import enroll_students, made, made_caller, making
+from tests.making import enroll_students, made_caller, make_record, making
 
 _numbers = count(1)
 
@@ -63,7 +63,7 @@ class Factory:
     def _make(self, path: str, body: dict[str, Any]) -> Any:
         """Make a record as POST of this path does, without HTTP; within `_together` in the transaction under way."""
         with self._together():
-            return made(path, body)
+            return make_record(path, body)
 
     @contextmanager
     def _together(self) -> Iterator[None]:

@@ -75,7 +75,7 @@ def making(app: Flask, school_id: UUID) -> Iterator[None]:
         yield
 
 
-def made(path: str, body: dict[str, Any]) -> Any:
+def make_record(path: str, body: dict[str, Any]) -> Any:
     """Make a record in the transaction of `making`, as POST of this path does; answers what that answers."""
     schema, create, read = CREATIONS[path]
     result = create(**schema.load(json.loads(json.dumps(body, default=str), parse_float=Decimal)))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.factories import PASSWORD
-from tests.making import CREATIONS, made, making
+from tests.making import CREATIONS, make_record, making
 
 # What differs between two records that are made of the same fields.
 OWN = re.compile(r"[0-9a-f-]{36}|\d{4}-\d\d-\d\dT[0-9:.]+\+00:00")
@@ -65,7 +65,7 @@ def test_a_record_is_as_the_api_makes_and_answers_it(make, path):
 
     posted = make.api.ok(make.api.post(path, of_the_api))
     with making(make.api.app, make.api.school):
-        answered = made(path, of_its_own)
+        answered = make_record(path, of_its_own)
 
     before, after = ({**answer, "number": None} for answer in (posted, answered))
     assert OWN.sub("its own", repr(after)) == OWN.sub("its own", repr(before)).replace("71001", "71002")

@@ -1,11 +1,22 @@
-"""Docstrings are in plain words: a package has at most 3 relative pronouns in 100 words of them."""
+"""Docstrings are in plain words, at most 3 relative pronouns in 100 words of a package, and names are nouns."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+
+import pytest
+
 from tests import measures
-from tests.measures import PROGRAM, modules, pronouns_by_package
+from tests.measures import PROGRAM, ROOT, modules, pronouns_by_package
 
 MOST = 3  # in 100 words, in the average of a package
+VALUES = {"found", "one"}
+"""Names that fit each value, so they say nothing of it."""
+FUNCTIONS = VALUES | {
+    "asked", "done", "given", "gone", "held", "kept", "made", "meant", "said", "seen", "taken", "told", "used", "wanted"
+}  # fmt: skip
+"""Names that say nothing of the answer of a function: of what it is, or to whom."""
 
 
 def test_docstrings_have_few_relative_pronouns():
@@ -52,3 +63,55 @@ def test_pronouns_of_every_docstring_count_and_of_no_other_text(tmp_path, monkey
         "school_service/features/people": 10,
         "school_service": 0,
     }
+
+
+def empty_names(source: str) -> Iterator[str]:
+    """Find the empty names that a module gives to values, and to functions as `told()`."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if name.strip("_") in VALUES:
+                yield name
+            case ast.FunctionDef(name=name) if name.strip("_") in FUNCTIONS:
+                yield f"{name}()"
+
+
+def test_values_and_functions_are_named_by_a_noun():
+    paths = [
+        path for top in (*PROGRAM, "benchmarks", "docs", "examples") for path in (ROOT / top).rglob("*.py")
+    ]
+    helpers = [path for path in (ROOT / "tests").rglob("*.py") if not path.name.startswith("test_")]
+    names = {path: set(empty_names(path.read_text(encoding="utf-8"))) for path in [*paths, *helpers]}
+
+    assert len(paths) > 500
+    assert {str(path.relative_to(ROOT)): each for path, each in names.items() if each} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "one = 1",
+        "for one in students: pass",
+        "[one for one in students]",
+        "key = lambda one: 1",
+        "def names(found): pass",
+        "def names(students, *, found=None): pass",
+        "if found := students: pass",
+        "class Students:\n    def _told(self): pass",
+        "def found(): pass",
+    ],
+)
+def test_an_empty_name_is_found_wherever_it_is_given(source):
+    assert len(list(empty_names(source))) == 1
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "print(one, record.found)",
+        "def told_by(student): pass",
+        "def rounded(): pass",
+        "made = record.made()",
+    ],
+)
+def test_a_name_of_another_module_and_one_that_says_more_may_be(source):
+    assert list(empty_names(source)) == []

@@ -29,11 +29,11 @@ _jws.register_algorithm("Ed25519", OKPAlgorithm())  # RFC 9864; PyJWT has the ol
 
 def private_key(algorithm: str, name: str = "") -> Any:
     """Give the private key of a kind and a name, the same each time."""
-    return _made(algorithm, name)
+    return _make_key(algorithm, name)
 
 
 @cache
-def _made(algorithm: str, _name: str) -> Any:
+def _make_key(algorithm: str, _name: str) -> Any:
     if algorithm == "RS256":
         return rsa.generate_private_key(public_exponent=65537, key_size=2048)
     if algorithm == "ES256":

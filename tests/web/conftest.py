@@ -76,7 +76,7 @@ class TakenSchema(RecordSchema):
     taken = fields.Dict(keys=fields.String(), values=fields.String())
 
 
-def _taken(given: dict[str, Any]) -> dict[str, Any]:
+def _as_answer(given: dict[str, Any]) -> dict[str, Any]:
     return {"taken": {name: repr(value) for name, value in given.items()}}
 
 
@@ -105,14 +105,14 @@ def _probe() -> Blueprint:
         @probe.returns(TakenSchema)
         def get(self, given: dict[str, Any]) -> Any:
             """Show what was understood of a query."""
-            return _taken(given)
+            return _as_answer(given)
 
         @probe.public
         @probe.arguments(InputSchema)
         @probe.returns(TakenSchema)
         def post(self, given: dict[str, Any]) -> Any:
             """Show what was understood of a body."""
-            return _taken(given)
+            return _as_answer(given)
 
     @probe.route("/probe/file")
     class ProbeFile(MethodView):
@@ -121,7 +121,7 @@ def _probe() -> Blueprint:
         @probe.returns(TakenSchema)
         def post(self, sheet: Any) -> Any:
             """Show the size of a file."""
-            return _taken({"size": len(sheet.read())})
+            return _as_answer({"size": len(sheet.read())})
 
     @probe.route("/probe/failure/<string:kind>")
     class ProbeFailure(MethodView):

@@ -872,7 +872,7 @@ def _(scene):
     end = End(scene.make, 1, 1)
     end.published()
     moves = [end.move(end.first, promote_to=None), end.move(end.second)]
-    fingerprint = end.seen(*moves)["fingerprint"]
+    fingerprint = end.rehearsal(*moves)["fingerprint"]
     return lambda: end.commit(*moves, fingerprint=fingerprint)
 
 

@@ -143,7 +143,7 @@ def ids(client: ApiClient, path: str) -> set[str]:
     return {record["id"] for record in (answer["data"] if isinstance(answer, dict) else answer)}
 
 
-def said(answer: Any) -> tuple[int, dict[str, Any]]:
+def error_of(answer: Any) -> tuple[int, dict[str, Any]]:
     """What an error says, without the id of its request."""
     body = answer.get_json()
     del body["request_id"]

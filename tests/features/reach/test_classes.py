@@ -7,7 +7,7 @@ import pytest
 from school_service.auth.tokens import issue_client_token
 from tests.auth.conftest import grant
 from tests.factories import UNKNOWN_ID
-from tests.features.reach.conftest import ids, said
+from tests.features.reach.conftest import error_of, ids
 
 # Every test of the module has the same begin, whichever ran before.
 pytestmark = pytest.mark.usefixtures("made_arms")
@@ -43,11 +43,11 @@ class TestFormTeachers:
             "/cohorts/{}/batches",
         ):
             other, unknown = (teacher.get(path.format(record)) for record in (arms.in_b[0], UNKNOWN_ID))
-            assert said(other) == said(unknown)
+            assert error_of(other) == error_of(unknown)
             assert other.status_code == 404
         for query in ("/students?batch={}", "/cohort-subjects?batch={}"):
             other, unknown = (teacher.get(query.format(record)) for record in (arms.b, UNKNOWN_ID))
-            assert said(other) == said(unknown)
+            assert error_of(other) == error_of(unknown)
             assert other.status_code == 422
 
     def test_arms_and_subjects(self, arms, own, make):
@@ -278,9 +278,9 @@ class TestTheIdOfACohort:
 
         found = in_b.get(f"{path}?cohort={shown}{rest}")
 
-        unknown = said(in_b.get(f"{path}?cohort={UNKNOWN_ID}{rest}"))
+        unknown = error_of(in_b.get(f"{path}?cohort={UNKNOWN_ID}{rest}"))
         if path in self.OF_FORM_TEACHERS and relation != "form teacher":
-            assert said(found) == unknown
+            assert error_of(found) == unknown
             return
         answer = in_b.ok(found)
         rows = answer["data"] if isinstance(answer, dict) and "data" in answer else answer
@@ -290,7 +290,7 @@ class TestTheIdOfACohort:
             assert {row["id"] for row in rows} == set(arms.in_b)
         if path == "/assessments":
             assert [row["id"] for row in rows] == [assessment["id"]]
-        assert said(in_b.get(f"{path}?cohort={other}{rest}")) == unknown
+        assert error_of(in_b.get(f"{path}?cohort={other}{rest}")) == unknown
 
     def test_the_paths_of_a_cohort_do_likewise(self, arms, in_b):
         (shown,) = ids(in_b, "/cohorts")
@@ -299,4 +299,4 @@ class TestTheIdOfACohort:
         assert ids(in_b, f"/cohorts/{shown}/batches") == {arms.b}
         assert ids(in_b, f"/cohorts/{shown}/students") == set(arms.in_b)
         # Where an arm is meant it is the first one.
-        assert said(in_b.get(f"/teachers/{shown}")) == said(in_b.get(f"/teachers/{UNKNOWN_ID}"))
+        assert error_of(in_b.get(f"/teachers/{shown}")) == error_of(in_b.get(f"/teachers/{UNKNOWN_ID}"))

@@ -61,7 +61,7 @@ def send(api, operation, record="", *, arm="", query="", content=b"no file of an
     )
 
 
-def said(answer):
+def error_of(answer):
     return answer.status_code, {**answer.get_json(), "request_id": None}
 
 
@@ -111,7 +111,7 @@ def test_for_a_record_that_is_not_there_no_file_is_read(make, make_other, was_re
     assert unknown.status_code in {404, 422}
     assert "no such" in unknown.get_json()["message"].casefold()
     of_other_school = foreign.get(operation.split("/")[1], make_other.cohort()["id"])
-    assert said(send(make.api, operation, of_other_school)) == said(unknown)
+    assert error_of(send(make.api, operation, of_other_school)) == error_of(unknown)
     assert was_read == []
 
 
@@ -125,7 +125,7 @@ def test_for_a_record_out_of_reach_no_file_is_read(make, arms, own, was_read, op
 
     answer = send(teacher, operation, records.get(operation.split("/")[1], arms.a))
 
-    assert said(answer) == said(send(teacher, operation, uuid4()))
+    assert error_of(answer) == error_of(send(teacher, operation, uuid4()))
     assert was_read == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.features.reach.conftest import ids, said
+from tests.features.reach.conftest import error_of, ids
 
 # Every test of the module has the same begin, whichever ran before.
 pytestmark = pytest.mark.usefixtures("made_arms")
@@ -33,7 +33,7 @@ def test_a_guardian_reaches_the_children_and_themselves(own, family):
     for path in ("/guardians/{}", "/guardians?student={}", "/students/{}/guardians", "/students/{}"):
         record = father["id"] if path == "/guardians/{}" else two
         unknown = client.get(path.format("00000000-0000-4000-8000-000000000000"))
-        assert said(client.get(path.format(record))) == said(unknown)
+        assert error_of(client.get(path.format(record))) == error_of(unknown)
     student = client.ok(client.get(f"/students/{one}"))
     assert student["guardian"] is None
     assert "court" not in client.get("/guardians").get_data(as_text=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.factories import UNKNOWN_ID, Factory
-from tests.features.reach.conftest import Arms, Own, ids, said
+from tests.features.reach.conftest import Arms, Own, error_of, ids
 
 # Every test of the module has the same begin, whichever ran before.
 pytestmark = pytest.mark.usefixtures("made_arms")
@@ -20,8 +20,8 @@ def test_an_employee_reads_their_own_record_alone(make: Factory, own: Own) -> No
     assert ids(client, "/employees") == {employee["id"]}
     for part in ("", "/bank-account", "/nextofkin"):
         assert client.get(f"/employees/{employee['id']}{part}").status_code == 200
-        unknown = said(client.get(f"/employees/{UNKNOWN_ID}{part}"))
-        assert said(client.get(f"/employees/{other['id']}{part}")) == unknown
+        unknown = error_of(client.get(f"/employees/{UNKNOWN_ID}{part}"))
+        assert error_of(client.get(f"/employees/{other['id']}{part}")) == unknown
     assert client.patch(f"/employees/{employee['id']}", {"title": "Dr"}).status_code == 403
 
 
@@ -34,8 +34,8 @@ def test_users_are_oneself_also_in_searches_totals_and_conditional_requests(make
     assert (page["total"], [user["id"] for user in page["data"]]) == (1, [account["id"]])
     assert client.ok(client.get("/users?search=adebayo"))["total"] == 0
     tag = make.api.get(f"/users/{other['id']}").headers["ETag"]
-    unknown = said(client.get(f"/users/{UNKNOWN_ID}"))
-    assert said(client.get(f"/users/{other['id']}", headers={"If-None-Match": tag})) == unknown
+    unknown = error_of(client.get(f"/users/{UNKNOWN_ID}"))
+    assert error_of(client.get(f"/users/{other['id']}", headers={"If-None-Match": tag})) == unknown
 
 
 def test_who_writes_users_as_own_changes_their_own_password_and_sessions_alone(
@@ -44,11 +44,11 @@ def test_who_writes_users_as_own_changes_their_own_password_and_sessions_alone(
     user, other = make.user()["user"], make.user()["user"]
     client = own.caller(user, "write:users", "read:users")
 
-    unknown = said(client.delete(f"/users/{UNKNOWN_ID}/sessions"))
+    unknown = error_of(client.delete(f"/users/{UNKNOWN_ID}/sessions"))
     assert unknown[0] == 404
-    assert said(client.delete(f"/users/{other['id']}/sessions")) == unknown
+    assert error_of(client.delete(f"/users/{other['id']}/sessions")) == unknown
     body = {"password": "taken over"}
-    assert said(client.put(f"/users/{other['id']}/password", body)) == said(
+    assert error_of(client.put(f"/users/{other['id']}/password", body)) == error_of(
         client.put(f"/users/{UNKNOWN_ID}/password", body)
     )
     assert client.patch(f"/users/{user['id']}", {"first_name": "Other"}).status_code == 403
@@ -86,8 +86,8 @@ def test_contacts_of_students_are_their_form_teachers(make: Factory, own: Own, a
 
     found = form_teacher.ok(form_teacher.get(f"/contacts?user_id={student['user']}"))
     assert found["id"] == contact["id"]
-    unknown = said(stranger.get(f"/contacts?user_id={UNKNOWN_ID}"))
-    assert said(stranger.get(f"/contacts?user_id={student['user']}")) == unknown
+    unknown = error_of(stranger.get(f"/contacts?user_id={UNKNOWN_ID}"))
+    assert error_of(stranger.get(f"/contacts?user_id={student['user']}")) == unknown
     # To read a contact is not to change it.
     for client in (form_teacher, stranger):
         assert client.patch(f"/contacts/{contact['id']}", {"physical_address": "x"}).status_code == 404
@@ -102,7 +102,7 @@ def test_one_adds_and_changes_contacts_of_oneself(make: Factory, own: Own) -> No
 
     assert added["owner"] == user["id"]
     assert client.patch(f"/contacts/{added['id']}", {"physical_address": "2 Road"}).status_code == 200
-    refused = said(client.post("/contacts", {**body, "owner": other["id"]}))
-    assert refused == said(client.post("/contacts", {**body, "owner": UNKNOWN_ID}))
+    refused = error_of(client.post("/contacts", {**body, "owner": other["id"]}))
+    assert refused == error_of(client.post("/contacts", {**body, "owner": UNKNOWN_ID}))
     assert refused[0] == 422
     assert make.api.get(f"/contacts?user_id={other['id']}").status_code == 404

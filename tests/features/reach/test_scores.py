@@ -7,7 +7,7 @@ from io import BytesIO
 import pytest
 
 from tests.factories import UNKNOWN_ID
-from tests.features.reach.conftest import Own, ids, make_arms, said
+from tests.features.reach.conftest import Own, error_of, ids, make_arms
 from tests.threads import run_concurrently
 
 # Every test of the module has the same begin, whichever ran before.
@@ -58,8 +58,8 @@ class TestAssessments:
         query = f"/assessments?cohort={arms.a}&term={arms.term['id']}&subject="
 
         assert ids(teacher, query + arms.subject["id"]) == {assessment["id"]}
-        assert said(teacher.get(query + arms.other["id"])) == said(teacher.get(query + UNKNOWN_ID))
-        assert said(teacher.get(f"/assessments/{other['id']}")) == said(
+        assert error_of(teacher.get(query + arms.other["id"])) == error_of(teacher.get(query + UNKNOWN_ID))
+        assert error_of(teacher.get(f"/assessments/{other['id']}")) == error_of(
             teacher.get(f"/assessments/{UNKNOWN_ID}")
         )
         assert ids(own.form_teacher(arms.b), query.replace(arms.a, arms.b) + arms.other["id"]) == {
@@ -82,12 +82,12 @@ class TestAssessments:
         assert shown == arms.cohort["id"] == arms.a
         assert ids(in_b, query + shown) == ids(in_b, query + arms.b) == {assessment["id"]}
         # Of another cohort, whose first arm nobody of these teaches, nothing is known.
-        unknown = said(in_b.get(query + UNKNOWN_ID))
+        unknown = error_of(in_b.get(query + UNKNOWN_ID))
         assert unknown[0] == 422
-        assert said(in_b.get(query + elsewhere["id"])) == unknown
+        assert error_of(in_b.get(query + elsewhere["id"])) == unknown
         # Nor is another arm's id that of the cohort.
         third = make.batch(arms.cohort, name="C")["id"]
-        assert said(in_b.get(query + third)) == unknown
+        assert error_of(in_b.get(query + third)) == unknown
 
     def test_of_a_cohort_whose_subject_has_no_assessment_a_teacher_of_another_arm_gets_an_empty_page(
         self, arms, own
@@ -96,7 +96,7 @@ class TestAssessments:
         query = f"/assessments?term={arms.term['id']}&cohort={arms.cohort['id']}&subject="
 
         assert ids(in_b, query + arms.subject["id"]) == set()
-        assert said(in_b.get(query + arms.other["id"])) == said(in_b.get(query + UNKNOWN_ID))
+        assert error_of(in_b.get(query + arms.other["id"])) == error_of(in_b.get(query + UNKNOWN_ID))
 
     def test_a_teacher_of_any_arm_adds_one_and_changes_and_deletes_it_while_it_is_empty(
         self, arms, own, teacher
@@ -110,7 +110,7 @@ class TestAssessments:
             teacher.ok(teacher.delete(path))
         of_both, form_teacher = own.subject_teacher(arms.subject, None), own.form_teacher(arms.a)
         elsewhere, unknown = (
-            said(of_both.post("/assessments", {**fields_of(arms), "subject": subject}))
+            error_of(of_both.post("/assessments", {**fields_of(arms), "subject": subject}))
             for subject in (arms.other["id"], UNKNOWN_ID)
         )
         assert elsewhere == unknown
@@ -188,7 +188,7 @@ class TestAssessments:
         )
 
         teacher.ok(teacher.delete(f"/gradebooks/{own_entry}"))
-        assert said(teacher.delete(f"/gradebooks/{other}")) == said(
+        assert error_of(teacher.delete(f"/gradebooks/{other}")) == error_of(
             teacher.delete(f"/gradebooks/{UNKNOWN_ID}")
         )
 
@@ -202,7 +202,7 @@ class TestSubmissions:
         assert teacher.post(path, body).status_code == 403
         assert "every arm" in teacher.post(path, body).get_json()["message"]
         other, unknown = (teacher.post(path, {**body, "batch": batch}) for batch in (arms.b, UNKNOWN_ID))
-        assert said(other) == said(unknown)
+        assert error_of(other) == error_of(unknown)
         assert teacher.ok(teacher.post(path, {**body, "batch": arms.a}))["state"] == "SUBMITTED"
         assert of_both.ok(of_both.post(path, body))["state"] == "SUBMITTED"
 
@@ -227,13 +227,13 @@ class TestAbsencesAndSheets:
         path, (other,) = f"/assessments/{assessment['id']}/absences", arms.in_b
 
         def put(student):
-            return said(teacher.put(path, {"absences": [{"student": student, "status": "ABSENT"}]}))
+            return error_of(teacher.put(path, {"absences": [{"student": student, "status": "ABSENT"}]}))
 
         assert put(other)[0] == 422
         assert put(other)[1]["message"] == put(UNKNOWN_ID)[1]["message"].replace(UNKNOWN_ID, other)
         make.api.ok(make.absences(assessment, {other: "ABSENT"}))
         assert teacher.ok(teacher.get(path)) == []
-        assert said(teacher.delete(f"{path}/{other}")) == said(teacher.delete(f"{path}/{UNKNOWN_ID}"))
+        assert error_of(teacher.delete(f"{path}/{other}")) == error_of(teacher.delete(f"{path}/{UNKNOWN_ID}"))
 
     def test_taking_an_absence_away_costs_no_more_messages_than_to_the_whole_school(
         self, arms, make, teacher, assessment, messages
@@ -259,7 +259,7 @@ class TestAbsencesAndSheets:
         absence = f"/assessments/{assessment['id']}/absences"
 
         assert teacher.delete(f"{absence}/{arms.in_a[0]}").status_code == 409
-        assert said(teacher.delete(f"{absence}/{arms.in_b[0]}")) == said(
+        assert error_of(teacher.delete(f"{absence}/{arms.in_b[0]}")) == error_of(
             teacher.delete(f"{absence}/{UNKNOWN_ID}")
         )
         assert len(make.api.ok(make.api.get(absence))) == 3
@@ -278,13 +278,13 @@ class TestAbsencesAndSheets:
 
         for mine in arms.in_a:
             assert uploaded(numbers[mine]).status_code == 200
-        refused, unknown = said(uploaded(numbers[arms.in_b[0]])), said(uploaded("QC/unknown"))
+        refused, unknown = error_of(uploaded(numbers[arms.in_b[0]])), error_of(uploaded("QC/unknown"))
         assert refused[0] == 422
         assert str(refused).replace(numbers[arms.in_b[0]], "QC/unknown") == str(unknown)
         shown = teacher.ok(teacher.get(f"/scoresheets/{arms.subject['id']}/scoresheet"))
         assert {row["student"]["id"] for row in shown} == set(arms.in_a)
         other_arm = teacher.get(f"{path}/download-sheet?batch={arms.b}")
-        assert said(other_arm) == said(teacher.get(f"{path}/download-sheet?batch={UNKNOWN_ID}"))
+        assert error_of(other_arm) == error_of(teacher.get(f"{path}/download-sheet?batch={UNKNOWN_ID}"))
 
 
 class TestHeldByASubmission:
@@ -343,10 +343,10 @@ class TestHeldByASubmission:
                 ),
                 (sheet(number(student)), sheet("QC/unknown"), number(student)),
             ):
-                told = str(said(wrong)).replace(name, unknown).replace("QC/unknown", unknown)
-                assert told == str(said(as_unknown)).replace("QC/unknown", unknown)
+                told = str(error_of(wrong)).replace(name, unknown).replace("QC/unknown", unknown)
+                assert told == str(error_of(as_unknown)).replace("QC/unknown", unknown)
         for method, body in (("patch", [{"score": 1}]), ("delete", [])):
-            assert said(getattr(teacher, method)(f"/gradebooks/{entry['id']}", *body)) == said(
+            assert error_of(getattr(teacher, method)(f"/gradebooks/{entry['id']}", *body)) == error_of(
                 getattr(teacher, method)(f"/gradebooks/{unknown}", *body)
             )
 
@@ -390,7 +390,9 @@ class TestGradebooks:
             (body_of(assessment, arms.in_a[0], arms.b), body_of(assessment, arms.in_a[0], UNKNOWN_ID)),
             (body_of(other, arms.in_a[0], arms.a), body_of({"id": UNKNOWN_ID}, arms.in_a[0], arms.a)),
         ):
-            assert said(teacher.post("/gradebooks", wrong)) == said(teacher.post("/gradebooks", unknown))
+            assert error_of(teacher.post("/gradebooks", wrong)) == error_of(
+                teacher.post("/gradebooks", unknown)
+            )
 
     def test_entries_out_of_reach_are_not_there(self, arms, make, own, teacher, assessment):
         of_b = make.entry(assessment, arms.in_b[0], arms.b)
@@ -400,15 +402,15 @@ class TestGradebooks:
         for entry in (of_b, of_other):
             for method in ("get", "delete"):
                 path = f"/gradebooks/{entry['id']}"
-                assert said(getattr(teacher, method)(path)) == said(
+                assert error_of(getattr(teacher, method)(path)) == error_of(
                     getattr(teacher, method)(f"/gradebooks/{UNKNOWN_ID}")
                 )
-            assert said(teacher.patch(path, {"score": 1})) == said(
+            assert error_of(teacher.patch(path, {"score": 1})) == error_of(
                 teacher.patch(f"/gradebooks/{UNKNOWN_ID}", {"score": 1})
             )
         for query in (f"batch={arms.b}", f"student={arms.in_b[0]}", f"assessment={of_other['assessment']}"):
             name = query.partition("=")[0]
-            assert said(teacher.get(f"/gradebooks?{query}")) == said(
+            assert error_of(teacher.get(f"/gradebooks?{query}")) == error_of(
                 teacher.get(f"/gradebooks?{name}={UNKNOWN_ID}")
             )
         form_teacher = own.form_teacher(arms.a)
@@ -448,7 +450,7 @@ class TestMarks:
             answer, unknown = (
                 api.request(method, self.path(arms, what, batch), **options) for batch in (arms.b, UNKNOWN_ID)
             )
-            assert said(answer) == said(unknown), (method, what)
+            assert error_of(answer) == error_of(unknown), (method, what)
             assert answer.status_code == 422
 
     def test_a_teacher_of_another_subject_in_the_arm_has_no_marks_there(self, arms, own, assessment):
@@ -456,7 +458,7 @@ class TestMarks:
         own.assign(user, arms.subject, arms.b)
         own.assign(user, arms.other, arms.a)
 
-        assert said(api.get(self.path(arms))) == said(api.get(self.path(arms, batch=UNKNOWN_ID)))
+        assert error_of(api.get(self.path(arms))) == error_of(api.get(self.path(arms, batch=UNKNOWN_ID)))
         assert api.get(self.path(arms, batch=arms.b)).status_code == 200
 
     def test_a_teacher_enters_no_mark_of_a_student_out_of_reach(self, arms, teacher, assessment):

@@ -9,7 +9,7 @@ import pytest
 
 from tests.client import ApiClient
 from tests.factories import UNKNOWN_ID
-from tests.features.reach.conftest import said
+from tests.features.reach.conftest import error_of
 
 pytestmark = pytest.mark.usefixtures("made_arms")
 
@@ -49,13 +49,13 @@ def test_a_form_teacher_is_told_nothing_of_another_arm(published, own):
     teacher = own.form_teacher(arms.a)
     (other,) = arms.in_b
 
-    of_other = [said(one) for one in of_class(teacher, arms.b, other, day)]
-    of_unknown = [said(one) for one in of_class(teacher, UNKNOWN_ID, UNKNOWN_ID, day)]
+    of_other = [error_of(one) for one in of_class(teacher, arms.b, other, day)]
+    of_unknown = [error_of(one) for one in of_class(teacher, UNKNOWN_ID, UNKNOWN_ID, day)]
 
     assert str(of_other).replace(other, UNKNOWN_ID).replace(arms.b, UNKNOWN_ID) == str(of_unknown)
     # Of their own class, what is published is said before who is in it.
-    in_own = [said(one) for one in of_class(teacher, arms.a, other, day)]
-    as_unknown = [said(one) for one in of_class(teacher, arms.a, UNKNOWN_ID, day)]
+    in_own = [error_of(one) for one in of_class(teacher, arms.a, other, day)]
+    as_unknown = [error_of(one) for one in of_class(teacher, arms.a, UNKNOWN_ID, day)]
     assert str(in_own).replace(other, UNKNOWN_ID) == str(as_unknown)
 
 
@@ -68,7 +68,9 @@ def test_a_subject_teacher_is_told_nothing_of_another_arms_submission(published,
             teacher.post(path, {"term": "FIRST", "batch": batch, "blanks": blanks})
             for batch in (arms.b, UNKNOWN_ID)
         )
-        assert said(of_b) == said(of_unknown)
+        assert error_of(of_b) == error_of(of_unknown)
     other = f"/cohort-subjects/{arms.other['id']}/submission"
     unknown = f"/cohort-subjects/{UNKNOWN_ID}/submission"
-    assert said(teacher.post(other, {"term": "FIRST"})) == said(teacher.post(unknown, {"term": "FIRST"}))
+    assert error_of(teacher.post(other, {"term": "FIRST"})) == error_of(
+        teacher.post(unknown, {"term": "FIRST"})
+    )

@@ -151,7 +151,7 @@ def promoted(make):
 def promotes(api, make):
     end = End(make, 1, 1)
     end.published()
-    fingerprint = end.seen()["fingerprint"]
+    fingerprint = end.rehearsal()["fingerprint"]
     told = {"promotions", "enrollments", "subject-enrollments", "students"}
     return lambda: end.commit(fingerprint=fingerprint), told
 

@@ -46,7 +46,7 @@ class Said:
         named = {"batch": self.batch, "term": "FIRST", "comments": list(comments), **body}
         return (api or self.api).put("/comments", named)
 
-    def said(self, **query: Any) -> dict[str, tuple[Any, ...]]:
+    def comments_by_number(self, **query: Any) -> dict[str, tuple[Any, ...]]:
         """What is said of each student, by admission number."""
         return {
             comment["student"]["admission_number"]: tuple(comment[name] for name in HEADER[3:])

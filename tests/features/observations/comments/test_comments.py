@@ -63,11 +63,15 @@ def test_everybody_in_the_batch_is_listed_by_name(api, make, said):
 def test_a_member_left_out_stays_and_null_clears_it(api, said):
     api.ok(said.put(row(said, 1, times_present=0, form_teacher_comment="Good", principal_comment="Fine")))
     api.ok(said.put(row(said, 1, form_teacher_comment="Better"), row(said, 2, times_present=5)))
-    assert said.said() == {"C/1": (0, "Better", "Fine"), "C/2": (5, None, None), "C/3": NOTHING}
+    assert said.comments_by_number() == {"C/1": (0, "Better", "Fine"), "C/2": (5, None, None), "C/3": NOTHING}
 
     api.ok(said.put(row(said, 1, times_present=None, principal_comment=None), row(said, 3)))
 
-    assert said.said() == {"C/1": (None, "Better", None), "C/2": (5, None, None), "C/3": NOTHING}
+    assert said.comments_by_number() == {
+        "C/1": (None, "Better", None),
+        "C/2": (5, None, None),
+        "C/3": NOTHING,
+    }
 
 
 def test_a_member_that_is_another_than_expected_is_not_replaced(api, said):
@@ -83,10 +87,10 @@ def test_a_member_that_is_another_than_expected_is_not_replaced(api, said):
     (found,) = refused.get_json()["errors"]["rows"]
     assert (found["row"], found["column"], found["code"]) == (0, "form_teacher_comment", "changed")
     assert "School Administrator" in found["message"]
-    assert said.said() == {"C/1": (10, "Fair", None), "C/2": NOTHING, "C/3": NOTHING}
+    assert said.comments_by_number() == {"C/1": (10, "Fair", None), "C/2": NOTHING, "C/3": NOTHING}
     # Another member was not expected, and the text that is stored is no conflict.
     api.ok(said.put(row(said, 1, times_present=11, form_teacher_comment="Fair", expected=seen)))
-    assert said.said()["C/1"] == (11, "Fair", None)
+    assert said.comments_by_number()["C/1"] == (11, "Fair", None)
 
 
 def test_the_log_has_what_changed_and_of_texts_that_they_did(api, said):
@@ -116,11 +120,14 @@ def test_the_term_is_one_of_the_batchs_session_by_its_id_or_name(api, make, said
     api.ok(said.put(row(said, 1, times_present=1), term=second["id"]))
     api.ok(said.put(row(said, 1, times_present=2), term=said.term["id"].upper()))
 
-    assert (said.said(term="SECOND")["C/1"], said.said(term=second["id"].upper())["C/1"]) == (
+    assert (
+        said.comments_by_number(term="SECOND")["C/1"],
+        said.comments_by_number(term=second["id"].upper())["C/1"],
+    ) == (
         (1, None, None),
         (1, None, None),
     )
-    assert said.said()["C/1"] == (2, None, None)
+    assert said.comments_by_number()["C/1"] == (2, None, None)
     elsewhere = make.term()
     for term, words in (
         ("THIRD", "no such term"),
@@ -147,11 +154,11 @@ def test_an_arm_has_its_own_students_and_their_comments_follow_them(api, make, s
     api.ok(said.put(row(said, 1, form_teacher_comment="Good")))
     make.enrolled(said.cohort, {"id": said.students["C/1"]}, batch=arm["id"])
 
-    assert said.said().keys() == {"C/2", "C/3"}
-    assert said.said(batch=arm["id"]) == {"C/1": (None, "Good", None)}
+    assert said.comments_by_number().keys() == {"C/2", "C/3"}
+    assert said.comments_by_number(batch=arm["id"]) == {"C/1": (None, "Good", None)}
     assert refused(said.put(row(said, 1, times_present=1))) == f"not in the batch: {said.students['C/1']}"
     api.ok(said.put(row(said, 1, times_present=1), batch=arm["id"]))
-    assert said.said(batch=arm["id"]) == {"C/1": (1, "Good", None)}
+    assert said.comments_by_number(batch=arm["id"]) == {"C/1": (1, "Good", None)}
 
 
 def test_the_withdrawn_are_in_no_list(api, said):
@@ -159,9 +166,9 @@ def test_the_withdrawn_are_in_no_list(api, said):
     api.ok(said.put(row(said, 2, times_present=1)))
     api.ok(api.patch(f"/students/{student}", {"status": "WITHDRAWN"}))
 
-    assert said.said().keys() == {"C/1", "C/3"}
+    assert said.comments_by_number().keys() == {"C/1", "C/3"}
     assert refused(said.put(row(said, 1, times_present=1), row(said, 2))) == f"not in the batch: {student}"
-    assert said.said()["C/1"] == NOTHING
+    assert said.comments_by_number()["C/1"] == NOTHING
 
 
 def test_all_who_are_at_fault_are_named_and_nothing_is_stored(api, said):
@@ -180,7 +187,7 @@ def test_all_who_are_at_fault_are_named_and_nothing_is_stored(api, said):
         f"named more than once: {said.students['C/3']}; not in the batch: {stranger}; "
         f"present more often than the 100 times that school opened: C/1 ({said.students['C/1']})"
     )
-    assert set(said.said().values()) == {NOTHING}
+    assert set(said.comments_by_number().values()) == {NOTHING}
     assert said.log() == []
     api.ok(said.put(row(said, 1, times_present=100)))
 
@@ -219,7 +226,7 @@ def test_school_can_not_have_opened_less_often_than_somebody_came(api, said):
 )
 def test_bad_members_are_422(said, members):
     assert said.put(row(said, 1, **members)).status_code == 422
-    assert said.said()["C/1"] == NOTHING
+    assert said.comments_by_number()["C/1"] == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -247,7 +254,11 @@ def test_the_bounds_and_any_text_are_taken(api, said):
         said.put(row(said, 1, times_present=400, form_teacher_comment=text), row(said, 2, times_present=0))
     )
 
-    assert said.said() == {"C/1": (400, text.strip(), None), "C/2": (0, None, None), "C/3": NOTHING}
+    assert said.comments_by_number() == {
+        "C/1": (400, text.strip(), None),
+        "C/2": (0, None, None),
+        "C/3": NOTHING,
+    }
 
 
 # Who may
@@ -266,10 +277,10 @@ def test_a_principals_comment_needs_a_permission_of_its_own(api, make, said):
             403,
             "Changing a principal's comment needs the permission write:results.",
         )
-    assert said.said() == {"C/1": (None, None, "Fine"), "C/2": NOTHING, "C/3": NOTHING}
+    assert said.comments_by_number() == {"C/1": (None, None, "Fine"), "C/2": NOTHING, "C/3": NOTHING}
     # As it stands it may be sent along.
     api.ok(said.put(row(said, 1, principal_comment="Fine", times_present=4), api=form_teacher))
-    assert said.said()["C/1"] == (4, None, "Fine")
+    assert said.comments_by_number()["C/1"] == (4, None, "Fine")
 
 
 def test_the_other_schools_records_are_none(api, other_api, make_other, said):
@@ -287,8 +298,8 @@ def test_the_other_schools_records_are_none(api, other_api, make_other, said):
     )
     assert theirs.get(api=api.using(school=other_api.school)).status_code == 403
     assert theirs.put(stranger, api=api.using(school=other_api.school)).status_code == 403
-    assert said.said()["C/1"] == NOTHING
-    assert theirs.said()["C/1"] == (1, None, None)
+    assert said.comments_by_number()["C/1"] == NOTHING
+    assert theirs.comments_by_number()["C/1"] == (1, None, None)
 
 
 # Several at once
@@ -303,7 +314,7 @@ def test_of_members_entered_at_once_each_holds(committing):
     )
 
     assert answers == [200] * 3
-    assert said.said()["C/1"] == (7, "Good", "Fine")
+    assert said.comments_by_number()["C/1"] == (7, "Good", "Fine")
     assert sorted(name for *_, new in said.log() for name in new["changed"]) == [
         "form_teacher_comment",
         "principal_comment",
@@ -324,7 +335,7 @@ def test_a_calendar_and_an_attendance_at_once_fit_together(committing):
     statuses = run_concurrently(6, send)
 
     opened = said.api.ok(said.api.get(path))["times_opened"]
-    (present, _, _) = said.said()["C/1"]
+    (present, _, _) = said.comments_by_number()["C/1"]
     assert (opened, present) in {(50, None), (None, 100)}
     assert 200 in statuses
     assert set(statuses) <= {200, 409, 422}

@@ -99,7 +99,7 @@ def test_a_downloaded_sheet_is_filled_in_and_sent_back(said):
     )
 
     assert counts(said.upload(content)) == (3, 1, 1, 0, 1)
-    assert said.said() == {
+    assert said.comments_by_number() == {
         "C/1": (1, "Better", "Fine"),
         "C/2": (0, None, "Ó ti gbìyànjú"),
         "C/3": NOTHING,
@@ -115,7 +115,11 @@ def test_what_is_blank_or_missing_stays(said):
 
     assert counts(said.send(("C/1", None, "Better"), ("C/2",))) == (2, 0, 1, 0, 1)
 
-    assert said.said() == {"C/1": (10, "Better", None), "C/2": (10, "Good", None), "C/3": (10, "Good", None)}
+    assert said.comments_by_number() == {
+        "C/1": (10, "Better", None),
+        "C/2": (10, "Good", None),
+        "C/3": (10, "Good", None),
+    }
 
 
 def test_the_log_says_by_which_file(said):
@@ -156,7 +160,7 @@ def test_every_bad_row_is_named_and_nothing_is_stored(said):
         "write a whole number from 0 to 100"
     )
     assert "has 501 characters for Chidinma" in told[3]
-    assert set(said.said().values()) == {NOTHING}
+    assert set(said.comments_by_number().values()) == {NOTHING}
     assert counts(said.send(("C/1", 100, "x" * 500))) == (1, 1, 0, 0, 0)
 
 
@@ -164,7 +168,7 @@ def test_who_is_withdrawn_is_not_in_the_batch(api, said):
     api.ok(api.patch(f"/students/{said.students['C/3']}", {"status": "WITHDRAWN"}))
 
     assert bad_rows(said.send(("C/1", 1), ("C/3", 1))) == [(3, "admission_number", "invalid")]
-    assert said.said()["C/1"] == NOTHING
+    assert said.comments_by_number()["C/1"] == NOTHING
 
 
 def test_a_principals_comment_needs_a_permission_of_its_own(make, said):
@@ -174,7 +178,7 @@ def test_a_principals_comment_needs_a_permission_of_its_own(make, said):
     refused = said.send(("C/1", 1, None, "Fine"), ("C/2", 1, None, "Fine"), api=form_teacher)
 
     assert (refused.status_code, "write:results" in refused.get_json()["message"]) == (403, True)
-    assert said.said() == {"C/1": (None, None, "Fine"), "C/2": NOTHING, "C/3": NOTHING}
+    assert said.comments_by_number() == {"C/1": (None, None, "Fine"), "C/2": NOTHING, "C/3": NOTHING}
     assert counts(said.send(("C/1", 1, None, "Fine"), ("C/2", 1), api=form_teacher)) == (2, 1, 1, 0, 0)
 
 
@@ -194,7 +198,7 @@ def test_a_dry_run_tells_what_would_change_and_stores_nothing(said):
     ]
     assert [one["admission_number"] for one in answer["not_in_sheet"]] == ["C/3"]
     assert (answer["created"], answer["updated"]) == (1, 1)
-    assert said.said()["C/1"] == (1, "Good", None)
+    assert said.comments_by_number()["C/1"] == (1, "Good", None)
     assert said.log() == log
 
 
@@ -211,10 +215,10 @@ def test_what_was_changed_since_the_download_is_409_unless_forced(make, said):
     (bad,) = answer.get_json()["errors"]["rows"]
     assert (bad["column"], bad["code"]) == ("form_teacher_comment", "changed")
     assert '"Better" would replace Excellent, which Adaeze Okàfor entered on 20' in bad["message"]
-    assert said.said()["C/1"] == (1, "Excellent", None)
+    assert said.comments_by_number()["C/1"] == (1, "Excellent", None)
     # A change of another term's comments is none of these.
     assert counts(said.upload(content, force="true")) == (3, 0, 1, 0, 2)
-    assert said.said()["C/1"] == (2, "Better", None)
+    assert said.comments_by_number()["C/1"] == (2, "Better", None)
     assert said.log()[-1][3]["forced"] is True
 
 
@@ -224,7 +228,7 @@ def test_ones_own_earlier_upload_is_no_change_since(said):
 
     again = fill(workbook, {"C/1": {"form_teacher_comment": "Better"}})
     assert counts(said.upload(again)) == (3, 0, 1, 0, 2)
-    assert said.said()["C/1"] == (None, "Better", None)
+    assert said.comments_by_number()["C/1"] == (None, "Better", None)
 
 
 def test_what_somebody_cleared_since_is_not_brought_back(make, said):
@@ -253,7 +257,7 @@ def test_a_sheet_of_another_batch_or_term_is_422(make, said):
     ):
         content = said.sheet(("C/1", 1), details=details)
         assert said.upload(content).status_code == 422
-    assert said.said()["C/1"] == NOTHING
+    assert said.comments_by_number()["C/1"] == NOTHING
     content = said.sheet(("C/1", 1), details=[("Batch ID", said.batch), ("Term", "FIRST")])
     assert counts(said.upload(content)) == (1, 1, 0, 0, 0)
 
@@ -263,7 +267,7 @@ def test_a_csv_file_names_its_term_in_the_query(said):
 
     assert said.upload(content, "c.csv").status_code == 422
     assert counts(said.upload(content, "c.csv", term="FIRST")) == (1, 1, 0, 0, 0)
-    assert said.said()["C/1"] == (5, "Ó dára", None)
+    assert said.comments_by_number()["C/1"] == (5, "Ó dára", None)
 
 
 def test_the_other_schools_batch_is_422_and_its_sheet_too(api, other_api, make_other, said):
@@ -275,7 +279,7 @@ def test_the_other_schools_batch_is_422_and_its_sheet_too(api, other_api, make_o
     assert said.download(term=theirs.term["id"]).status_code == 422
     crossed = api.using(school=other_api.school)
     assert theirs.upload(saved(theirs.workbook()), api=crossed).status_code == 403
-    assert theirs.said()["C/1"] == said.said()["C/1"] == NOTHING
+    assert theirs.comments_by_number()["C/1"] == said.comments_by_number()["C/1"] == NOTHING
 
 
 def test_messages_do_not_depend_on_the_number_of_students(make, messages):

@@ -62,7 +62,7 @@ class Gaining:
         """Gain; answers what the request answers."""
         raise NotImplementedError
 
-    def told(self, answer: Any) -> dict[str, Any]:
+    def account_in(self, answer: Any) -> dict[str, Any]:
         """Find what is told of the account in the answer."""
         return answer if isinstance(answer, dict) else self._row(answer)
 

@@ -89,7 +89,7 @@ class TestEveryWay:
         gaining, maker, planted = planted_in(api, make, way, kind, provider, "read:metrics")
         take_roles(api, maker)
 
-        told = gaining.told(gaining.happen())
+        told = gaining.account_in(gaining.happen())
 
         [credential] = told["credentials"]
         assert credential.pop("made_at") > "2020"
@@ -108,7 +108,7 @@ class TestEveryWay:
             pytest.skip("deleting an account ends its invitation")
         gaining, _, planted = planted_in(api, make, way, kind, provider, "read:metrics")
 
-        told = gaining.told(gaining.happen())
+        told = gaining.account_in(gaining.happen())
 
         assert [(one["kind"], one["ended"]) for one in told["credentials"]] == [(kind, False)]
         planted.api = api
@@ -460,7 +460,7 @@ def test_a_gain_costs_one_message_more_at_most(api, make, provider, messages, wa
     take_roles(api, maker)
 
     with messages() as sent:
-        assert gaining.told(gaining.happen())["credentials"][0]["ended"]
+        assert gaining.account_in(gaining.happen())["credentials"][0]["ended"]
 
     assert len(sent) <= (7 if way is RoleGiven else 5), sent
 

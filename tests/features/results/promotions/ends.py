@@ -54,14 +54,14 @@ class End(Arms):
         """POST a dry run."""
         return self.api.post("/promotions?dry_run=true", self.body(*moves, **fields))
 
-    def seen(self, *moves: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    def rehearsal(self, *moves: dict[str, Any], **fields: Any) -> dict[str, Any]:
         """What a dry run answers."""
         return self.api.ok(self.rehearse(*moves, **fields))
 
     def commit(self, *moves: dict[str, Any], **fields: Any) -> Any:
         """POST a promotion with the fingerprint of its dry run, unless another is given."""
         if "fingerprint" not in fields:
-            fields["fingerprint"] = self.seen(*moves, **fields)["fingerprint"]
+            fields["fingerprint"] = self.rehearsal(*moves, **fields)["fingerprint"]
         return self.api.post("/promotions", self.body(*moves, **fields))
 
     def promoted(self, *moves: dict[str, Any], **fields: Any) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def refused(end, answer, status=409):
 
 def test_a_student_repeats_after_all_and_is_told_so_from_then_on(api, end):
     before = end.stored()
-    seen = end.seen()
+    seen = end.rehearsal()
     promotion = end.promoted()
     student, *others = end.everybody
     assert of(promotion, student)["amended"] == []

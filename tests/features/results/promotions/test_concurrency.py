@@ -38,7 +38,7 @@ def standing_of(end):
 
 def test_must_hold_6_twenty_who_commit_the_same_make_one_promotion(end):
     moves = [end.move(end.first, promote_to=None), end.move(end.second)]
-    body = end.body(*moves, fingerprint=end.seen(*moves)["fingerprint"])
+    body = end.body(*moves, fingerprint=end.rehearsal(*moves)["fingerprint"])
 
     answers = run_concurrently(20, lambda _: end.api.using().post("/promotions", body))
 
@@ -54,7 +54,7 @@ def test_of_different_promotions_of_a_batch_one_is_made(end):
     for student in end.everybody:
         overrides = [{"student": student, "outcome": "LEFT_OUT", "reason": "Moves to Jos"}]
         end.overrides = overrides
-        bodies.append(end.body(fingerprint=end.seen()["fingerprint"]))
+        bodies.append(end.body(fingerprint=end.rehearsal()["fingerprint"]))
 
     answers = run_concurrently(4, lambda number: end.api.using().post("/promotions", bodies[number]))
 
@@ -67,7 +67,7 @@ def test_of_different_promotions_of_a_batch_one_is_made(end):
 def test_committing_enrolling_reopening_and_undoing_wait_in_no_circle(end):
     """Whichever comes first: nobody is in two classes of the next session, and what is promoted is published."""
     api = end.api
-    body = end.body(fingerprint=end.seen()["fingerprint"])
+    body = end.body(fingerprint=end.rehearsal()["fingerprint"])
     publications = [one["id"] for one in end.listed(cohort=end.cohort["id"])]
 
     def work(number):
@@ -146,7 +146,7 @@ def test_undoing_races_scores(end):
 @pytest.mark.parametrize("act", ["commit", "undo"])
 def test_must_hold_6_a_server_that_is_killed_leaves_nothing_of_it(end, tenancy, settings, tmp_path, act):
     moves = [end.move(end.first, promote_to=None), end.move(end.second)]
-    fingerprint = end.seen(*moves)["fingerprint"]
+    fingerprint = end.rehearsal(*moves)["fingerprint"]
     schema = f"school_{end.api.school.hex}"
     if act == "commit":
         # The graduates' numbers come last.
@@ -210,7 +210,7 @@ def test_a11_of_reopening_a_card_of_another_class_and_promoting_by_it_one_is_ref
         other = make.cohort(session={"id": end.session})
         make.enrolled(other, {"id": student})
         move = end.move(other["id"])
-        body = end.body(move, fingerprint=end.seen(move)["fingerprint"])
+        body = end.body(move, fingerprint=end.rehearsal(move)["fingerprint"])
         acts = [
             lambda client, body=body: client.post("/promotions", body),
             lambda client, first=first: client.post(
@@ -234,7 +234,7 @@ def test_a11_who_promotes_waits_for_who_reopens_the_card_and_is_refused(committi
     other = make.cohort(session={"id": end.session})
     make.enrolled(other, {"id": student})
     move = end.move(other["id"])
-    body = end.body(move, fingerprint=end.seen(move)["fingerprint"])
+    body = end.body(move, fingerprint=end.rehearsal(move)["fingerprint"])
 
     with ThreadPoolExecutor() as threads, tenancy.admin.begin() as reopening:
         reopening.execute(text(f'SET LOCAL search_path TO "{schema_name(api.school)}"'))

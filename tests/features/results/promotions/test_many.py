@@ -143,7 +143,7 @@ def test_must_hold_12_a_preview_is_what_a_second_computing_says_and_what_is_done
         api.ok(api.patch(f"/students/{student}", {"status": "WITHDRAWN"}))
 
     def preview():
-        seen = end.seen(*moves.values())
+        seen = end.rehearsal(*moves.values())
         assert len(seen["decisions"]) == many.count
         overrides = {override["student"]: override for override in end.overrides}
         for decision in seen["decisions"]:
@@ -238,10 +238,10 @@ def test_must_hold_11_a_thousand_students_are_promoted_in_few_statements(make, m
     many = Many(make, 1000, Random(1000))
     end, api = many.end, make.api
     moves = [end.move(end.first), end.move(end.second, promote_to=None)]
-    for decision in end.seen(*moves)["decisions"]:
+    for decision in end.rehearsal(*moves)["decisions"]:
         if decision["outcome"] is None:
             end.decide(decision["student"]["id"], "LEFT_OUT")
-    fingerprint = end.seen(*moves)["fingerprint"]
+    fingerprint = end.rehearsal(*moves)["fingerprint"]
 
     with messages() as sent:
         promotion = api.ok(end.commit(*moves, fingerprint=fingerprint))

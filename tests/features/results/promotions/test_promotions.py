@@ -47,7 +47,7 @@ def test_a_dry_run_shows_what_becomes_of_each_student(api, make, published):
     end.rules({"minimum_average": 80, "trial_average": 76})
     first, second = end.students[end.second]
 
-    seen = end.seen()
+    seen = end.rehearsal()
 
     student = api.ok(api.get(f"/students/{first}"))
     session, following = (
@@ -82,7 +82,7 @@ def test_a_dry_run_shows_what_becomes_of_each_student(api, make, published):
     assert (repeats["average"], repeats["to_batch"]) == (75, end.again["id"])
     assert repeats["reasons"] == [{"code": "AVERAGE", "message": "The average is 75.00, below 80."}]
     end.rules({"minimum_average": 80, "trial_average": 75})
-    assert of(end.seen(), second)["outcome"] == "PROMOTED_ON_TRIAL"
+    assert of(end.rehearsal(), second)["outcome"] == "PROMOTED_ON_TRIAL"
     assert end.students_of(end.above) == end.students_of(end.again) == set()
     assert api.ok(api.get("/promotions"))["total"] == 0
     assert api.ok(api.get("/audit", query_string={"entity": "promotion"}))["total"] == 0
@@ -92,7 +92,7 @@ def test_a_commit_does_what_was_seen(api, published):
     end = published
     end.rules({"minimum_average": 80})
     repeats = end.students[end.second][1]
-    seen = end.seen()
+    seen = end.rehearsal()
 
     promotion = api.ok(end.commit(fingerprint=seen["fingerprint"]))
 
@@ -131,7 +131,7 @@ def test_decisions_come_by_batch_in_the_order_of_the_moves_and_then_by_name(publ
     end = published
     backwards = [end.move(end.second), end.move(end.first)]
 
-    seen = end.seen(*backwards)
+    seen = end.rehearsal(*backwards)
 
     assert [one["from_batch"] for one in seen["decisions"]] == [end.second] * 2 + [end.first] * 2
     names = [(one["student"]["last_name"], one["student"]["first_name"]) for one in seen["decisions"]]
@@ -142,7 +142,7 @@ def test_decisions_come_by_batch_in_the_order_of_the_moves_and_then_by_name(publ
 
 def test_must_hold_6_a_repeated_commit_changes_nothing(api, published):
     end = published
-    fingerprint = end.seen()["fingerprint"]
+    fingerprint = end.rehearsal()["fingerprint"]
     first = api.ok(end.commit(fingerprint=fingerprint))
     before = end.stored()
     logged_before = api.ok(api.get("/audit"))["total"]
@@ -159,7 +159,7 @@ def test_the_session_may_be_named(api, published):
     end = published
     name = api.ok(api.get(f"/sessions/{end.session}"))["name"]
 
-    assert end.seen(session=name) == end.seen()
+    assert end.rehearsal(session=name) == end.rehearsal()
 
 
 # Nobody commits what they have not seen
@@ -188,8 +188,8 @@ def test_what_has_changed_since_has_to_be_seen_again(api, make, published):
         ),
     }
     for name, change in changes.items():
-        seen = end.seen()["fingerprint"]
-        assert end.seen()["fingerprint"] == seen
+        seen = end.rehearsal()["fingerprint"]
+        assert end.rehearsal()["fingerprint"] == seen
 
         change()
 
@@ -208,7 +208,7 @@ def correct(end):
 def test_rules_of_other_levels_and_names_do_not_matter(api, make, published):
     end = published
     make.classroom(level="Primary")
-    seen = end.seen()["fingerprint"]
+    seen = end.rehearsal()["fingerprint"]
 
     end.rules({"level": "Primary", "minimum_average": 99})
     api.ok(api.patch(f"/students/{end.everybody[0]}", {"first_name": "Zacchaeus"}))
@@ -223,7 +223,7 @@ def test_without_rules_an_average_of_40_is_enough(end):
     end.mark(first=40, step=0.01)
     end.published()
 
-    seen = end.seen()
+    seen = end.rehearsal()
 
     assert outcomes(seen) == ["PROMOTED", "REPEATED", "REPEATED", "REPEATED"]
     assert of(seen, end.everybody[1])["reasons"][0]["message"] == "The average is 39.99, below 40."
@@ -231,10 +231,10 @@ def test_without_rules_an_average_of_40_is_enough(end):
 
 def test_the_rule_of_the_level_goes_before_that_of_all_others(end, published):
     end.rules({"minimum_average": 100}, {"level": "Junior Secondary", "minimum_average": 20})
-    assert set(outcomes(end.seen())) == {"PROMOTED"}
+    assert set(outcomes(end.rehearsal())) == {"PROMOTED"}
 
     end.rules({"minimum_average": 100})
-    assert set(outcomes(end.seen())) == {"REPEATED"}
+    assert set(outcomes(end.rehearsal())) == {"REPEATED"}
 
 
 def test_all_that_speaks_against_is_named_in_figures(api, make, published):
@@ -253,7 +253,7 @@ def test_all_that_speaks_against_is_named_in_figures(api, make, published):
     api.ok(api.patch("/result-settings", {"pass_mark": 88}))
     correct(end)
 
-    decision = of(end.seen(), end.everybody[1])
+    decision = of(end.rehearsal(), end.everybody[1])
 
     assert sorted(codes(decision)) == ["AVERAGE", "FAILED", "SUBJECT", "SUBJECT", "TERMS"]
     said = {reason["message"] for reason in decision["reasons"]}
@@ -273,7 +273,7 @@ def test_the_session_counts_and_not_the_last_term_alone(end):
     end.published(term="SECOND")
     end.rules({"minimum_average": 50, "minimum_terms": 2})
 
-    decisions = end.seen()["decisions"]
+    decisions = end.rehearsal()["decisions"]
 
     assert {(one["average"], one["terms"], one["outcome"]) for one in decisions} == {(50, 2, "PROMOTED")}
 
@@ -291,7 +291,7 @@ def test_a_subject_dropped_earlier_is_neither_failed_nor_taken(api, make, end):
     end.published(term="SECOND")
     end.rules({"minimum_average": 50, "required_subjects": [end.base(dropped)]})
 
-    decision = of(end.seen(), end.everybody[0])
+    decision = of(end.rehearsal(), end.everybody[0])
 
     assert [reason["message"] for reason in decision["reasons"]] == [
         f"{dropped['subject']} was not taken, and is required."
@@ -331,8 +331,8 @@ def test_who_graduates_leaves_on_the_day_of_the_move(api, published):
     moves = [end.move(batch, promote_to=None, left_on=day) for batch in (end.first, end.second)]
     before = end.stored()
     assert (
-        end.seen(*moves)["fingerprint"]
-        != end.seen(*({**one, "left_on": None} for one in moves))["fingerprint"]
+        end.rehearsal(*moves)["fingerprint"]
+        != end.rehearsal(*({**one, "left_on": None} for one in moves))["fingerprint"]
     )
 
     made = end.promoted(*moves)
@@ -383,7 +383,7 @@ def test_letting_students_graduate_needs_that_permission_at_the_commit(make, pub
     move = end.move(promote_to=None)
     end.api = make.caller("write:cohorts", "read:results")
 
-    seen = end.seen(move)
+    seen = end.rehearsal(move)
     answer = end.commit(move, fingerprint=seen["fingerprint"])
 
     assert (answer.status_code, message(answer)) == (
@@ -405,10 +405,10 @@ def test_averages_are_shown_to_who_may_read_results_alone(api, make, published):
     """In a dry run and in the answer of the commit; what becomes of a student is shown to whoever decides it."""
     end = published
     end.rules({"minimum_average": 89, "maximum_failed": 0, "minimum_terms": 1})
-    whole = end.seen()
+    whole = end.rehearsal()
     end.api = make.caller("write:cohorts")
 
-    seen = end.seen()
+    seen = end.rehearsal()
     promotion = end.promoted()
 
     assert {**seen, "decisions": None} == {**whole, "decisions": None}
@@ -464,7 +464,7 @@ def test_who_has_no_result_needs_a_decision(make, published):
     late = make.enrolled(end.cohort, batch=end.first)[0]
     number = end.admission_numbers([late])[0]
 
-    seen = end.seen()
+    seen = end.rehearsal()
     refused = end.commit(fingerprint=seen["fingerprint"])
 
     decision = of(seen, late)
@@ -486,7 +486,7 @@ def test_a_batch_alone_decides_nothing_for_who_has_no_result(make, published):
     late = make.enrolled(end.cohort, batch=end.first)[0]
     end.decide(late, batch=end.above["id"])
 
-    assert (of(end.seen(), late)["outcome"], of(end.seen(), late)["to_batch"]) == (None, None)
+    assert (of(end.rehearsal(), late)["outcome"], of(end.rehearsal(), late)["to_batch"]) == (None, None)
     assert list(errors(end.commit())) == ["overrides"]
 
 
@@ -496,7 +496,7 @@ def test_who_repeats_where_nobody_can_needs_a_decision(published):
     repeats = end.everybody[-1]
     moves = [end.move(batch, repeat_in=None) for batch in (end.first, end.second)]
 
-    seen = end.seen(*moves)
+    seen = end.rehearsal(*moves)
     refused = end.commit(*moves)
 
     assert (of(seen, repeats)["outcome"], of(seen, repeats)["to_batch"]) == ("REPEATED", None)
@@ -510,7 +510,7 @@ def test_who_is_not_active_is_left_out_and_can_be_nothing_else(api, published):
     gone = end.everybody[0]
     api.ok(api.patch(f"/students/{gone}", {"status": "WITHDRAWN"}))
 
-    seen = end.seen()
+    seen = end.rehearsal()
 
     assert (of(seen, gone)["outcome"], of(seen, gone)["reason"]) == (
         "LEFT_OUT",
@@ -654,7 +654,7 @@ def test_it_is_the_latest_term_in_which_something_counts(api, end):
 def test_where_nothing_ever_counted_no_student_has_a_result(end):
     end.mark(include_in_final=False)
 
-    seen = end.seen()
+    seen = end.rehearsal()
 
     assert {(one["by_rule"], one["outcome"]) for one in seen["decisions"]} == {("NO_RESULT", None)}
 
@@ -724,7 +724,7 @@ def test_who_has_moved_between_arms_has_the_result_of_where_they_were(api, make,
     student = end.students[end.first][0]
     api.ok(api.post(f"/cohorts/{end.cohort['id']}/enrollment", {"students": [student], "batch": end.second}))
 
-    decision = of(end.seen(), student)
+    decision = of(end.rehearsal(), student)
 
     assert (decision["from_batch"], decision["average"]) == (end.second, 90)
 

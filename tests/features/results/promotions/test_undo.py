@@ -41,7 +41,7 @@ def test_must_hold_12_seen_before_done_as_seen_and_taken_back(api, end):
     moves = [end.move(end.first, promote_to=None), end.move(end.second)]
     end.decide(end.students[end.second][1], "PROMOTED", batch=end.again["id"])
     before = end.stored()
-    seen = end.seen(*moves)
+    seen = end.rehearsal(*moves)
     assert end.stored() == before
 
     promotion = end.promoted(*moves)

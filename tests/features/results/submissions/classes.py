@@ -40,7 +40,7 @@ class Class:
         return self.api.get("/submissions", query_string=asked)
 
     @property
-    def held(self) -> str:
+    def refusal(self) -> str:
         """What is answered to a write once the results are submitted."""
         return HELD.format(self.taught.subject["subject"])
 

@@ -107,7 +107,7 @@ def test_point_4_once_submitted_no_score_absence_or_assessment_changes(api, writ
 
     answer = getattr(writes, act)()
 
-    assert (answer.status_code, message(answer)) == (409, writes.class_.held)
+    assert (answer.status_code, message(answer)) == (409, writes.class_.refusal)
     assert api.get(f"/cohort-subjects/{writes.class_.subject}/results?term=FIRST").data == shown
 
 
@@ -126,7 +126,7 @@ def test_a_rehearsal_of_a_sheet_is_refused_as_the_sheet_would_be(api, writes):
 
     answer = writes.upload("?dry_run=true")
 
-    assert (answer.status_code, message(answer)) == (409, writes.class_.held)
+    assert (answer.status_code, message(answer)) == (409, writes.class_.refusal)
 
 
 def test_an_assessment_that_does_not_count_is_held_too(api, make):
@@ -136,7 +136,7 @@ def test_an_assessment_that_does_not_count_is_held_too(api, make):
 
     answer = api.delete(f"/assessments/{other['id']}")
 
-    assert (answer.status_code, message(answer)) == (409, class_.held)
+    assert (answer.status_code, message(answer)) == (409, class_.refusal)
 
 
 def test_other_terms_and_subjects_are_not_held(api, make):
@@ -177,7 +177,7 @@ def test_a_score_that_waits_for_a_submission_is_refused_after_it(committing, ten
         submitting.commit()
         answer = entering.result()
 
-    assert (answer.status_code, message(answer)) == (409, writes.class_.held)
+    assert (answer.status_code, message(answer)) == (409, writes.class_.refusal)
 
 
 def test_points_4_and_6_of_twenty_who_race_a_submission_each_write_is_in_it_or_refused(committing):
@@ -233,7 +233,7 @@ def test_points_4_and_6_of_twenty_who_race_a_submission_each_write_is_in_it_or_r
     assert len(acts) == 20
     assert answers[10].status_code == 200
     assert {answer.status_code for answer in answers} <= {200, 409}
-    assert {message(answer) for answer in answers if answer.status_code == 409} <= {class_.held}
+    assert {message(answer) for answer in answers if answer.status_code == 409} <= {class_.refusal}
     done = [answer.status_code == 200 for answer in answers]
     found = api.ok(api.get("/gradebooks", query_string={"assessment": paper["id"]}))["data"]
     has = {entry["student"]: entry["score"] for entry in found}
@@ -288,7 +288,7 @@ def test_an_assessment_is_added_before_a_submission_or_refused(committing):
     assert listed["total"] == 1 + added
     for assessment in listed["data"]:
         answer = api.delete(f"/assessments/{assessment['id']}")
-        assert (answer.status_code, message(answer)) == (409, class_.held)
+        assert (answer.status_code, message(answer)) == (409, class_.refusal)
 
 
 def test_of_twenty_submissions_at_once_one_is_made(committing):
