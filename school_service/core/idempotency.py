@@ -120,7 +120,7 @@ def find_answer(request: KeyedRequest) -> tuple[int, bytes] | None:
         "actor": request.actor,
         "since": now() - EXPIRES_AFTER,
     }
-    row = write(current_session().bound_connection(), _named(_FIND), values)
+    row = write(current_session().bound_connection(), _with_table_name(_FIND), values)
     if row is None:
         raise RuntimeError("The search for a stored answer has always a row.")
     if row["id"] is None:
@@ -155,7 +155,7 @@ def store_answer(request: KeyedRequest, status: int, body: bytes) -> None:
         "expired": EXPIRED_AT_ONCE,
     }
     named = {f"idempotency_{name}": value for name, value in values.items()}
-    request_context().with_commit.append((_named(_STORE), named))
+    request_context().with_commit.append((_with_table_name(_STORE), named))
 
 
 def erase_answers() -> None:
@@ -167,7 +167,7 @@ def erase_answers() -> None:
     db.session.execute(erasing.execution_options(synchronize_session=False))
 
 
-def _named(sql: str) -> str:
+def _with_table_name(sql: str) -> str:
     return sql.format(idempotency_keys=stored_in(StoredAnswer.__tablename__))
 
 

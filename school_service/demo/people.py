@@ -206,7 +206,9 @@ class Population:
         """Make up somebody new."""
         while True:
             names = self.random.choice(self._peoples)
-            made = self._named(names, self.random.choice(names.family), gender or self.random.choice(GENDERS))
+            made = self._person(
+                names, self.random.choice(names.family), gender or self.random.choice(GENDERS)
+            )
             if made.plain_name not in self._known:
                 self._known.add(made.plain_name)
                 return made
@@ -214,13 +216,13 @@ class Population:
     def parent(self, child: Person) -> Person:
         """Make up the mother or the father of somebody, with another first name."""
         while True:
-            made = self._named(child.names, child.last_name, self.random.choice(GENDERS))
+            made = self._person(child.names, child.last_name, self.random.choice(GENDERS))
             if made.first_name != child.first_name:
                 return made
 
     def spouse(self, person: Person) -> Person:
         """Make up the wife or the husband of somebody."""
-        return self._named(person.names, person.last_name, MALE if person.gender == FEMALE else FEMALE)
+        return self._person(person.names, person.last_name, MALE if person.gender == FEMALE else FEMALE)
 
     def phone_number(self) -> str:
         """Make up a Nigerian mobile number."""
@@ -231,7 +233,7 @@ class Population:
         """Make up a day of birth in a year."""
         return date(year, 1, 1) + timedelta(days=self.random.randrange(365))
 
-    def _named(self, names: Names, last_name: str, gender: str) -> Person:
+    def _person(self, names: Names, last_name: str, gender: str) -> Person:
         given = names.female if gender == FEMALE else names.male
         first_name, middle_name = self.random.sample(given, 2)
         return Person(first_name, middle_name, last_name, gender, names)

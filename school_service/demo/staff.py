@@ -55,7 +55,7 @@ def make_staff(context: DemoContext) -> None:
     for number, post in enumerate(POSTS, 1):
         person = context.population.person()
         employee = create_employee(
-            **_named(person, post),
+            **_employee_fields(person, post),
             **settings.ids(post),
             **origins.choose(context),
             **_personal_records(context, person, number),
@@ -119,7 +119,7 @@ class _Settings:
         }
 
 
-def _named(person: Person, post: Post) -> dict[str, Any]:
+def _employee_fields(person: Person, post: Post) -> dict[str, Any]:
     title = "Dr" if post.position == "Principal" else "Mrs" if person.gender == FEMALE else "Mr"
     return {
         "first_name": person.first_name,

@@ -149,11 +149,11 @@ def _figures(style: CellStyle, places: int) -> tuple[CellStyle, CellStyle]:
 def _width(column: ReportColumn, report: Report, position: int) -> float:
     """The width of a column in characters: of its longest text or figure, within its bounds."""
     values = [column.heading, *(row[position] for row in (*report.rows, *report.summary))]
-    longest = max(_letters(_shown(value, column)) for value in values)
+    longest = max(_letters(_text_of(value, column)) for value in values)
     return round(min(max(longest * _SPARE + 1, column.least), column.most), 2)
 
 
-def _shown(value: Value, column: ReportColumn) -> str:
+def _text_of(value: Value, column: ReportColumn) -> str:
     if isinstance(value, Marked):
         value = value.value
     if isinstance(value, Decimal):

@@ -50,7 +50,7 @@ class RowError:
         cell = f"{letter}{self.row}" if letter else f"row {self.row}"
         if member is not None:
             cell = f"{member}.{self.row}.{self.column}"
-        value = "" if self.value is None else f'"{_shown(self.value)}" '
+        value = "" if self.value is None else f'"{_in_one_line(self.value)}" '
         whose = f" for {person}" if person and self.of_person else ""
         remedy = f": {self.remedy}" if self.remedy else ""
         return f"{cell}: {value}{self.problem}{whose}{remedy}"
@@ -143,7 +143,7 @@ def _reported(
     )
 
 
-def _shown(value: str) -> str:
+def _in_one_line(value: str) -> str:
     """Show a value in one line, cut if it is long."""
     line = " ".join(value.split())
     return line if len(line) <= MAX_SHOWN else f"{line[: MAX_SHOWN - 1]}…"

@@ -291,7 +291,7 @@ def _find_header(
     named: list[int] = []
     filled = ((number, cells) for number, cells in rows if any(map(_as_text, cells.values())))
     for number, cells in islice(filled, MAX_TITLE_ROWS):
-        names = {column.name for column in _named(cells, columns).values()}
+        names = {column.name for column in _named_columns(cells, columns).values()}
         if required <= names:
             return number, cells, rows
         seen.append((number, cells))
@@ -309,7 +309,7 @@ def _find_columns(
     unknown_column: Callable[[str], str] | None,
 ) -> tuple[dict[int, Column], list[str]]:
     """Find the columns by their names in the header, each by its position, and the names of those not known."""
-    named = _named(header, columns)
+    named = _named_columns(header, columns)
     by_position: dict[int, Column] = {}
     letters: dict[str, str] = {}
     unknown: list[str] = []
@@ -339,7 +339,7 @@ def _find_columns(
     return by_position, unknown[:MAX_IGNORED]
 
 
-def _named(header: Mapping[int, Cell], columns: Sequence[Column]) -> dict[int, Column]:
+def _named_columns(header: Mapping[int, Cell], columns: Sequence[Column]) -> dict[int, Column]:
     """Find the columns of a header, by position: by their names, and the columns not so named by a heading.
 
     A column may be there twice. A text too long for a heading is none.

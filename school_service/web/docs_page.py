@@ -66,11 +66,13 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
 
     @pages.get("/docs")
     def page() -> Response:
-        return _shown(render_template("docs.html", beside=_beside))
+        return _page_response(render_template("docs.html", beside=_beside))
 
     @pages.get(f"/docs/<any({','.join(map(repr, _BACK))}):name>")
     def back(name: str) -> Response:
-        return _shown((files("flask_swagger_ui") / "dist" / name).read_text(encoding="utf-8"), _BACK[name])
+        return _page_response(
+            (files("flask_swagger_ui") / "dist" / name).read_text(encoding="utf-8"), _BACK[name]
+        )
 
     @pages.get("/favicon.ico")
     def icon() -> Response:
@@ -83,7 +85,7 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
 
     @pages.get("/docs/guide")
     def guide() -> Response:
-        return _shown(render_template("guide.html", beside=_beside_guide, guide=_guide()))
+        return _page_response(render_template("guide.html", beside=_beside_guide, guide=_guide()))
 
     @pages.get(f"/docs/assets/{digest}/<any({','.join(map(repr, assets))}):name>")
     def asset(name: str) -> Response:
@@ -97,7 +99,7 @@ def docs_blueprint(api: flask_smorest.Api) -> flask.Blueprint:
     return pages
 
 
-def _shown(page: str, kind: str = "text/html") -> Response:
+def _page_response(page: str, kind: str = "text/html") -> Response:
     response = Response(page, mimetype=kind)
     response.headers["Content-Security-Policy"] = _POLICY
     response.headers["Referrer-Policy"] = "no-referrer"

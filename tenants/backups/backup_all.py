@@ -44,13 +44,13 @@ class BackupReport:
         """The report as an operator sees it, ready for JSON."""
         return {
             "made": [{"file": str(path), **manifest.as_record()} for path, manifest in self.made],
-            "failed": [{**_named(school), "error": error} for school, error in self.failed],
-            "skipped": [_named(school) for school in self.skipped],
+            "failed": [{**_id_and_name(school), "error": error} for school, error in self.failed],
+            "skipped": [_id_and_name(school) for school in self.skipped],
             "removed": [str(path) for path in self.removed],
         }
 
 
-def _named(school: School) -> dict[str, str]:
+def _id_and_name(school: School) -> dict[str, str]:
     return {"id": str(school.id), "name": school.name}
 
 

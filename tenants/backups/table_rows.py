@@ -110,15 +110,15 @@ def read_tables(script: IO[bytes], schema: str, tables: Mapping[str, Sequence[st
             continue
         table = _unquote(copy[2])
         if _unquote(copy[1]) != schema:
-            raise BackupRefused(f"The backup holds rows of another schema: {_shown(copy[1])}.")
+            raise BackupRefused(f"The backup holds rows of another schema: {_in_one_line(copy[1])}.")
         if table not in tables:
             raise BackupRefused(
-                f"The backup holds rows of {_shown(table)}, a table that its revision does not have."
+                f"The backup holds rows of {_in_one_line(table)}, a table that its revision does not have."
             )
         columns = tuple(map(_unquote, _NAMES.findall(copy[3])))
         if sorted(columns) != sorted(tables[table]):
             raise BackupRefused(
-                f"The backup's rows of {table} have other columns than its revision: {_shown(copy[3])}."
+                f"The backup's rows of {table} have other columns than its revision: {_in_one_line(copy[3])}."
             )
         if table in seen:
             raise BackupRefused(f"The backup holds the rows of {table} twice.")
@@ -138,10 +138,10 @@ def _unquote(name: str) -> str:
 
 
 def _refused(text: str) -> BackupRefused:
-    return BackupRefused(f"The backup holds something else than rows: {_shown(text)}")
+    return BackupRefused(f"The backup holds something else than rows: {_in_one_line(text)}")
 
 
-def _shown(text: str) -> str:
+def _in_one_line(text: str) -> str:
     """Shorten a text of the file to one line fit for a terminal."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
     return " ".join(plain.split())[:120]

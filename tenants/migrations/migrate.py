@@ -151,16 +151,16 @@ class MigrationReport:
         """The report, ready for JSON."""
         return {
             "revision": self.revision,
-            "migrated": [_named(school) for school in self.migrated],
-            "failed": [{**_named(school), "error": error} for school, error in self.failed],
-            "newer": [{**_named(school), "revision": school.revision} for school in self.newer],
+            "migrated": [_id_and_name(school) for school in self.migrated],
+            "failed": [{**_id_and_name(school), "error": error} for school, error in self.failed],
+            "newer": [{**_id_and_name(school), "revision": school.revision} for school in self.newer],
             "skipped": self.skipped,
             "remaining": self.remaining,
             "seconds": round(self.seconds, 3),
         }
 
 
-def _named(school: MigrationState) -> dict[str, str]:
+def _id_and_name(school: MigrationState) -> dict[str, str]:
     return {"id": str(school.id), "name": school.name}
 
 

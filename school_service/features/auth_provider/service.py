@@ -49,14 +49,14 @@ def issue_token(
         throttle.record_success(client_id)
         if audience != expected_audience:
             raise Forbidden("The client may not have tokens for this audience.")
-        named = None if scope is None else _named(scope, granted.permissions)
+        named = None if scope is None else _permissions_of(scope, granted.permissions)
         token = issue_client_token(
             key, client_id, granted.schools, session_number=granted.session_number, permissions=named
         )
         return token if named is None else {**token, "scope": " ".join(named)}
 
 
-def _named(scope: str, granted: Collection[str] | None) -> list[str]:
+def _permissions_of(scope: str, granted: Collection[str] | None) -> list[str]:
     """Read the permissions of a scope, each once; raises InvalidScope for any that the grant does not cover."""
     named = list(dict.fromkeys(scope.split(" ")))
     if not {*(map(str, Permission) if granted is None else granted)}.issuperset(named):

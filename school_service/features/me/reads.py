@@ -91,7 +91,7 @@ def me(own_token: bool, ceiling: list[str] | None = None, reach: Reach | None = 
 def client_me() -> Query:
     """Read model of MeSchema, for a client: it has permissions, and no relations."""
     named = cast(_of_principal("names", lambda principal: sorted(principal.permissions)), ARRAY(Text))
-    permission = _named(StoredPermission)
+    permission = _permission_name(StoredPermission)
     every = select(permission.label("permission")).where(
         _of_principal("all_permissions", lambda principal: principal.all_permissions, Boolean())
     )
@@ -227,7 +227,7 @@ def _of_principal(name: str, value: Callable[[Principal], Any], kind: Any = None
     return bindparam(name, callable_=lambda: value(context_globals().principal), type_=kind or Text())
 
 
-def _named(permission: Any) -> Any:
+def _permission_name(permission: Any) -> Any:
     return permission.access + ":" + permission.section
 
 

@@ -62,10 +62,10 @@ def switch(
         principal.require(switching.needed_permissions, "Switching these roles")
     switching.require_administrator()
     told = _carry_out(switching, means, dry_run=dry_run)
-    return {**_shown(switching, served, principal), **(told or {})}
+    return {**_preview(switching, served, principal), **(told or {})}
 
 
-def _shown(switching: Switch, served: Collection[str], principal: Principal | None) -> dict[str, Any]:
+def _preview(switching: Switch, served: Collection[str], principal: Principal | None) -> dict[str, Any]:
     """Tell the changes by a switch, as the caller may read them."""
     users = switching.users(served)
     losing = sum(not loses_nothing(user) for user in users)

@@ -84,7 +84,7 @@ def open_session(
         "created_at": moment,
         "expires_at": moment + CODE_LIFETIME,
         "address": context.address,
-        "user_agent": _shown(user_agent),
+        "user_agent": _browser_name(user_agent),
         "swept": SWEPT_AT_ONCE,
     }
     sql = _OPEN.format(user_sessions=stored_in(UserSession.__tablename__))
@@ -164,6 +164,6 @@ def _going_on(user: User) -> list[Any]:
     ]
 
 
-def _shown(user_agent: str) -> str | None:
+def _browser_name(user_agent: str) -> str | None:
     """Keep the storable and printable letters of a browser's name."""
     return "".join(letter for letter in user_agent if letter.isprintable())[:USER_AGENT_LENGTH] or None

@@ -173,7 +173,7 @@ def _listed(students: Query, kept: CTE) -> FromClause:
     return (
         select(
             func.coalesce(
-                func.json_agg(aggregate_order_by(_shown(mark, counts), *BY_NAME)),
+                func.json_agg(aggregate_order_by(_student_with_mark(mark, counts), *BY_NAME)),
                 literal_column("'[]'::json"),
             ).label("marks"),
             func.count().filter(people.c.enrolled).label("enrolled"),
@@ -267,7 +267,7 @@ def _with_subject(query: Query, cohort_subject_id: Any) -> Query:
     return query.join(CohortSubject, of_cohort).join(Subject, Subject.id == CohortSubject.subject_id)
 
 
-def _shown(mark: Any, counts: Any) -> Any:
+def _student_with_mark(mark: Any, counts: Any) -> Any:
     student = func.json_build_object(
         "id",
         Student.id,

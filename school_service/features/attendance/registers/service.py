@@ -196,7 +196,7 @@ def correct_register(
     (register,) = locked.registers
     changed = marking.corrections(register, locked.codes, corrections)
     read = reads.register(batch, day, part, cohort_subject, period)
-    named = {**_named(time, lesson=part is None), "register": _id_of(register)}
+    named = {**_time_in_log(time, lesson=part is None), "register": _id_of(register)}
     audit_changes(
         CORRECTION,
         (
@@ -292,7 +292,7 @@ def storing(
     `source` says in the log how they came, by hand or by a sheet, and `about` may say more of it.
     """
     register_id = _id_of(register)
-    values = _named(time, lesson=lesson)
+    values = _time_in_log(time, lesson=lesson)
     audit_change(
         ENTITY,
         register_id,
@@ -342,7 +342,7 @@ def _id_of(register: StoredRegister) -> UUID:
     return UUID(register.id)
 
 
-def _named(time: tuple[date, str], *, lesson: bool) -> dict[str, Any]:
+def _time_in_log(time: tuple[date, str], *, lesson: bool) -> dict[str, Any]:
     """Name the time of a class in the log."""
     day, part = time
     return {"part": LESSON, "period": int(part), "date": day} if lesson else {"part": part, "date": day}

@@ -147,7 +147,7 @@ def set_school_days(*, days: Sequence[Mapping[str, Any]]) -> BoundQuery:
     day to be closed.
     """
     keys = [(day["date"], day.get("part") or DAY) for day in days]
-    if twice := [_shown(*key) for key, times in Counter(keys).items() if times > 1]:
+    if twice := [_day_and_part(*key) for key, times in Counter(keys).items() if times > 1]:
         raise Invalid.field("days", f"there more than once: {', '.join(twice)}")
     dates = sorted({day for day, _ in keys})
     facts = execute(lock_days(), _lock_registers(dates), _stored(dates))
@@ -213,14 +213,14 @@ def _refuse_closed(
         exception = said.get((day, register["part"])) or said.get((day, DAY))
         is_open = register["weekday"] in weekdays if exception is None else exception["status"] == OPEN
         if not is_open:
-            names.append(f"{register['class_name']} on {_shown(day, register['part'])}")
+            names.append(f"{register['class_name']} on {_day_and_part(day, register['part'])}")
     if names:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         words = f"There are registers: {', '.join(names[:MOST_NAMED])}{more}."
         raise InUse(f"A day with registers is not closed. {words}", {"days": [words]})
 
 
-def _shown(day: date, part: str) -> str:
+def _day_and_part(day: date, part: str) -> str:
     return f"{day}" if part == DAY else f"{day} {part}"
 
 

@@ -492,14 +492,14 @@ def _day_headings(day: date, part: str, *, first: bool) -> tuple[str, str]:
     return (f"{day:%a} {day.day}" if first else ""), _SHORT[part]
 
 
-def _shown(mark: PrintedMark | None) -> Value:
+def _cell_of(mark: PrintedMark | None) -> Value:
     if mark is None:
         return None
     return mark.code if mark.is_present else Marked(mark.code)
 
 
 def _mark_of(slot: Slot, _number: int, student: PrintedStudent) -> Value:
-    return _shown(student.marks.get(slot))
+    return _cell_of(student.marks.get(slot))
 
 
 def _figure_of(figure: Callable[[PrintedStudent], Value], _number: int, student: PrintedStudent) -> Value:

@@ -69,7 +69,7 @@ def enroll(
         raise Invalid.field("batch", "is not of this cohort")
     known = _active(row["students"], student_ids)
     elsewhere = [
-        _named(student)
+        _student_name(student)
         for student in known.values()
         if student["enrollment"] and student["cohort"] != str(cohort_id)
     ]
@@ -138,7 +138,7 @@ def _refuse_days(
         reason = f"is not within the session, {first} to {last}: {', '.join(sorted(outside))}"
         raise Invalid.field("started_on", reason)
     late = [
-        f"{_named(record)} ({record['started_on']})"
+        f"{_student_name(record)} ({record['started_on']})"
         for student, record in moving.items()
         if (day := days[student]) and (record["started_on"] or "") >= day.isoformat()
     ]
@@ -320,7 +320,7 @@ def _active(students: str, student_ids: Sequence[UUID]) -> dict[UUID, dict[str, 
     if unknown:
         raise Invalid.field("students", Unknown(f"no such students: {', '.join(unknown)}"))
     gone = [
-        f"{_named(known[student])} is {known[student]['status']}"
+        f"{_student_name(known[student])} is {known[student]['status']}"
         for student in student_ids
         if known[student]["status"] != ACTIVE
     ]
@@ -329,7 +329,7 @@ def _active(students: str, student_ids: Sequence[UUID]) -> dict[UUID, dict[str, 
     return known
 
 
-def _named(student: Mapping[str, Any]) -> str:
+def _student_name(student: Mapping[str, Any]) -> str:
     """Name a student in an error."""
     return student_name(student["admission_number"], student["id"])
 

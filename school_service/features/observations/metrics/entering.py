@@ -147,7 +147,7 @@ def _matched(metrics: Sequence[Mapping[str, Any]], listed: _Class) -> list[_Reco
             given[METRIC_TYPE],
             listed.students[given[METRIC_TYPE]][student],
             row,
-            _named(given.get("expected", {}), given, traits),
+            _by_stored_name(given.get("expected", {}), given, traits),
         )
         for given, (student, row) in zip(metrics, rows, strict=True)
     ]
@@ -162,10 +162,10 @@ def _students(rows: str) -> dict[UUID, _Observed]:
 
 
 def _row(number: int, given: Mapping[str, Any], traits: Sequence[Mapping[str, Any]]) -> Row:
-    return Row(number, _named(given[SCORES], given, traits), frozenset())
+    return Row(number, _by_stored_name(given[SCORES], given, traits), frozenset())
 
 
-def _named(
+def _by_stored_name(
     scores: Mapping[str, Any], given: Mapping[str, Any], traits: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Give scores by the names of the traits as they are stored, without unknown traits."""

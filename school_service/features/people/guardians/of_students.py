@@ -65,7 +65,7 @@ class Finding:
     @classmethod
     def of(cls, given: Sequence[Given], *before: Executable, lock: bool = True) -> Finding:
         """Find the persons possibly meant, in one round trip after `before`; with `lock` they stay as they are."""
-        named = _named(given)
+        named = _guardians_as_json(given)
         locks = (_lock_finding(), reads.lock(given=named)) if lock else ()
         seen = execute(*before, *locks, reads.facts_of_guardians(given=named)) or {}
         return cls(given, People(seen["people"]), _by_place(seen["given"]), seen["students"])
@@ -137,7 +137,7 @@ def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | Non
     Forbidden if an account gets a child and the caller may not read results, and Conflict if the student's data were
     erased, if the named person is stopped here, and if there are as many guardians or children as may be.
     """
-    named = _named([given]) if given else None
+    named = _guardians_as_json([given]) if given else None
     seen = execute(
         _lock_finding(),
         reads.lock(student_id=student_id, given=named),
@@ -258,7 +258,7 @@ def _end_people(people: Sequence[Person]) -> list[str]:
     return [person.id for person in gone]
 
 
-def _named(given: Sequence[Given]) -> str:
+def _guardians_as_json(given: Sequence[Given]) -> str:
     texts = [
         {"place": place, **{name: guardian.get(name) for name in NAMED}}
         for place, guardian in enumerate(given)

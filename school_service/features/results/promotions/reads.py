@@ -138,7 +138,7 @@ def promotions(session: str | None = None) -> Query:
 def promotion(promotion_id: UUID) -> Query:
     """Read model of PromotionSchema, for one."""
     decisions = (
-        select(array_of(json_object(**_shown()), PromotionBatch.number, *BY_NAME))
+        select(array_of(json_object(**_decision_members()), PromotionBatch.number, *BY_NAME))
         .select_from(PromotionDecision)
         .join(
             PromotionBatch,
@@ -157,7 +157,7 @@ def promotion(promotion_id: UUID) -> Query:
 @read_model
 def decision(promotion_id: UUID, student_id: UUID) -> Query:
     """Read model of PromotionDecisionSchema, for one."""
-    shown = (value.label(name) for name, value in _shown().items())
+    shown = (value.label(name) for name, value in _decision_members().items())
     return (
         select(*shown)
         .select_from(PromotionDecision)
@@ -167,7 +167,7 @@ def decision(promotion_id: UUID, student_id: UUID) -> Query:
     )
 
 
-def _shown() -> dict[str, Any]:
+def _decision_members() -> dict[str, Any]:
     """The members of a decision."""
     told = ("average", "terms", "by_rule", "outcome", "reasons", "reason")
     amendment = json_object(

@@ -47,7 +47,7 @@ def verified_card(row: Document) -> dict[str, Any]:
     if state == CURRENT_CARD and row["decided_at"]:
         notes.append(f"The promotion was changed on {long_date(row['decided_at'], zone)}.")
     said = {
-        "student": _named(document),
+        "student": _name_and_number(document),
         "class": stored.printed_class,
         "session": document["session"]["name"],
         "term": document["term"]["term"],
@@ -88,7 +88,7 @@ def verified_transcript(row: Document) -> dict[str, Any]:
     answer = {
         "state": state,
         "school": said["school"]["name"],
-        "student": _named(said) if is_told else None,
+        "student": _name_and_number(said) if is_told else None,
         "published_at": row["issued_at"],
         "replaced_at": replaced_at if is_told else None,
     }
@@ -122,6 +122,6 @@ def _session(session: Document) -> dict[str, Any]:
     }
 
 
-def _named(document: Document) -> dict[str, Any]:
+def _name_and_number(document: Document) -> dict[str, Any]:
     student = document["student"]
     return {"name": StoredCard(document).printed_name, "admission_number": student["admission_number"]}

@@ -57,7 +57,7 @@ def name_order() -> Any:
     return func.coalesce(said, literal_column("'GIVEN_FIRST'"))
 
 
-def _named(model: type[NamedSetting], *more: Any) -> tuple[ReadModel[[]], ReadModel[[UUID]]]:
+def _lists_of_names(model: type[NamedSetting], *more: Any) -> tuple[ReadModel[[]], ReadModel[[UUID]]]:
     """Make two read models of a model of named records: of all records, and of one."""
 
     @read_model
@@ -73,9 +73,9 @@ def _named(model: type[NamedSetting], *more: Any) -> tuple[ReadModel[[]], ReadMo
     return settings, setting
 
 
-departments, department = _named(Department, Department.created_at.label("createdAt"))
-employee_categories, employee_category = _named(EmployeeCategory)
-positions, position = _named(Position)
+departments, department = _lists_of_names(Department, Department.created_at.label("createdAt"))
+employee_categories, employee_category = _lists_of_names(EmployeeCategory)
+positions, position = _lists_of_names(Position)
 
 
 def change_school_settings(*, must_change_password: bool | None = None, time_zone: str | None = None) -> None:

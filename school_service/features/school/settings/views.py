@@ -101,7 +101,7 @@ class SchoolSettings(MethodView):
         return service.school_settings()
 
 
-def _named(
+def _serve_names(
     path: str,
     noun: str,
     *,
@@ -156,7 +156,7 @@ def _named(
             return service.delete_named(model, setting_id=id)
 
 
-_named(
+_serve_names(
     "/departments",
     "a department",
     model=Department,
@@ -164,7 +164,7 @@ _named(
     read_all=service.departments,
     read_one=service.department,
 )
-_named(
+_serve_names(
     "/employee-categories",
     "an employee category",
     model=EmployeeCategory,
@@ -172,7 +172,7 @@ _named(
     read_all=service.employee_categories,
     read_one=service.employee_category,
 )
-_named(
+_serve_names(
     "/positions",
     "a position",
     model=Position,

@@ -35,10 +35,10 @@ MAX_MARKS = 20_000  # of one list
 
 def shown_marks(cohort_subject_id: UUID, batch: UUID, term: str) -> Made:
     """Answer SubjectMarksSchema; nothing for a batch or a term of another cohort or session."""
-    return Made(reads.marks(cohort_subject_id, batch, term), _shown)
+    return Made(reads.marks(cohort_subject_id, batch, term), _answer)
 
 
-def _shown(row: Mapping[str, Any], _reach: Reach | None) -> dict[str, Any] | None:
+def _answer(row: Mapping[str, Any], _reach: Reach | None) -> dict[str, Any] | None:
     return SubjectMarks.of(row).answered() if row["of_cohort"] and row["of_session"] else None
 
 

@@ -31,13 +31,13 @@ class ResultSettings(MethodView):
     @blp.returns(ResultSettingsSchema, if_empty=service.check_level)
     def get(self, options: dict[str, Any]) -> Any:
         """Show how results are computed, ranked and shown; with a level, the settings that it has of its own."""
-        return _shown(**options)
+        return _settings_of(**options)
 
     @blp.requires(Permission.SETTINGS_WRITE)
     @blp.arguments(ResultSettingsChangesSchema)
     @blp.arguments(OfLevelSchema, location="query")
     @blp.returns(ResultSettingsSchema)
-    @blp.if_match(lambda: _shown(request.args.get("level")), lock_settings)
+    @blp.if_match(lambda: _settings_of(request.args.get("level")), lock_settings)
     def patch(self, changes: dict[str, Any], options: dict[str, Any]) -> Any:
         """Change how results are computed from now on; what is published stays as it is.
 
@@ -48,5 +48,5 @@ class ResultSettings(MethodView):
         return service.change_result_settings(**changes)
 
 
-def _shown(level: str | None = None) -> BoundQuery:
+def _settings_of(level: str | None = None) -> BoundQuery:
     return reads.result_settings() if level is None else reads.level_settings(level)

@@ -121,9 +121,9 @@ def _replaced(changed: Iterable[tuple[Taker, Mapping[str, Any], int]]) -> Iterat
             column = SCORE if given.get(ABSENCE) is None and SCORE in given else ABSENCE
             new = given.get(column)
             yield Replaced(
-                number, column, name_with_number(taker), taker.entry_id, _shown(stored), _shown(new)
+                number, column, name_with_number(taker), taker.entry_id, _plainly(stored), _plainly(new)
             )
 
 
-def _shown(value: Any) -> Any:
+def _plainly(value: Any) -> Any:
     return plain(value) if isinstance(value, Decimal) else value
