@@ -14,16 +14,19 @@ MOST = 3  # in 100 words, in the average of a package
 VALUES = {"found", "one"}
 """Names that fit each value, so they say nothing of it."""
 FUNCTIONS = VALUES | {
-    "asked", "done", "given", "gone", "held", "kept", "made", "meant", "said", "seen", "taken", "told", "used", "wanted"
+    "asked", "done", "given", "gone", "held", "kept", "known", "made", "meant", "named", "needed", "said", "seen",
+    "shown", "taken", "told", "used", "wanted",
 }  # fmt: skip
 """Names that say nothing of the answer of a function: of what it is, or to whom."""
+PERMITTED = {"school_service/core/facts.py": {"shown()"}}
+"""`shown` of a column is a word of the house, in each read model of people."""
 
 
 def test_docstrings_have_few_relative_pronouns():
-    found = pronouns_by_package(modules(*PROGRAM))
+    averages = pronouns_by_package(modules(*PROGRAM))
 
-    assert found.keys() >= {"school_service", "school_service/features/people", "tenants"}
-    assert {package: round(count, 2) for package, count in found.items() if count > MOST} == {}
+    assert averages.keys() >= {"school_service", "school_service/features/people", "tenants"}
+    assert {package: round(count, 2) for package, count in averages.items() if count > MOST} == {}
 
 
 SOURCE = '''"""What a pupil has: the letters of thatcher are none."""
@@ -83,7 +86,7 @@ def test_values_and_functions_are_named_by_a_noun():
     names = {path: set(empty_names(path.read_text(encoding="utf-8"))) for path in [*paths, *helpers]}
 
     assert len(paths) > 500
-    assert {str(path.relative_to(ROOT)): each for path, each in names.items() if each} == {}
+    assert {str(path.relative_to(ROOT)): each for path, each in names.items() if each} == PERMITTED
 
 
 @pytest.mark.parametrize(

@@ -433,7 +433,7 @@ class Blueprint(flask_smorest.Blueprint):
 
         def decorate(view: View) -> View:
             @wraps(view)
-            def shown(*arguments: Any, **parameters: Any) -> Response:
+            def picture(*arguments: Any, **parameters: Any) -> Response:
                 content = render_bytes(view(*arguments, **parameters))
                 if content is None:
                     raise NotFound("There is no such picture.")
@@ -441,9 +441,9 @@ class Blueprint(flask_smorest.Blueprint):
                 response.vary.add("Accept")
                 return response
 
-            _document_like(shown, documented)
-            declare(shown, tagged=True, other_content={SPREADSHEET: _BINARY})
-            return shown  # type: ignore[return-value]
+            _document_like(picture, documented)
+            declare(picture, tagged=True, other_content={SPREADSHEET: _BINARY})
+            return picture  # type: ignore[return-value]
 
         return decorate
 

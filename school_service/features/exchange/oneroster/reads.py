@@ -107,7 +107,7 @@ class Exported:
         """Tell whether the file is exported."""
         return file in files_of(self.permissions)
 
-    def shown(self, permission: Permission, value: Any) -> Any:
+    def if_allowed(self, permission: Permission, value: Any) -> Any:
         """Give the value of a column with a permission of its own; blank without it."""
         return value if self.may(permission) else null()
 
@@ -397,14 +397,14 @@ def _users(exported: Exported) -> Rows:
             familyName=User.last_name,
             middleName=func.nullif(
                 func.coalesce(
-                    exported.shown(STUDENTS, Student.middle_name),
-                    exported.shown(Permission.EMPLOYEES_READ, Employee.middle_name),
+                    exported.if_allowed(STUDENTS, Student.middle_name),
+                    exported.if_allowed(Permission.EMPLOYEES_READ, Employee.middle_name),
                 ),
                 "",
             ),
             identifier=Student.admission_number,
-            email=exported.shown(Permission.CONTACTS_READ, newest),
-            grades=exported.shown(COHORTS, _list(Classroom.name)),
+            email=exported.if_allowed(Permission.CONTACTS_READ, newest),
+            grades=exported.if_allowed(COHORTS, _list(Classroom.name)),
             primaryOrgSourcedId=_id(exported.school_id),
         )
         .select_from(User)

@@ -113,7 +113,7 @@ def differences(before: Document, after: Document) -> list[dict[str, Any]]:
                 subjects[score["assessment"]] = result["subject"]["name"]
                 papers[score["assessment"]] = {"abbreviation": score["abbreviation"]}
 
-    def shown(figures: Figures, key: tuple[str, str]) -> Any:
+    def with_paper(figures: Figures, key: tuple[str, str]) -> Any:
         value = figures.get(key)
         return value if value is None or key[1] not in papers else {**papers[key[1]], **value}
 
@@ -121,8 +121,8 @@ def differences(before: Document, after: Document) -> list[dict[str, Any]]:
         {
             "member": key[0],
             "subject": subjects.get(key[1]),
-            "before": shown(old, key),
-            "after": shown(new, key),
+            "before": with_paper(old, key),
+            "after": with_paper(new, key),
         }
         for key in new
     ]

@@ -83,7 +83,7 @@ class Decision:
         return number
 
     @property
-    def shown(self) -> dict[str, Any]:
+    def answer(self) -> dict[str, Any]:
         """The decision as it is answered."""
         names = ("id", "admission_number", "first_name", "last_name")
         return {
@@ -102,7 +102,7 @@ class Decision:
     @property
     def stored(self) -> dict[str, Any]:
         """The decision by the columns of its row, as JSON."""
-        shown = {name: value for name, value in self.shown.items() if name not in ("student", "amended")}
+        shown = {name: value for name, value in self.answer.items() if name not in ("student", "amended")}
         return {**shown, "student": self.student["id"], "average": self.result and str(self.result.average)}
 
 

@@ -149,7 +149,7 @@ def rehearse(*, plan: Plan, principal: Principal) -> dict[str, Any]:
         "undone_at": None,
         "undone_by_name": None,
         "counts": judged.counts,
-        "decisions": [decision.shown for decision in judged.decisions],
+        "decisions": [decision.answer for decision in judged.decisions],
     }
     return promotion if principal.has(Permission.RESULTS_READ) else _without_figures(promotion)
 

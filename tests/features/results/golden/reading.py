@@ -58,7 +58,7 @@ class Reader:
 
     def get(self, client: ApiClient, who: str, path: str) -> None:
         """Read an address as somebody, once at a moment, if this run reads it."""
-        name = self._named(f"{who} GET {path}")
+        name = self._reading_name(f"{who} GET {path}")
         if name in self._asked:
             return
         self._asked.add(name)
@@ -70,7 +70,7 @@ class Reader:
 
     def verify(self, anyone: ApiClient, code: str, paper: str, accept: str) -> None:
         """Verify a paper by its code, if this run does so."""
-        name = self._named(f"{paper} is verified, as {accept}")
+        name = self._reading_name(f"{paper} is verified, as {accept}")
         if is_read(name, self.part):
             with self.app.app_context():
                 limiter.limiter.storage.reset()
@@ -78,17 +78,17 @@ class Reader:
 
     def tell(self, act: str, answer: TestResponse) -> None:
         """Remember the answer to an act."""
-        self._remember(self._named(act), ACT, str(answer.status_code), answer.get_data(as_text=True))
+        self._remember(self._reading_name(act), ACT, str(answer.status_code), answer.get_data(as_text=True))
 
     def documents(self) -> None:
         """Remember every stored document: cards, rules of publications, issued transcripts."""
         for publication, rules in self._select(_RULES):
-            self._remember(self._named(f"rules of {publication}"), DOCUMENT, "", rules)
+            self._remember(self._reading_name(f"rules of {publication}"), DOCUMENT, "", rules)
         for publication, student, changed, of_class, in_force, card in self._select(_CARDS):
             about = f"in force {in_force}, changed {changed}, in class figures {of_class}"
-            self._remember(self._named(f"card of {student} in {publication}"), DOCUMENT, about, card)
+            self._remember(self._reading_name(f"card of {student} in {publication}"), DOCUMENT, about, card)
         for name, _code, transcript in self._select(_ISSUED):
-            self._remember(self._named(name), DOCUMENT, "", transcript)
+            self._remember(self._reading_name(name), DOCUMENT, "", transcript)
 
     def codes(self) -> dict[str, str]:
         """Select the codes of papers, each with the name of its paper."""
@@ -120,7 +120,7 @@ class Reader:
             Reading(name + again, kind, about, text.replace(str(self.school_id), THE_SCHOOL))
         )
 
-    def _named(self, what: str) -> str:
+    def _reading_name(self, what: str) -> str:
         """Name a reading, with the names of records in place of their ids."""
         return f"{self.moment}: {self._labelled(what)}"
 
