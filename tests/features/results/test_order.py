@@ -19,7 +19,7 @@ ORDERING = {
 # Each place that orders or compares, with what it does so by: a number. Text never is: a collation orders it.
 BY_NUMBERS = {
     "computing/cards.py": {
-        "max(reached, key=lambda one: one['lower_threshold'])": "a threshold",
+        "max(reached, key=lambda comment: comment['lower_threshold'])": "a threshold",
     },
     "computing/compute.py": {
         "bisect_right(self.bands, percent, key=lambda band: band.threshold)": "a threshold",
@@ -29,21 +29,21 @@ BY_NUMBERS = {
         "max(counted, default=None)": "a percent",
     },
     "figures/answers.py": {
-        "found.sort(key=lambda each: (_last_if_none(each[1][place]['position']), each[0]))": "a position, a number",
+        "listed.sort(key=lambda each: (_last_if_none(each[1][place]['position']), each[0]))": "a position, a number",
     },
     "figures/broadsheets.py": {
         "min(some)": "a percent",
         "max(some)": "a percent",
-        "sorted(students, key=lambda one: (one['position'] is None, one['position'] or 0))": "a position, stably",
-        "max((one[name] for one in all_of_them if one[name] is not None), default=None)": "a figure of the class",
+        "sorted(students, key=lambda student: (student['position'] is None, student['position'] or 0))": "a position, stably",
+        "max((figures[name] for figures in all_of_them if figures[name] is not None), default=None)": "a figure of the class",
     },
     "submissions/answers.py": {
         "max(done, key=lambda of: of.microseconds)": "a moment",
         "sorted(blank, key=lambda pair: (pair[0].place, pair[1].place))": "the places that PostgreSQL gives",
     },
     "publications/judging.py": {
-        "sorted((one.id for one in members if one.enrolled_in != batch['id']), key=UUID)": "an id",
-        "people.sort(key=lambda one: one.place)": "the place that PostgreSQL gives",
+        "sorted((member.id for member in members if member.enrolled_in != batch['id']), key=UUID)": "an id",
+        "people.sort(key=lambda person: person.place)": "the place that PostgreSQL gives",
     },
     "report_cards/service.py": {
         "sorted(students or ())": "an id",

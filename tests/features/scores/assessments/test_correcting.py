@@ -90,7 +90,7 @@ def test_what_is_submitted_stays_until_it_is_reopened(api, taught):
     for changes in ({"name": "Changed"}, {"total_points": 30}, {"term": "FIRST"}, {}):
         answer = api.patch(path(taught), changes)
 
-        assert (answer.status_code, message(answer)) == (409, taught.held)
+        assert (answer.status_code, message(answer)) == (409, taught.refusal)
 
     api.ok(taught.reopen())
     assert api.ok(api.patch(path(taught), {"name": "Changed"}))["name"] == "Changed"
@@ -118,7 +118,7 @@ def test_it_does_not_move_to_a_term_that_is_submitted_unknown_or_of_another_sess
 
     held = api.patch(f"/assessments/{other['id']}", {"term": "FIRST"})
 
-    assert (held.status_code, message(held)) == (409, taught.held)
+    assert (held.status_code, message(held)) == (409, taught.refusal)
     for term, reason in ((str(uuid4()), "no such term"), ("THIRD", "no such term")):
         assert reasons(api.patch(f"/assessments/{other['id']}", {"term": term})) == {"term": [reason]}
     elsewhere = api.patch(f"/assessments/{other['id']}", {"term": make.term()["id"]})

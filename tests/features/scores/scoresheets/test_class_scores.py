@@ -345,7 +345,7 @@ def test_what_is_submitted_is_held(group):
 
     answer = put(group, score(group.students[0], 1))
 
-    assert (answer.status_code, answer.get_json()["message"]) == (409, group.held)
+    assert (answer.status_code, answer.get_json()["message"]) == (409, group.refusal)
 
 
 def test_of_arms_those_that_are_submitted_are_held(make):
