@@ -34,8 +34,10 @@ BY_NUMBERS = {
     "figures/broadsheets.py": {
         "min(some)": "a percent",
         "max(some)": "a percent",
-        "sorted(students, key=lambda student: (student['position'] is None, student['position'] or 0))": "a position, stably",
-        "max((figures[name] for figures in all_of_them if figures[name] is not None), default=None)": "a figure of the class",
+        "sorted(students, key=lambda student: (student['position'] is None, student['position'] or 0))":
+            "a position, stably",
+        "max((figures[name] for figures in all_of_them if figures[name] is not None), default=None)":
+            "a figure of the class",
     },
     "submissions/answers.py": {
         "max(done, key=lambda of: of.microseconds)": "a moment",
