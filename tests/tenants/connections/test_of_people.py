@@ -11,7 +11,7 @@ from tests.client import Document
 from tests.conftest import Way, dispose, make_place
 from tests.factories import UNKNOWN_ID, Factory
 from tests.features.attendance.classes import Kept
-from tests.features.reach.conftest import Own, ids, said
+from tests.features.reach.conftest import Own, error_of, ids
 from tests.features.sign_in.conftest import PUBLIC_URL, Entrance
 from tests.features.sign_in.test_grants import works
 from tests.postgres import with_one_server
@@ -68,7 +68,7 @@ def test_a_teacher_reads_and_writes_what_is_theirs(kept, elsewhere):
         assert ids(teacher, "/students") == {*kept.students.values()}
     entry = teacher.ok(enter(mine["id"]))
 
-    assert said(enter(theirs["id"])) == said(enter(UNKNOWN_ID))
+    assert error_of(enter(theirs["id"])) == error_of(enter(UNKNOWN_ID))
     assert ids(teacher, "/gradebooks") == {entry["id"]}
     assert ids(elsewhere.api, "/gradebooks") == set()
 
@@ -83,5 +83,5 @@ def test_a_register_is_marked_by_the_arms_form_teacher(kept, elsewhere):
     unknown, other = (
         kept.put(api=teacher, batch=batch, default="P") for batch in (UNKNOWN_ID, elsewhere.batch)
     )
-    assert said(other) == said(unknown)
+    assert error_of(other) == error_of(unknown)
     assert elsewhere.get().get_json()["id"] is None
