@@ -20,6 +20,14 @@ from tenants.connections.statements import Texts
 
 START = "start"
 
+# The newest set, and whether sets wait for a number: enough where nothing is new.
+_NEWEST = """
+SELECT json_build_object(
+    'newest', json_build_array(number, id), 'waiting', EXISTS (SELECT FROM {change_sets} WHERE number IS NULL)
+)::text AS body, NULL::boolean AS empty
+FROM {change_sets} WHERE number IS NOT NULL ORDER BY number DESC LIMIT 1
+"""
+
 # Where a reader stands: whether the set of the cursor is there and nothing since asks to read everything anew, the
 # newest set, and whether sets wait for a number. And of the next sets, MOST of them, those with entries of some
 # entities, as many as asked for: the last number, its set, and the entities.
@@ -64,7 +72,10 @@ class Cursor(NamedTuple):
         match = _CURSOR.fullmatch(text)
         if match is None:
             raise gone_error()
-        return cls(int(match[1]), str(UUID(match[2])))
+        number = int(match[1])
+        if number > LARGEST:
+            raise gone_error()
+        return cls(number, str(UUID(match[2])))
 
     def __str__(self) -> str:
         return f"{self.number}-{UUID(self.id).hex}"
@@ -94,39 +105,40 @@ def changes(
     transaction of their own. Raises Gone.
     """
     cursor = None if after is None else Cursor.of(after)
-    begin = cursor or Cursor.of(START)
-    if begin.number > LARGEST:
-        raise gone_error()
-    place = _place(begin, entities_of(resource), limit, write)
-    if cursor is None:
-        return _answer([], Cursor(*place["newest"]), more=False)
+    place = _place(cursor, entities_of(resource), limit, write)
+    newest = Cursor(*place["newest"])
+    if cursor is None or cursor == newest:
+        return _answer([], newest, more=False)
     if not place["there"]:
         raise gone_error()
-    if place["until"] is None:
-        return _answer([], cursor if cursor.number else Cursor(*place["newest"]), more=False)
     principal = principal_of()
     names = {name for name in resource if principal.has(PERMISSIONS[name])}
     told, end = [], Cursor(*place["until"])
-    query = changes_between(begin, end.number, limit, place["entities"] or (), names)
+    query = changes_between(cursor, end.number, limit, place["entities"] or (), names)
     if query is not None:
         row = read_text(*query)
         if row is None:
             raise gone_error()
         told, end = row["changes"], Cursor(row["number"], row["id"])
-    return _answer(told, end, more=end.number < place["newest"][0] or place["waiting"])
+    return _answer(told, end, more=end.number < newest.number or place["waiting"])
 
 
 def _place(
-    cursor: Cursor, entities: list[str], limit: int, write: Callable[[str, tuple[Any, ...]], Texts]
+    cursor: Cursor | None, entities: list[str], limit: int, write: Callable[[str, tuple[Any, ...]], Texts]
 ) -> dict[str, Any]:
-    """Find where a reader stands; sets that wait for a number get one before, in a message of their own."""
-    sql, number = with_table_names(_PLACE), cursor.number
-    parameters = (number, MOST, entities, limit, limit, not number, number, cursor.id, number)
-    place = read_text(sql, parameters)
+    """Find where a reader stands: of one who has read everything, or begins now, the newest set alone.
+
+    Sets that wait for a number get one before, in a message of their own.
+    """
+    place, sql = read_text(with_table_names(_NEWEST), ()), with_table_names(_PLACE)
+    number, set_id = cursor or Cursor.of(START)
+    parameters = (number, MOST, entities, limit, limit, not number, number, set_id, number)
     if place is not None and place["waiting"]:
         lock, numbering = (statement.text(unwrapped, None) for statement in (lock_numbers(), number_sets()))
         answer = write(f"{lock[0]};\n{numbering[0]};\n{sql}", (*lock[1], *numbering[1], *parameters))
         place = orjson.loads(answer.portions[0])
+    elif place is not None and cursor not in {None, (*place["newest"],)}:
+        place = read_text(sql, parameters)
     if place is None:
         raise RuntimeError("A school has a change set from the beginning.")
     return dict(place)
@@ -134,7 +146,7 @@ def _place(
 
 def number_all(write: Callable[[str, tuple[Any, ...]], Texts]) -> None:
     """Number the change sets that wait for it, in a transaction of their own."""
-    _place(Cursor.of(START), [], 1, write)
+    _place(None, [], 1, write)
 
 
 def read_portion(sql: str, parameters: tuple[Any, ...]) -> bytes:
