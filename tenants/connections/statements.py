@@ -153,8 +153,8 @@ def write_all(connection: AnyConnection, statements: Iterable[tuple[str, Any]]) 
 
 def copy_rows(
     connection: Connection, query: str, parameters: Any, file: SupportsWrite, *, layout: str = "csv"
-) -> None:
-    """Write the rows of a query to `file` as CSV: each in one call, with a line feed at its end.
+) -> int:
+    """Write the rows of a query to `file` as CSV, each in one call, with a line feed at its end; returns their number.
 
     `layout` is another of COPY's formats, `text` or `binary`. Rows are sent as PostgreSQL finds them, so they take no
     memory. Raises NoSchool, DBAPIError.
@@ -166,6 +166,7 @@ def copy_rows(
             cursor.copy_expert(copy, file)
         except psycopg2.Error as error:
             raise _failure(connection, error, query, parameters, cursor) from error
+        return int(cursor.rowcount)
 
 
 def is_dead(error: DBAPIError) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from io import BufferedWriter
 from tempfile import TemporaryFile
 from typing import BinaryIO, NamedTuple
 from uuid import UUID
@@ -18,11 +19,12 @@ from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.exchange.copies.resources import RESOURCES
 from school_service.features.exchange.copies.service import Cursor, read_portion
 from tenants.clock import now
-from tenants.connections.statements import SupportsWrite, copy_rows
+from tenants.connections.statements import copy_rows
 
 # Neither is in a text of JSON, whose control characters are escaped: so no line is quoted.
 _LINES = "csv, QUOTE E'\\x01', DELIMITER E'\\x02'"
 _FAST = 1  # of gzip: nine tenths of the gain in a third of the time
+_BLOCK = 2**16  # bytes that are packed at once, as each call of gzip has its price
 
 
 class Exported(NamedTuple):
@@ -30,18 +32,6 @@ class Exported(NamedTuple):
 
     head: bytes
     lines: BinaryIO
-
-
-class _Counted:
-    """Writes rows into a file, and counts them."""
-
-    def __init__(self, file: SupportsWrite) -> None:
-        self._file, self.number = file, 0
-
-    def write(self, row: bytes) -> None:
-        """Write a row."""
-        self._file.write(row)
-        self.number += 1
 
 
 def export(*, names: Collection[str]) -> Exported:
@@ -66,13 +56,13 @@ def write_export(
     counts: Counter[str] = Counter()
     file = TemporaryFile()  # noqa: SIM115 -- closed when it has been sent
     try:
-        with gzip.GzipFile(fileobj=file, mode="wb", compresslevel=_FAST) as lines:
+        with gzip.open(file, "wb", _FAST) as packed, BufferedWriter(packed, _BLOCK) as lines:
             for resource in RESOURCES:
                 if resource.name in names:
-                    rows = _Counted(lines)
                     statement = resource.lines
-                    copy_rows(connection, statement.sql, statement.parameters({}), rows, layout=_LINES)
-                    counts[resource.name] += rows.number
+                    counts[resource.name] += copy_rows(
+                        connection, statement.sql, statement.parameters({}), lines, layout=_LINES
+                    )
     except BaseException:
         file.close()
         raise
