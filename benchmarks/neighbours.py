@@ -8,8 +8,8 @@ classrooms while school A is under an exclusive lock with 64 requests waiting fo
 once, signs in 64 users at once, and while a stranger has 500 connections half open. It uploads a sheet of one row, and
 asks for classrooms, while 8 clients of A upload workbooks of 990,000 empty rows; prints one card, while 8 clients of A
 print zips of 200; asks for classrooms, while 8 clients of A read the live broadsheet of a class of 200 students, who
-take 15 subjects with 4 assessments each, and while one client of A reopens and publishes it again and again; and uses a
-token for the first time, while strangers behind a proxy verify codes, 300 at once.
+take 15 subjects with 4 assessments each, while one client of A reopens and publishes it again and again, and while 8
+clients export A; and uses a token for the first time, while strangers behind a proxy verify codes, 300 at once.
 
 Whatever goes on meanwhile is sent by a process of its own that runs where no other would (Linux's SCHED_IDLE): it would
 come from other machines, which take nothing of this one's processors. So B's client waits for nobody but the service.
@@ -387,6 +387,7 @@ def main() -> None:
             200,
         ),
         "a class's results published again in A": (repeated(a.publish_again, 1), classrooms, 200),
+        f"{ATTACKERS} exports of A": (repeated(lambda: a.send("GET", "/export"), ATTACKERS), classrooms, 200),
         f"{STRANGERS} verifications; B's first uses": (repeated(Verifying(), STRANGERS), first_use, 200),
     }
     try:
