@@ -50,7 +50,6 @@ _PARTS = {
     "OF_STUDENT": "WHERE student_id = e.entity_id AND {ERASED}",
     "OF_TEACHER": "t JOIN {employees} p ON p.id = t.employee_id WHERE p.user_id = e.entity_id",
     "OF_EMPLOYEE": "WHERE employee_id = e.entity_id AND {HIDES}",
-    "OF_PAPER": "WHERE assessment_id = e.entity_id AND {HIDES}",
     "OLDER": "{publications} o JOIN {publications} p ON p.id = e.entity_id AND o.batch_id = p.batch_id"
     " AND o.term_id = p.term_id AND o.version = p.version - 1",
 }
@@ -100,8 +99,6 @@ _RULES: tuple[tuple[str, ...], ...] = (
     ("enrollment", "students", _UPDATED),
     ("subject-enrollment", "subject-enrollments", _IF_THERE),
     ("cohort-subject", "subject-enrollments", _IF_THERE, _OF_COHORT),
-    ("assessment", "scores", _DELETED, "SELECT id FROM {gradebook_entries} {OF_PAPER}"),
-    ("assessment", "absences", _DELETED, "SELECT assessment_id FROM {absences} {OF_PAPER}"),
     ("absence", "absences", _IF_THERE),
     ("submission", "submissions", _IF_THERE, "SELECT e.entity_id || ':' || ({ITS_TERM})"),
     ("submission", "assessments", _UPDATED, _OF_SUBMISSION),

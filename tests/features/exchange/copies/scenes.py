@@ -70,6 +70,12 @@ def withdraws_a_student(api, make):
 
 
 @scene
+def graduates_a_student_of_no_class(api, make):
+    student = make.student()["id"]
+    return lambda: api.post("/graduates", {"student": student}), {"graduates", "students"}
+
+
+@scene
 def deletes_an_assessment(api, make):
     taught = make.taught(2)
     assessment = make.assessment(taught.subject, taught.term)
