@@ -21,6 +21,7 @@ PROGRAMS = {
     "prometheus": ("prometheus", True),
     "promtool": ("prometheus", True),
     "nginx": ("nginx", False),
+    "caddy": ("caddy", True),
     "openssl": ("openssl", False),
     "pgbouncer": ("pgbouncer", False),
     "redis-server": ("redis-server", False),
