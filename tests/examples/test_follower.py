@@ -16,12 +16,18 @@ from urllib.error import HTTPError
 import pytest
 
 from school_service.app import create_app
+from tenants.distribution.moving import move_school
+from tenants.distribution.nodes import list_nodes, locate_school
 from tests.client import ApiClient, Document
+from tests.conftest import Way
 from tests.features.exchange.copies.copies import changes, export
+from tests.postgres import on_citus_alone, with_one_server
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "follower.py"
 WRITERS, KILLED, FOLLOWERS = 8, 4, 4
 ENOUGH = 100  # changes
+TAKES_SCHOOLS = "SELECT citus_set_node_property(%s, %s, 'shouldhaveshards', %s)"
+BEHIND_PGBOUNCER = Way(logins=2, pgbouncer=True)
 
 
 def script():
@@ -144,7 +150,7 @@ def start_writer(api, seed, shared):
     return process, told
 
 
-def follow_writers(make, seed, seconds):
+def follow_writers(make, seed, seconds, meanwhile=lambda: None):
     """Let writers write, of which half are killed, and followers that begin at random moments follow.
 
     In the end each copy has to be the export.
@@ -182,18 +188,21 @@ def follow_writers(make, seed, seconds):
     ]
     for thread in followers:
         thread.start()
-    for writer in writers[:KILLED]:
-        time.sleep(random.random() * seconds * 2 / KILLED)
-        writer.kill()
-    while len(changes(make.api, "start")[0]) <= ENOUGH:  # as the machine is slow
-        time.sleep(0.1)
-    for writer in writers[KILLED:]:
-        writer.terminate()
-    for writer in writers:
-        writer.join()
-    ended.set()
-    for thread in followers:
-        thread.join()
+    try:
+        for writer in writers[:KILLED]:
+            time.sleep(random.random() * seconds * 2 / KILLED)
+            writer.kill()
+        meanwhile()
+        while len(changes(make.api, "start")[0]) <= ENOUGH:  # as the machine is slow
+            time.sleep(0.1)
+    finally:
+        for writer in writers[KILLED:]:
+            writer.terminate()
+        for writer in writers:
+            writer.join()
+        ended.set()
+        for thread in followers:
+            thread.join()
     assert [writer.exitcode for writer in writers] == [-signal.SIGKILL] * KILLED + [0] * (WRITERS - KILLED)
     assert broken == []
     time.sleep(0.2)  # a COMMIT that came before the kill is done
@@ -218,6 +227,27 @@ def test_a_copy_is_the_export_of_the_end(committing):
 @pytest.mark.parametrize("seed", range(20))
 def test_a_copy_is_the_export_of_the_end_of_each_seed(seed, committing):
     follow_writers(committing, seed, seconds=10)
+
+
+@pytest.mark.operate
+@pytest.mark.parametrize("settings", [pytest.param(BEHIND_PGBOUNCER, marks=with_one_server)], indirect=True)
+def test_a_copy_is_the_export_of_the_end_through_pgbouncer(committing):
+    follow_writers(committing, seed=int(time.time()), seconds=10)
+
+
+@on_citus_alone
+def test_a_copy_is_the_export_of_the_end_where_the_school_is_moved_meanwhile(committing, tenancy):
+    school = committing.api.school
+    with tenancy.admin.begin() as connection:
+        place = locate_school(connection, school).node
+        target = next(each.node for each in list_nodes(connection)[1:] if each.node != place)
+        connection.exec_driver_sql(TAKES_SCHOOLS, (target.host, target.port, True))
+
+    follow_writers(committing, int(time.time()), 10, lambda: move_school(tenancy, school, str(target)))
+
+    with tenancy.admin.begin() as connection:
+        assert locate_school(connection, school).node == target
+        connection.exec_driver_sql(TAKES_SCHOOLS, (target.host, target.port, False))
 
 
 def test_the_script_is_short():
