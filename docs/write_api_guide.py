@@ -1434,8 +1434,9 @@ def _correct(page: Page, year: dict[str, Any]) -> None:
 
         A subject that was wrong altogether goes step by step: reopen publications and submissions that have it, delete
         its assessments by `DELETE /assessments/{id}`, which takes their scores with it and keeps them in the audit log,
-        then `DELETE /cohort-subjects/{id}`, and submit and publish again what was reopened. The students of a
-        compulsory subject go with it; from an elective each is taken out before.
+        and its teachers by `DELETE /subject-teachers/{id}`, then `DELETE /cohort-subjects/{id}`, and submit and publish
+        again what was reopened. The students of a compulsory subject go with it; from an elective each is taken out
+        before.
         """
     )
     year["publication"] = again

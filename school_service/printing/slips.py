@@ -7,13 +7,14 @@ from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from school_service.printing.table_fit import letters_width
+from school_service.printing.table_fit import letters_width, pieces_of
 from school_service.printing.wording import long_date, words
 
 # How large a text is set, in points, by how many characters it has at most, and how many of a word fit into a line.
 _SIZES = ((36, 10.5, 20), (90, 8.0, 26), (10_000, 5.0, 30))
 _OF_SCHOOL = ((80, 7.0, 30), (10_000, 5.0, 30))
 _LINE = 240.0  # points
+_BESIDE_CODE = 158.0  # points of a line beside the code to scan
 _SIZE, _SMALLEST = 6.8, 3.0  # points, of an address: it stands in one line
 
 _SCAN = "Scan the code with a telephone, or type it at the address below. Then choose a password of your own."
@@ -57,6 +58,11 @@ def _slip(slip: Mapping[str, Any], time_zone: str) -> dict[str, Any]:
 
 
 def _sized(name: str, text: str, sizes: Sequence[tuple[int, float, int]]) -> dict[str, Any]:
-    """Set a text the smaller the longer it is: the texts below it keep their places."""
+    """Set a text the smaller the longer it is: the texts below it keep their places.
+
+    A line ends within a word only if a part of the word, between its hyphens, is longer than the line.
+    """
     size, longest = next((size, longest) for most, size, longest in sizes if len(text) <= most)
-    return {name: words(text, longest=longest), f"{name}_size": size}
+    widest = max((letters_width(piece, bold=True) * size for piece in pieces_of(text)), default=0)
+    divided = words(text, longest=longest if widest > _BESIDE_CODE else len(text))
+    return {name: divided, f"{name}_size": size}

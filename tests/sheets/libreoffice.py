@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,16 +18,23 @@ needs_libreoffice = pytest.mark.skipif(
 
 def saved_by_libreoffice(content: bytes, folder: Path) -> bytes:
     """Open a workbook in LibreOffice and save it; `folder` is one for the test alone."""
-    before = folder / "before.xlsx"
-    before.write_bytes(content)
+    return all_saved_by_libreoffice([content], folder)[0]
+
+
+def all_saved_by_libreoffice(contents: Sequence[bytes], folder: Path) -> list[bytes]:
+    """Open workbooks in LibreOffice, which is started once, and save each."""
+    names = [f"{number}.xlsx" for number in range(len(contents))]
+    for name, content in zip(names, contents, strict=True):
+        (folder / name).write_bytes(content)
     subprocess.run(
         [
             SOFFICE, f"-env:UserInstallation={(folder / 'profile').as_uri()}", "--headless",
-            "--convert-to", "xlsx:Calc MS Excel 2007 XML", "--outdir", folder / "after", before,
+            "--convert-to", "xlsx:Calc MS Excel 2007 XML", "--outdir", folder / "after",
+            *(folder / name for name in names),
         ],
         check=True, capture_output=True, timeout=180,
     )  # fmt: skip
-    return (folder / "after" / "before.xlsx").read_bytes()
+    return [(folder / "after" / name).read_bytes() for name in names]
 
 
 def printed_by_libreoffice(content: bytes, folder: Path) -> Path:

@@ -117,6 +117,22 @@ def test_the_address_to_type_names_the_school_as_people_do(api, batch, issuer, t
     assert misplaced(pdf) == []
 
 
+@needs_poppler
+@pytest.mark.program
+def test_a_line_of_a_long_name_ends_between_words_or_at_a_hyphen(api, make, issuer):
+    names = ("Oluwáṣèyífúnmitán-Adébọ̀wálé", "Ògúnlẹ́yẹ-Akinwándé")
+    cohort = make.cohort()
+    make.enrolled(cohort, make.student(first_name=names[0], middle_name="Ọláolúwakìítán", last_name=names[1]))
+
+    pdf = slips(api, cohort["id"]).get_data()
+
+    printed = unicodedata.normalize("NFC", text_of(pdf, "-raw"))
+    for name in names:
+        written = unicodedata.normalize("NFC", name)
+        assert written in printed or written.replace("-", "-\n") in printed
+    assert misplaced(pdf) == []
+
+
 @pytest.mark.program
 def test_without_pages_the_code_stands_alone(api, batch, monkeypatch):
     state = api.app.extensions["school-service"]

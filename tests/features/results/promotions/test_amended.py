@@ -239,11 +239,16 @@ def test_a_score_of_the_next_session_holds_no_amendment(end):
     assert end.students_of(end.again) == {student}
 
 
-def told(end, student):
-    """What verification says of the student's newest card."""
+def code_of(end, student):
+    """The code of the student's newest card."""
     with end.api.app.app_context(), in_transaction(SchoolBinding(end.api.school)):
         newest = select(ReportCard.code).where(ReportCard.student_id == UUID(student), ReportCard.in_force)
-        code = db.session.scalar(newest)
+        return db.session.scalar(newest)
+
+
+def told(end, student, code=None):
+    """What verification says of the student's newest card, or of that with the code."""
+    code = code or code_of(end, student)
     found = end.api.ok(end.api.using(token=None).get(f"/verify/{end.api.school}/{code}"))
     return found["state"], found["note"]
 
@@ -260,6 +265,31 @@ def test_a_card_with_the_outcome_stays_current_and_is_verified_with_the_day_of_t
     assert told(end, other) == ("CURRENT", None)
     api.ok(end.undo(promotion))
     assert told(end, student) == ("CURRENT", None)
+
+
+def test_a_paper_has_the_note_on_class_figures_and_then_that_on_the_promotion(api, end):
+    first, corrected = end.students[end.first]
+    codes = {student: code_of(end, student) for student in (first, corrected)}
+    for publication in end.listed(cohort=end.cohort["id"]):
+        api.ok(end.reopen(publication))
+    end.correct(corrected, 86)
+    api.ok(end.publish())
+    day = long_date(end.listed(batch=end.first)[0]["published_at"], "Africa/Lagos")
+    figures = f"Class figures were corrected on {day}; the student's own results are the same."
+    assert told(end, first, codes[first]) == ("CURRENT", figures)
+    promotion = end.promoted()
+
+    for student in (first, corrected):
+        amended(end, promotion, student, "REPEATED", end.again["id"])
+
+    # Of the newest paper the promotion alone, and of one that is replaced neither.
+    promoted = f"The promotion was changed on {day}."
+    assert told(end, first, codes[first]) == ("CURRENT", f"{figures} {promoted}")
+    assert told(end, first) == ("CURRENT", promoted)
+    assert told(end, corrected, codes[corrected]) == ("REPLACED", None)
+    assert told(end, corrected) == ("CURRENT", promoted)
+    api.ok(end.undo(promotion))
+    assert told(end, first, codes[first]) == ("CURRENT", figures)
 
 
 # What is refused

@@ -10,8 +10,16 @@ from sqlalchemy import text
 
 from tenants.registry.schools import schema_name
 from tests.cli.program import serving, wait_for
-from tests.features.results.promotions.ends import End
-from tests.features.scores.scoresheets.test_killed_server import GONE, environment, seen, watching_schools
+from tests.features.results.promotions.ends import End, of
+from tests.features.results.promotions.test_undo import score
+from tests.features.results.submissions.classes import message
+from tests.features.scores.scoresheets.test_killed_server import (
+    GONE,
+    environment,
+    seen,
+    tables_locked,
+    watching_schools,
+)
 from tests.postgres import on_citus
 from tests.threads import run_concurrently
 
@@ -257,3 +265,106 @@ def test_a11_who_promotes_waits_for_who_reopens_the_card_and_is_refused(committi
         answer = promoting.result()
 
     assert answer.status_code == 409
+
+
+def test_of_amendments_at_once_the_last_one_holds_and_each_is_noted(end):
+    api, before = end.api, end.stored()
+    promotion = end.promoted()
+    student = end.everybody[0]
+    decisions = (
+        *(("REPEATED", end.again["id"]), ("PROMOTED_ON_TRIAL", end.above["id"])),
+        *(("LEFT_OUT", None), ("GRADUATED", None)),
+    )
+
+    def work(number):
+        outcome, batch = decisions[number % 4]
+        body = {"outcome": outcome, "reason": "The staff met again", **({"batch": batch} if batch else {})}
+        return api.using().patch(f"/promotions/{promotion['id']}/decisions/{student}", body)
+
+    answers = run_concurrently(8, work)
+
+    assert {answer.status_code for answer in answers} == {200}
+    shown = api.ok(api.get(f"/promotions/{promotion['id']}"))
+    decision = of(shown, student)
+    last = (decision["outcome"], decision["to_batch"])
+    changes = [(one["outcome"], one["to_batch"]) for one in decision["amended"]]
+    assert changes[-1] == last
+    logged = api.ok(api.get("/audit", query_string={"entity": "promotion", "id": student}))["data"]
+    steps = [[(one[side]["outcome"], one[side]["batch"]) for side in ("old", "new")] for one in logged[::-1]]
+    assert [after for _, after in steps] == changes
+    assert [before for before, _ in steps] == [("PROMOTED", end.above["id"]), *changes[:-1]]
+    assert shown["counts"] == {**dict.fromkeys(shown["counts"], 0), "PROMOTED": 3, last[0]: 1}
+    places = {one["id"] for one in (end.above, end.again) if student in end.students_of(one)}
+    assert places == {last[1]} - {None}
+    api.ok(end.undo(promotion))
+    assert end.stored() == before
+
+
+def test_an_amendment_and_the_undoing_at_once_leave_nothing_of_either(end):
+    api, before = end.api, end.stored()
+    for student in end.everybody:
+        promotion = end.promoted()
+
+        def work(number, student=student, path=f"/promotions/{promotion['id']}"):
+            if number:
+                body = {"outcome": "REPEATED", "batch": end.again["id"], "reason": "The staff met again"}
+                return api.using().patch(f"{path}/decisions/{student}", body)
+            return api.using().delete(path)
+
+        undone, amended = run_concurrently(2, work)
+
+        assert (undone.status_code, amended.status_code) in {(200, 200), (200, 409)}
+        if amended.status_code == 409:
+            assert message(amended) == "The promotion is undone."
+        assert (end.stored(), standing_of(end)) == (before, [])
+
+
+@pytest.mark.skipif(on_citus(), reason="the operator's connection is to another server than the school's")
+def test_an_amendment_waits_for_the_card_of_the_next_session_and_is_refused(end, tenancy):
+    api, promotion = end.api, end.promoted()
+    student = end.everybody[0]
+    score(end, student)
+    submission = {"term": "FIRST", "blanks": "EXCUSED"}
+    api.ok(api.post(f"/cohort-subjects/{end.compulsory['id']}/submission", submission))
+    body = {"term": "FIRST", "batches": [end.above["id"]]}
+
+    with ThreadPoolExecutor() as threads, watching_schools(tenancy) as watching:
+        # All is judged, and the cards have to wait.
+        with tables_locked(tenancy, api.school, "report_cards"):
+            publishing = threads.submit(lambda: api.using().post("/publications", body))
+            wait_for(lambda: seen(watching, WAITING, query="UPDATE%publications%"), "the publication")
+            amending = threads.submit(end.amend, promotion, student, "REPEATED", end.again["id"])
+            wait_for(
+                lambda: amending.done() or seen(watching, WAITING, query=LOCKING), "the amendment, behind it"
+            )
+            assert not amending.done()
+        published, refused = publishing.result(), amending.result()
+
+    assert (published.status_code, refused.status_code) == (200, 409)
+    assert "has a report card" in message(refused)
+    assert student in end.students_of(end.above)
+
+
+def test_of_a_publication_and_an_amendment_at_once_no_card_is_of_a_class_that_was_left(end):
+    api, promotion = end.api, end.promoted()
+    paper = end.make.assessment(end.compulsory, end.make.term(end.next_session))
+    for student in end.everybody:
+        end.make.entry(paper, student, end.above["id"])
+    submission = {"term": "FIRST", "blanks": "EXCUSED"}
+    subject = f"/cohort-subjects/{end.compulsory['id']}"
+    api.ok(api.post(f"{subject}/submission", submission))
+    for student in end.everybody[:3]:
+
+        def work(number, student=student):
+            if number:
+                body = {"outcome": "REPEATED", "batch": end.again["id"], "reason": "The staff met again"}
+                return api.using().patch(f"/promotions/{promotion['id']}/decisions/{student}", body)
+            return api.using().post("/publications", {"term": "FIRST", "batches": [end.above["id"]]})
+
+        published, amended = run_concurrently(2, work)
+
+        (made,) = api.ok(published)
+        cards = {one["student"]["id"] for one in api.ok(api.get(f"/publications/{made['id']}/cards"))}
+        assert amended.status_code in {200, 409}
+        assert (student in cards) == (amended.status_code == 409)
+        api.ok(end.reopen(made, withdraw=True))
