@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import BytesIO
 from typing import Any
 from unittest.mock import patch
@@ -14,6 +15,7 @@ from urllib.parse import urlencode
 
 from flask import Flask
 from flask.testing import FlaskClient
+from jsonschema_rs import Draft4Validator
 from openapi_schema_validator import OAS30Validator
 from werkzeug.test import TestResponse
 from werkzeug.wrappers import Request
@@ -21,6 +23,12 @@ from werkzeug.wrappers import Request
 from school_service.core.error_types import ErrorType
 from school_service.features.auth_provider.views import TokenErrorSchema
 from school_service.web.schemas import ErrorSchema
+
+# Checked as OpenAPI 3.0 has them, by a validator that is twenty times as fast.
+FORMATS = {
+    name: partial(OAS30Validator.FORMAT_CHECKER.conforms, format=name)
+    for name in ("uuid", "date", "date-time", "email")
+}
 
 
 class Document:
@@ -34,7 +42,7 @@ class Document:
         self.spec: dict[str, Any] = spec
         self._paths = [(_addresses(path), path) for path in spec["paths"]]
         self._templates: dict[str, str | None] = {}
-        self._validators: dict[tuple[str, str | None, int], OAS30Validator] = {}
+        self._validators: dict[tuple[str, str | None, int], Draft4Validator] = {}
         self._checked: set[tuple[str, str | None, int, str, bytes]] = set()
 
     def operations(self) -> dict[tuple[str, str], dict[str, Any]]:
@@ -69,8 +77,8 @@ class Document:
         if media_type == "application/json":
             if (method, template, status) not in self._validators:
                 schema = self._inlined(content["application/json"]["schema"])
-                self._validators[method, template, status] = OAS30Validator(
-                    schema, format_checker=OAS30Validator.FORMAT_CHECKER
+                self._validators[method, template, status] = Draft4Validator(
+                    schema, validate_formats=True, formats=FORMATS
                 )
             validator = self._validators[method, template, status]
             problems = [error.message for error in validator.iter_errors(json.loads(body))]
@@ -85,7 +93,7 @@ class Document:
         return self._templates[path]
 
     def _inlined(self, schema: Any) -> Any:
-        """Put the schemas that a schema refers to in their places: to look them up costs more than the check."""
+        """Write a schema as JSON Schema: what it refers to is in its place, and null is a type."""
         if isinstance(schema, list):
             return [self._inlined(part) for part in schema]
         if not isinstance(schema, dict):
@@ -93,7 +101,10 @@ class Document:
         if "$ref" in schema:
             name = schema["$ref"].removeprefix("#/components/schemas/")
             return self._inlined(self.spec["components"]["schemas"][name])
-        return {key: self._inlined(part) for key, part in schema.items()}
+        inlined = {key: self._inlined(part) for key, part in schema.items()}
+        if schema.get("nullable") is True and isinstance(schema.get("type"), str):
+            inlined["type"] = [schema["type"], "null"]
+        return inlined
 
     def check_tag(self, method: str, response: TestResponse) -> None:
         """Assert that an answer has an ETag where the document says so, and nowhere else."""

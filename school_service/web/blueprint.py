@@ -37,7 +37,7 @@ from school_service.web.entity_tags import IF_MATCH, check_if_match, tagged_pict
 from school_service.web.error_responses import handle
 from school_service.web.fields import MAX_IDS, File, ListOf, Nested, QueryBoolean, id_list
 from school_service.web.interface_operations import check_query_names
-from school_service.web.openapi import ERRORS, document_operation
+from school_service.web.openapi import ERRORS, ServiceApi, document_operation
 from school_service.web.operations import Run, declare, declared
 from school_service.web.pages import HTML, preferred_type, prefers_page, show_error, show_page
 from school_service.web.paging import BarePageSchema, PageSchema, envelope
@@ -81,6 +81,10 @@ class Blueprint(flask_smorest.Blueprint):
         super().__init__(name, import_name, **options)
         self._school_required = school_required
         self._prepare_doc_cbks.append(document_operation)
+
+    def register_views_in_doc(self, api: ServiceApi, *arguments: Any, **options: Any) -> None:
+        """Let the views be documented when the document is first read."""
+        api.document_later(partial(super().register_views_in_doc, api, *arguments, **options))
 
     def requires(
         self,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from threading import RLock
 from typing import Any
 
 import flask_smorest
-from apispec import BasePlugin
+from apispec import APISpec, BasePlugin
 from apispec.ext.marshmallow import MarshmallowPlugin
 from apispec.ext.marshmallow.openapi import OpenAPIConverter
 from flask import Flask, Response
@@ -171,6 +174,43 @@ class ServiceApi(flask_smorest.Api):
     """flask-smorest's Api with the service's one shape of errors and no catch-all answer in the document."""
 
     DEFAULT_ERROR_RESPONSE_NAME = None
+
+    def __init__(self, app: Flask, **options: Any) -> None:
+        self._lock = RLock()
+        self._busy = False
+        self._unwritten: deque[Callable[[], None]] = deque()
+        super().__init__(app, **options)
+
+    @property
+    def spec(self) -> APISpec:
+        """The document; its first reader writes what was registered, which takes four times as long as a start."""
+        with self._lock:
+            if not self._busy:
+                with self._at_work():
+                    while self._unwritten:
+                        self._unwritten.popleft()()
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: APISpec) -> None:
+        self._spec = spec
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        self._busy = True
+        try:
+            yield
+        finally:
+            self._busy = False
+
+    def register_blueprint(self, blp: flask_smorest.Blueprint, **options: Any) -> None:
+        """Register a blueprint, whose operations are documented later."""
+        with self._at_work():
+            super().register_blueprint(blp, **options)
+
+    def document_later(self, write: Callable[[], None]) -> None:
+        """Note how a part of the document is written."""
+        self._unwritten.append(write)
 
     def _register_responses(self) -> None:
         for status, error in ERRORS.items():

@@ -12,6 +12,7 @@ import ast
 import importlib
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -94,13 +95,21 @@ def has_possessive_group(pattern: str | bytes) -> bool:
     return re.search(r"\)(?:[*+?]|\{[0-9]*,?[0-9]*\})\+", _CHARACTERS.sub("x", text)) is not None
 
 
+@cache
+def nodes() -> list[tuple[str, ast.AST]]:
+    """List what the program consists of, each with its file."""
+    return [
+        (path.relative_to(ROOT).as_posix(), node)
+        for folder in FOLDERS
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call | ast.ImportFrom)
+    ]
+
+
 def calls() -> Iterator[tuple[str, ast.Call]]:
     """Go through the calls of the program, each with its file."""
-    for folder in FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Call):
-                    yield path.relative_to(ROOT).as_posix(), node
+    return ((file, node) for file, node in nodes() if isinstance(node, ast.Call))
 
 
 def is_expression(call: ast.Call) -> bool:
@@ -118,8 +127,13 @@ def evaluated(file: str, expression: ast.expr) -> Any:
     return eval(compile(ast.Expression(expression), file, "eval"), dict(vars(module)))
 
 
-def expressions() -> Iterator[tuple[str, str, Any]]:
-    """Go through the regular expressions: file, source, and pattern, None of one that is put together later."""
+@cache
+def expressions() -> list[tuple[str, str, Any]]:
+    """List the regular expressions: file, source, and pattern, None of one that is put together later."""
+    return [*_expressions()]
+
+
+def _expressions() -> Iterator[tuple[str, str, Any]]:
     for file, call in calls():
         if is_expression(call) and file not in OWN_TEXTS:
             source = ast.unparse(call.args[0])
@@ -127,9 +141,6 @@ def expressions() -> Iterator[tuple[str, str, Any]]:
                 yield file, source, evaluated(file, call.args[0])
             except NameError:
                 yield file, source, None
-
-
-EXPRESSIONS = list(expressions())
 
 
 @pytest.mark.parametrize(
@@ -160,7 +171,7 @@ def test_an_unbounded_repetition_is_told_from_others(pattern, unbounded):
 def test_every_repetition_in_an_expression_is_bounded_or_possessive():
     found = {
         (file, pattern)
-        for file, _, pattern in EXPRESSIONS
+        for file, _, pattern in expressions()
         if pattern is not None and is_unbounded(pattern) and (file, pattern) not in UNBOUNDED
     }
 
@@ -178,7 +189,7 @@ def test_a_possessive_group_is_told_from_others(pattern, possessive):
 def test_no_group_is_repeated_possessively():
     found = {
         (file, pattern)
-        for file, _, pattern in EXPRESSIONS
+        for file, _, pattern in expressions()
         if pattern is not None and has_possessive_group(pattern)
     }
 
@@ -186,21 +197,19 @@ def test_no_group_is_repeated_possessively():
 
 
 def test_every_expression_that_is_put_together_where_it_is_used_is_known():
-    assert {(file, source) for file, source, pattern in EXPRESSIONS if pattern is None} == {*PUT_TOGETHER}
+    assert {(file, source) for file, source, pattern in expressions() if pattern is None} == {*PUT_TOGETHER}
 
 
 def test_the_exceptions_are_still_there():
-    assert {(file, pattern) for file, _, pattern in EXPRESSIONS} >= {*UNBOUNDED}
+    assert {(file, pattern) for file, _, pattern in expressions()} >= {*UNBOUNDED}
     assert {file for file, call in calls() if is_expression(call)} >= {*OWN_TEXTS}
 
 
 def test_expressions_and_forms_are_made_where_this_test_finds_them():
     """By the module's name and not by a function's that was imported."""
     imported = {
-        (path.as_posix(), name.name)
-        for folder in FOLDERS
-        for path in (ROOT / folder).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        (file, name.name)
+        for file, node in nodes()
         if isinstance(node, ast.ImportFrom) and node.module in {"re", "unicodedata"}
         for name in node.names
     }

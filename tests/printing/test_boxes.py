@@ -114,13 +114,28 @@ def words_of(pdf):
     return set(re.findall(r"<word [^>]*>(.*?)</word>", listed.decode()))
 
 
+LENGTHS = (3, 8, 18)
+
+
+def lengths(of_all, *others):
+    """Choose how many subjects the cards have: one number, the next beside the next of each of the others; or all.
+
+    So each number is printed with each pair of a term and another choice.
+    """
+    return LENGTHS if of_all else (LENGTHS[sum(others) % len(LENGTHS)],)
+
+
 @needs_poppler
 @pytest.mark.parametrize("signatures", ["LINES", "PICTURES"])
 @pytest.mark.parametrize("term", ["FIRST", "SECOND", "THIRD"])
 @pytest.mark.parametrize("mixed", [False, True])
 @pytest.mark.parametrize("places", [0, 2])
-def test_no_text_is_over_another_and_no_word_is_broken(printed, term, mixed, signatures, places):
-    for number in (3, 8, 18):
+@pytest.mark.parametrize(
+    "of_all", [pytest.param(False, id="a third"), pytest.param(True, id="all", marks=pytest.mark.release)]
+)
+def test_no_text_is_over_another_and_no_word_is_broken(printed, term, mixed, signatures, places, of_all):
+    chosen = ("FIRST", "SECOND", "THIRD").index(term), mixed, signatures == "LINES", places == 0
+    for number in lengths(of_all, *chosen):
         for teachers in (False, True):
             made = long_card(
                 number,

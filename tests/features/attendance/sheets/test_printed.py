@@ -106,12 +106,22 @@ class Term(Week):
 
 @pytest.fixture(scope="module", autouse=True)
 def made(prepared):
-    return prepared(Term)
+    def make(factory):
+        term = Term(factory)
+        return term, term.sheet()
+
+    return prepared(make)
 
 
 @pytest.fixture
 def term(rehearsed, made):
-    return deepcopy(made)
+    return deepcopy(made[0])
+
+
+@pytest.fixture(scope="module")
+def sheet(made):
+    """What is printed of the term as it was made."""
+    return made[1]
 
 
 def headings(sheet):
@@ -142,9 +152,7 @@ def sums_of(term):
     }
 
 
-def test_the_totals_are_the_sums_of_the_students(api, term):
-    sheet = term.sheet()
-
+def test_the_totals_are_the_sums_of_the_students(api, term, sheet):
     assert totals(sheet) == sums_of(term)
     assert len(rows_of(sheet)) == 60
     below = {row[2].value: row for row in sheet.iter_rows() if row[2].value in SUMMARY}
@@ -163,9 +171,7 @@ def test_the_totals_are_the_sums_of_the_students(api, term):
 SUMMARY = ("Boys present", "Girls present", "Present", "Times opened", "Average present")
 
 
-def test_how_it_is_printed(api, term):
-    sheet = term.sheet()
-
+def test_how_it_is_printed(api, term, sheet):
     assert (sheet.page_setup.orientation, sheet.page_setup.paperSize) == ("landscape", 8)
     number, _ = headings(sheet)
     assert sheet.print_title_cols == "$A:$D"
@@ -189,7 +195,13 @@ def test_how_it_is_printed(api, term):
     assert sheet.cell(number + 1, days[f"{friday:%a} {friday.day}"] + 1).value == "Sports"
     codes = {cell.value for row in rows_of(sheet).values() for cell in row[4:14]}
     assert codes <= {"P", "L", "A", "E"}
-    (exported,) = term.log("export")
+
+
+def test_each_print_is_on_record_as_an_export(api, term):
+    before = term.log("export")
+    assert term.printed().status_code == 200
+
+    (exported,) = term.log("export")[len(before) :]
     assert exported[2] == {"sheet": "printed-register", "students": 60}
 
 
@@ -201,9 +213,7 @@ def test_names_stand_in_the_order_of_the_papers(api, term):
     }  # fmt: skip
 
 
-def test_letters_are_printed_in_8_points_or_more(api, term):
-    sheet = term.sheet()
-
+def test_letters_are_printed_in_8_points_or_more(sheet):
     number, _ = headings(sheet)
     sizes = {
         cell.font.sz for row in sheet.iter_rows(min_row=number - 2) for cell in row if cell.value is not None
@@ -211,8 +221,8 @@ def test_letters_are_printed_in_8_points_or_more(api, term):
     assert min(sizes) * sheet.page_setup.scale / 100 >= 8
 
 
-def test_the_code_of_an_absence_alone_is_bold_and_red(api, term):
-    cells = [cell for row in rows_of(term.sheet()).values() for cell in row[4:] if cell.value in KINDS]
+def test_the_code_of_an_absence_alone_is_bold_and_red(sheet):
+    cells = [cell for row in rows_of(sheet).values() for cell in row[4:] if cell.value in KINDS]
 
     shown = {(cell.value, bool(cell.font.b), cell.font.color.rgb[-6:]) for cell in cells if cell.font.color}
     marked = {code for code, bold, _ in shown if bold}
@@ -222,8 +232,8 @@ def test_the_code_of_an_absence_alone_is_bold_and_red(api, term):
     )
 
 
-def test_corrections_count_and_a_draft_does_not(api, make, term):
-    before = totals(term.sheet())
+def test_corrections_count_and_a_draft_does_not(api, make, term, sheet):
+    before = totals(sheet)
     number = next(iter(term.students))
     day, part = term.times[0]
     api.ok(term.correct(date=str(day), part=part, codes={number: "E"}))
