@@ -13,6 +13,9 @@ ANSWER_LIMIT = 64 * 1024
 SAID_BACK = 60
 """The number of first characters of an unknown name or value, as errors say it back."""
 
+MOST_NAMED = 6
+"""The most names beside one reason in a message; its `errors` have all of them."""
+
 
 class DomainError(Exception):
     """A refusal of a service, in words for the caller.
@@ -95,9 +98,12 @@ def joined(reasons: Iterable[str]) -> str:
     return Unknown(words) if all(isinstance(reason, Unknown) for reason in there) else words
 
 
-def listed(reasons: Mapping[str, Sequence[str]]) -> str:
-    """Join reasons, each with the names that it is of; those without names are left out."""
-    return joined(type(reason)(f"{reason}: {', '.join(names)}") for reason, names in reasons.items() if names)
+def names_in_words(names: Sequence[str]) -> str:
+    """Join names, the first of many: `Ngọzi Eze (QAC/1), Ada Obi (QAC/2) and 12 others`."""
+    others = len(names) - MOST_NAMED
+    if others < 2:
+        return ", ".join(names)
+    return f"{', '.join(names[:MOST_NAMED])} and {others} others"
 
 
 class Invalid(DomainError):
@@ -124,6 +130,30 @@ class Invalid(DomainError):
         """Refuse several fields, each for its reason."""
         words = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
         return cls(words, {name: [reason] for name, reason in reasons.items()})
+
+
+Reasons = Mapping[str, Sequence[str]]
+"""The names against each of which there is a reason, by the reason: `{"not in the batch": ["Ngọzi Eze (QAC/1)"]}`."""
+
+
+def refuse_named(wrong: Mapping[str, Reasons]) -> None:
+    """Refuse the names listed by field and reason, unless there are none; raises Invalid.
+
+    The message has the names first and no fields; the errors of a field are of one name each.
+    """
+    words = [
+        f"{names_in_words(names)}: {reason}"
+        for reasons in wrong.values()
+        for reason, names in reasons.items()
+        if names
+    ]
+    if not words:
+        return
+    errors = {
+        field: [type(reason)(f"{name}: {reason}") for reason, names in reasons.items() for name in names]
+        for field, reasons in wrong.items()
+    }
+    raise Invalid("; ".join(words), {field: of_field for field, of_field in errors.items() if of_field})
 
 
 def _reasons(errors: Any) -> Iterator[str]:
@@ -206,6 +236,16 @@ class RowsForbidden(RowsRefused, Forbidden):
         "cells as they were."
     )
     OF_LIST = "Taking a score or an absence away needs the permission delete:gradebooks; nothing was stored."
+
+
+class PrincipalsForbidden(RowsRefused, Forbidden):
+    """The caller may not write the principal's comments of these rows."""
+
+    OF_SHEET = (
+        "Changing a principal's comment needs the permission write:results; nothing was stored. Leave the cells as "
+        "they were."
+    )
+    OF_LIST = "Changing a principal's comment needs the permission write:results; nothing was stored."
 
 
 class Busy(DomainError):

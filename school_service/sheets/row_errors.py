@@ -1,7 +1,8 @@
 """How the errors in the rows of a sheet are reported: by row as in Excel, column, code and message.
 
 A message names the cell, the value, the person of the row, and the remedy:
-`D7: "12,5" is no number for Ngọzi Eze (QAC/2022/014): write 12.5`.
+`D7: "12,5" is no number for Ngọzi Eze (QAC/2022/014): write 12.5`. Of a record in a list of the body it begins with the
+person: `Ngọzi Eze (QAC/2022/014), score: "20.5" is no score: write a number from 0 to 20`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ MAX_SHOWN = 60  # characters of a value that a message repeats
 
 REQUIRED, INVALID, DUPLICATE, TAKEN, UNKNOWN = "required", "invalid", "duplicate", "taken", "unknown"
 CHANGED = "changed"
+PERSON = "student"
+"""The column of the person of a record in a list of the body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +48,20 @@ class RowError:
     def message(self, letter: str | None, person: str | None, member: str | None = None) -> str:
         """Say it in one line: the column's letter in the sheet and the person of the row are named if they are known.
 
-        Of a record in a list of the body, its `member` of this name, its place is named.
+        Of a record in a list of the body, its `member` of this name, the place is named if the person is not known.
         """
-        cell = f"{letter}{self.row}" if letter else f"row {self.row}"
-        if member is not None:
-            cell = f"{member}.{self.row}.{self.column}"
         value = "" if self.value is None else f'"{_in_one_line(self.value)}" '
-        whose = f" for {person}" if person and self.of_person else ""
         remedy = f": {self.remedy}" if self.remedy else ""
+        if member is not None:
+            return f"{self._record(person, member)}: {value}{self.problem}{remedy}"
+        cell = f"{letter}{self.row}" if letter else f"row {self.row}"
+        whose = f" for {person}" if person and self.of_person else ""
         return f"{cell}: {value}{self.problem}{whose}{remedy}"
+
+    def _record(self, person: str | None, member: str) -> str:
+        if person is None:
+            return f"{member}.{self.row}.{self.column}"
+        return person if self.column == PERSON else f"{person}, {self.column.replace('_', ' ')}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from http import HTTPStatus
 from uuid import uuid4
 
 from school_service.core.error_types import ErrorType
-from school_service.core.errors import DomainError, Invalid, Unknown, listed
+from school_service.core.errors import DomainError, Invalid, Unknown
 from school_service.core.idempotency import StoredAnswer
 from school_service.serving import refusals
 from school_service.web.error_responses import STATUS, TYPES, framework_type
@@ -79,10 +79,8 @@ def test_an_input_is_unknown_where_each_reason_is():
 
     assert Invalid.fields({"a": unknown, "b": unknown}).type == ErrorType.UNKNOWN_ID
     assert Invalid("words", {"a": {"0": [unknown]}}).type == ErrorType.UNKNOWN_ID
-    assert Invalid.field("a", listed({unknown: ["x"], other: []})).type == ErrorType.UNKNOWN_ID
     for mixed in (
         Invalid.fields({"a": unknown, "b": other}),
-        Invalid.field("a", listed({unknown: ["x"], other: ["y"]})),
         Invalid("words"),
     ):
         assert mixed.type == ErrorType.VALIDATION

@@ -47,7 +47,7 @@ AT_TIMES = {
     },
     ("POST", "/publications/{id}/reopening"): {"chain"},
     ("POST", "/registers/upload-sheet"): _OF_UPLOADS,
-    ("POST", "/students/update-sheet"): _OF_UPLOADS,
+    ("POST", "/students/update-sheet"): _OF_UPLOADS | _OF_GAINS,
     ("POST", "/employees/import-sheet"): {"replaced_values", "ignored_columns", "warnings"},
     ("POST", "/students/import-sheet"): {
         *("enrolled", "replaced_values", "ignored_columns", "warnings"),

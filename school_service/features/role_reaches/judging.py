@@ -114,15 +114,18 @@ def _targets(named: Sequence[Mapping[str, Any]], roles: Mapping[str, Any]) -> di
     """Give the intended reach of each role, by id. Raises Invalid, and Conflict for a role unable to have it."""
     targets: dict[str, str] = {}
     wrong: dict[str, str] = {}
+    words = []
     for place, each in enumerate(named):
         role = str(each["role"])
         if role not in roles:
             wrong[f"roles.{place}.role"] = Unknown("no such role")
+            words.append(f"{role}: no such role")
         elif role in targets:
             wrong[f"roles.{place}.role"] = "named more than once"
+            words.append(f"{roles[role]['name']}: named more than once")
         targets[role] = each["reach"]
     if wrong:
-        raise Invalid.fields(wrong)
+        raise Invalid("; ".join(words), {place: [reason] for place, reason in wrong.items()})
     for role, reach in targets.items():
         if reach == OWN and roles[role]["name"] == ADMINISTRATOR:
             raise Locked(f"The role {ADMINISTRATOR} reaches the whole school.")

@@ -41,6 +41,7 @@ from tests.conftest import PASSWORD
 from tests.factories import Factory
 from tests.lent_schools import Lender
 from tests.postgres import on_citus
+from tests.printing.pictures import png
 from tests.tenants.catalogue import drift, read_catalogue
 from tests.tenants.installations import ADMINISTRATOR, execute, installation
 from tests.tenants.migrations.histories import later_history
@@ -498,6 +499,27 @@ def test_both_schools_work_side_by_side_and_alone(app, tenancy, committing, docu
     assert own.delete(f"/gradebooks/{entry}").status_code == 200
     assert api.ok(api.get(sheet)) == before
     assert own.ok(own.get(sheet)) != before
+
+
+def test_a_restored_school_shows_the_photos_again(app, tenancy, committing, document, file):
+    api = committing.api
+    user = api.ok(api.get(f"/students/{committing.student()['id']}"))["user"]
+    image = {"image": (io.BytesIO(png(120, 160)), "photo.png")}
+    api.ok(api.put(f"/users/{user}/photo", data=image, content_type="multipart/form-data"))
+    before = api.get(f"/users/{user}/photo").data
+    assert before
+    back_up(tenancy, api.school, file)
+    copy = restore(tenancy, file, school_id=uuid4(), name="The copy")
+
+    ((admin,),) = execute(
+        tenancy.admin_url, f"SELECT id FROM \"{copy.schema}\".users WHERE username = 'admin'"
+    )
+    with app.app_context():
+        token = issue_user_token(app.extensions["school-service"].verifier.key, admin, copy.id, 1)
+    copied = ApiClient(app, document, token["access_token"], copy.id)
+
+    assert copied.get(f"/users/{user}/photo").data == before
+    assert f"/users/{user}/photo?v=" in copied.ok(copied.get(f"/users/{user}"))["photo"]
 
 
 # Elsewhere, and other kinds of installation.

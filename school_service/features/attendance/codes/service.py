@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from school_service.core.errors import Invalid
+from school_service.core.errors import Invalid, names_in_words, refuse_named
 from school_service.core.narrowing import everybodys
 from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.statements import execute, in_one_round_trip, new_row, statement, table_lock
@@ -124,17 +124,15 @@ def _before(stored: Sequence[Mapping[str, Any]], code_id: UUID) -> dict[str, Any
 
 
 def _refuse(codes: Sequence[Mapping[str, Any]]) -> None:
-    wrong = {
-        f"{number}.code": "is not of letters and digits alone"
-        for number, row in enumerate(codes)
-        if not row["code"].isalnum()
-    }
+    wrong = {f"{number}.code": row["code"] for number, row in enumerate(codes) if not row["code"].isalnum()}
     if wrong:
-        raise Invalid.fields(wrong)
+        reason = "is not of letters and digits alone"
+        words = f"{names_in_words([*wrong.values()])}: a code {reason}"
+        raise Invalid(words, {place: [reason] for place in wrong})
     named = Counter(row["code"].casefold() for row in codes)
-    if twice := [code for code, times in named.items() if times > 1]:
-        raise Invalid.field("_schema", f"there more than once: {', '.join(twice)}")
+    twice = [*dict.fromkeys(row["code"] for row in codes if named[row["code"].casefold()] > 1)]
+    refuse_named({"_schema": {"there more than once": twice}})
     kinds = {row["kind"] for row in codes}
     for kind in (PRESENT, ABSENT):
         if kind not in kinds:
-            raise Invalid.field("_schema", f"no code is {kind}")
+            raise Invalid(f"No code is {kind}.", {"_schema": [f"no code is {kind}"]})

@@ -6,12 +6,11 @@ changed since is a conflict if the new one differs, and none if both are equal, 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from school_service.core.errors import Conflict, Incomplete, Invalid, Stale, Unknown, listed
+from school_service.core.errors import Conflict, Incomplete, Invalid, Stale, Unknown, names_in_words
 from school_service.features.attendance.models import DRAFT, LATE, NOT_TAKEN, SUBMITTED
 
 MOST_NAMED = 200
@@ -28,6 +27,7 @@ class Person:
 
     id: str
     admission_number: str
+    name: str
     in_class: bool
     began: bool
     code: str | None
@@ -45,7 +45,7 @@ class Person:
         return self.correction_kind or self.kind
 
     def __str__(self) -> str:
-        return self.admission_number
+        return f"{self.name} ({self.admission_number})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +103,10 @@ def mark(
     `default` is the code of everyone else in the class without one. `codes` are the school's, each with its kind, by
     its letters without regard to case.
 
-    Raises Invalid naming students named twice or not in the register, and for unknown codes; Conflict with each
+    All have to be in the register. Raises Invalid for unknown codes, Conflict with each
     differing mark changed since, unless it is forced, and naming the unmarked students if the register is to be
     submitted.
     """
-    _refuse_strangers("marks", marks, register.people)
     given = {str(row["student"]): _new(number, row, register, codes) for number, row in enumerate(marks)}
     if seen > register.version:
         # What was seen is another register: this one was made after that was deleted.
@@ -148,32 +147,21 @@ def corrections(
 ) -> list[tuple[Person, str | None, str | None, str | None]]:
     """Find the changes by corrections: each person with code, kind and reason, all None if one is taken back.
 
-    Raises Invalid naming students named twice or not in the register, and for unknown codes.
+    All have to be in the register. Raises Invalid for unknown codes.
     """
-    _refuse_strangers("corrections", rows, register.people)
     corrected = []
     for number, row in enumerate(rows):
         person = register.people[str(row["student"])]
         code, kind, reason = None, None, None
         if row["code"] is not None:
+            place = f"corrections.{number}"
             code, kind = _kept_or_known(
-                row["code"], person.correction, person.correction_kind, codes, f"corrections.{number}.code"
+                row["code"], person.correction, person.correction_kind, codes, person, place
             )
             reason = row["reason"]
         if (code, reason) != (person.correction, person.reason):
             corrected.append((person, code, kind, reason))
     return corrected
-
-
-def _refuse_strangers(member: str, rows: Sequence[Mapping[str, Any]], people: Mapping[str, Person]) -> None:
-    named = Counter(str(row["student"]) for row in rows)
-    reasons = {
-        "named more than once": [str(people.get(each, each)) for each, times in named.items() if times > 1],
-        Unknown("not in the register"): [each for each in named if each not in people],
-    }
-    wrong = listed(reasons)
-    if wrong:
-        raise Invalid.field(member, wrong)
 
 
 def _new(
@@ -185,38 +173,53 @@ def _new(
     if "code" in row:
         code, kind = None, None
         if row["code"] is not None:
-            code, kind = _kept_or_known(row["code"], person.code, person.kind, codes, f"{place}.code")
+            code, kind = _kept_or_known(row["code"], person.code, person.kind, codes, person, place)
     if code is None:
         for name in ("note", "arrived"):
             if row.get(name) is not None:
-                raise Invalid.field(f"{place}.{name}", "is of a student with a code alone")
+                raise _wrong(person, place, name, "is of a student with a code alone")
         if "code" not in row:
-            raise Invalid.field(f"{place}.code", "the student has none that could stay")
+            raise _wrong(person, place, "code", "the student has none that could stay")
         return NewMark(person, None, None, None, None)
     arrived = row.get("arrived", person.arrived)
     if kind != LATE:
         if row.get("arrived") is not None:
-            raise Invalid.field(f"{place}.arrived", "is of a student who came late alone")
+            raise _wrong(person, place, "arrived", "is of a student who came late alone")
         arrived = None
     return NewMark(person, code, kind, row.get("note", person.note), arrived)
 
 
+def _wrong(person: Person, place: str, name: str, reason: str) -> Invalid:
+    """Refuse a member of a record of a list, in words that begin with the person."""
+    return Invalid(f"{person}, {name}: {reason}", {f"{place}.{name}": [reason]})
+
+
 def _kept_or_known(
-    given: str, stored: str | None, kind: str | None, codes: Mapping[str, tuple[str, str]], field: str
+    given: str,
+    stored: str | None,
+    kind: str | None,
+    codes: Mapping[str, tuple[str, str]],
+    person: Person,
+    place: str,
 ) -> tuple[str, str]:
     """Give a code and its kind; a code stored already keeps its stored kind."""
     if stored is not None and kind is not None and given.casefold() == stored.casefold():
         return stored, kind
-    return _code_named(given, codes, field)
+    named = codes.get(given.casefold())
+    if named is None:
+        raise _wrong(person, place, "code", _no_such_code(codes))
+    return named
 
 
 def _code_named(code: str, codes: Mapping[str, tuple[str, str]], field: str) -> tuple[str, str]:
     named = codes.get(code.casefold())
     if named is None:
-        raise Invalid.field(
-            field, Unknown(f"no such code; there are {', '.join(each for each, _ in codes.values())}")
-        )
+        raise Invalid.field(field, _no_such_code(codes))
     return named
+
+
+def _no_such_code(codes: Mapping[str, tuple[str, str]]) -> Unknown:
+    return Unknown(f"no such code; there are {', '.join(each for each, _ in codes.values())}")
 
 
 def _differs(new: NewMark) -> bool:
@@ -225,11 +228,10 @@ def _differs(new: NewMark) -> bool:
 
 
 def _conflict(register: StoredRegister, conflicts: Sequence[NewMark]) -> Conflict:
-    names = ", ".join(str(new.person) for new in conflicts[:MOST_NAMED])
+    names = names_in_words([str(new.person) for new in conflicts])
     who = register.changed_by_name or "somebody"
     return Stale(
-        f"Marks have changed since you saw them; nothing was stored. {who} changed the register last. "
-        f"Students: {names}.",
+        f"{names}: marks have changed since you saw them; nothing was stored. {who} changed the register last.",
         {
             "marks": [
                 {
@@ -258,9 +260,9 @@ def _refuse_unmarked(register: StoredRegister, changed: Sequence[NewMark], *, su
         cleared = {new.person.id for new in changed if new.code is None}
         missing = [person for person in missing if register.state == SUBMITTED and person.id in cleared]
     if missing:
-        names = [str(person) for person in missing[:MOST_NAMED]]
+        names = names_in_words([str(person) for person in missing])
         raise Incomplete(
-            f"A register is submitted with everybody marked. Not marked: {', '.join(names)}.",
+            f"{names}: not marked. A register is submitted with everybody marked.",
             {"unmarked": [person.id for person in missing[:MOST_NAMED]]},
         )
 

@@ -383,6 +383,7 @@ def _everybody(given: Any, kept: CTE, batch_id: Any, cohort_subject_id: Any) -> 
     )
     person = func.json_build_object(
         "id", Student.id, "admission_number", Student.admission_number,
+        "name", User.first_name.concat(" ").concat(User.last_name),
         "in_class", listed.c.enrolled.is_not(None),
         "began", func.coalesce(listed.c.enrolled, False),
         "code", Mark.code, "kind", Mark.kind, "note", Mark.note, "arrived", func.to_char(Mark.arrived, "HH24:MI"),

@@ -7,6 +7,7 @@ never goes while somebody waits for it. Nobody waits for a cohort: a student lea
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -38,7 +39,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from school_service.auth.principal import Principal
 from school_service.core.deletion import Deletion
-from school_service.core.errors import Conflict, Forbidden, Incomplete, Invalid
+from school_service.core.errors import Conflict, Forbidden, Incomplete, Invalid, refuse_named
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import get_referenced, new_ids, unknown_reference, unnest_rows
@@ -57,6 +58,7 @@ from school_service.features.attendance.settings.service import lock_days, share
 from school_service.features.audit.service import Change, audit_change, audit_changes
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.guardians.people import author
+from school_service.features.people.students.naming import strangers
 from school_service.features.reach import scopes
 from school_service.features.school.models import Batch, Cohort, Term
 from tenants.clock import now
@@ -157,6 +159,7 @@ def mark_register(
     time = (day, part or str(period))
     locked = lock_registers(batch, [time], cohort_subject, principal=principal)
     (register,) = locked.registers
+    _refuse_strangers("marks", marks, register.people)
     marked = marking.mark(
         register,
         locked.codes,
@@ -194,6 +197,7 @@ def correct_register(
     time = (day, part or str(period))
     locked = lock_registers(batch, [time], cohort_subject, bound=False)
     (register,) = locked.registers
+    _refuse_strangers("corrections", corrections, register.people)
     changed = marking.corrections(register, locked.codes, corrections)
     read = reads.register(batch, day, part, cohort_subject, period)
     named = {**_time_in_log(time, lesson=part is None), "register": _id_of(register)}
@@ -210,6 +214,17 @@ def correct_register(
         ),
     )
     return in_one_round_trip(*_storing_corrections(_id_of(register), changed), read=read)
+
+
+def _refuse_strangers(member: str, rows: Sequence[Mapping[str, Any]], people: Mapping[str, Person]) -> None:
+    """Refuse records of students named twice or not in the register. Raises Invalid."""
+    named = Counter(str(row["student"]) for row in rows)
+    outside = (UUID(each) for each in named if each not in people)
+    reasons = {
+        "named more than once": [str(people.get(each, each)) for each, times in named.items() if times > 1],
+        **strangers(outside, "not in the register"),
+    }
+    refuse_named({member: reasons})
 
 
 def delete_register(*, register_id: UUID, principal: Principal | None = None) -> UUID:

@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 
-from school_service.core.errors import InUse, Invalid
+from school_service.core.errors import InUse, Invalid, names_in_words, refuse_named
 from school_service.core.narrowing import everybodys
 from school_service.core.read_models import BoundQuery, Query, read_model
 from school_service.core.records import unnest_rows
@@ -147,19 +147,17 @@ def set_school_days(*, days: Sequence[Mapping[str, Any]]) -> BoundQuery:
     day to be closed.
     """
     keys = [(day["date"], day.get("part") or DAY) for day in days]
-    if twice := [_day_and_part(*key) for key, times in Counter(keys).items() if times > 1]:
-        raise Invalid.field("days", f"there more than once: {', '.join(twice)}")
+    twice = [_day_and_part(*key) for key, times in Counter(keys).items() if times > 1]
+    refuse_named({"days": {"there more than once": twice}})
     dates = sorted({day for day, _ in keys})
     facts = execute(lock_days(), _lock_registers(dates), _stored(dates))
     if facts is None:
         raise RuntimeError("The settings have a row, whether the school has any or not.")
     if facts["parts"] != HALF_DAYS and any(part != DAY for _, part in keys):
-        wrong = {
-            f"days.{number}.part": "is none of the school's"
-            for number, (_, part) in enumerate(keys)
-            if part != DAY
-        }
-        raise Invalid.fields(wrong)
+        halves = {f"days.{number}.part": key for number, key in enumerate(keys) if key[1] != DAY}
+        days_and_parts = names_in_words([_day_and_part(*key) for key in halves.values()])
+        words = f"{days_and_parts}: the school has no half days"
+        raise Invalid(words, {place: ["is none of the school's"] for place in halves})
     old = {(date.fromisoformat(row["date"]), row["part"]): row for row in orjson.loads(facts["said"])}
     new = _exceptions_after(days, old)
     _refuse_closed(orjson.loads(facts["registers"]), new, facts["weekdays"])

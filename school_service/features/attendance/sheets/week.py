@@ -21,13 +21,13 @@ from school_service.features.attendance.registers.marking import Person, StoredR
 from school_service.features.attendance.registers.service import ENTITY, Locked, lock_registers, storing
 from school_service.features.attendance.sheets import reads
 from school_service.features.audit.service import EXPORT, audit_change
+from school_service.features.people.students.naming import name_with_number
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
     FIRST_NAME,
     LAST_NAME,
     STUDENT_COLUMNS,
     change_of,
-    name_with_number,
     student_columns,
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
@@ -223,7 +223,7 @@ class _RegisterUpload(ClassSheetUpload[Pupil]):
         return self.match_class(
             content,
             self.pupils,
-            not_in_class="is a student who is not in the class",
+            not_in_class="is not in the class",
             validate=lambda row: self._row_errors(row, by_number),
         )
 

@@ -17,7 +17,7 @@ import orjson
 from sqlalchemy import ARRAY, Date, Uuid, any_, cast, delete, func, insert, null, select, update
 
 from school_service.core.database import db
-from school_service.core.errors import Duplicate, Invalid, Unknown, listed
+from school_service.core.errors import Duplicate, Invalid, Unknown, names_in_words, refuse_named
 from school_service.core.read_models import BoundQuery
 from school_service.core.records import get, lock_rows, not_found, unknown_reference, unnest_rows
 from school_service.core.statements import execute, statement
@@ -28,7 +28,8 @@ from school_service.features.classes.cohort_subjects.service import (
     take_compulsory_subjects_of_cohorts,
 )
 from school_service.features.classes.enrollments import reads
-from school_service.features.people.models import ACTIVE, Student, student_name
+from school_service.features.people.models import Student
+from school_service.features.people.students.naming import LEFT, names_of, strangers
 from school_service.features.school.models import CURRENT, AcademicSession, Batch, Cohort, Enrollment
 from tenants.clock import now
 
@@ -69,13 +70,12 @@ def enroll(
         raise Invalid.field("batch", "is not of this cohort")
     known = _active(row["students"], student_ids)
     elsewhere = [
-        _student_name(student)
-        for student in known.values()
-        if student["enrollment"] and student["cohort"] != str(cohort_id)
+        id for id, student in known.items() if student["enrollment"] and student["cohort"] != str(cohort_id)
     ]
     if elsewhere:
-        reason = f"in another cohort of this session already: {', '.join(sorted(elsewhere))}"
-        raise Duplicate(f"Students are {reason}.", {"students": [reason]})
+        names = names_in_words(sorted(names_of(elsewhere)))
+        reason = f"{names}: in another cohort of this session already"
+        raise Duplicate(f"{reason}.", {"students": [reason]})
     starting = [student for student in student_ids if known[student]["batch"] != str(batch)]
     moving = [student for student in starting if known[student]["enrollment"]]
     _refuse_days(days, row["first_day"], row["last_day"], {student: known[student] for student in moving})
@@ -113,16 +113,13 @@ def _first_days(
 ) -> dict[UUID, date | None]:
     """Give the first day of each student, None where it is not known. Raises Invalid for students of no use."""
     named = Counter(entry["student"] for entry in each)
-    wrong = listed(
-        {
-            "named more than once": [str(student) for student, times in named.items() if times > 1],
-            Unknown("not among the students"): [
-                str(student) for student in named if student not in student_ids
-            ],
-        }
-    )
-    if wrong:
-        raise Invalid.field("started_on_each", wrong)
+    reasons = {
+        "named more than once": names_of(student for student, times in named.items() if times > 1),
+        Unknown("not among the students"): names_of(
+            student for student in named if student not in student_ids
+        ),
+    }
+    refuse_named({"started_on_each": reasons})
     return {
         **dict.fromkeys(student_ids, started_on),
         **{entry["student"]: entry["started_on"] for entry in each},
@@ -138,14 +135,15 @@ def _refuse_days(
         reason = f"is not within the session, {first} to {last}: {', '.join(sorted(outside))}"
         raise Invalid.field("started_on", reason)
     late = [
-        f"{_student_name(record)} ({record['started_on']})"
+        student
         for student, record in moving.items()
         if (day := days[student]) and (record["started_on"] or "") >= day.isoformat()
     ]
-    if late:
-        raise Invalid.field(
-            "started_on", f"is not after the first day in the former batch: {', '.join(late)}"
-        )
+    names = [
+        f"{name}, there since {moving[student]['started_on']}"
+        for student, name in zip(late, names_of(late), strict=True)
+    ]
+    refuse_named({"started_on": {"the day is not after the first one in the former batch": names}})
 
 
 def _moving(
@@ -275,14 +273,10 @@ def remove(*, cohort_id: UUID, student_ids: Sequence[UUID], ended_on: date | Non
     locked = lock_rows(Student, student_ids)
     theirs = Enrollment.cohort_id == cohort.id, Enrollment.student_id.in_(locked)
     ended = _leave(*theirs, ended_on=ended_on)
-    late = [str(locked[student]) for student, day in ended.items() if ended_on and day and day > ended_on]
-    if late:
-        raise Invalid.field("ended_on", f"is before the first day in the class: {', '.join(late)}")
-    absent = [
-        str(locked.get(student, student)) for student in dict.fromkeys(student_ids) if student not in ended
-    ]
-    if absent:
-        raise Invalid.field("student_ids", Unknown(f"not in this cohort: {', '.join(absent)}"))
+    late = names_of(student for student, day in ended.items() if ended_on and day and day > ended_on)
+    refuse_named({"ended_on": {"the day is before the first one in the class": late}})
+    absent = strangers((student for student in student_ids if student not in ended), "not in this cohort")
+    refuse_named({"student_ids": absent})
     return cohort.id
 
 
@@ -317,21 +311,15 @@ def _active(students: str, student_ids: Sequence[UUID]) -> dict[UUID, dict[str, 
     """Read students from JSON, by id; raises Invalid naming those unknown or not ACTIVE."""
     known = {UUID(student["id"]): student for student in orjson.loads(students)}
     unknown = [str(student) for student in student_ids if student not in known]
-    if unknown:
-        raise Invalid.field("students", Unknown(f"no such students: {', '.join(unknown)}"))
-    gone = [
-        f"{_student_name(known[student])} is {known[student]['status']}"
-        for student in student_ids
-        if known[student]["status"] != ACTIVE
-    ]
-    if gone:
-        raise Invalid.field("students", f"can't be enrolled: {', '.join(gone)}")
+    refuse_named({"students": {Unknown("no such student"): unknown}})
+    gone = {
+        f"{left}, and can't be enrolled": names_of(
+            student for student in student_ids if known[student]["status"] == status
+        )
+        for status, left in LEFT.items()
+    }
+    refuse_named({"students": gone})
     return known
-
-
-def _student_name(student: Mapping[str, Any]) -> str:
-    """Name a student in an error."""
-    return student_name(student["admission_number"], student["id"])
 
 
 def _place_of(enrollment: Mapping[str, Any]) -> dict[str, Any] | None:

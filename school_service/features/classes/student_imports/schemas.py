@@ -13,6 +13,7 @@ from school_service.web.fields import Choice, Id, Text
 from school_service.web.schemas import (
     ImportedRowsSchema,
     Schema,
+    UploadedRowsSchema,
     UploadOptionsSchema,
 )
 
@@ -48,6 +49,12 @@ class StudentUpdateSchema(UploadOptionsSchema):
         required=False,
         metadata={"description": "How dates in text are written: DMY as 31/05/2012, MDY as 05/31/2012."},
     )
+
+
+class UpdatedSchema(PlantedSchema, UploadedRowsSchema):
+    """The outcome of a class list that was sent back."""
+
+    SOMETIMES: ClassVar[frozenset[str]] = UploadedRowsSchema.SOMETIMES | PlantedSchema.SOMETIMES
 
 
 class ImportedSchema(ImportedRowsSchema, PlantedSchema):

@@ -85,6 +85,7 @@ def _of_guardian(*words: str) -> tuple[str, ...]:
 
 
 _NAMES = ("first_name", "middle_name", "last_name", "guardian_full_name", "guardian_2_full_name")
+GUARDIAN_NAMES = _NAMES[3:]
 _IMPOSSIBLE_DAYS = frozenset({"Is before 1900.", "Is in the future.", f"{OF_LEAVERS.capitalize()}."})
 _FIRST = ("first_name", "middle_name", "last_name", "admission_number", "gender")
 _HEADED = {column.name: (column, heading) for model in (User, Student) for column, heading in headed(model)}
@@ -130,6 +131,8 @@ _MEANINGS = {
         "Left blank, the student is in none yet."
     ),
 }
+OF_GUARDIANS = tuple(column for column in _MEANINGS if column.name.startswith("guardian_"))
+"""The columns of the guardian and of a second one."""
 _OF_FAMILY = {
     Column("phone", also=PHONES): PHONE_NUMBERS[0],
     Column("email", also=EMAILS): "guardian_email_address",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import IO, Any
 from uuid import UUID
 
@@ -13,18 +14,38 @@ from sqlalchemy import ARRAY, Date, Uuid, any_, cast, func, or_, select, update
 
 from school_service.auth.principal import CANONICAL_UUID, Principal
 from school_service.core.database import current_school, db
-from school_service.core.errors import Invalid
+from school_service.core.errors import Conflict, Invalid
 from school_service.core.facts import headed
 from school_service.core.records import get_referenced, is_one_of, unnest_rows
+from school_service.core.statements import execute
 from school_service.features.audit.service import EXPORT, Change, audit_change, audit_changes
-from school_service.features.classes.student_imports.sheet import OF_RECORD, SHEET
+from school_service.features.classes.student_imports.guardian_cells import (
+    GUARDIANS,
+    PREFIXES,
+    cells_of,
+    flat,
+    guardians_of,
+    nested,
+    texts_of,
+)
+from school_service.features.classes.student_imports.sheet import (
+    CLASS,
+    GUARDIAN_NAMES,
+    OF_GUARDIANS,
+    OF_RECORD,
+    PHONE_NUMBERS,
+    SHEET,
+)
 from school_service.features.people.access import require_to_change
-from school_service.features.people.models import Role, Student, User, UserRole
+from school_service.features.people.gains.service import gain_of_accounts
+from school_service.features.people.guardians.of_many import Families, locking_families
+from school_service.features.people.models import ACTIVE, Role, Student, User, UserRole
 from school_service.features.people.students import leaving
+from school_service.features.people.students.naming import name_with_number
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.people.students.service import AUDITED
 from school_service.features.people.students.service import ENTITY as STUDENT
-from school_service.features.people.students.sheet_rows import LAST_NAME, change_of, name_with_number
+from school_service.features.people.students.sheet_rows import LAST_NAME, change_of
 from school_service.features.people.users.service import ENTITY as USER
 from school_service.features.school.cohorts.reads import class_name
 from school_service.features.school.cohorts.service import find_session
@@ -42,6 +63,7 @@ from school_service.sheets.columns import Column
 from school_service.sheets.days import read_days
 from school_service.sheets.downloads import Download, download_details, read_download
 from school_service.sheets.import_sheets import column_of
+from school_service.sheets.phone_numbers import country_of, read_numbers
 from school_service.sheets.row_errors import (
     CHANGED,
     DUPLICATE,
@@ -60,14 +82,10 @@ from school_service.sheets.uploads import RowCounts, SheetUpload
 from tenants.clock import now
 from tenants.names import composed
 
-ID, CLASS, NUMBER = "id", "class", "admission_number"
+ID, NUMBER = "id", "admission_number"
 FORMATS = (XLSX, CSV) = ("xlsx", "csv")
-# Leaving concerns the enrollment, too: it is entered by PATCH.
-_COLUMNS = tuple(
-    replace(column_of(*column), required=False)
-    for column in OF_RECORD
-    if column[0].name not in leaving.OF_LEAVING
-)
+_COLUMNS = (*(replace(column_of(*column), required=False) for column in OF_RECORD), *OF_GUARDIANS)
+_NAMED = frozenset(column.name for column in _COLUMNS)
 _DAYS = tuple(of.name for of, _ in OF_RECORD if isinstance(of.type, Date))
 _WRITTEN = (
     Column(ID, locked=True, width=38),
@@ -75,6 +93,12 @@ _WRITTEN = (
     *_COLUMNS,
 )
 _NAMES = ("first_name", "middle_name", "last_name")
+_NOT_CHANGED = {
+    "username": "the username is not changed by this sheet",
+    "password": "a password is given to one person, and not by this sheet",
+}
+"""The columns of the import that no update has, each with the reason."""
+_OF_CLASS = "enroll the student in the class to move them there, and leave the cell as it was"
 _REMEDY = "download the sheet again, or send this one with force=true"
 
 Validate = Callable[[dict[str, Any]], dict[str, Any]]
@@ -98,7 +122,8 @@ def download(
         select(time_zone().label("time_zone"), name_order().label("name_order"))
     ).one()
     columns = _columns(settings.name_order)
-    rows = [{column.name: _cell(row[column.name]) for column in columns} for row in students]
+    records = [{**row, **cells_of(row["guardian"], row["guardian_2"])} for row in students]
+    rows = [{column.name: _cell(row[column.name]) for column in columns} for row in records]
     of = batch or cohort
     audit_change(EXPORT, of, new={"sheet": "students", "students": len(rows)})
     if format == CSV:
@@ -108,7 +133,7 @@ def download(
         writer.writerows(rows)
         # By the mark spreadsheet programs see that it is UTF-8.
         return f"{name} students.csv", text.getvalue().encode("utf-8-sig")
-    stored = {str(row[ID]): {column.name: row[column.name] for column in _COLUMNS} for row in rows}
+    stored = {str(row[ID]): {name: row[name] for name in (*_NAMED, CLASS)} for row in rows}
     downloaded, hidden = download_details(now(), settings.time_zone, stored)
     details = [("School", current_school().name), ("Class", name), downloaded]
     page_header = (f"{current_school().name}\n{name}", "Students")
@@ -160,7 +185,7 @@ def _listed(is_there: Any) -> Any:
     """Select the students now at a place, by class, then by name."""
     of_class = class_name(Classroom.name, Batch.name, Batch.cohort_id).label(CLASS)
     return (
-        select(Student.id, of_class, *(of for of, _ in OF_RECORD))
+        select(Student.id, of_class, *(of for of, _ in OF_RECORD), *GUARDIANS)
         .join(User, User.id == Student.user_id)
         .join(Enrollment, Enrollment.student_id == Student.id)
         .join(Batch, Batch.id == Enrollment.batch_id)
@@ -207,13 +232,14 @@ class _Update(SheetUpload[Changes]):
     dates: str | None
     download: Download | None = field(init=False)
     content: SheetContent = field(init=False)
+    families: Families | None = field(init=False)
     students: list[Any] = field(init=False)
 
     def read_details(self, workbook: SheetFile) -> None:
         self.download = read_download(read_details(workbook) or {})
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:
-        return read_sheet(workbook, SHEET, _WRITTEN)
+        return read_sheet(workbook, SHEET, [*_WRITTEN, *map(Column, _NOT_CHANGED)])
 
     def judge(self, content: SheetContent) -> None:
         self.content = content
@@ -227,20 +253,43 @@ class _Update(SheetUpload[Changes]):
         numbers = [_number(row) for row in self.content.rows if not _id(row)]
         meant = or_(_is_among(Student.id, ids), is_one_of(Student.admission_number, numbers))
         locking = select(Student.id).where(meant).order_by(Student.id).with_for_update(key_share=True)
-        locked = [str(student_id) for student_id in db.session.scalars(locking)]
-        # Read once both are locked.
+        ids_of_students = db.session.scalars(locking).all()
+        locked = [str(student_id) for student_id in ids_of_students]
+        # The guardians between the student and the account, as all do who lock them.
+        if written := [texts for row in self.content.rows for texts in self._written_guardians(row)]:
+            execute(*locking_families(ids_of_students, written))
+        # Read once all are locked.
         of_users = (
             select(User.id).join(Student, Student.user_id == User.id).where(_is_among(Student.id, locked))
         )
         db.session.execute(of_users.order_by(User.id).with_for_update(key_share=True, of=User))
-        columns = (*(of for of, _ in OF_RECORD), Student.user_id, User.erased_at)
-        stored = select(Student.id, *columns).join(User, User.id == Student.user_id)
-        self.students = list(db.session.execute(stored.where(_is_among(Student.id, locked))))
+        columns = (*(of for of, _ in OF_RECORD), Student.user_id, Student.status, User.erased_at, *GUARDIANS)
+        opened = leaving.opened_by(Student.id).label("opened")
+        stored = select(Student.id, opened, *columns).join(User, User.id == Student.user_id)
+        records = db.session.execute(stored.where(_is_among(Student.id, locked))).mappings()
+        self.students = [
+            SimpleNamespace(**record, **cells_of(record["guardian"], record["guardian_2"]))
+            for record in records
+        ]
+
+    def _written_guardians(self, row: Row) -> Iterator[dict[str, str]]:
+        """Find the texts of the guardians of a row in whose cells somebody wrote."""
+        then = self._then(_id(row))
+        for prefix in PREFIXES:
+            texts = texts_of(row.values, prefix)
+            if any(then.get(prefix + name) != text for name, text in texts.items()):
+                yield texts
 
     def match(self, content: SheetContent) -> Changes:
         by_id: dict[str | None, Any] = {str(student.id): student for student in self.students}
         by_number = {student.admission_number: student for student in self.students}
-        errors = [*content.errors, *charset_errors(content.rows, names=_NAMES)]
+        errors = [*content.errors, *charset_errors(content.rows, names=(*_NAMES, *GUARDIAN_NAMES))]
+        errors += _refused_columns(content.rows)
+        self._read_numbers(content.rows, errors)
+        if self.download is None and CLASS in content.letters:
+            self.warn(
+                f"Nothing was read of the column {CLASS}: enroll students in a class to move them there."
+            )
         for column in _DAYS:
             days = read_days(content.rows, column, self.dates)
             errors.extend(days.errors)
@@ -262,6 +311,7 @@ class _Update(SheetUpload[Changes]):
                 errors.extend(error for error in refused if (error.row, error.column) not in told)
                 matched.append((student, row, changed))
         errors.extend(_numbers_in_use(matched))
+        errors.extend(self._set_guardians(matched))
         people = {row.number: name_with_number(student) for student, row, _ in matched}
         raise_row_errors(errors, letters=content.letters, people=people)
         return matched
@@ -269,24 +319,68 @@ class _Update(SheetUpload[Changes]):
     def _changed(self, student: Any, row: Row) -> tuple[dict[str, Any], list[RowError]]:
         """Find the members of a student that a row changes, and the errors in them."""
         given = self._written_values(student, row)
+        if self._is_moved(student, row):
+            return {}, [
+                RowError(row.number, CLASS, INVALID, "is another class", str(row.values[CLASS]), _OF_CLASS)
+            ]
         if not given:
             return {}, []
         if student.erased_at is not None:
             problem = "is of a student whose data were erased"
             return {}, [RowError(row.number, next(iter(given)), INVALID, problem)]
         try:
-            valid = self.validate(given)
-            if "admitted_on" in valid:
-                leaving.refuse_order(valid["admitted_on"], student.left_on, field="admitted_on")
+            valid = self.validate(nested(given, row.values, student))
+            _refuse_dates(student, valid)
         except Invalid as refused:
-            return {}, list(_refusals(row, refused.errors))
-        changed = {name: new for name, new in valid.items() if _text(new) != _text(getattr(student, name))}
-        return changed, []
+            return {}, list(_refusals(row, flat(refused.errors)))
+        valid = flat(valid)
+        names = given.keys() & valid.keys()
+        return {name: valid[name] for name in given if name in names and _differs(valid, student, name)}, []
+
+    def _is_moved(self, student: Any, row: Row) -> bool:
+        """Tell whether somebody wrote another class into a downloaded row."""
+        then = self._then(str(student.id)).get(CLASS)
+        return then is not None and row.values.get(CLASS, then) != then
+
+    def _then(self, student_id: str | None) -> Mapping[str, Any]:
+        """Give the values of a student at the download; none of a sheet that was not downloaded."""
+        return self.download.stored.get(student_id or "", {}) if self.download else {}
+
+    def _read_numbers(self, rows: Sequence[Row], errors: list[RowError]) -> None:
+        """Read the telephone numbers that were written, as the import reads them."""
+        country = country_of(current_school().phone_number)
+        for column in PHONE_NUMBERS:
+            written = [row for row in rows if row.values.get(column) != self._then(_id(row)).get(column)]
+            numbers = read_numbers(written, column, country)
+            errors.extend(numbers.errors)
+            for warning in numbers.warnings(column):
+                self.warn(warning)
+
+    def _set_guardians(self, matched: Changes) -> list[RowError]:
+        """Set the guardians in the families of the students, in memory; returns the errors."""
+        setting = [written for each in matched for written in guardians_of(*each)]
+        self.families = None
+        if not setting:
+            return []
+        self.families = Families.of([written.guardian for written in setting])
+        errors = []
+        stays: dict[str, str] = {}
+        for place, written in enumerate(setting):
+            student_id = written.guardian.student_id
+            try:
+                person = self.families.set(place, written.guardian, stays=stays.get(student_id))
+                stays[student_id] = person.id
+            except Conflict as refused:
+                reason = refused.message[:1].lower() + refused.message[1:].rstrip(".")
+                errors.append(
+                    RowError(written.row, written.column, INVALID, "is not accepted", written.value, reason)
+                )
+        return errors
 
     def _written_values(self, student: Any, row: Row) -> dict[str, Any]:
         """Find the values of a row that somebody wrote: those other than at the download."""
-        then = self.download.stored.get(str(student.id), {}) if self.download else {}
-        names = {column.name for column in _COLUMNS} - (set() if ID in row.values else {NUMBER})
+        then = self._then(str(student.id))
+        names = _NAMED - (set() if ID in row.values else {NUMBER})
         return {
             name: value
             for name, value in row.values.items()
@@ -303,10 +397,27 @@ class _Update(SheetUpload[Changes]):
                 for student, row, new in matched
                 for name, value in new.items()
             ]
-        else:
-            _write(User, USER, [(student.user_id, student, new) for student, new in changed])
-            _write(Student, STUDENT, [(student.id, student, new) for student, new in changed])
+        self.answer |= self._store(changed) or {}
         return RowCounts(0, len(changed), len(matched) - len(changed))
+
+    def _store(self, changed: Sequence[tuple[Any, Mapping[str, Any]]]) -> dict[str, Any] | None:
+        """Store the changes; returns what others made of accounts that get a child. A dry run foresees it alone."""
+        accounts = self.families.accounts if self.families else []
+        if self.dry_run:
+            return gain_of_accounts(*accounts).foresee() if accounts else None
+        _write(User, USER, [(student.user_id, student, new) for student, new in changed])
+        _write(Student, STUDENT, [(student.id, student, new) for student, new in changed])
+        days = {student.id: new["left_on"] for student, new in changed if "left_on" in new}
+        opened = {student.id: student.opened for student, _ in changed}
+        writes: list[Any] = (
+            [leaving.forget_last_days([*days]), *leaving.last_days(days, opened)] if days else []
+        )
+        writes += self.families.store() if self.families else []
+        if accounts:
+            return gain_of_accounts(*accounts).write(*writes)
+        if writes:
+            execute(*writes)
+        return None
 
     def _refuse_changed(self, matched: Changes) -> None:
         if self.download is None or self.force:
@@ -365,10 +476,35 @@ def _unknown(row: Row) -> RowError:
 
 def _refusals(row: Row, errors: Mapping[str, Any]) -> Iterator[RowError]:
     for name, messages in errors.items():
-        if name not in row.bad:
+        if name not in row.values and name not in row.bad:
+            yield RowError(row.number, name, REQUIRED, f"{name} is missing")
+        elif name not in row.bad:
             reason = " ".join(map(str, messages))
             reason = reason[:1].lower() + reason[1:].rstrip(".")
             yield RowError(row.number, name, INVALID, "is not accepted", str(row.values.get(name)), reason)
+
+
+def _differs(new: Mapping[str, Any], student: Any, name: str) -> bool:
+    return _text(new[name]) != _text(getattr(student, name))
+
+
+def _refused_columns(rows: Iterable[Row]) -> Iterator[RowError]:
+    """Find the first cell of each column that no update has."""
+    for column, problem in _NOT_CHANGED.items():
+        first = next((row.number for row in rows if column in row.values), None)
+        if first is not None:
+            yield RowError(first, column, INVALID, problem, None, "leave the column out", of_person=False)
+
+
+def _refuse_dates(student: Any, valid: Mapping[str, Any]) -> None:
+    """Refuse dates in the wrong order, and those of leaving of a student who is there. Raises Invalid."""
+    of_leaving = [name for name in leaving.OF_LEAVING if name in valid]
+    if of_leaving and student.status == ACTIVE:
+        raise Invalid.field(of_leaving[0], leaving.OF_LEAVERS)
+    admitted_on, left_on = (valid.get(name, getattr(student, name)) for name in ("admitted_on", "left_on"))
+    leaving.refuse_order(admitted_on, left_on, field="left_on" if "left_on" in valid else "admitted_on")
+    if "left_on" in valid:
+        leaving.refuse_last_day(student.opened, valid["left_on"])
 
 
 def _numbers_in_use(matched: Changes) -> Iterator[RowError]:

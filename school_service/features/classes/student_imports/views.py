@@ -13,12 +13,13 @@ from school_service.features.classes.student_imports.schemas import (
     ClassListSchema,
     ImportedSchema,
     StudentUpdateSchema,
+    UpdatedSchema,
 )
 from school_service.features.people.students.schemas import validate_changes, validate_student
 from school_service.web.app_state import current_principal
 from school_service.web.blueprint import CSV, SPREADSHEET, Blueprint
 from school_service.web.operations import Run
-from school_service.web.schemas import ImportOptionsSchema, UploadedRowsSchema
+from school_service.web.schemas import ImportOptionsSchema
 
 blp = Blueprint("student-imports", __name__, description="Students from a sheet, all of its rows or none.")
 
@@ -71,14 +72,14 @@ class UpdateSheet(MethodView):
     @blp.takes_file("sheet")
     @blp.arguments(StudentUpdateSchema, location="query")
     @blp.answers(409)
-    @blp.returns(UploadedRowsSchema)
+    @blp.returns(UpdatedSchema)
     def post(self, file: FileStorage, options: dict[str, Any]) -> Any:
         """Correct the records of students by a class list that was filled in, all rows or none.
 
         A row is of the student with its `id`, or else its admission number; a blank cell leaves the value alone. Of a
         sheet that was downloaded, the cells that were changed since are entered. Values that somebody else has changed
-        since the download are 409: `errors.rows` names each. Guardians, usernames, passwords and classes are not
-        changed by it.
+        since the download are 409: `errors.rows` names each. A guardian with an account who gets a child needs
+        `read:results`. Usernames, passwords and classes are not changed by it.
         """
         return update_sheet.upload(
             file=file.stream, validate=validate_changes, principal=current_principal(), **options

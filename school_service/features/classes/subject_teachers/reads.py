@@ -246,6 +246,24 @@ def facts_of_assignments(cohort_subjects: list[UUID], employees: list[UUID], bat
 
 
 @read_model
+def names(cohort_subjects: list[UUID], employees: list[UUID]) -> Query:
+    """Select the ids and the names of cohort subjects and employees."""
+    subjects = (
+        select(CohortSubject.id, Subject.name.label("name"))
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .where(CohortSubject.id == one_of(cohort_subjects))
+    )
+    full_name = User.first_name.concat(" ").concat(User.last_name)
+    people = (
+        select(Employee.id, full_name.label("name"))
+        .join(User, User.id == Employee.user_id)
+        .where(Employee.id == one_of(employees))
+    )
+    named = subjects.union_all(people).subquery("named")
+    return select(named.c.id, named.c.name)
+
+
+@read_model
 def sessions(source: str, target: str) -> Query:
     """Select the ids of two sessions, each by its id or name; null for an unknown one."""
     return select(

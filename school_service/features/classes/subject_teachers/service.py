@@ -12,7 +12,7 @@ from sqlalchemy import Date, Uuid, select
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.errors import Invalid, Unknown
-from school_service.core.read_models import BoundQuery, fetch_row
+from school_service.core.read_models import BoundQuery, fetch_row, fetch_rows
 from school_service.core.records import get, get_referenced, remove, unnest_rows
 from school_service.core.statements import execute, in_one_round_trip, statement
 from school_service.features.audit.service import Change, audit_change, audit_changes
@@ -163,7 +163,16 @@ def _refuse(assignments: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) 
         if each["starts_on"] and each["ends_on"] and each["ends_on"] < each["starts_on"]:
             wrong[f"assignments.{place}.ends_on"] = "is before starts_on"
     if wrong:
-        raise Invalid.fields(wrong)
+        rows = fetch_rows(reads.names([*map(UUID, facts["subjects"])], [*map(UUID, employees)]))
+        names = {str(row["id"]): row["name"] for row in rows}
+        words = [f"{_name_of(place, assignments, names)}: {reason}" for place, reason in wrong.items()]
+        raise Invalid("; ".join(words), {place: [reason] for place, reason in wrong.items()})
+
+
+def _name_of(place: str, assignments: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> str:
+    """Name the subject and the employee of an assignment; the place if neither is known."""
+    key = _key(assignments[int(place.split(".")[1])])
+    return ", ".join(names[id] for id in key if id and id in names) or place
 
 
 def storing(rows: Sequence[Mapping[str, Any]], cohorts: Sequence[UUID]) -> Iterable[BoundQuery]:

@@ -7,7 +7,7 @@ calendar is changed meanwhile, and no transaction overwrites the members entered
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -19,7 +19,12 @@ from sqlalchemy import SmallInteger, String, Uuid, null, select
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.auth.principal import Principal
-from school_service.core.errors import Conflict, Invalid, Unknown, listed
+from school_service.core.errors import (
+    Conflict,
+    PrincipalsForbidden,
+    names_in_words,
+    refuse_named,
+)
 from school_service.core.permissions import Permission
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import unnest_rows
@@ -27,11 +32,11 @@ from school_service.core.statements import execute, in_one_round_trip, statement
 from school_service.features.audit.service import Change, Values, audit_changes
 from school_service.features.observations.comments import reads
 from school_service.features.observations.published import refuse_published
-from school_service.features.people.models import student_name
-from school_service.features.people.students.sheet_rows import name_with_number
+from school_service.features.people.students.naming import name_with_number, strangers
 from school_service.features.people.students.sheet_uploads import Replaced, refuse_unexpected
 from school_service.features.school.cohorts.class_sheets import Place, find_batch, find_place, find_term
 from school_service.features.year.models import TermComment
+from school_service.sheets.row_errors import INVALID, RowError, raise_refused_rows
 from school_service.sheets.uploads import RowCounts
 from tenants.clock import now
 
@@ -42,6 +47,8 @@ TIMES_PRESENT = "times_present"
 PRINCIPAL = "principal_comment"
 MEMBERS = (TIMES_PRESENT, "form_teacher_comment", PRINCIPAL)
 FROM_REGISTERS = "comes from the registers"
+COMMENTS = "comments"
+"""The name of the list in errors."""
 NEWEST_CHANGES = 100  # of a student's comments, in whichever term: somebody changed this one before these
 
 
@@ -64,7 +71,7 @@ class Commented:
     principal_comment: str | None
 
     def __str__(self) -> str:
-        return student_name(self.admission_number, self.student_id)
+        return name_with_number(self)
 
     def stored(self) -> dict[str, Any]:
         """Give the members as they are stored."""
@@ -111,15 +118,16 @@ def enter_comments(
     _refuse(comments, students, listed.times_opened)
     if listed.by_registers:
         _refuse_typed(comments, students)
-    changes = [
-        (student, differing)
-        for row in comments
-        if (differing := (student := students[row["student"]]).differing(row))
-    ]
-    require_for(changes, principal)
+    changed = [_changed(row, students) for row in comments]
+    changes = [(student, differing) for student, differing in changed if differing]
+    require_for(
+        ((number, *each) for number, each in enumerate(changed)),
+        principal,
+        member=COMMENTS,
+    )
     refuse_unexpected(
         _unexpected(comments, students),
-        list_name="comments",
+        list_name=COMMENTS,
         entity=ENTITY,
         score_of=partial(is_change, term=str(place.term_id)),
         newest=NEWEST_CHANGES,
@@ -127,6 +135,12 @@ def enter_comments(
     )
     read = reads.comments(batch, str(place.term_id))
     return in_one_round_trip(storing(place, changes, source="hand"), read=read) if changes else read
+
+
+def _changed(row: Mapping[str, Any], students: Mapping[UUID, Commented]) -> tuple[Commented, dict[str, Any]]:
+    """Find the student of a record, and the members that it changes."""
+    student = students[row["student"]]
+    return student, student.differing(row)
 
 
 def lock_class(place: Place) -> ClassList:
@@ -148,13 +162,24 @@ def list_class(place: Place) -> ClassList:
     return _class_list(fetch_row(reads.class_list(place.batch_id, place.term_id)))
 
 
-def require_for(changes: Sequence[tuple[Commented, Mapping[str, Any]]], principal: Principal) -> None:
+def require_for(
+    changes: Iterable[tuple[int, Commented, Mapping[str, Any]]],
+    principal: Principal,
+    *,
+    letters: Mapping[str, str] | None = None,
+    member: str | None = None,
+) -> None:
     """Refuse a change of a principal's comment without the right to write results: form teachers do not speak for them.
 
-    Raises Forbidden.
+    Each change has the number of its row; `letters` and `member` are as in `raise_row_errors`. Raises
+    PrincipalsForbidden.
     """
-    if any(PRINCIPAL in differing for _, differing in changes):
-        principal.require((Permission.RESULTS_WRITE,), "Changing a principal's comment")
+    rows = {row: name_with_number(student) for row, student, differing in changes if PRINCIPAL in differing}
+    if principal.has(Permission.RESULTS_WRITE):
+        return
+    problem, remedy = "would change the principal's word", "leave it as it was"
+    errors = [RowError(row, PRINCIPAL, INVALID, problem, None, remedy) for row in rows]
+    raise_refused_rows(PrincipalsForbidden, errors, letters=letters, people=rows, member=member)
 
 
 def storing(
@@ -230,17 +255,17 @@ def _refuse(
     """Raise Invalid if any of the comments can't be entered, naming all students."""
     named = Counter(row["student"] for row in comments)
     reasons = {
-        "named more than once": [str(student) for student, times in named.items() if times > 1],
-        Unknown("not in the batch"): [str(student) for student in named if student not in students],
+        "named more than once": [
+            str(students.get(student, student)) for student, times in named.items() if times > 1
+        ],
+        **strangers((student for student in named if student not in students), "not in the batch"),
         f"present more often than the {times_opened} times that school opened": [
             str(students[row["student"]])
             for row in comments
             if row["student"] in students and _is_more(row.get(TIMES_PRESENT), times_opened)
         ],
     }
-    wrong = listed(reasons)
-    if wrong:
-        raise Invalid.field("comments", wrong)
+    refuse_named({COMMENTS: reasons})
 
 
 def _refuse_typed(comments: Sequence[Mapping[str, Any]], students: Mapping[UUID, Commented]) -> None:
@@ -252,7 +277,7 @@ def _refuse_typed(comments: Sequence[Mapping[str, Any]], students: Mapping[UUID,
     ]
     if others:
         raise Conflict(
-            f"How often a student was present {FROM_REGISTERS}; something else was given for: {', '.join(others)}.",
+            f"{names_in_words(others)}: how often a student was present {FROM_REGISTERS}; something else was given.",
             {"times_present": [FROM_REGISTERS]},
         )
 

@@ -29,11 +29,11 @@ from school_service.features.observations.comments.service import (
     require_for,
     storing,
 )
+from school_service.features.people.students.naming import name_with_number
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
     STUDENT_COLUMNS,
     change_of,
-    name_with_number,
     student_columns,
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
@@ -145,7 +145,7 @@ class _CommentUpload(ClassSheetUpload[Commented]):
         return self.match_class(
             content,
             self.listed.students,
-            not_in_class="is a student who is not in the batch",
+            not_in_class="is not in the batch",
             validate=self._row_errors,
         )
 
@@ -171,7 +171,11 @@ class _CommentUpload(ClassSheetUpload[Commented]):
         given = [(student, row, _row_members(row)) for student, row in matched]
         rows = [(student, row, values, self._differing(student, values)) for student, row, values in given]
         changes = [(student, differing) for student, _, _, differing in rows if differing]
-        require_for(changes, self.principal)
+        require_for(
+            ((row.number, student, differing) for student, row, _, differing in rows),
+            self.principal,
+            letters=self.letters,
+        )
         refused = self.refuse_changed(
             self._replaced([(student, row, differing) for student, row, _, differing in rows]),
             entity=ENTITY,

@@ -24,7 +24,7 @@ from school_service.features.observations.metrics.service import (
 )
 from school_service.features.observations.published import lock_cohort_in_term, refuse_published
 from school_service.features.people.students.list_rows import match_records
-from school_service.features.people.students.sheet_rows import name_with_number
+from school_service.features.people.students.naming import name_with_number
 from school_service.features.people.students.sheet_uploads import Replaced, refuse_unexpected
 from school_service.features.results.models import METRIC_TYPES
 from school_service.features.school.cohorts.class_sheets import Place, find_place
@@ -138,9 +138,10 @@ def _matched(metrics: Sequence[Mapping[str, Any]], listed: _Class) -> list[_Reco
         rows,
         listed.students[METRIC_TYPES[0]],
         list_name=METRICS,
-        not_in_class="is a student who is not in the batch",
+        not_in_class="is not in the batch",
         validate=lambda row: _trait_errors(row, metrics[row.number], traits),
         key=lambda student, row: (student, metrics[row.number][METRIC_TYPE]),
+        twice="is there already with this type of traits",
     )
     return [
         _Record(

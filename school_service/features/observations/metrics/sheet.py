@@ -24,11 +24,11 @@ from school_service.features.observations.metrics.service import (
     list_traits,
 )
 from school_service.features.observations.published import lock_open
+from school_service.features.people.students.naming import name_with_number
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
     STUDENT_COLUMNS,
     change_of,
-    name_with_number,
     student_columns,
 )
 from school_service.features.people.students.sheet_uploads import ClassSheetUpload, Replaced
@@ -185,7 +185,7 @@ class _MetricUpload(ClassSheetUpload[Any]):
         return self.match_class(
             content,
             listed,
-            not_in_class="is a student who is not in the batch",
+            not_in_class="is not in the batch",
             validate=partial(_score_errors, names=self.trait_ids),
         )
 

@@ -48,7 +48,7 @@ from tenants.connections.engines import json_text
 Given = Mapping[str, str | None]
 """A guardian as the record of a student names one: a name, and perhaps relationship, phone number, e-mail address."""
 
-_lock_finding = table_lock(Guardian)
+lock_finding = table_lock(Guardian)
 
 
 @dataclass(slots=True)
@@ -65,10 +65,10 @@ class Finding:
     @classmethod
     def of(cls, given: Sequence[Given], *before: Executable, lock: bool = True) -> Finding:
         """Find the persons possibly meant, in one round trip after `before`; with `lock` they stay as they are."""
-        named = _guardians_as_json(given)
-        locks = (_lock_finding(), reads.lock(given=named)) if lock else ()
+        named = guardians_as_json(given)
+        locks = (lock_finding(), reads.lock(given=named)) if lock else ()
         seen = execute(*before, *locks, reads.facts_of_guardians(given=named)) or {}
-        return cls(given, People(seen["people"]), _by_place(seen["given"]), seen["students"])
+        return cls(given, People(seen["people"]), by_place(seen["given"]), seen["students"])
 
     def person(self, place: int) -> Person:
         """Give the person named in this place."""
@@ -103,10 +103,12 @@ class Finding:
         """
         linked = {link["guardian_id"] for link in self.links}
         theirs = [person for guardian, person in self.people.all.items() if guardian in linked]
-        if any(person.has_account for person in theirs):
-            require_results("Giving a guardian with an account a child")
-        if any(person.children > MOST_CHILDREN for person in theirs):
-            refuse_too_many_children()
+        for person in theirs:
+            name = person.row["full_name"]
+            if person.has_account:
+                require_results(f"Giving {name}, a guardian with an account, a child")
+            if person.children > MOST_CHILDREN:
+                refuse_too_many_children(name)
 
     @property
     def accounts(self) -> list[UUID]:
@@ -137,9 +139,9 @@ def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | Non
     Forbidden if an account gets a child and the caller may not read results, and Conflict if the student's data were
     erased, if the named person is stopped here, and if there are as many guardians or children as may be.
     """
-    named = _guardians_as_json([given]) if given else None
+    named = guardians_as_json([given]) if given else None
     seen = execute(
-        _lock_finding(),
+        lock_finding(),
         reads.lock(student_id=student_id, given=named),
         reads.facts_of_guardians(student_id=student_id, given=named),
     )
@@ -157,36 +159,14 @@ def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | Non
                 *storing(removed_links=[former], removed=_end_people([people.all[former["guardian_id"]]]))
             )
         return None
-    key = _by_place(seen["given"])[0]
-    own = [people.all[guardian] for guardian in links if people.all[guardian].name == key["name"]]
-    if any(is_stopped(links[person.id]) for person in own):
-        refuse_stopped()
-    # The primary themselves, before another guardian of the student who has the same name.
-    own.sort(key=lambda person: not links[person.id]["is_primary"])
-    relationship = given.get("relationship")
-    if own:
-        person = own[0]
-        person.change({name: given.get(name) for name in NAMED})
-        old = dict(links[person.id])
-        link = {**old, "relationship": relationship, "is_primary": True}
-        changes = entry_of_change(old, link)
-    else:
-        person = people.find_or_make(given, key)
-        goes = former is not None and _goes(people.all[former["guardian_id"]])
-        _refuse_another(person, guardians=len(links) - goes)
-        link = new_link(student_id, person.id, relationship=relationship, is_primary=True)
-        changes = [entry_of_start(link)]
-    writes: dict[str, Any] = {"links": [link] if changes else []}
-    if former is not None and former["guardian_id"] != person.id:
-        before = people.all[former["guardian_id"]]
-        gone = _end_people([before])
-        if gone:
-            changes.append(entry_of_end(former))
-            writes |= {"removed_links": [former], "removed": gone}
-        else:
-            demoted = {**former, "is_primary": False}
-            changes += entry_of_change(former, demoted)
-            writes["links"].append(demoted)
+    setting = set_primary(student_id, given, people, links, by_place(seen["given"])[0])
+    writes: dict[str, Any] = {"links": setting.links}
+    changes = setting.changes
+    if setting.left is not None:
+        changes = [*changes, entry_of_end(setting.left)]
+        before = people.all[setting.left["guardian_id"]]
+        writes |= {"removed_links": [setting.left], "removed": _end_people([before])}
+    person = setting.person
     audit_people([person])
     audit_changes(LINK, changes)
     if person.is_new:
@@ -194,11 +174,94 @@ def write_primary(student_id: UUID, given: Given | None) -> dict[str, Any] | Non
     elif person.changed:
         writes["changed"] = [person.row]
     statements = storing(**writes)
-    if person.account is not None and not own:
+    if person.account is not None and setting.gains:
         return gain_of_accounts(person.account).write(*statements)
     if statements:
         execute(*statements)
     return None
+
+
+@dataclass(slots=True)
+class Setting:
+    """The guardian of a student to be set, with the changes of guardianships.
+
+    `gains` tells whether the person gets a child. `left` is the guardianship of a former primary who goes.
+    """
+
+    person: Person
+    links: list[dict[str, Any]]
+    changes: list[Change]
+    gains: bool
+    left: dict[str, Any] | None = None
+
+
+def set_primary(
+    student_id: UUID | str,
+    given: Given,
+    people: People,
+    links: Mapping[str, dict[str, Any]],
+    key: Mapping[str, Any],
+    *,
+    stays: str | None = None,
+) -> Setting:
+    """Set the primary guardian of a student with these links, by the id of the guardian; as in `write_primary`.
+
+    A former primary of the id `stays` remains a guardian.
+    """
+    former = next((link for link in links.values() if link["is_primary"]), None)
+    own = own_guardian(key["name"], people, links)
+    relationship = given.get("relationship")
+    if own is not None:
+        own.change({name: given.get(name) for name in NAMED})
+        old = dict(links[own.id])
+        link = {**old, "relationship": relationship, "is_primary": True}
+        setting = Setting(own, [link], entry_of_change(old, link), gains=False)
+    else:
+        person = people.find_or_make(given, key)
+        goes = former is not None and _goes(people.all[former["guardian_id"]])
+        _refuse_another(person, guardians=len(links) - goes)
+        link = new_link(student_id, person.id, relationship=relationship, is_primary=True)
+        setting = Setting(person, [link], [entry_of_start(link)], gains=True)
+    if not setting.changes:
+        setting.links = []
+    if former is not None and former["guardian_id"] != setting.person.id:
+        if former["guardian_id"] != stays and _goes(people.all[former["guardian_id"]]):
+            setting.left = former
+        else:
+            demoted = {**former, "is_primary": False}
+            setting.changes += entry_of_change(former, demoted)
+            setting.links.append(demoted)
+    return setting
+
+
+def set_another(
+    student_id: UUID | str,
+    given: Given,
+    people: People,
+    links: Mapping[str, dict[str, Any]],
+    key: Mapping[str, Any],
+) -> Setting:
+    """Set a guardian of a student with these links beside the primary: one of them of this name, or another person."""
+    own = own_guardian(key["name"], people, links)
+    if own is not None:
+        own.change({name: given.get(name) for name in NAMED})
+        old = dict(links[own.id])
+        link = {**old, "relationship": given.get("relationship")}
+        changes = entry_of_change(old, link)
+        return Setting(own, [link] if changes else [], changes, gains=False)
+    person = people.find_or_make(given, key)
+    _refuse_another(person, guardians=len(links))
+    link = new_link(student_id, person.id, relationship=given.get("relationship"))
+    return Setting(person, [link], [entry_of_start(link)], gains=True)
+
+
+def own_guardian(name: str, people: People, links: Mapping[str, Mapping[str, Any]]) -> Person | None:
+    """Find the guardian of this name, a key, among a student's, the primary first. Raises Conflict if stopped."""
+    own = [people.all[guardian_id] for guardian_id in links if people.all[guardian_id].name == name]
+    if any(is_stopped(links[person.id]) for person in own):
+        refuse_stopped()
+    # The primary themselves, before another guardian of the student who has the same name.
+    return min(own, key=lambda person: not links[person.id]["is_primary"], default=None)
 
 
 def remove_guardians(student_id: UUID) -> None:
@@ -254,11 +317,17 @@ def _goes(person: Person) -> bool:
 def _end_people(people: Sequence[Person]) -> list[str]:
     """Give the ids of the persons going with this child, and enter their end in the audit log."""
     gone = [person for person in people if _goes(person)]
-    audit_changes(ENTITY, [Change(UUID(person.id), {}, None) for person in gone])
+    audit_gone(gone)
     return [person.id for person in gone]
 
 
-def _guardians_as_json(given: Sequence[Given]) -> str:
+def audit_gone(people: Sequence[Person]) -> None:
+    """Enter the end of persons in the audit log."""
+    audit_changes(ENTITY, [Change(UUID(person.id), {}, None) for person in people])
+
+
+def guardians_as_json(given: Sequence[Given]) -> str:
+    """Write the guardians given, each with its place, as JSON."""
     texts = [
         {"place": place, **{name: guardian.get(name) for name in NAMED}}
         for place, guardian in enumerate(given)
@@ -266,5 +335,5 @@ def _guardians_as_json(given: Sequence[Given]) -> str:
     return json_text(texts)
 
 
-def _by_place(keys: Sequence[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
+def by_place(keys: Sequence[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
     return {key["place"]: key for key in keys}

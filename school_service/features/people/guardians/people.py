@@ -163,16 +163,16 @@ def is_caller(user_id: object) -> bool:
 ERASED_STUDENT = "The student's data were erased: nothing of them can be changed."
 
 
-def refuse_stopped() -> None:
+def refuse_stopped(name: str = "the student") -> None:
     """Refuse a way around a stop; raises Conflict."""
-    raise Locked("This guardian's access to the student is stopped: lift the stop first.")
+    raise Locked(f"This guardian's access to {name} is stopped: lift the stop first.")
 
 
-def refuse_too_many_guardians() -> None:
+def refuse_too_many_guardians(name: str = "The student") -> None:
     """Refuse another guardian of a student with as many as may be; raises Conflict."""
-    raise Conflict(f"The student has {MOST_GUARDIANS} guardians already.")
+    raise Conflict(f"{name} has {MOST_GUARDIANS} guardians already.")
 
 
-def refuse_too_many_children() -> None:
+def refuse_too_many_children(name: str = "The guardian") -> None:
     """Refuse another child of a guardian with as many as may be; raises Conflict."""
-    raise Conflict(f"The guardian has {MOST_CHILDREN} children already.")
+    raise Conflict(f"{name} has {MOST_CHILDREN} children already.")

@@ -31,6 +31,7 @@ from school_service.core.counters import STUDENTS, Counter
 from school_service.core.facts import shown
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, json_object, read_model
+from school_service.core.records import one_of
 from school_service.core.search import folded, matches, may_match
 from school_service.features.people.gains.service import NOTHING
 from school_service.features.people.models import (
@@ -152,6 +153,19 @@ def guardians_of_student(student_id: UUID, told: str | None = None, reach: Reach
 
 def primary_guardian() -> Any:
     """Write the primary guardian of a row of students, as their record shows it; null without one."""
+    return _guardian_where(StudentGuardian.is_primary).scalar_subquery()
+
+
+def second_guardian() -> Any:
+    """Write the first guardian of a row of students, by name, beside the primary; null without one.
+
+    A stopped one is left out.
+    """
+    another = _guardian_where(~StudentGuardian.is_primary, ~_STOPPED)
+    return another.order_by(*_PRIMARY_FIRST).limit(1).scalar_subquery()
+
+
+def _guardian_where(*conditions: Any) -> Select[Any]:
     return (
         select(
             json_object(
@@ -163,9 +177,8 @@ def primary_guardian() -> Any:
         )
         .select_from(StudentGuardian)
         .join(Guardian, Guardian.id == StudentGuardian.guardian_id)
-        .where(StudentGuardian.student_id == Student.id, StudentGuardian.is_primary)
+        .where(StudentGuardian.student_id == Student.id, *conditions)
         .correlate(Student)
-        .scalar_subquery()
     )
 
 
@@ -222,11 +235,11 @@ def _named_persons(document: Any) -> Any:
     return select(given.c.place, *(value.label(name) for name, value in keys.items())).cte("given")
 
 
-def _guardian_ids(student_id: Any, guardian_id: Any, given: Any) -> Select[Any] | CompoundSelect[Any]:
-    """Select the ids of a student's guardians, of this one, and of possible matches of the persons given."""
+def _guardian_ids(of_students: Any, guardian_id: Any, given: Any) -> Select[Any] | CompoundSelect[Any]:
+    """Select the ids of students' guardians, of this one, and of possible matches of the persons given."""
     meant: list[Any] = []
-    if student_id is not None:
-        meant.append(_guardians_of(student_id))
+    if of_students is not None:
+        meant.append(select(StudentGuardian.guardian_id).where(of_students))
     if guardian_id is not None:
         meant.append(select(cast(guardian_id, Uuid)))
     if given is not None:
@@ -239,10 +252,23 @@ def _guardian_ids(student_id: Any, guardian_id: Any, given: Any) -> Select[Any] 
     return union(*meant) if len(meant) > 1 else meant[0]
 
 
+def _of_students(student_id: Any, student_ids: Any) -> Any:
+    """Tell whether a row of student_guardians is of a student, or of one of some; None without any."""
+    if student_ids is not None:
+        return StudentGuardian.student_id == one_of(student_ids)
+    return None if student_id is None else StudentGuardian.student_id == student_id
+
+
 @read_model
-def lock(student_id: UUID | None = None, guardian_id: UUID | None = None, given: str | None = None) -> Query:
-    """Lock guardians FOR NO KEY UPDATE, by id: a student's, this one, and possible matches of persons given (JSON)."""
-    meant = _guardian_ids(student_id, guardian_id, None if given is None else _named_persons(given))
+def lock(
+    student_id: UUID | None = None,
+    guardian_id: UUID | None = None,
+    given: str | None = None,
+    student_ids: list[UUID] | None = None,
+) -> Query:
+    """Lock guardians FOR NO KEY UPDATE, by id: students', this one, and possible matches of persons given (JSON)."""
+    of_students = _of_students(student_id, student_ids)
+    meant = _guardian_ids(of_students, guardian_id, None if given is None else _named_persons(given))
     return (
         select(Guardian.id)
         .where(Guardian.id.in_(meant))
@@ -253,9 +279,12 @@ def lock(student_id: UUID | None = None, guardian_id: UUID | None = None, given:
 
 @read_model
 def facts_of_guardians(
-    student_id: UUID | None = None, guardian_id: UUID | None = None, given: str | None = None
+    student_id: UUID | None = None,
+    guardian_id: UUID | None = None,
+    given: str | None = None,
+    student_ids: list[UUID] | None = None,
 ) -> Query:
-    """Select the facts of a student's guardians, of one, and of possible matches of the persons given: one row.
+    """Select the facts of students' guardians, of one, and of possible matches of the persons given: one row.
 
     `students` is the last number given to a student, `erased` whether the student's data were erased, null without such
     a student, `links` their guardians, `people` the persons, the oldest first, and `given` the keys for finding each of
@@ -264,13 +293,10 @@ def facts_of_guardians(
     named = None if given is None else _named_persons(given)
     links: Any = null()
     keys: Any = null()
-    if student_id is not None:
+    of_students = _of_students(student_id, student_ids)
+    if of_students is not None:
         link = json_object(**{column.name: column for column in StudentGuardian.__table__.columns})
-        links = (
-            select(_listed(func.json_agg(link)))
-            .where(StudentGuardian.student_id == student_id)
-            .scalar_subquery()
-        )
+        links = select(_listed(func.json_agg(link))).where(of_students).scalar_subquery()
     if named is not None:
         keys = select(_listed(func.json_agg(json_object(**dict(named.c))))).scalar_subquery()
     children = (
@@ -291,7 +317,7 @@ def facts_of_guardians(
     person = json_object(row=row, **_KEYS, children=children, stops=stops)
     people = (
         select(_listed(func.json_agg(aggregate_order_by(person, Guardian.created_at, Guardian.id))))
-        .where(Guardian.id.in_(_guardian_ids(student_id, guardian_id, named)))
+        .where(Guardian.id.in_(_guardian_ids(of_students, guardian_id, named)))
         .scalar_subquery()
     )
     student = select(User.erased_at.is_not(None)).join(Student, Student.user_id == User.id)
@@ -309,8 +335,8 @@ def facts_of_guardians(
 def students_seen(student_ids: list[UUID], full_name: str) -> Query:
     """Select the facts for giving students another guardian: by id, as one JSON object.
 
-    Of each whether their data were erased, the number of their guardians, the primary among these, and whether one of
-    this name is stopped.
+    Of each the name in refusals, whether their data were erased, the number of their guardians, the primary among
+    these, and whether one of this name is stopped.
     """
 
     def of_links(what: Any, *conditions: Any) -> Any:
@@ -324,6 +350,7 @@ def students_seen(student_ids: list[UUID], full_name: str) -> Query:
         )
 
     document = json_object(
+        name=User.first_name + " " + User.last_name + " (" + Student.admission_number + ")",
         erased=User.erased_at.is_not(None),
         guardians=of_links(func.count()),
         primary=of_links(StudentGuardian.guardian_id, StudentGuardian.is_primary),

@@ -316,16 +316,16 @@ def _refuse_children(student_ids: Sequence[UUID], known: Mapping[str, Any]) -> N
         if str(student_id) not in known:
             raise Invalid.field(field, Unknown("no such student"))
         if student_id in student_ids[:number]:
-            raise Invalid.field(field, "is named twice")
+            raise Invalid(f"{known[str(student_id)]['name']}: named twice", {field: ["is named twice"]})
     if len(student_ids) > MOST_CHILDREN:
         refuse_too_many_children()
     for student in known.values():
         if student["erased"]:
-            raise Locked("A student's data were erased: nothing of them can be changed.")
+            raise Locked(f"{student['name']}: the data were erased, and nothing of them can be changed.")
         if student["stopped"]:
-            refuse_stopped()
+            refuse_stopped(student["name"])
         if student["guardians"] >= MOST_GUARDIANS:
-            refuse_too_many_guardians()
+            refuse_too_many_guardians(student["name"])
 
 
 def remove_links(*conditions: Any) -> list[UUID]:

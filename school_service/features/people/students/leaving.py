@@ -12,7 +12,7 @@ from sqlalchemy.orm import aliased
 
 from school_service.core.errors import Invalid
 from school_service.core.read_models import BoundQuery, Query, array_of, json_object, read_model
-from school_service.core.records import unnest_rows
+from school_service.core.records import one_of, unnest_rows
 from school_service.core.statements import statement
 from school_service.features.school.models import CURRENT, AcademicSession, Enrollment
 
@@ -72,10 +72,15 @@ def last_day(of: Any) -> dict[str, Any]:
 @read_model
 def open_enrollments(student_id: UUID) -> Query:
     """Select the open enrollments of a student, as JSON: one row."""
+    return select(opened_by(student_id).label("enrollments"))
+
+
+def opened_by(student_id: Any) -> Any:
+    """Write the open enrollments of a student, an id or a column of the query around, as JSON."""
     theirs = select(array_of(json_object(**last_day(Enrollment)))).where(
         Enrollment.student_id == student_id, CURRENT
     )
-    return select(theirs.scalar_subquery().label("enrollments"))
+    return theirs.correlate_except(Enrollment).scalar_subquery()
 
 
 @statement
@@ -85,11 +90,11 @@ def _write_last_days(enrollment_ids: list[UUID], days: list[date]) -> Any:
 
 
 @statement
-def forget_last_days(student_id: UUID) -> Any:
-    """Empty the last day of the open enrollments of a student."""
+def forget_last_days(student_ids: list[UUID]) -> Any:
+    """Empty the last day of the open enrollments of students."""
     has_one = Enrollment.ended_on.is_not(None)
     return (
         update(Enrollment)
-        .where(Enrollment.student_id == student_id, CURRENT, has_one)
+        .where(Enrollment.student_id == one_of(student_ids), CURRENT, has_one)
         .values(ended_on=null())
     )

@@ -205,6 +205,12 @@ class _ImportedStudentSchema(NewStudentSchema):
     guardian_2 = WholeRecord(NewGuardianSchema, required=False)
 
 
+class _ListedChangesSchema(StudentChangesSchema):
+    """Changes of a student from a class list, with another guardian perhaps."""
+
+    guardian_2 = WholeRecord(NewGuardianSchema, required=False)
+
+
 def validate_student(record: dict[str, Any]) -> dict[str, Any]:
     """Validate a record as `POST /students` validates its body, and its `guardian_2`, a second guardian, as the first.
 
@@ -219,7 +225,10 @@ def validate_student(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def validate_changes(changes: dict[str, Any]) -> dict[str, Any]:
-    """Validate changes as `PATCH /students/{id}` validates its body. Raises Invalid, naming the fields."""
+    """Validate changes as `PATCH /students/{id}` validates its body, and `guardian_2` as the guardian.
+
+    Raises Invalid, naming the fields.
+    """
     try:
         validated: dict[str, Any] = _changes.load(changes)
     except ma.ValidationError as error:
@@ -228,4 +237,4 @@ def validate_changes(changes: dict[str, Any]) -> dict[str, Any]:
     return validated
 
 
-_new_student, _changes = _ImportedStudentSchema(), StudentChangesSchema(partial=True)
+_new_student, _changes = _ImportedStudentSchema(), _ListedChangesSchema(partial=True)

@@ -168,7 +168,7 @@ def _leave(student: Student, changes: dict[str, Any]) -> Sequence[Executable]:
     leaving.refuse_order(admitted_on, left_on, field="left_on" if changes.get("left_on") else "admitted_on")
     if left_on == student.left_on:
         return ()
-    writes: list[Executable] = [leaving.forget_last_days(student.id)]
+    writes: list[Executable] = [leaving.forget_last_days([student.id])]
     if left_on is not None:
         opened = fetch_document(leaving.open_enrollments(student.id))["enrollments"]
         leaving.refuse_last_day(opened, left_on)

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
-from sqlalchemy import func, select
+from sqlalchemy import func
 
-from school_service.core.database import db
 from school_service.core.facts import headed
-from school_service.core.narrowing import within
 from school_service.core.texts import folded_words
 from school_service.features.people.models import Student, User
-from school_service.features.reach import scopes
+from school_service.features.people.students.naming import (
+    Named,
+    Person,
+    name_with_number,
+    nobody,
+    students_where,
+)
 from school_service.sheets.charsets import charset_errors
 from school_service.sheets.columns import CellType, Column, normalized_name
 from school_service.sheets.row_errors import DUPLICATE, INVALID, REQUIRED, UNKNOWN, RowError, raise_row_errors
@@ -60,19 +64,6 @@ def without_serial_number(content: SheetContent) -> SheetContent:
     return content
 
 
-class Person(Protocol):
-    """A student as a class list has them."""
-
-    @property
-    def admission_number(self) -> Any: ...
-    @property
-    def first_name(self) -> Any: ...
-    @property
-    def middle_name(self) -> Any: ...
-    @property
-    def last_name(self) -> Any: ...
-
-
 ClassMember = TypeVar("ClassMember", bound=Person)
 
 
@@ -86,9 +77,9 @@ def match_students(
 ) -> list[tuple[ClassMember, Row]]:
     """Find the student of each row among these, by admission number.
 
-    `not_in_class` is the problem of a student of the school not among them; `validate` yields the errors of the other
-    values of a row. A row with the name of another of these students is bad; with `own_names`, as in a downloaded
-    sheet, a row with any name but the student's. Raises InvalidRows naming every bad row.
+    `not_in_class` says of a student of the school that they are not among them, as a predicate; `validate` yields the
+    errors of the other values of a row. A row with the name of another of these students is bad; with `own_names`, as
+    in a downloaded sheet, a row with any name but the student's. Raises InvalidRows naming every bad row.
     """
     numbers = [composed(str(row.values.get(ADMISSION_NUMBER, ""))) for row in content.rows]
     misread = list(charset_errors(content.rows, names=_NAMES))
@@ -110,11 +101,6 @@ def match_students(
         }
         raise_row_errors(errors, letters=content.letters, people=people)
     return [(students[number], row) for number, row in zip(numbers, content.rows, strict=True)]
-
-
-def name_with_number(student: Person) -> str:
-    """Name a student in an error: `Ngọzi Eze (QAC/2022/014)`."""
-    return f"{student.first_name} {student.last_name} ({student.admission_number})"
 
 
 def change_of(row: Row, student: Person, column: str, old: object, new: object) -> dict[str, object]:
@@ -148,6 +134,7 @@ def _errors(
     bad_names = {(row.number, name) for row in content.rows for name in row.bad & _NAMES}
     yield from (error for error in content.errors if (error.row, error.column) not in bad_names)
     known = _known_to_school(set(numbers).difference(students))
+    unknown, perhaps = nobody("no student's admission number")
     first: dict[str, int] = {}
     for number, row in zip(numbers, content.rows, strict=True):
         if ADMISSION_NUMBER in row.bad:
@@ -158,27 +145,30 @@ def _errors(
             problem = f"is in row {first[number]} already"
             yield RowError(row.number, ADMISSION_NUMBER, DUPLICATE, problem, number, of_person=False)
         elif number not in students:
-            written = known.get(number.lower())
-            if written == number:
-                yield RowError(row.number, ADMISSION_NUMBER, INVALID, not_in_class, number)
+            student = known.get(number.lower())
+            if student is None:
+                yield RowError(row.number, ADMISSION_NUMBER, UNKNOWN, f"is {unknown}", number, perhaps)
+            elif student.number == number:
+                problem = f"has {student.left}" if student.left else not_in_class
+                problem = f"is {student.full_name}, who {problem}"
+                yield RowError(row.number, ADMISSION_NUMBER, INVALID, problem, number)
             else:
-                remedy = f"write {written}" if written else None
-                problem = "is no student's admission number"
-                yield RowError(row.number, ADMISSION_NUMBER, UNKNOWN, problem, number, remedy)
+                remedy = f"write {student.number}"
+                yield RowError(row.number, ADMISSION_NUMBER, UNKNOWN, f"is {unknown}", number, remedy)
         yield from validate(row)
 
 
-def _known_to_school(numbers: set[str]) -> dict[str, str]:
-    """Find the admission numbers of students of the school among these, by the number in small letters.
+def _known_to_school(numbers: set[str]) -> dict[str, Named]:
+    """Find the students of the school with these admission numbers, by the number in small letters.
 
     A number differing in case alone is found too, to be named; the exact one comes first.
     """
     if not numbers:
         return {}
     small = func.lower(Student.admission_number)
-    query = select(Student.admission_number).where(small.in_({number.lower() for number in numbers}))
-    known = db.session.scalars(within(query, scopes.students_in_reach, Student.id)).all()
-    return {number.lower(): number for number in sorted(known, key=numbers.__contains__)}
+    students = students_where(small.in_({number.lower() for number in numbers}))
+    by_exactness = sorted(students.values(), key=lambda student: student.number in numbers)
+    return {student.number.lower(): student for student in by_exactness}
 
 
 def _name_errors(

@@ -66,8 +66,8 @@ class ClassSheetUpload(SheetUpload[list[tuple[ClassMember, Row]]], Generic[Class
     ) -> list[tuple[ClassMember, Row]]:
         """Find the student of each row among those of the class, by admission number.
 
-        `not_in_class` is the problem of a student of the school outside the class; `validate` yields the errors of the
-        other values of a row. Raises InvalidRows naming every bad row.
+        `not_in_class` says of a student of the school that they are outside the class, as a predicate; `validate`
+        yields the errors of the other values of a row. Raises InvalidRows naming every bad row.
         """
         by_number = {student.admission_number: student for student in students}
         matched = match_students(
@@ -148,7 +148,7 @@ def refuse_unexpected_changes(
             each.row,
             each.column,
             CHANGED,
-            _problem(each, last, zone) + ",",
+            _problem(each, last, zone),
             _words(each.new),
             "read it again, or leave out what is expected",
         )

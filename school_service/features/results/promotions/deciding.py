@@ -16,11 +16,12 @@ from uuid import UUID
 
 import orjson
 
-from school_service.core.errors import Duplicate, Invalid, NotPublished, Unknown
+from school_service.core.errors import Duplicate, Invalid, NotPublished, Unknown, names_in_words, refuse_named
 from school_service.core.read_models import fetch_document
 from school_service.core.statements import in_one_round_trip
 from school_service.features.people.models import ACTIVE
 from school_service.features.people.students import leaving
+from school_service.features.people.students.naming import LEFT, names_of, strangers
 from school_service.features.results.models import GRADUATED, LEFT_OUT, NO_RESULT, OUTCOMES, REPEATED
 from school_service.features.results.promotions import reads
 from school_service.features.results.promotions.rules import (
@@ -78,9 +79,14 @@ class Decision:
 
     @property
     def number(self) -> str:
-        """The student's admission number, as in refusals."""
+        """The student's admission number."""
         number: str = self.student["admission_number"]
         return number
+
+    @property
+    def name(self) -> str:
+        """The student's name in refusals."""
+        return f"{self.student['first_name']} {self.student['last_name']} ({self.number})"
 
     @property
     def answer(self) -> dict[str, Any]:
@@ -179,24 +185,20 @@ def judge_all(facts: Mapping[str, Any], plan: Plan) -> Judged:
 def _refuse_moves(facts: Mapping[str, Any], plan: Plan, batches: Mapping[str, Mapping[str, Any]]) -> None:
     named = [move[name] for move in plan.moves for name in ("batch", "promote_to", "repeat_in")]
     unknown = [str(batch) for batch in named if batch is not None and str(batch) not in batches]
-    if unknown:
-        raise Invalid.field("moves", Unknown(f"no such batches: {', '.join(dict.fromkeys(unknown))}"))
+    refuse_named({"moves": {Unknown("no such batch"): [*dict.fromkeys(unknown)]}})
     times = Counter(str(move["batch"]) for move in plan.moves)
     twice = [batches[batch]["name"] for batch, count in times.items() if count > 1]
-    if twice:
-        raise Invalid.field("moves", f"named more than once: {', '.join(twice)}")
+    refuse_named({"moves": {"named more than once": twice}})
     elsewhere = [
         batches[batch]["name"] for batch in times if batches[batch]["session"] != facts["session_id"]
     ]
-    if elsewhere:
-        raise Invalid.field("moves", f"not of {facts['session_name']}: {', '.join(elsewhere)}")
+    refuse_named({"moves": {f"not of {facts['session_name']}": elsewhere}})
     going_on = [
         batches[str(move["batch"])]["name"]
         for move in plan.moves
         if move.get("left_on") and move["promote_to"] is not None
     ]
-    if going_on:
-        raise Invalid.field("moves", f"left_on is of classes that graduate, not of: {', '.join(going_on)}")
+    refuse_named({"moves": {"the students go on to a class, and a last day is of graduates": going_on}})
 
 
 def _next_session(
@@ -205,20 +207,14 @@ def _next_session(
     """Find the session of the batches to go to: one session, with a later start. Raises Invalid."""
     for field, target in plan.targets:
         if str(target) not in batches:
-            raise Invalid.field(field, Unknown(f"no such batch: {target}"))
+            refuse_named({field: {Unknown("no such batch"): [str(target)]}})
     targets = [(field, batches[str(target)]) for field, target in plan.targets]
     wrong: dict[str, list[str]] = {}
     for field, batch in targets:
         if batch["start_date"] <= facts["start_date"]:
             wrong.setdefault(field, []).append(batch["name"])
-    if wrong:
-        raise Invalid.fields(
-            {
-                field: f"not of a session that starts later than {facts['session_name']}: "
-                + ", ".join(dict.fromkeys(names))
-                for field, names in wrong.items()
-            }
-        )
+    reason = f"not of a session that starts later than {facts['session_name']}"
+    refuse_named({field: {reason: [*dict.fromkeys(names)]} for field, names in wrong.items()})
     sessions = {batch["session"]: batch["session_name"] for _, batch in targets}
     if len(sessions) > 1:
         raise Invalid.field(
@@ -232,13 +228,9 @@ def _by_student(plan: Plan, students: Sequence[Mapping[str, Any]]) -> dict[str, 
     known = {student["id"] for student in students}
     times = Counter(str(override["student"]) for override in plan.overrides)
     absent = [student for student in times if student not in known]
-    if absent:
-        raise Invalid.field(
-            "overrides", Unknown(f"not in a batch that is to be promoted: {', '.join(absent)}")
-        )
-    twice = [student for student, count in times.items() if count > 1]
-    if twice:
-        raise Invalid.field("overrides", f"students named more than once: {', '.join(twice)}")
+    refuse_named({"overrides": strangers(map(UUID, absent), "not in a batch that is to be promoted")})
+    twice = [UUID(student) for student, count in times.items() if count > 1]
+    refuse_named({"overrides": {"named more than once": names_of(twice)}})
     return {str(override["student"]): override for override in plan.overrides}
 
 
@@ -290,34 +282,33 @@ def _refuse_decisions(
         if override is None:
             continue
         if decision.student["status"] != ACTIVE and override.get("outcome") != LEFT_OUT:
-            reason = f"{decision.student['status']}, and can only be {LEFT_OUT}"
+            reason = f"{LEFT[decision.student['status']]}, and can only be {LEFT_OUT}"
         elif "outcome" not in override and decision.outcome == GRADUATED:
-            reason = "graduate by the rule, and go into no batch without another outcome"
+            reason = "graduating by the rule, and going into no batch without another outcome"
         elif (
             decision.outcome not in (None, REPEATED, GRADUATED, LEFT_OUT)
             and decision.from_batch in last
             and "batch" not in override
         ):
-            reason = f"{override['outcome']} from a batch that graduates, and need a batch"
+            reason = f"{override['outcome']} from a batch that graduates, and without a batch to go to"
         else:
             continue
-        reasons.setdefault(reason, []).append(decision.number)
-    if reasons:
-        words = "; ".join(f"{reason}: {', '.join(names)}" for reason, names in reasons.items())
-        raise Invalid.field("overrides", words)
+        reasons.setdefault(reason, []).append(decision.name)
+    refuse_named({"overrides": reasons})
 
 
 def _refuse_elsewhere(decisions: Sequence[Decision], next_session: Mapping[str, str]) -> None:
     """Raise Conflict naming students in another batch of the next session."""
     elsewhere = [
-        decision.number
+        decision
         for decision in decisions
         if decision.is_new
         and next_session["id"] in {each["session"] for each in decision.student["enrollments"]}
     ]
     if elsewhere:
-        words = f"Students are in another batch of {next_session['name']} already: {', '.join(elsewhere)}."
-        raise Duplicate(words, {"students": elsewhere})
+        names = names_in_words([decision.name for decision in elsewhere])
+        words = f"{names}: in another batch of {next_session['name']} already."
+        raise Duplicate(words, {"students": [decision.number for decision in elsewhere]})
 
 
 def _left_on(decisions: Sequence[Decision], plan: Plan) -> dict[UUID, date]:
@@ -329,11 +320,8 @@ def _left_on(decisions: Sequence[Decision], plan: Plan) -> dict[UUID, date]:
     left = [
         decision for decision in decisions if decision.outcome == GRADUATED and decision.from_batch in days
     ]
-    later = [decision.number for decision in left if _came_later(decision.student, days[decision.from_batch])]
-    if later:
-        raise Invalid.field(
-            "moves", f"left_on is before the admission, or the first day in the class: {', '.join(later)}"
-        )
+    later = [decision.name for decision in left if _came_later(decision.student, days[decision.from_batch])]
+    refuse_named({"moves": {"the last day is before the admission, or the first day in the class": later}})
     return {UUID(decision.student["id"]): days[decision.from_batch] for decision in left}
 
 

@@ -103,14 +103,15 @@ def _refuse_rules(rules: Sequence[Mapping[str, Any]], levels: set[str], subjects
             reasons.append(f"there are {times} for {name}")
         if level is not None and level not in levels:
             reasons.append(f"no classroom has {name}")
-    for number, rule in enumerate(rules):
+    for rule in rules:
+        name = "all others" if rule["level"] is None else f'the level "{rule["level"][:SAID_BACK]}"'
         if rule["trial_average"] is not None and rule["trial_average"] >= rule["minimum_average"]:
-            reasons.append(f"{number}: trial_average is not less than minimum_average")
+            reasons.append(f"{name}: the average for a trial is not less than that for promotion")
         unknown = [str(subject) for subject in rule["required_subjects"] if str(subject) not in subjects]
         if unknown:
-            reasons.append(Unknown(f"{number}: no such subjects: {', '.join(unknown)}"))
+            reasons.append(Unknown(f"{name}: no such subjects: {', '.join(unknown)}"))
     if reasons:
-        raise Invalid.field("_schema", joined(reasons))
+        raise Invalid("; ".join(reasons), {"_schema": [joined(reasons)]})
 
 
 def _listed(rules: Mapping[str | None, Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from school_service.core.errors import Duplicate, Incomplete, Invalid, Locked, NotPublished, Unknown, listed
+from school_service.core.errors import Duplicate, Incomplete, Locked, NotPublished, Unknown, refuse_named
 from school_service.features.results.computing.cards import Record, comments_of
 from school_service.features.results.computing.class_term.loaded import Loaded, Person
 from school_service.features.results.computing.compute import Computed, blanks, compute
@@ -17,6 +17,9 @@ from school_service.features.scores.models import OF_COHORT
 
 MOST_NAMED = 20  # students in a refusal, of each result
 MOST_MISSING = 200  # students named in a dry run, of each lack
+
+NamesOf = Callable[[Iterable[UUID]], Sequence[str]]
+"""Gives the names of students by their ids, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +61,10 @@ def judge(
     take_in: Sequence[UUID],
     without_subjects: Sequence[UUID] = (),
     *,
+    names: NamesOf,
     rehearsed: bool = False,
 ) -> Judged:
-    """Judge a row of `reads.publishing`: each batch gets its next version.
+    """Judge a row of `reads.publishing`: each batch gets its next version. `names` gives the names of students.
 
     Raises Invalid for batches unknown or of another cohort, for students to leave out who do not belong to them,
     students to take in who were not left out, and `without_subjects` with something to publish; and Conflict if
@@ -72,13 +76,13 @@ def judge(
     loaded = whole.shown_to(None)
     _refuse_batches(batches, row["batches"], loaded.scope["cohort_id"])
     leaving, coming = dict(row["leaving"] or ()), dict(row["coming"] or ())
-    _refuse_strangers(leave_out, take_in, leaving, coming)
+    _refuse_strangers(leave_out, take_in, leaving, coming, names)
     named = [str(subject) for subject in without_subjects]
     versions = [_next_version(batch, loaded, named) for batch in row["batches"]]
     empty = [batch for batch, version in zip(row["batches"], versions, strict=True) if not version.people]
     if empty:
         raise Incomplete(f"There is nobody in: {_names(empty)}.")
-    _refuse_with_assessments(named, versions)
+    _refuse_with_assessments(named, versions, {subject.id: subject.name for subject in loaded.subjects})
     record, computed = Record(loaded, row["record"]), compute(loaded.entered)
     in_the_way = _InTheWay(row, record, {str(batch) for batch in batches})
     _refuse_unsubmitted([*in_the_way.unsubmitted()])
@@ -159,11 +163,9 @@ def _refuse_batches(ids: Collection[UUID], batches: Sequence[Mapping[str, Any]],
     """Raise Invalid or Conflict for batches unfit for publishing by themselves, naming them all."""
     known = {batch["id"] for batch in batches}
     unknown = [str(batch) for batch in ids if str(batch) not in known]
-    if unknown:
-        raise Invalid.field("batches", Unknown(f"no such batches: {', '.join(unknown)}"))
-    elsewhere = _names(batch for batch in batches if batch["cohort"] != cohort_id)
-    if elsewhere:
-        raise Invalid.field("batches", f"not of the same cohort: {elsewhere}")
+    refuse_named({"batches": {Unknown("no such batch"): unknown}})
+    elsewhere = [batch["name"] for batch in batches if batch["cohort"] != cohort_id]
+    refuse_named({"batches": {"not of the same cohort": elsewhere}})
     done = _names(batch for batch in batches if batch["state"] == PUBLISHED)
     if done:
         raise Duplicate(f"Published already: {done}.")
@@ -174,21 +176,21 @@ def _refuse_strangers(
     take_in: Sequence[UUID],
     leaving: Mapping[str, str],
     coming: Mapping[str, str],
+    names: NamesOf,
 ) -> None:
     """Raise Invalid for students who can't be left out, or taken in."""
-    twice = [str(student) for student, times in Counter(leave_out).items() if times > 1]
-    strangers = [str(student) for student in leave_out if str(student) not in leaving]
-    not_out = [str(student) for student in take_in if str(student) not in coming]
-    reasons: dict[str, dict[str, list[str]]] = {
-        "leave_out": {
-            "named more than once": twice,
-            Unknown("do not belong to these batches in that term"): strangers,
-        },
-        "take_in": {Unknown("were not left out of these batches, or have a card of another"): not_out},
-    }
-    wrong = {field: listed(of_field) for field, of_field in reasons.items()}
-    if any(wrong.values()):
-        raise Invalid.fields({field: reason for field, reason in wrong.items() if reason})
+    twice = names(student for student, times in Counter(leave_out).items() if times > 1)
+    strangers = names(student for student in leave_out if str(student) not in leaving)
+    not_out = names(student for student in take_in if str(student) not in coming)
+    refuse_named(
+        {
+            "leave_out": {
+                "named more than once": twice,
+                Unknown("not of these batches in that term"): strangers,
+            },
+            "take_in": {Unknown("not left out of these batches, or with a card of another"): not_out},
+        }
+    )
 
 
 class _InTheWay:
@@ -303,13 +305,17 @@ def _refuse_incomplete(subjects: Sequence[Mapping[str, Any]]) -> None:
         )
 
 
-def _refuse_with_assessments(named: Sequence[str], versions: Iterable[NewVersion]) -> None:
+def _refuse_with_assessments(
+    named: Sequence[str], versions: Iterable[NewVersion], subjects: Mapping[str, str]
+) -> None:
     """Raise Invalid for subjects to leave out that have something to publish, or nobody to publish it of."""
     lacking = {subject["cohort_subject"] for version in versions for subject in version.without_assessments}
     others = [subject for subject in named if subject not in lacking]
     if others:
-        reason = "have an assessment that counts, have no takers in these batches, or are not of the cohort"
-        raise Invalid.field("without_subjects", Unknown(listed({reason: others})))
+        reason = "with an assessment that counts, without takers in these batches, or not of the cohort"
+        refuse_named(
+            {"without_subjects": {Unknown(reason): [subjects.get(subject, subject) for subject in others]}}
+        )
 
 
 def _refuse_left_out(subjects: Sequence[Mapping[str, Any]]) -> None:

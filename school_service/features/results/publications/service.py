@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import delete, or_, update
 
-from school_service.core.errors import Conflict, InUse, Invalid, Unknown
+from school_service.core.errors import Conflict, InUse, Invalid, Unknown, refuse_named
 from school_service.core.exact_json import write_json, written_moment
 from school_service.core.reach import Reach
 from school_service.core.read_models import BoundQuery, Made, RenderedRow, fetch_document, fetch_rows
@@ -38,6 +38,7 @@ from school_service.core.statements import (
     table_lock,
 )
 from school_service.features.audit.service import Change, acting, audit_change, audit_changes
+from school_service.features.people.students.naming import names_of
 from school_service.features.results.computing.cards import bands, card
 from school_service.features.results.computing.comparing import class_figures, differences, differs
 from school_service.features.results.computing.stored import StoredCard
@@ -237,7 +238,7 @@ def _judge(
     if row is None:
         _refuse_unknown(ids[0], term)
         raise RuntimeError("The batch and the term are there, and what decides was not found.")
-    return judge(row, ids, leaving, take_in, without_subjects, rehearsed=rehearsed)
+    return judge(row, ids, leaving, take_in, without_subjects, names=names_of, rehearsed=rehearsed)
 
 
 def _audit(judged: Judged, ids: Mapping[str, UUID], reasons: Mapping[str, str]) -> None:
@@ -429,8 +430,7 @@ def rehearse_reopening(
     if facts["state"] not in (PUBLISHED, REOPENED):
         raise _not_published(facts["state"])
     strangers = [str(subject) for subject in subjects if str(subject) not in facts["subjects"]]
-    if strangers:
-        raise Invalid.field("subjects", Unknown(f"are not of the cohort: {', '.join(strangers)}"))
+    refuse_named({"subjects": {Unknown("not of the cohort"): strangers}})
     if any(
         publication["promoted"] for publication in facts["publications"] if publication["state"] == PUBLISHED
     ):

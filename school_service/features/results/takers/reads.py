@@ -120,7 +120,6 @@ def choosing(cohort_subject_id: UUID, student_ids: list[UUID]) -> Query:
     )
     student = json_object(
         id=Student.id,
-        admission_number=Student.admission_number,
         in_cohort=in_cohort.correlate(Student, CohortSubject),
         takes=and_(takes.correlate(Student, CohortSubject), ~_lacks_on_a_card()),
     )

@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Text, Uuid, cast, delete, func, literal_column, update
 from sqlalchemy.dialects.postgresql import JSONB, array
 
-from school_service.core.errors import Conflict, Invalid, Locked, NotFound, Unknown
+from school_service.core.errors import Conflict, Locked, NotFound, refuse_named
 from school_service.core.read_models import BoundQuery, fetch_document
 from school_service.core.records import get, not_found
 from school_service.core.statements import execute, in_one_round_trip, statement
@@ -26,7 +26,7 @@ from school_service.features.classes.cohort_subjects.service import (
     take_new_subjects,
 )
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
-from school_service.features.people.models import student_name
+from school_service.features.people.students.naming import strangers
 from school_service.features.results.models import REOPENED, Publication
 from school_service.features.results.takers import reads
 from tenants.clock import now
@@ -93,13 +93,8 @@ def take_subject(*, cohort_subject_id: UUID, student_ids: Sequence[UUID]) -> UUI
     if row is None:
         raise not_found(CohortSubject)
     known = {UUID(student["id"]): student for student in row["students"]}
-    absent = [
-        student_name(known[student]["admission_number"], student) if student in known else str(student)
-        for student in ids
-        if student not in known or not known[student]["in_cohort"]
-    ]
-    if absent:
-        raise Invalid.field("students", Unknown(f"not in the cohort: {', '.join(absent)}"))
+    absent = (student for student in ids if student not in known or not known[student]["in_cohort"])
+    refuse_named({"students": strangers(absent, "not in the cohort")})
     new = [student for student in ids if not known[student]["takes"]]
     if new:
         audit_changes(

@@ -34,7 +34,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 
 from school_service.core.database import db
-from school_service.core.errors import Conflict, Invalid, NotFound, Unknown, listed
+from school_service.core.errors import Conflict, NotFound, Unknown, names_in_words, refuse_named
 from school_service.core.narrowing import caller_has_own, within
 from school_service.core.reach import Reach
 from school_service.core.read_models import BoundQuery, Query
@@ -42,7 +42,8 @@ from school_service.core.records import not_found, unnest_rows
 from school_service.core.statements import in_one_round_trip, statement
 from school_service.features.audit.service import Change, Values, audit_changes, audit_deleted
 from school_service.features.classes.models import SubjectEnrollment
-from school_service.features.people.models import WITHDRAWN, Student, student_name
+from school_service.features.people.models import WITHDRAWN, Student, User
+from school_service.features.people.students.naming import name_with_number, names_of, nobody
 from school_service.features.reach import scopes
 from school_service.features.school.models import CURRENT, Enrollment
 from school_service.features.scores.absences import reads
@@ -87,9 +88,8 @@ def enter_absences(*, assessment_id: UUID, absences: Sequence[Mapping[str, Any]]
     """
     assessment = lock_assessment(assessment_id)
     students = [row["student"] for row in absences]
-    twice = [str(student) for student, times in Counter(students).items() if times > 1]
-    if twice:
-        raise Invalid.field("absences", f"named more than once: {', '.join(twice)}")
+    twice = [student for student, times in Counter(students).items() if times > 1]
+    refuse_named({"absences": {"named more than once": names_of(twice)}})
     known = {row.id: row for row in db.session.execute(_judged(assessment, students))}
     held = {batch for row in known.values() for batch in row.submitted}
     refuse_submitted(held, assessment.cohort_subject_id, assessment.term_id)
@@ -225,6 +225,9 @@ def _judged(assessment: Assessment, students: Sequence[UUID]) -> Query:
         select(
             Student.id,
             Student.admission_number,
+            Student.middle_name,
+            User.first_name,
+            User.last_name,
             Student.status,
             exists()
             .where(Enrollment.student_id == Student.id, Enrollment.cohort_id == assessment.cohort_id, CURRENT)
@@ -243,6 +246,7 @@ def _judged(assessment: Assessment, students: Sequence[UUID]) -> Query:
             holding_batches(Student.id).label("submitted"),
         )
         .select_from(Student)
+        .join(User, User.id == Student.user_id)
         .join(Assessment, Assessment.id == assessment.id)
         .outerjoin(Absence, and_(Absence.assessment_id == assessment.id, Absence.student_id == Student.id))
         .where(Student.id == any_(cast(students, ARRAY(Uuid))))
@@ -257,8 +261,9 @@ def _in_reach(reach: Reach, assessment: Assessment, student_id: Any) -> Any:
 
 def _refuse(students: Sequence[UUID], known: Mapping[UUID, Any]) -> None:
     """Raise the reasons against absences of any of the students, naming them all."""
+    unknown, _ = nobody("no such student")
     reasons = {
-        Unknown("no such student"): [str(student) for student in students if student not in known],
+        Unknown(unknown): [str(student) for student in students if student not in known],
         "withdrawn": _names(row for row in known.values() if row.status == WITHDRAWN),
         "not in the cohort": _names(
             row for row in known.values() if row.status != WITHDRAWN and not row.in_cohort
@@ -267,19 +272,15 @@ def _refuse(students: Sequence[UUID], known: Mapping[UUID, Any]) -> None:
             row for row in known.values() if row.in_cohort and not row.takes_subject
         ),
     }
-    wrong = listed(reasons)
-    if wrong:
-        raise Invalid.field("absences", wrong)
+    refuse_named({"absences": reasons})
     scored = _names(row for row in known.values() if row.has_score)
     if scored:
-        reason = f"have a score: {', '.join(scored)}"
-        raise Conflict(
-            f"Students {reason}. Remove the score first, or leave the absence out.", {"absences": [reason]}
-        )
+        reason = f"{names_in_words(scored)}: with a score already"
+        raise Conflict(f"{reason}. Remove the score first, or leave the absence out.", {"absences": [reason]})
 
 
 def _names(rows: Any) -> list[str]:
-    return sorted(student_name(row.admission_number, row.id) for row in rows)
+    return sorted(name_with_number(row) for row in rows)
 
 
 def _change(row: Mapping[str, Any], stored: Any) -> AbsenceChange | None:

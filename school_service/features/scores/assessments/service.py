@@ -21,7 +21,7 @@ from sqlalchemy import Text, Uuid, cast, func, null, select, true
 
 from school_service.core.database import db
 from school_service.core.errors import Forbidden, InUse, Invalid, Locked, Unknown
-from school_service.core.narrowing import caller_has_own, within
+from school_service.core.narrowing import caller_has_own, judged_before, within
 from school_service.core.read_models import BoundQuery, fetch_row
 from school_service.core.records import change, find, get, get_referenced, not_found, unknown_reference
 from school_service.core.statements import (
@@ -104,12 +104,26 @@ def create_assessments(*, subjects: Sequence[UUID], term: str, **fields: Any) ->
         if subject in ids[:place] or subject not in taught
     }
     if wrong:
-        words = "; ".join(f"subjects.{place}: {reason}" for place, (reason,) in wrong.items())
-        raise Invalid(words, {"subjects": wrong})
+        names = {subject.id: subject.name for subject in db.session.execute(_names(taught))}
+        words = [
+            f"{names.get(subject, f'subjects.{place}')}: {wrong[str(place)][0]}"
+            for place, subject in enumerate(ids)
+            if str(place) in wrong
+        ]
+        raise Invalid("; ".join(words), {"subjects": wrong})
     if len({subject["cohort_id"] for subject in taught.values()}) > 1:
         raise Invalid.field("subjects", "are of several cohorts")
     made = [_new_assessment(subject, taught[subject], **fields) for subject in ids]
     return in_one_round_trip(*made, read=reads.made_at_once([assessment.id for assessment in made]))
+
+
+def _names(cohort_subjects: Collection[UUID]) -> Any:
+    """Select the names of cohort subjects in reach, by id."""
+    return judged_before(
+        select(CohortSubject.id, Subject.name)
+        .join(Subject, Subject.id == CohortSubject.subject_id)
+        .where(CohortSubject.id.in_(cohort_subjects))
+    )
 
 
 def _new_assessment(subject: UUID, row: Mapping[str, Any], **fields: Any) -> NewRow:

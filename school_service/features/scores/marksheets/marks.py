@@ -25,7 +25,7 @@ from school_service.core.statements import in_one_round_trip
 from school_service.features.audit.service import PastChange
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.models import WITHDRAWN
-from school_service.features.people.students.sheet_rows import name_with_number
+from school_service.features.people.students.naming import name_with_number
 from school_service.features.people.students.sheet_uploads import Replaced, with_last_change
 from school_service.features.school.models import Batch
 from school_service.features.scores.absences.service import ENTITY as ABSENCE_ENTITY

@@ -78,9 +78,10 @@ def enter_marks(
         list(zip((score["student"] for score in scores), rows, strict=True)),
         {UUID(student.id): student for student in marks.students},
         list_name=SCORES,
-        not_in_class="is a student who does not take the subject in this arm",
+        not_in_class="does not take the subject in this arm",
         validate=lambda row: _errors(row, str(scores[row.number]["assessment"]), marks),
         key=lambda student, row: (student, scores[row.number]["assessment"]),
+        twice="is there already with this assessment",
     )
     cells = []
     for student, row in matched:

@@ -314,7 +314,7 @@ class _MarkUpload(ClassSheetUpload[Taker]):
         self.match_class(
             SheetContent(rows, errors, content.letters, content.ignored),
             self.marks.students,
-            not_in_class="is a student who does not take the subject in this arm",
+            not_in_class="does not take the subject in this arm",
             validate=self._errors,
         )
         there = {_number(row): row for row in content.rows}

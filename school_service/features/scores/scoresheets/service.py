@@ -15,7 +15,7 @@ from school_service.core.records import get
 from school_service.core.statements import in_one_round_trip
 from school_service.features.classes.models import CohortSubject
 from school_service.features.people.students.list_rows import match_records
-from school_service.features.people.students.sheet_rows import name_with_number
+from school_service.features.people.students.naming import name_with_number
 from school_service.features.people.students.sheet_uploads import Replaced, refuse_unexpected
 from school_service.features.school.models import Cohort
 from school_service.features.school.sessions.service import check_term
@@ -64,7 +64,7 @@ def enter_scores(
         list(zip((given["student"] for given in scores), rows, strict=True)),
         {UUID(taker.id): taker for taker in assessed.takers},
         list_name=SCORES,
-        not_in_class="is a student who does not take the subject",
+        not_in_class="does not take the subject",
         validate=lambda row: _row_errors(row, assessed.total_points),
     )
     raise_row_errors(

@@ -26,13 +26,13 @@ from school_service.features.audit.service import EXPORT, audit_change
 from school_service.features.classes.models import CohortSubject, SubjectEnrollment
 from school_service.features.classes.subject_teachers.reads import teachers_of
 from school_service.features.people.models import Student, User
+from school_service.features.people.students.naming import name_with_number
 from school_service.features.people.students.reads import BY_NAME
 from school_service.features.people.students.sheet_rows import (
     ADMISSION_NUMBER,
     SERIAL_NUMBER,
     STUDENT_COLUMNS,
     change_of,
-    name_with_number,
     student_columns,
     without_serial_number,
 )
@@ -219,8 +219,7 @@ class _ScoreUpload(ClassSheetUpload[Taker]):
         matched = self.match_class(
             content,
             self.scores.takers,
-            not_in_class="is a student who does not take the subject"
-            + " in this arm" * (self.batch is not None),
+            not_in_class="does not take the subject" + " in this arm" * (self.batch is not None),
             validate=partial(_row_errors, total_points=self.scores.total_points, arms=arms),
         )
         errors = list(scored_errors(matched, "remove the score first, or leave the cell blank"))

@@ -60,6 +60,23 @@ def test_the_sheet_has_a_column_for_each_open_part_and_what_is_stored(api, week)
     )  # fmt: skip
 
 
+def test_names_stand_in_the_order_of_the_papers(api, week):
+    given_first = week.workbook()["Register"]
+    api.ok(api.patch("/result-settings", {"name_order": "SURNAME_FIRST"}))
+
+    sheet = week.workbook()["Register"]
+
+    number, first, last = (cell.value for cell in given_first[1][:3])
+    assert [cell.value for cell in sheet[1][:3]] == [number, last, first]
+    names = [[cell.value for cell in row[:3]] for row in given_first.iter_rows(min_row=2)]
+    assert [[cell.value for cell in row[:3]] for row in sheet.iter_rows(min_row=2)] == [
+        [one, last, first] for one, first, last in names
+    ]
+    # It comes back as any other.
+    cells = {"R/1": {week.column(0): "P"}}
+    assert counts(week.upload(fill(week.workbook(), cells))) == (3, 1, 0, 0, 2)
+
+
 def test_a_cell_shows_the_teachers_mark_and_not_the_correction(api, week):
     api.ok(week.mark(0, codes={"R/1": "A"}))
     key = {"batch": week.batch, "date": week.day(0), "part": "MORNING"}

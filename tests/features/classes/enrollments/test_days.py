@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.factories import UNKNOWN_ID
+from tests.naming import name_with_number
 
 FIRST, LAST = "2025-09-08", "2026-07-24"
 
@@ -101,7 +102,8 @@ def test_a_mover_begins_after_the_first_day_in_the_former_batch(api, make, class
     refused(
         classes.enroll(student, batch=classes.b, started_on="2025-10-01"),
         "started_on",
-        f"is not after the first day in the former batch: QC/7 ({student['id']}) (2025-10-01)",
+        f"{name_with_number(api, student['id'])}, there since 2025-10-01: "
+        "the day is not after the first one in the former batch",
     )
     api.ok(classes.enroll(student, batch=classes.b, started_on="2025-10-02"))
     assert classes.of(student) == [("2025-10-01", "2025-10-01", True), ("2025-10-02", None, False)]
@@ -118,24 +120,24 @@ def test_a_first_day_is_within_the_session(api, make, classes, day):
     assert classes.listed() == {}
 
 
-def test_days_of_each_are_of_students_of_the_request_once(make, classes):
+def test_days_of_each_are_of_students_of_the_request_once(api, make, classes):
     student, other = make.student(), make.student()
     day = {"student": other["id"], "started_on": FIRST}
 
     refused(
         classes.enroll(student, started_on_each=[day]),
         "started_on_each",
-        f"not among the students: {other['id']}",
+        f"{name_with_number(api, other['id'])}: not among the students",
     )
     refused(
         classes.enroll(other, started_on_each=[day, day]),
         "started_on_each",
-        f"named more than once: {other['id']}",
+        f"{name_with_number(api, other['id'])}: named more than once",
     )
     refused(
         classes.enroll(other, started_on_each=[{"student": UNKNOWN_ID, "started_on": FIRST}]),
         "started_on_each",
-        f"not among the students: {UNKNOWN_ID}",
+        f"{UNKNOWN_ID}: not among the students",
     )
 
 
@@ -172,7 +174,7 @@ def test_a_last_day_is_not_before_the_first_nor_before_the_session(api, make, cl
     refused(
         classes.remove(ada, bisi, ended_on="2025-09-30"),
         "ended_on",
-        f"is before the first day in the class: QC/7 ({ada['id']})",
+        f"{name_with_number(api, ada['id'])}: the day is before the first one in the class",
     )
     assert classes.of(ada) == [("2025-10-01", None, False)]
     assert classes.of(bisi) == [(None, None, False)]

@@ -185,6 +185,207 @@ def test_what_is_no_class_list_is_refused(listed, content):
     assert listed.send(content, name="students.csv").status_code == 422
 
 
+# Guardians
+
+
+def guardian(listed, number, **texts):
+    """Set the primary guardian by PATCH of the student."""
+    texts = {"full_name": "Ada Eze", "phone_number": "08031234567", **texts}
+    listed.api.ok(listed.api.patch(f"/students/{listed.students[number]}", {"guardian": texts}))
+
+
+def family(listed, number):
+    """The guardians of a student, the primary first: name, relationship and telephone number of each."""
+    found = listed.api.ok(listed.api.get(f"/students/{listed.students[number]}/guardians"))
+    return [(one["full_name"], one["relationship"], one["phone_number"]) for one in found]
+
+
+def test_a_list_has_the_primary_guardian_and_another_and_sent_back_changes_nothing(listed):
+    guardian(listed, "U/1", relationship="mother")
+    write_another = write(
+        listed.workbook(), 2, guardian_2_full_name="Obi Eze", guardian_2_relationship="father"
+    )
+    assert counts(listed.send(write_another)) == (2, 0, 1, 1, 0)
+
+    sheet = listed.workbook()["Students"]
+    row = dict(zip([cell.value for cell in sheet[1]], [cell.value for cell in sheet[2]], strict=True))
+
+    assert (row["guardian_full_name"], row["guardian_phone_number"]) == ("Ada Eze", "08031234567")
+    assert (row["guardian_2_full_name"], row["guardian_2_relationship"]) == ("Obi Eze", "father")
+    assert counts(listed.send(listed.workbook())) == (2, 0, 0, 2, 0)
+
+
+def test_a_guardian_keeps_what_is_blank_and_is_the_same_for_brothers_and_sisters(listed):
+    guardian(listed, "U/1", relationship="mother", email_address="ada@example.com")
+    guardian(listed, "U/2")
+
+    changed = write(listed.workbook(), 2, guardian_phone_number="08055555555", guardian_relationship=None)
+    assert counts(listed.send(changed)) == (2, 0, 1, 1, 0)
+
+    assert family(listed, "U/1") == [("Ada Eze", "mother", "08055555555")]
+    assert family(listed, "U/2") == [("Ada Eze", None, "08055555555")]
+    assert listed.student("U/1")["guardian"]["email_address"] == "ada@example.com"
+
+
+def test_another_name_is_found_or_made_as_in_the_import_and_is_the_primary(listed):
+    guardian(listed, "U/3", full_name="Bola Ade", phone_number="08077777777")
+    guardian(listed, "U/1")
+    workbook = write(
+        listed.workbook(), 2, guardian_full_name="Bola Ade", guardian_phone_number="0807 777 7777"
+    )
+    write(workbook, 3, guardian_full_name="Chi Obi", guardian_phone_number="8055555555")
+
+    assert counts(listed.send(workbook)) == (2, 0, 2, 0, 0)
+
+    assert family(listed, "U/1") == [("Bola Ade", None, "08077777777")]
+    assert family(listed, "U/2") == [("Chi Obi", None, "08055555555")]
+    names = [one["full_name"] for one in listed.api.ok(listed.api.get("/guardians"))["data"]]
+    # Who had no other child and no account has gone, as with PATCH /students/{id}.
+    assert sorted(names) == ["Bola Ade", "Chi Obi"]
+    entries = listed.api.ok(listed.api.get("/audit?entity=student-guardian"))["data"]
+    assert {entry["id"] for entry in entries if entry["action"] == "create"}
+
+
+def test_a_former_primary_who_is_written_as_another_guardian_stays(listed):
+    guardian(listed, "U/1", relationship="aunt")
+    workbook = write(
+        listed.workbook(), 2, guardian_full_name="Obi Eze", guardian_relationship="father",
+        guardian_phone_number="08055555555", guardian_2_full_name="Ada Eze",
+    )  # fmt: skip
+
+    assert counts(listed.send(workbook)) == (2, 0, 1, 1, 0)
+
+    assert family(listed, "U/1") == [("Obi Eze", "father", "08055555555"), ("Ada Eze", "aunt", "08031234567")]
+
+
+def test_guardians_that_are_wrong_are_named_by_their_cells_and_nothing_is_stored(listed):
+    guardian(listed, "U/1")
+    guardian(listed, "U/2")
+
+    def sent(**values):
+        return refused(listed.send(write(listed.workbook(), 2, **values)))
+
+    assert sent(guardian_email_address="x") == [(2, "guardian_email_address", "invalid")]
+    assert sent(guardian_full_name="A" * 300) == [(2, "guardian_full_name", "invalid")]
+    assert sent(guardian_2_phone_number="08055555555") == [(2, "guardian_2_full_name", "required")]
+    workbook = write(listed.workbook(), 2, guardian_phone_number="08055555555")
+    answer = listed.send(write(workbook, 3, guardian_phone_number="08066666666"))
+    assert refused(answer) == [(3, "guardian_phone_number", "invalid")]
+    (bad,) = answer.get_json()["errors"]["rows"]
+    assert bad["message"].endswith(": the guardian Ada Eze has 08055555555 in a row before")
+    assert family(listed, "U/1") == [("Ada Eze", None, "08031234567")]
+
+
+def test_a_stopped_guardian_does_not_come_back_by_a_list(listed):
+    guardian(listed, "U/1")
+    (one,) = listed.api.ok(listed.api.get(f"/students/{listed.students['U/1']}/guardians"))
+    stop = f"/students/{listed.students['U/1']}/guardians/{one['guardian']}/stop"
+    listed.api.ok(listed.api.put(stop, {"reason": "A court"}))
+
+    answer = listed.send(write(listed.workbook(), 2, guardian_full_name="ada eze"))
+
+    assert refused(answer) == [(2, "guardian_full_name", "invalid")]
+    assert "access to the student is stopped" in answer.get_json()["errors"]["rows"][0]["message"]
+
+
+def test_a_guardian_with_an_account_gets_a_child_from_who_may_read_results_alone(listed):
+    guardian(listed, "U/3")
+    (one,) = listed.api.ok(listed.api.get(f"/students/{listed.students['U/3']}/guardians"))
+    listed.api.ok(listed.api.put(f"/guardians/{one['guardian']}/account", {"username": "ada.eze"}))
+    workbook = write(listed.workbook(), 2, guardian_full_name="Ada Eze", guardian_phone_number="08031234567")
+    clerk = listed.make.caller("write:students", "read:students")
+
+    answer = listed.send(workbook, api=clerk)
+
+    assert (answer.status_code, "read:results" in answer.get_json()["message"]) == (403, True)
+    assert family(listed, "U/1") == []
+    assert counts(listed.send(workbook)) == (2, 0, 1, 1, 0)
+    assert [name for name, *_ in family(listed, "U/1")] == ["Ada Eze"]
+
+
+def test_a_guardian_who_was_changed_since_the_download_is_not_replaced(listed):
+    guardian(listed, "U/1")
+    workbook = write(listed.workbook(), 2, guardian_phone_number="08055555555")
+    guardian(listed, "U/1", phone_number="08066666666")
+
+    assert refused(listed.send(workbook), 409) == [(2, "guardian_phone_number", "changed")]
+    assert counts(listed.send(workbook, force="true")) == (2, 0, 1, 1, 0)
+    assert family(listed, "U/1") == [("Ada Eze", None, "08055555555")]
+
+
+def test_a_dry_run_tells_of_guardians_and_stores_nothing(listed):
+    guardian(listed, "U/1")
+    workbook = write(listed.workbook(), 2, guardian_full_name="Obi Eze")
+
+    answer = listed.api.ok(listed.send(workbook, dry_run="true"))
+
+    assert [(one["column"], one["old"], one["new"]) for one in answer["changes"]] == [
+        ("guardian_full_name", "Ada Eze", "Obi Eze")
+    ]
+    assert [name for name, *_ in family(listed, "U/1")] == ["Ada Eze"]
+
+
+def test_the_messages_of_an_update_do_not_depend_on_its_rows(make, messages):
+    def sent(size):
+        cohort = make.cohort()
+        students = [make.student(admission_number=f"M{size}/{number}") for number in range(size)]
+        make.enrolled(cohort, *students)
+        lines = ["admission_number,first_name,guardian_full_name,guardian_phone_number,guardian_2_full_name"]
+        lines += [
+            f"M{size}/{number},A{number},G{number},0803000{number:04},H{number}" for number in range(size)
+        ]
+        with messages() as found:
+            answer = make.api.post(
+                "/students/update-sheet",
+                data={"sheet": (BytesIO("\n".join(lines).encode()), "students.csv")},
+                content_type="multipart/form-data",
+            )
+        assert counts(answer) == (size, 0, size, 0, 0)
+        return len(found)
+
+    assert sent(2) == sent(12)
+
+
+# Leaving and columns that no update has
+
+
+def test_the_date_of_leaving_is_of_who_has_left_and_is_the_last_day_in_the_class(listed):
+    assert refused(listed.send(write(listed.workbook(), 2, left_on="2026-01-10"))) == [
+        (2, "left_on", "invalid")
+    ]
+    listed.api.ok(listed.api.patch(f"/students/{listed.students['U/1']}", {"status": "WITHDRAWN"}))
+    session = listed.api.ok(listed.api.get(f"/sessions/{listed.cohort['session']}"))
+    day = session["start_date"]
+
+    sent = write(listed.workbook(), 2, left_on=day, leaving_reason="Moved to Jos")
+    assert counts(listed.send(sent)) == (2, 0, 1, 1, 0)
+
+    student = listed.student("U/1")
+    assert (student["left_on"], student["leaving_reason"]) == (day, "Moved to Jos")
+    data = listed.api.ok(listed.api.get(f"/students/{listed.students['U/1']}/data"))
+    assert [one["ended_on"] for one in data["enrollments"]] == [day]
+    assert refused(listed.send(write(listed.workbook(), 2, admitted_on=session["end_date"]))) == [
+        (2, "admitted_on", "invalid")
+    ]
+
+
+def test_columns_that_no_update_has_are_refused_or_told(listed):
+    answer = listed.send(b"admission_number,username,password\nU/1,ada,a long secret\n", name="students.csv")
+    assert refused(answer) == [(2, "username", "invalid"), (2, "password", "invalid")]
+    messages = [bad["message"] for bad in answer.get_json()["errors"]["rows"]]
+    assert messages == [
+        "B2: the username is not changed by this sheet: leave the column out",
+        "C2: a password is given to one person, and not by this sheet: leave the column out",
+    ]
+    (warning,) = listed.api.ok(listed.send(b"admission_number,class\nU/1,JSS 9\n", name="students.csv"))[
+        "warnings"
+    ]
+    assert warning.startswith("Nothing was read of the column class")
+    assert refused(listed.send(write(listed.workbook(), 2, **{"class": "JSS 9"}))) == [
+        (2, "class", "invalid")
+    ]
+
+
 def test_two_sheets_at_once_are_one_conflict(committing):
     listed = Listed(committing)
     sheets = [saved(write(listed.workbook(), 2, first_name=name)) for name in ("One", "Two")]

@@ -10,6 +10,7 @@ import pytest
 
 from tests.factories import UNKNOWN_ID
 from tests.features.observations.comments.sheets import Said
+from tests.naming import name_with_number
 from tests.threads import run_concurrently
 
 NOTHING = (None, None, None)
@@ -31,9 +32,9 @@ def row(said, number, **members):
 
 def refused(answer, field="comments"):
     assert answer.status_code == 422, answer.get_data(as_text=True)
-    ((words,),) = answer.get_json()["errors"]["json"].values()
-    assert list(answer.get_json()["errors"]["json"]) == [field]
-    return words
+    ((named, words),) = answer.get_json()["errors"]["json"].items()
+    assert named == field
+    return "; ".join(words)
 
 
 def test_everybody_in_the_batch_is_listed_by_name(api, make, said):
@@ -156,7 +157,9 @@ def test_an_arm_has_its_own_students_and_their_comments_follow_them(api, make, s
 
     assert said.comments_by_number().keys() == {"C/2", "C/3"}
     assert said.comments_by_number(batch=arm["id"]) == {"C/1": (None, "Good", None)}
-    assert refused(said.put(row(said, 1, times_present=1))) == f"not in the batch: {said.students['C/1']}"
+    assert refused(said.put(row(said, 1, times_present=1))) == (
+        f"{name_with_number(api, said.students['C/1'])}: not in the batch"
+    )
     api.ok(said.put(row(said, 1, times_present=1), batch=arm["id"]))
     assert said.comments_by_number(batch=arm["id"]) == {"C/1": (1, "Good", None)}
 
@@ -167,7 +170,9 @@ def test_the_withdrawn_are_in_no_list(api, said):
     api.ok(api.patch(f"/students/{student}", {"status": "WITHDRAWN"}))
 
     assert said.comments_by_number().keys() == {"C/1", "C/3"}
-    assert refused(said.put(row(said, 1, times_present=1), row(said, 2))) == f"not in the batch: {student}"
+    assert refused(said.put(row(said, 1, times_present=1), row(said, 2))) == (
+        f"{name_with_number(api, student)}: withdrawn"
+    )
     assert said.comments_by_number()["C/1"] == NOTHING
 
 
@@ -184,8 +189,8 @@ def test_all_who_are_at_fault_are_named_and_nothing_is_stored(api, said):
     )
 
     assert refused(answer) == (
-        f"named more than once: {said.students['C/3']}; not in the batch: {stranger}; "
-        f"present more often than the 100 times that school opened: C/1 ({said.students['C/1']})"
+        f"{name_with_number(api, said.students['C/3'])}: named more than once; {stranger}: no such student; "
+        f"{name_with_number(api, said.students['C/1'])}: present more often than the 100 times that school opened"
     )
     assert set(said.comments_by_number().values()) == {NOTHING}
     assert said.log() == []
@@ -275,7 +280,14 @@ def test_a_principals_comment_needs_a_permission_of_its_own(api, make, said):
         )
         assert (answer.status_code, answer.get_json()["message"]) == (
             403,
-            "Changing a principal's comment needs the permission write:results.",
+            "Changing a principal's comment needs the permission write:results; nothing was stored.",
+        )
+        (row_of_it,) = answer.get_json()["errors"]["rows"]
+        assert (row_of_it["row"], row_of_it["column"], row_of_it["message"]) == (
+            0,
+            "principal_comment",
+            f"{name_with_number(api, said.students['C/1'])}, principal comment: would change the principal's word: "
+            "leave it as it was",
         )
     assert said.comments_by_number() == {"C/1": (None, None, "Fine"), "C/2": NOTHING, "C/3": NOTHING}
     # As it stands it may be sent along.
@@ -294,7 +306,7 @@ def test_the_other_schools_records_are_none(api, other_api, make_other, said):
     stranger = row(theirs, 1, times_present=9)
     assert (
         refused(said.put(row(said, 1, times_present=1), stranger))
-        == f"not in the batch: {stranger['student']}"
+        == f"{stranger['student']}: no such student"
     )
     assert theirs.get(api=api.using(school=other_api.school)).status_code == 403
     assert theirs.put(stranger, api=api.using(school=other_api.school)).status_code == 403

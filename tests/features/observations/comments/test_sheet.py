@@ -8,6 +8,7 @@ import pytest
 
 from tests.features.observations.comments.sheets import HEADER, Said, fill
 from tests.features.scores.scoresheets.sheets import bad_rows, counts, without_times
+from tests.naming import name_with_number
 from tests.sheets.workbooks import saved
 
 NOTHING = (None, None, None)
@@ -178,6 +179,10 @@ def test_a_principals_comment_needs_a_permission_of_its_own(make, said):
     refused = said.send(("C/1", 1, None, "Fine"), ("C/2", 1, None, "Fine"), api=form_teacher)
 
     assert (refused.status_code, "write:results" in refused.get_json()["message"]) == (403, True)
+    (bad,) = refused.get_json()["errors"]["rows"]
+    assert (bad["row"], bad["column"]) == (3, "principal_comment")
+    name = name_with_number(said.api, said.students["C/2"])
+    assert bad["message"] == f"F3: would change the principal's word for {name}: leave it as it was"
     assert said.comments_by_number() == {"C/1": (None, None, "Fine"), "C/2": NOTHING, "C/3": NOTHING}
     assert counts(said.send(("C/1", 1, None, "Fine"), ("C/2", 1), api=form_teacher)) == (2, 1, 1, 0, 0)
 

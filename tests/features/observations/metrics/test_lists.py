@@ -9,6 +9,7 @@ import pytest
 
 from school_service.seed import defaults
 from tests.features.observations.metrics.sheets import AFFECTIVE, PSYCHOMOTOR, TRAITS, Observed
+from tests.naming import name_with_number
 from tests.threads import run_concurrently
 
 HAND, FIRST_TRAIT, SECOND_TRAIT = {"source": "hand"}, *TRAITS[:2]
@@ -178,7 +179,8 @@ def test_a_conflict_names_who_changed_it(seen):
 
     (row,) = answer.get_json()["errors"]["rows"]
     assert row["message"].startswith(
-        f'metrics.0.{FIRST_TRAIT}: "5" would replace 2, which {who} entered on 20'
+        f"{name_with_number(seen.api, seen.students['A/1'])}, {FIRST_TRAIT}: "
+        f'"5" would replace 2, which {who} entered on 20'
     )
 
 

@@ -24,6 +24,7 @@ from tests.features.observations.metrics.sheets import (
     fill,
 )
 from tests.features.scores.scoresheets.sheets import bad_rows, counts, sheet_of
+from tests.naming import name_with_number
 from tests.sheets.workbooks import NO_NUMBERS, NO_WORKBOOKS, saved
 from tests.threads import run_concurrently
 
@@ -341,9 +342,9 @@ def test_anything_else_is_not(seen, cell):
 
 
 def test_every_bad_row_is_reported_and_nothing_is_stored(api, make, seen):
-    make.student(admission_number="C/1")
+    elsewhere, of_arm = make.student(admission_number="C/1"), make.student(admission_number="B/1")
     arm = make.batch(seen.cohort)["id"]
-    make.enrolled(seen.cohort, make.student(admission_number="B/1"), batch=arm)
+    make.enrolled(seen.cohort, of_arm, batch=arm)
     left = {"student_ids": [seen.students["A/3"]]}
     api.ok(api.patch(f"/cohorts/{seen.batch}/remove_students", left))
     sent = [
@@ -377,10 +378,15 @@ def test_every_bad_row_is_reported_and_nothing_is_stored(api, make, seen):
         (12, "admission_number", "invalid"),
     ]
     messages = [bad["message"] for bad in answer.get_json()["errors"]["rows"]]
+    names = [
+        name_with_number(api, one).partition(" (")[0]
+        for one in (elsewhere["id"], of_arm["id"], seen.students["A/3"])
+    ]
+    not_there = [(*each, name) for each, name in zip(NOT_THERE, names, strict=True)]
     assert messages[:7] == [
         'A3: "A/1" is in row 2 already',
         'A4: "X/9" is no student\'s admission number',
-        *(f'A{row}: "{number}" is a student who is not in the batch' for row, number in NOT_THERE),
+        *(f'A{row}: "{number}" is {name}, who is not in the batch' for row, number, name in not_there),
         "A9: the admission number is missing",
         'D10: "0" is no score for Chidinma Bàlógun (A/2): write a whole number from 1, poor, to 5, excellent',
     ]

@@ -11,6 +11,7 @@ from tests.factories import UNKNOWN_ID
 from tests.features.results.promotions.ends import End, codes, of, outcomes
 from tests.features.results.report_cards.papers import needs_poppler, text_of
 from tests.features.results.submissions.classes import message
+from tests.naming import name_with_number
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -353,15 +354,17 @@ def test_a_day_of_leaving_is_of_a_class_that_graduates_and_not_before_anybody_ca
     end = published
     start = int(api.ok(api.get(f"/sessions/{end.session}"))["start_date"][:4])
     late = end.everybody[0]
-    number = api.ok(api.patch(f"/students/{late}", {"admitted_on": f"{start + 1}-03-02"}))["admission_number"]
+    api.ok(api.patch(f"/students/{late}", {"admitted_on": f"{start + 1}-03-02"}))
     moves = [
         end.move(batch, promote_to=None, left_on=f"{start + 1}-03-01") for batch in (end.first, end.second)
     ]
 
     (refused,) = errors(end.rehearse(end.move(left_on=f"{start + 1}-07-17")))["moves"]
-    assert refused.startswith("left_on is of classes that graduate, not of: ")
+    assert refused.endswith(": the students go on to a class, and a last day is of graduates")
     assert errors(end.rehearse(*moves)) == {
-        "moves": [f"left_on is before the admission, or the first day in the class: {number}"]
+        "moves": [
+            f"{name_with_number(api, late)}: the last day is before the admission, or the first day in the class"
+        ]
     }
 
 
@@ -414,9 +417,9 @@ def test_averages_are_shown_to_who_may_read_results_alone(api, make, published):
     assert {**seen, "decisions": None} == {**whole, "decisions": None}
     assert promotion["decisions"] == seen["decisions"]
     assert any(decision["reasons"] for decision in seen["decisions"])
-    for decision, shown in zip(whole["decisions"], seen["decisions"], strict=True):
+    for decision, before in zip(whole["decisions"], seen["decisions"], strict=True):
         words = [{"code": one["code"], "message": "The average is too low."} for one in decision["reasons"]]
-        assert shown == {**decision, "average": None, "reasons": words}
+        assert before == {**decision, "average": None, "reasons": words}
     again = end.commit(fingerprint=seen["fingerprint"]).get_json()
     assert again == promotion
     assert api.ok(api.get(f"/promotions/{promotion['id']}"))["decisions"] == whole["decisions"]

@@ -90,10 +90,13 @@ def test_a_subject_that_has_something_to_publish_is_not_left_out(api, make, arms
     untaken = make.cohort_subject(arms.cohort, elective=True)
     elsewhere = make.cohort_subject(make.cohort())
     for query in ("", "?dry_run=true"):
-        for other in (arms.subjects[0]["id"], untaken["id"], elsewhere["id"], str(uuid4())):
-            answer = arms.publish(query=query, without_subjects=[silent["id"], other])
+        for other in (arms.subjects[0], untaken, {**elsewhere, "subject": elsewhere["id"]}):
+            answer = arms.publish(query=query, without_subjects=[silent["id"], other["id"]])
             assert answer.status_code == 422
-            assert other in reasons(answer)["without_subjects"][0]
+            assert reasons(answer)["without_subjects"][0].startswith(f"{other['subject']}: ")
+        unknown = str(uuid4())
+        answer = arms.publish(query=query, without_subjects=[silent["id"], unknown])
+        assert reasons(answer)["without_subjects"][0].startswith(f"{unknown}: ")
     answer = arms.publish(without_subjects=[str(uuid4())] * 101)
     assert (answer.status_code, [*reasons(answer)]) == (422, ["without_subjects"])
 

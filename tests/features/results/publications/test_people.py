@@ -16,6 +16,7 @@ from tenants.connections.binding import SchoolBinding
 from tests.features.results.publications.arms import Arms
 from tests.features.results.report_cards.test_verification import HTML, code_of, verify
 from tests.features.results.submissions.classes import message
+from tests.naming import name_with_number
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -611,12 +612,13 @@ def test_a2_who_does_not_belong_is_neither_left_out_nor_taken_in(api, make, make
     arms.mark()
     arms.submit()
     member, stranger = arms.students[arms.first][0], arms.students[arms.second][0]
-    foreign = make_other.student()["id"]
-    for who in (stranger, str(uuid4()), foreign, make.student()["id"]):
+    foreign, ours = make_other.student()["id"], make.student()["id"]
+    for who in (stranger, str(uuid4()), foreign, ours):
         for fields in (left_out(who), {"take_in": [who]}):
             answer = publish(arms, arms.first, **fields)
             assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, [*fields])
-            assert who in answer.text
+            known = who in (stranger, ours)
+            assert (name_with_number(api, who) if known else who) in answer.get_json()["message"]
     answer = publish(arms, arms.first, **left_out(member, member))
     assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, ["leave_out"])
     answer = publish(arms, arms.first, take_in=[member])

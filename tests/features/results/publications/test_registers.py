@@ -21,6 +21,7 @@ from tests.features.attendance.classes import today
 from tests.features.observations.comments.sheets import fill
 from tests.features.results.publications.arms import Arms
 from tests.features.scores.scoresheets.sheets import opened
+from tests.naming import name_with_number
 
 TYPED, REGISTERS = {"roll_up": "TYPED"}, {"roll_up": "REGISTERS"}
 
@@ -182,10 +183,9 @@ def test_another_figure_cannot_be_typed_in(called):
         {"student": called.one, "times_present": 3}, {"student": called.two, "times_present": 2}
     )
     assert refused.status_code == 409
-    number = called.admission_numbers([called.one])[0]
     assert refused.get_json()["message"] == (
-        f"How often a student was present comes from the registers; something else was given for: "
-        f"{number} ({called.one})."
+        f"{name_with_number(called.api, called.one)}: how often a student was present comes from the "
+        "registers; something else was given."
     )
     assert called.comment({"student": called.one, "times_present": None}).status_code == 409
     # Equal or left out is taken, and what was typed in stays.

@@ -152,6 +152,7 @@ def test_the_cards_of_a_batch_come_by_name_as_one_file_or_each_alone(arms, api):
     (folder,) = {name.split("/")[0] for name in files}
     assert folder.endswith(" A")
     assert list(files) == [f"{folder}/{name_of(api, one['id'])}.pdf" for one in students]
+    assert cards(api, arms.first, format="zip").data == apart.data
     # Each is the card that its student gets.
     assert list(files.values()) == [card(api, one["id"]).data for one in students]
 

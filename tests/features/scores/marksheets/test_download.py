@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from copy import deepcopy
+from datetime import datetime, timedelta
 from io import BytesIO
 from urllib.parse import unquote
 from zipfile import ZipFile
+from zoneinfo import ZoneInfo
 
 import pytest
 from openpyxl import load_workbook
 
+from tenants.clock import now
 from tests.features.scores.marksheets.arms import Marked
 
 
@@ -106,6 +109,17 @@ def test_the_sheets_of_an_arm_are_a_zip_with_one_for_each_subject_to_be_marked(a
     content = archive.read(of_subject)
     assert cells(load_workbook(BytesIO(content))["Marks"]) == cells(arm.download()["Marks"])
     assert arm.send(content).status_code == 200
+
+
+@pytest.mark.parametrize("zone", ["Africa/Lagos", "Pacific/Kiritimati"])
+def test_the_files_of_an_arm_are_stamped_with_the_schools_clock(arm, zone):
+    arm.api.ok(arm.api.patch("/settings", {"time_zone": zone}))
+
+    archive = ZipFile(BytesIO(arm.api.get(f"/mark-sheets?batch={arm.batch}&term=FIRST").data))
+
+    there = now().astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    for info in archive.infolist():
+        assert abs(there - datetime(*info.date_time)) < timedelta(minutes=5)
 
 
 def test_an_arm_without_an_assessment_in_the_term_has_no_sheets(arm):

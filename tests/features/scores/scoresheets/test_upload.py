@@ -242,7 +242,7 @@ def test_a_formula_counts_by_its_stored_value(exam, cell, outcome):
 
 
 def test_every_bad_row_is_reported_and_nothing_is_stored(make, exam):
-    make.student(admission_number="C/1")
+    elsewhere = make.student(admission_number="C/1")
     sent = [
         row("A/1", 10),
         row("A/1", 11),
@@ -273,7 +273,7 @@ def test_every_bad_row_is_reported_and_nothing_is_stored(make, exam):
     assert messages[:5] == [
         'A3: "A/1" is in row 2 already',
         'A4: "X/9" is no student\'s admission number',
-        'A5: "C/1" is a student who does not take the subject',
+        f'A5: "C/1" is {elsewhere["first_name"]} {elsewhere["last_name"]}, who does not take the subject',
         "A7: the admission number is missing",
         'D8: "61" is no score for Chidinma Bàlógun (A/2): write a number from 0 to 60',
     ]
