@@ -52,7 +52,14 @@ def generator_settings(document: dict[str, Any]) -> dict[str, Any]:
         for name, schema in document["components"]["schemas"].items()
         if snake_case(name) in schema.get("properties", {})
     }
-    return {"post_hooks": [], "package_name_override": MODULE, "class_overrides": clashing}
+    # Lines of JSON are a file to the generator, which knows no type for them.
+    files = {"application/x-ndjson": "application/octet-stream"}
+    return {
+        "post_hooks": [],
+        "package_name_override": MODULE,
+        "class_overrides": clashing,
+        "content_type_overrides": files,
+    }
 
 
 def snake_case(name: str) -> str:

@@ -1696,6 +1696,23 @@ def _look_after(page: Page, year: dict[str, Any]) -> None:
     page.show_file("/oneroster/csv?session=2025/2026")
     page.say(
         """
+        Where a receiver refuses files, name each that it takes by a `file`; the manifest says `absent` of the others.
+        The plugin enrol_oneroster of Moodle takes these five.
+        """
+    )
+    names = ("academicSessions", "orgs", "classes", "users", "enrollments")
+    page.show_file(f"/oneroster/csv?version=1.1{''.join(f'&file={name}' for name in names)}")
+    page.say(
+        """
+        No file has passwords: the service does not know them. Where the receiver signs people in by an identity
+        provider, none are needed. Else give them to people there, or fill them in, in a copy of `users.csv`, each with
+        one that its owner changes at the first sign-in. That plugin wants an `identifier`, which becomes the username,
+        and a `password` of every user: fill in both in the copy, as teachers have no admission number. Of signs it
+        takes spaces, dots, commas and hyphens: write "2026-2027" in place of "2026/2027" there.
+        """
+    )
+    page.say(
+        """
         ## Look back
 
         Who changed what, and when: of a record (`entity` and `id`), of a person (`actor`), since a moment. The copy of

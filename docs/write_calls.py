@@ -14,7 +14,7 @@ import shlex
 from dataclasses import dataclass, field
 from pprint import pformat
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs
 
 LANGUAGES = {"http": "HTTP", "curl": "curl", "python": "Python", "typescript": "TypeScript"}
 
@@ -43,8 +43,8 @@ class Call:
         }
 
     @property
-    def _query(self) -> list[tuple[str, str]]:
-        return parse_qsl(self.path.partition("?")[2])
+    def _query(self) -> dict[str, list[str]]:
+        return parse_qs(self.path.partition("?")[2])
 
     def _curl(self) -> str:
         words = [f'curl "$URL{self.path}"', *([] if self.method == "GET" else [f"-X {self.method}"])]
@@ -64,9 +64,10 @@ class Call:
         given.append("client=client")
         if "X-SCHOOL-ID" in operation.parameters:
             given.append("x_school_id=school")
-        for parameter, value in [*self._query, *self.headers.items()]:
+        headers = {name: [value] for name, value in self.headers.items()}
+        for parameter, values in {**self._query, **headers}.items():
             if parameter in operation.parameters:
-                given.append(f"{argument(parameter)}={operation.typed(parameter, value)}")
+                given.append(f"{argument(parameter)}={operation.typed(parameter, *values)}")
         if model := operation.model:
             made, several = self._body(model), isinstance(self.body, list)
             records = ",\n    ".join(self._record(model, record) for record in self.body) if several else ""
@@ -107,7 +108,7 @@ class Call:
         if operation.values:
             params.append(f"path: {json.dumps(operation.values)}")
         if self._query:
-            values = {name: operation.plain(name, value) for name, value in self._query}
+            values = {name: operation.plain(name, *given) for name, given in self._query.items()}
             params.append(f"query: {json.dumps(values, ensure_ascii=False)}")
         options = [f"params: {{ {', '.join(params)} }}"] if params else []
         lines: list[str] = []
@@ -177,25 +178,32 @@ class Operation:
             name for schema in self.parameters.values() for name in re.findall(r"schemas/(\w+)", str(schema))
         ]
 
-    def plain(self, name: str, value: str) -> Any:
-        """Give a value of the query as JSON has it."""
-        kind = self.parameters.get(name, {}).get("type")
-        if kind == "array":
-            return [value]
-        return json.loads(value) if kind in ("integer", "boolean") else value
+    def plain(self, name: str, *values: str) -> Any:
+        """Give a parameter of the query, or the several values of one, as JSON has it."""
+        schema = self.parameters.get(name, {})
+        return list(values) if "items" in schema else plain_value(schema, values[0])
 
-    def typed(self, name: str, value: str) -> str:
-        """Write a value of the path or the query as the Python client takes it."""
+    def typed(self, name: str, *values: str) -> str:
+        """Write a parameter of the path or the query, or the several values of one, as the Python client takes it."""
         schema = self.parameters[name]
-        if match := re.search(r"schemas/(\w+)", str(schema)):
-            return f'{match[1]}("{value}")'
-        kind = schema.get("items", schema).get("format")
-        if "anyOf" in schema:  # a number, or an id
-            kind = None if value.isdigit() else "uuid"
-        written = {"uuid": f'UUID("{value}")', "date": f'date.fromisoformat("{value}")'}.get(kind or "")
-        if written:
-            return f"[{written}]" if "items" in schema else written
-        return repr(self.plain(name, value))
+        written = [typed_value(schema.get("items", schema), value) for value in values]
+        return f"[{', '.join(written)}]" if "items" in schema else written[0]
+
+
+def plain_value(schema: dict[str, Any], value: str) -> Any:
+    """Give a value as JSON has it."""
+    return json.loads(value) if schema.get("type") in ("integer", "boolean") else value
+
+
+def typed_value(schema: dict[str, Any], value: str) -> str:
+    """Write a value as the Python client takes it."""
+    if match := re.search(r"schemas/(\w+)", str(schema)):
+        return f'{match[1]}("{value}")'
+    kind = schema.get("format", "")
+    if "anyOf" in schema:  # a number, or an id
+        kind = "" if value.isdigit() else "uuid"
+    written = {"uuid": f'UUID("{value}")', "date": f'date.fromisoformat("{value}")'}
+    return written.get(kind) or repr(plain_value(schema, value))
 
 
 def snake_case(name: str) -> str:

@@ -11,6 +11,7 @@ from uuid import UUID
 import click
 from sqlalchemy.exc import DBAPIError
 
+from school_service.features.exchange.oneroster.standard import COLUMNS
 from tenants.clock import now
 from tenants.commands.printing import as_json, show
 from tenants.commands.running import with_schools
@@ -152,10 +153,23 @@ def export(tenancy: Tenancy, school_id: UUID, file: Path, as_json: bool) -> None
     show_default=True,
     help="The version of OneRoster that the receiver reads.",
 )
+@click.option(
+    "--only",
+    multiple=True,
+    type=click.Choice(list(COLUMNS)),
+    metavar="NAME",
+    help="This file alone, such as users; several times for several.  [default: all]",
+)
 @as_json
 @with_schools
 def export_oneroster(
-    tenancy: Tenancy, school_id: UUID, file: Path, session: str | None, version: str, as_json: bool
+    tenancy: Tenancy,
+    school_id: UUID,
+    file: Path,
+    session: str | None,
+    version: str,
+    only: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Write an academic session of a school into FILE, as a zip of OneRoster CSV files (bulk).
 
@@ -167,6 +181,6 @@ def export_oneroster(
 
     import_models()
     try:
-        show(export_to_file(tenancy, school_id, file, session, version), as_json)
+        show(export_to_file(tenancy, school_id, file, session, version, only), as_json)
     except OSError as error:
         raise click.ClickException(f"{file} can't be written: {error.strerror}") from None

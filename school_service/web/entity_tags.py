@@ -63,9 +63,8 @@ def check_if_match(
 
 def _is_named(given: ETags, tag: str) -> bool:
     """Tell whether a header names a tag, as it was answered or as marked by a proxy."""
-    return given.star_tag or tag in {
-        each.removesuffix(COMPRESSED) for each in given.as_set(include_weak=True)
-    }
+    named = filter(None, given.as_set(include_weak=True))  # of an empty tag Werkzeug makes None
+    return given.star_tag or tag in {each.removesuffix(COMPRESSED) for each in named}
 
 
 def _tag(body: bytes) -> str:

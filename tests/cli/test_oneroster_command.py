@@ -66,6 +66,19 @@ def test_a_school_is_exported_in_the_form_of_1_1(cli, installed, school, tmp_pat
     assert cli("tenants", "export-oneroster", school, str(path), "--version", "1.0").exit_code == 2
 
 
+def test_files_are_exported_by_their_names(cli, installed, school, tmp_path):
+    path = tmp_path / "school.zip"
+
+    done = cli("tenants", "export-oneroster", school, str(path), "--only", "users", "--only", "orgs")
+
+    assert (done.exit_code, done.stderr) == (0, "")
+    _, files = read_zip(path.read_bytes())
+    assert set(files) == {"users", "orgs"}
+    ((_, _, new),) = exports_of(installed, school)
+    assert set(new["files"]) == {"users", "orgs"}
+    assert cli("tenants", "export-oneroster", school, str(path), "--only", "manifest").exit_code == 2
+
+
 def test_what_can_not_be_exported_leaves_no_file(cli, installed, school, tmp_path):
     path = tmp_path / "school.zip"
     for arguments, problem in (

@@ -34,7 +34,12 @@ pytestmark = [
 
 NAME = "generated_school_client"
 BASE = "http://schools.example.org"
-SETTINGS = {"post_hooks": [], "package_name_override": NAME}
+SETTINGS = {
+    "post_hooks": [],
+    "package_name_override": NAME,
+    # The generator knows no type for lines of JSON.
+    "content_type_overrides": {"application/x-ndjson": "application/octet-stream"},
+}
 
 
 @pytest.fixture(scope="module")

@@ -126,6 +126,7 @@ def test_reading_again_answers_no_body_until_it_changes(api, make, messages):
     assert api.get(address, headers={"If-None-Match": f"W/{tag}"}).status_code == 304
     assert api.get(address, headers={"If-None-Match": f'{tag[:-1]}-gzip"'}).status_code == 304
     assert api.get(address, headers={"If-None-Match": '"another"'}).status_code == 200
+    assert api.get(address, headers={"If-None-Match": '"", W/""'}).status_code == 200
     api.ok(api.patch(address, {"name": "Other"}))
     assert api.get(address, headers={"If-None-Match": tag}).get_json()["name"] == "Other"
 
@@ -165,6 +166,9 @@ def test_another_schools_record_is_not_found_whatever_the_tag(api, other_api, ma
         ('W/"{1}x"', 412),
         ('"{1}-gzip-gzip"', 412),
         ('"-gzip"', 412),
+        ('""', 412),
+        ('W/""', 412),
+        ('"", {0}', 200),
     ],
 )
 def test_forms_of_the_header(api, make, form, status):

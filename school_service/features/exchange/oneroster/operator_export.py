@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -28,8 +29,11 @@ def export_to_file(
     path: Path,
     session: str | None = None,
     version: str = standard.V1_2.number,
+    files: Collection[str] = (),
 ) -> dict[str, Any]:
     """Export everything of a session of a school, given by id or name; by default of the current session.
+
+    `files` are the names of the wanted files, by default all.
 
     Only the owner of the file can read it, and it appears when it is complete; the school's audit log has an entry.
     Returns the ids of school and session, and the path of the file. Raises UnknownSchool, SchoolDeleting,
@@ -50,7 +54,8 @@ def export_to_file(
                 permissions=frozenset(Permission),
                 session_id=session_id,
                 version=standard.VERSIONS[version],
+                files=files,
             )
-            record = record_of(exported, frozenset(Permission), standard.VERSIONS[version])
+            record = record_of(exported, frozenset(Permission), standard.VERSIONS[version], files)
             record_operation(connection, tenancy, school_id, EXPORT, new=record)
     return {"id": str(school_id), "session": record["session"], "file": str(path)}

@@ -40,6 +40,7 @@ def export(
     permissions: Collection[Permission],
     session: str | None = None,
     version: str = standard.V1_2.number,
+    files: Collection[str] = (),
 ) -> tuple[str, BinaryIO]:
     """Export the permitted records of a session, by default the current one; returns a file name and the file.
 
@@ -58,28 +59,36 @@ def export(
             permissions=permissions,
             session_id=session_id,
             version=standard.VERSIONS[version],
+            files=files,
         )
     except BaseException:
         file.close()
         raise
-    record = record_of(exported, permissions, standard.VERSIONS[version])
+    record = record_of(exported, permissions, standard.VERSIONS[version], files)
     audit_change(EXPORT, exported, new=record)
     return "oneroster.zip", file
 
 
 def record_of(
-    session_id: UUID | None, permissions: Collection[Permission], version: standard.Version
+    session_id: UUID | None,
+    permissions: Collection[Permission],
+    version: standard.Version,
+    files: Collection[str] = (),
 ) -> Mapping[str, object]:
     """Make the values of an export for the audit log: the session and the names of the files."""
     return {
         "format": f"OneRoster {version.number}",
         "session": None if session_id is None else str(session_id),
-        "files": _files_of(permissions, version),
+        "files": _files_of(permissions, version, files),
     }
 
 
-def _files_of(permissions: Collection[Permission], version: standard.Version) -> list[str]:
-    return [name for name in reads.files_of(permissions) if name in version.columns]
+def _files_of(
+    permissions: Collection[Permission], version: standard.Version, wanted: Collection[str]
+) -> list[str]:
+    """Name the files of an export: of those allowed the wanted ones, by default all."""
+    names = [name for name in reads.files_of(permissions) if name in version.columns]
+    return [name for name in names if not wanted or name in wanted]
 
 
 def _rows_of(name: str, exported: Exported, version: standard.Version) -> Rows:
@@ -95,8 +104,11 @@ def write_export(
     permissions: Collection[Permission],
     session_id: UUID | None = None,
     version: standard.Version = standard.V1_2,
+    files: Collection[str] = (),
 ) -> UUID | None:
     """Write the zip of a session, by default the current one, into a file; returns the session, None without one.
+
+    `files` are the names of the wanted files, by default all.
 
     The transaction of `connection` is bound to the school. Each file is one statement; its rows go from PostgreSQL into
     the zip as they come.
@@ -104,7 +116,7 @@ def write_export(
     if session_id is None:
         session_id = connection.scalar(select(AcademicSession.id).where(AcademicSession.current))
     with ZipFile(file, "w", ZIP_DEFLATED) as archive:
-        names = _files_of(permissions, version)
+        names = _files_of(permissions, version, files)
         archive.writestr("manifest.csv", _manifest(school_id, names, version))
         for name in names:
             with archive.open(f"{name}.csv", "w") as out:

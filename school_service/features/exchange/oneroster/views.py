@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from flask.views import MethodView
+from marshmallow import validate
 
+from school_service.core.columns import Enumeration
 from school_service.core.permissions import Permission
 from school_service.features.exchange.oneroster import reads, service, standard
 from school_service.web.app_state import current_principal
 from school_service.web.blueprint import ZIP, Blueprint
-from school_service.web.fields import Choice, sought_text
+from school_service.web.fields import Choice, ListOf, sought_text
 from school_service.web.operations import Run
 from school_service.web.schemas import Schema
+
+FILE_NAMES = Enumeration("OneRosterFile", *standard.COLUMNS)
 
 
 class ExportQuery(Schema):
@@ -23,9 +27,18 @@ class ExportQuery(Schema):
         metadata={"description": "The academic session's id or its name; by default the current one."},
     )
     version = Choice(
-        tuple(standard.VERSIONS),
+        Enumeration("OneRosterVersion", *standard.VERSIONS),
         required=False,
         metadata={"description": "The version of OneRoster that the receiver reads; by default 1.2."},
+    )
+    file = ListOf(
+        Choice(FILE_NAMES),
+        required=False,
+        attribute="files",
+        validate=validate.Length(max=len(FILE_NAMES)),
+        metadata={
+            "description": "These files alone, for a receiver that refuses others; given once for each."
+        },
     )
 
 
@@ -46,8 +59,9 @@ class OneRosterCsv(MethodView):
         sourcedId in both, and keeps it. Files of sessions need `read:terms`, of courses and classes `read:cohorts`,
         of who is in a class `read:students` too, as demographics do; scores need `read:gradebooks`, published results
         `read:results`, e-mail addresses `read:contacts`. A column is blank without its permission; the manifest says
-        `absent` of a file without its own, and of every file that refers to it. All files tell of one moment. Where
-        no session is current, they have headers alone.
+        `absent` of a file without its own, and of every file that refers to it. With `file` all others are `absent`,
+        also those that are referred to. All files tell of one moment. Where no session is current, they have headers
+        alone.
         """
         principal = current_principal()
         permissions = {permission for permission in reads.PERMISSIONS if principal.has(permission)}

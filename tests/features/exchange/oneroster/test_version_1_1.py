@@ -197,3 +197,61 @@ def test_a_name_that_begins_as_a_formula_is_as_it_is(api, make, taught, version,
         rows = list(csv.DictReader(StringIO(archive.read("users.csv").decode(), newline="")))
 
     assert f"{sign}1+1" in {row["givenName"] for row in rows}
+
+
+# Those that the plugin enrol_oneroster of Moodle reads.
+NAMED = ("academicSessions", "orgs", "classes", "users", "enrollments")
+
+
+def contents(api, **query):
+    """The files of a zip as they are, and the manifest's states by file."""
+    answer = api.get(PATH, query_string={"version": "1.1", **query})
+    assert answer.status_code == 200, answer.get_data(as_text=True)
+    with ZipFile(BytesIO(answer.data)) as archive:
+        files = {name.removesuffix(".csv"): archive.read(name) for name in archive.namelist()}
+    rows = csv.reader(StringIO(files.pop("manifest").decode(), newline=""))
+    return {name[5:]: state for name, state in rows if name.startswith("file.")}, files
+
+
+def test_the_named_files_are_as_in_the_whole_export_and_all_others_are_absent(api, scored, messages):
+    states, whole = contents(api)
+
+    with messages() as sent:
+        named, files = contents(api, file=NAMED)
+
+    assert sum(message.startswith("COPY (") for message in sent) == len(NAMED)
+    assert files == {name: whole[name] for name in NAMED}
+    assert named == {name: "bulk" if name in NAMED else "absent" for name in states}
+    entries = api.ok(api.get("/audit?entity=export"))["data"]
+    assert sorted(sorted(entry["new"]["files"]) for entry in entries) == sorted(
+        [sorted(NAMED), sorted(TABLES_1_1)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "names", "there"),
+    [
+        ("1.2", ["roles", "users", "users"], {"roles", "users"}),
+        ("1.1", ["roles"], set()),
+        ("1.1", ["results"], {"results"}),
+    ],
+)
+def test_a_name_is_given_once_or_more_and_a_file_that_the_version_has_not_is_not_there(
+    api, taught, version, names, there
+):
+    states, files = contents(api, version=version, file=names)
+
+    assert set(files) == {name for name, state in states.items() if state == "bulk"} == there
+
+
+def test_a_named_file_needs_its_permission(api, make, scored):
+    _, files = contents(make.caller("read:users"), file=["users", "results", "demographics"])
+
+    assert set(files) == {"users"}
+
+
+@pytest.mark.parametrize("names", [["manifest"], ["users", "Users"], [""], ["users.csv"], ["users"] * 12])
+def test_a_file_that_no_version_has_and_too_many_are_refused(api, taught, names):
+    answer = api.get(PATH, query_string={"version": "1.1", "file": names})
+
+    assert (answer.status_code, list(answer.json["errors"]["query"])) == (422, ["file"])
