@@ -188,7 +188,9 @@ class ServiceApi(flask_smorest.Api):
             if not self._busy:
                 with self._at_work():
                     while self._unwritten:
-                        self._unwritten.popleft()()
+                        # What fails stays: no later reader gets a document without that part.
+                        self._unwritten[0]()
+                        self._unwritten.popleft()
         return self._spec
 
     @spec.setter

@@ -254,6 +254,19 @@ def test_making_it_raises_no_warning(settings, tenancy):
         assert Document(create_app(settings)).operations()
 
 
+def test_no_reader_gets_a_document_of_which_a_part_failed(settings, tenancy):
+    api = create_app(settings).extensions["flask-smorest"]["apis"][""]["ext_obj"]
+
+    def fail():
+        raise ValueError("no such part")
+
+    api.document_later(fail)
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no such part"):
+            assert api.spec
+
+
 def test_every_route_is_documented(app, document):
     routes = {
         (method, re.sub(r"<(?:[^:<>]+:)?([^<>]+)>", r"{\1}", rule.rule))
