@@ -57,7 +57,7 @@ BY_NUMBERS = {
 
 
 def test_python_orders_by_numbers_alone():
-    found = {
+    modules = {
         str(path.relative_to(WING)): calls
         for area in AREAS
         for path in sorted((WING / area).rglob("*.py"))
@@ -65,7 +65,7 @@ def test_python_orders_by_numbers_alone():
     }
 
     # What is new here: by which number? By name, title, code or abbreviation PostgreSQL orders, in the SELECT.
-    assert found == {module: {*calls} for module, calls in BY_NUMBERS.items()}
+    assert modules == {module: {*calls} for module, calls in BY_NUMBERS.items()}
 
 
 def ordering_calls(path: Path) -> Iterator[ast.Call]:

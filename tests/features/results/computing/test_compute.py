@@ -58,18 +58,18 @@ def _compare(drawn: RandomClass, seen: Counter[str]) -> None:
         drawn.draw(term)
         expected = term_results(sample, term, published)
 
-        found = _as_expected(sample, compute(entered(sample, term, published)))
+        results = _as_expected(sample, compute(entered(sample, term, published)))
 
         for student, result in expected.items():
-            assert found[student] == _as_written(result), f"class {drawn.number}, {term}, student {student}"
+            assert results[student] == _as_written(result), f"class {drawn.number}, {term}, student {student}"
             _count(result, seen)
             if sample.rules.percent_from == "MARKS":
-                _add_up(sample.rules, found[student], seen)
+                _add_up(sample.rules, results[student], seen)
         for student, result in expected.items():
             percents = {
-                sample.base_of[subject]: one["percent"]
-                for subject, one in result["subjects"].items()
-                if one["percent"] is not None
+                sample.base_of[subject]: figures["percent"]
+                for subject, figures in result["subjects"].items()
+                if figures["percent"] is not None
             }
             published.setdefault(student, {})[term] = percents
         drawn.drop()
@@ -78,14 +78,14 @@ def _compare(drawn: RandomClass, seen: Counter[str]) -> None:
 
 def _add_up(rules: oracle.Rules, card: dict[str, Any], seen: Counter[str]) -> None:
     """Hold a card's own figures, as they are printed: marks, percent, total, average, each by one rounding."""
-    percents = [Fraction(one["percent"]) for one in card["subjects"].values() if one["percent"] is not None]
-    for one in card["subjects"].values():
-        if one["marks"] and one["percent"] is not None:
+    percents = [Fraction(row["percent"]) for row in card["subjects"].values() if row["percent"] is not None]
+    for row in card["subjects"].values():
+        if row["marks"] and row["percent"] is not None:
             marks, weights = (
-                sum(Fraction(mark[name]) for mark in one["marks"]) for name in ("mark", "weight")
+                sum(Fraction(mark[name]) for mark in row["marks"]) for name in ("mark", "weight")
             )
-            assert (marks, weights) == (Fraction(one["marks_sum"]), Fraction(one["weights_present"]))
-            assert one["percent"] == str(
+            assert (marks, weights) == (Fraction(row["marks_sum"]), Fraction(row["weights_present"]))
+            assert row["percent"] == str(
                 oracle.half_up(min(100 * marks / weights, Fraction(100)), rules.places)
             )
             seen["less than all weights"] += weights < 100
@@ -185,8 +185,8 @@ def _result(computed: Computed, student: str) -> dict[str, Any]:
         "cumulative": {
             **computed.sessions[student],
             "subjects": {
-                base: {"terms": dict(one.terms), "percent": one.percent, "grade": one.grade}
-                for base, one in computed.bases[student].items()
+                base: {"terms": dict(figures.terms), "percent": figures.percent, "grade": figures.grade}
+                for base, figures in computed.bases[student].items()
             },
         },
     }
@@ -209,8 +209,8 @@ def _count(result: dict[str, Any], seen: Counter[str]) -> None:
     seen["no grade"] += result["average"] is not None and result["grade"] is None
     seen["earlier terms"] += cumulative["terms"] > 1
     with_percent = [
-        sum(percent is not None for percent in one["terms"].values())
-        for one in cumulative["subjects"].values()
+        sum(percent is not None for percent in subject["terms"].values())
+        for subject in cumulative["subjects"].values()
     ]
     seen["brought in"] += max(with_percent, default=0) > cumulative["terms"]
     seen["not ranked in session"] += (

@@ -16,7 +16,7 @@ def rows(sheet):
     return [
         (
             row["student"]["first_name"],
-            {codes[one]: cell["percent"] for one, cell in row["results"].items()},
+            {codes[subject]: cell["percent"] for subject, cell in row["results"].items()},
             row["total"], row["average"], row["position"], row["tied"], row["cohort_position"], row["status"],
         )
         for row in sheet["students"]
@@ -72,7 +72,7 @@ def test_whoever_lacks_a_mark_is_last_and_in_no_figure(small):
     assert sheet["summary"] == {
         "students": "2", "ranked": "1", "average": "70.00", "highest": "70.00", "lowest": "70.00", "passed": "1",
     }  # fmt: skip
-    assert [(one["code"], one["takers"], one["graded"]) for one in sheet["subjects"]] == [
+    assert [(subject["code"], subject["takers"], subject["graded"]) for subject in sheet["subjects"]] == [
         ("ENG", "2", "1"), ("MAT", "2", "2"),
     ]  # fmt: skip
 

@@ -40,12 +40,12 @@ def test_point_1_what_a_student_has_in_an_assessment_means_what_it_says(api, mak
     away = [{"student": absent, "status": "ABSENT"}, {"student": excused, "status": "EXCUSED"}]
     api.ok(api.put(path, {"absences": away}))
 
-    found = {
+    results = {
         student: exact(api.get(f"/students/{student}/results?term=FIRST")) for student in class_.students
     }
 
     # Who does not take the elective does not have it.
-    subjects = {student: result["subjects"] for student, result in found.items()}
+    subjects = {student: result["subjects"] for student, result in results.items()}
     assert {len(listed) for listed in subjects.values()} == {1}
     shown = {student: (of["percent"], of["score"], of["points"]) for student, (of,) in subjects.items()}
     assert shown == {
@@ -55,7 +55,7 @@ def test_point_1_what_a_student_has_in_an_assessment_means_what_it_says(api, mak
         excused: ("50.00", "10.00", "20.00"),
         blank: (None, "10.00", "20.00"),
     }
-    assert {student for student, result in found.items() if result["status"] == "INCOMPLETE"} == {blank}
+    assert {student for student, result in results.items() if result["status"] == "INCOMPLETE"} == {blank}
 
 
 def test_point_2_every_figure_follows_from_those_beside_it_by_one_rounding(api, make):
@@ -70,7 +70,7 @@ def test_point_2_every_figure_follows_from_those_beside_it_by_one_rounding(api, 
     # 69.5 is printed as 70, and has the grade that 70 has; so has 68.5, which is printed as 69.
     for student, percent, grade, total in ((first, "70", "B2", "140"), (second, "69", "B3", "138")):
         card = cards[student]
-        assert [(one["percent"], one["grade"]) for one in card["subjects"]] == [(percent, grade)] * 2
+        assert [(row["percent"], row["grade"]) for row in card["subjects"]] == [(percent, grade)] * 2
         assert (card["total"], card["obtainable"], card["average"]) == (total, "200", f"{percent}.00")
         assert (card["grade"], card["cumulative"]["average"]) == (grade, f"{percent}.00")
     figures = cards[first]["cohort_figures"]

@@ -59,10 +59,10 @@ def _compare(drawn: RandomClass, store: Store, seen: Counter[str]) -> None:
     until = random.choice((1, 1, 1, 2, 2, 3))
     for term in TERMS[random.choice((0, 0, 0, 1)) : until]:
         store.papers(drawn, *drawn.draw(term))
-        found: dict[str, dict[str, Any]] = {}
+        answers: dict[str, dict[str, Any]] = {}
         for batch in drawn.batches:
-            found[batch] = _read(batch, drawn.terms[term] if random.random() < 0.5 else term)
-        shown = {student: _shown(one) for of_batch in found.values() for student, one in of_batch.items()}
+            answers[batch] = _read(batch, drawn.terms[term] if random.random() < 0.5 else term)
+        shown = {student: _figures(row) for of_batch in answers.values() for student, row in of_batch.items()}
 
         expected = term_results(drawn.sample, term, published)
 
@@ -71,11 +71,11 @@ def _compare(drawn: RandomClass, store: Store, seen: Counter[str]) -> None:
             differences = [*_differences(shown[student], _as_text(result))]
             assert differences == [], f"class {drawn.number}, {term}, student {student}"
             _count(result, seen)
-        for batch, cards in found.items():
+        for batch, cards in answers.items():
             state = random.choice(("PUBLISHED", "PUBLISHED", "REOPENED", "WITHDRAWN", "SUPERSEDED"))
             store.publication(
                 batch=batch, cohort=drawn.cohort, session=drawn.session, term=drawn.terms[term], state=state,
-                cards={one: _card(result) for one, result in cards.items()},
+                cards={student: _card(result) for student, result in cards.items()},
             )  # fmt: skip
             if state in {"PUBLISHED", "REOPENED"}:
                 _publish(published, drawn, term, {student: expected[student] for student in cards})
@@ -89,7 +89,7 @@ def _read(batch: str, term: str) -> dict[str, Any]:
     listed = json.loads(
         body if isinstance(body, bytes) else b"".join(body), parse_float=_marked, parse_int=_marked
     )
-    return {one["student"]["id"]: one for one in listed}
+    return {result["student"]["id"]: result for result in listed}
 
 
 def _marked(number: str) -> str:
@@ -102,7 +102,7 @@ def _card(result: dict[str, Any]) -> str:
     return re.sub(r'"#([^"]*)#"', r"\1", json.dumps(result))
 
 
-def _shown(result: dict[str, Any]) -> Any:
+def _figures(result: dict[str, Any]) -> Any:
     """What an answer says, as the second computing says it."""
     cumulative = result["cumulative"]
     members = ("status", "total", "obtainable", "average", "grade", "remark", "passed", "failed")
@@ -124,13 +124,13 @@ def _shown(result: dict[str, Any]) -> Any:
         {
             **{name: result[name] for name in (*members, *figures)},
             "subjects": {
-                one["subject"]["id"]: {name: one[name] for name in of_subject} for one in result["subjects"]
+                row["subject"]["id"]: {name: row[name] for name in of_subject} for row in result["subjects"]
             },
             "cumulative": {
                 **{name: cumulative[name] for name in ("terms", "average", "grade", "remark", *figures)},
                 "subjects": {
-                    one["base"]: {name: one[name] for name in ("terms", "percent", "grade")}
-                    for one in cumulative["subjects"]
+                    subject["base"]: {name: subject[name] for name in ("terms", "percent", "grade")}
+                    for subject in cumulative["subjects"]
                 },
             },
         }
@@ -160,9 +160,9 @@ def _differences(shown: Any, expected: Any, *path: str) -> Iterator[str]:
 def _publish(published: dict[str, Any], drawn: RandomClass, term: str, results: dict[str, Any]) -> None:
     for student, result in results.items():
         published.setdefault(student, {})[term] = {
-            drawn.sample.base_of[subject]: one["percent"]
-            for subject, one in result["subjects"].items()
-            if one["percent"] is not None
+            drawn.sample.base_of[subject]: figures["percent"]
+            for subject, figures in result["subjects"].items()
+            if figures["percent"] is not None
         }
 
 
@@ -176,6 +176,6 @@ def _count(result: dict[str, Any], seen: Counter[str]) -> None:
         result["cohort_figures"]["position"] is not None and cumulative["cohort_figures"]["position"] is None
     )
     in_terms = sum(
-        percent is not None for one in cumulative["subjects"].values() for percent in one["terms"].values()
+        percent is not None for row in cumulative["subjects"].values() for percent in row["terms"].values()
     )
     seen["brought in"] += cumulative["terms"] <= 1 and in_terms > len(result["subjects"])

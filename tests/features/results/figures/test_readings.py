@@ -21,7 +21,7 @@ def subject_results(small, name, **query):
 
 def places(results, of):
     return [
-        (one["student"]["first_name"], one["percent"], one[of]["position"], one[of]["of"]) for one in results
+        (row["student"]["first_name"], row["percent"], row[of]["position"], row[of]["of"]) for row in results
     ]
 
 
@@ -54,7 +54,7 @@ def test_an_elective_has_those_who_take_it(small):
 def test_a_term_result(small):
     result = small.result("Ada")
 
-    assert [one["subject"]["name"] for one in result["subjects"]] == ["English", "Mathematics", "Music"]
+    assert [row["subject"]["name"] for row in result["subjects"]] == ["English", "Mathematics", "Music"]
     members = (
         "status",
         "total",
@@ -102,7 +102,7 @@ def test_a_session_is_over_the_terms_as_they_were_published(small):
     entries = small.api.ok(small.api.get("/gradebooks", query_string={"student": small.students["Ada"]}))[
         "data"
     ]
-    changed = next(one for one in entries if one["score"] == 80)
+    changed = next(entry for entry in entries if entry["score"] == 80)
     small.api.ok(small.api.patch(f"/gradebooks/{changed['id']}", {"score": 100}))
     small.score(small.paper("Mathematics", "SECOND"), {"Ada": 60, "Chidi": 50})
     english = small.paper("English", "SECOND")
@@ -113,7 +113,7 @@ def test_a_session_is_over_the_terms_as_they_were_published(small):
     ada, bola, chidi = (small.result(name, "SECOND")["cumulative"] for name in ("Ada", "Bọ́lá", "Chidi"))
 
     def percents(cumulative):
-        return {one["code"]: (*one["terms"].values(), one["percent"]) for one in cumulative["subjects"]}
+        return {row["code"]: (*row["terms"].values(), row["percent"]) for row in cumulative["subjects"]}
 
     assert percents(ada) == {
         "ENG": ("70.00", "90.00", None, "85.00"), "MAT": ("80.00", "60.00", None, "65.00"),
@@ -123,7 +123,7 @@ def test_a_session_is_over_the_terms_as_they_were_published(small):
         "ENG": ("60.00", "70.00", None, "67.50"), "MAT": ("80.00", None, None, "80.00"),
     }  # fmt: skip
     assert percents(chidi)["ENG"] == ("60.00", None, None, "60.00")
-    figures = [(one["terms"], one["average"], one["batch_figures"]["position"]) for one in (ada, bola, chidi)]
+    figures = [(row["terms"], row["average"], row["batch_figures"]["position"]) for row in (ada, bola, chidi)]
     assert figures == [("2", "75.00", "1"), ("2", "73.75", None), ("2", "50.00", "2")]
     assert (ada["batch_figures"]["of"], ada["batch_figures"]["average"]) == ("2", "62.50")
 
@@ -149,7 +149,7 @@ def test_what_is_brought_in_from_another_school_stands_for_a_term(small):
         {"FIRST": "75.00", "SECOND": "60.00", "THIRD": None}, "67.50",
     )  # fmt: skip
     assert small.result("Ẹfẹ́", "SECOND")["cumulative"]["terms"] == "1"
-    own = next(one for one in small.result("Ada", "SECOND")["cumulative"]["subjects"] if one["code"] == "MAT")
+    own = next(row for row in small.result("Ada", "SECOND")["cumulative"]["subjects"] if row["code"] == "MAT")
     assert own["terms"]["FIRST"] == "80.00"
 
 
@@ -183,7 +183,7 @@ def test_shares_of_categories_are_added_before_they_are_rounded(small):
         paper = small.paper("Yoruba", category=category, total_points=3)
         small.score(paper, dict.fromkeys(small.ARMS, 0 if category == "EXAM" else 1))
 
-    assert {one["percent"] for one in subject_results(small, "Yoruba")} == {"1"}
+    assert {result["percent"] for result in subject_results(small, "Yoruba")} == {"1"}
 
 
 def test_scores_stand_by_category_then_by_day(small):
@@ -191,17 +191,17 @@ def test_scores_stand_by_category_then_by_day(small):
         paper = small.paper("Music", category=category, due_date=day, abbreviation=f"{category} {day}")
         small.score(paper, {"Ada": 1, "Chidi": 2})
 
-    found = [one["abbreviation"] for one in subject_results(small, "Music")[0]["scores"]]
+    abbreviations = [score["abbreviation"] for score in subject_results(small, "Music")[0]["scores"]]
 
-    assert found[:3] == ["CA1 2025-10-20", "CA1 2025-11-03", "CA2 2025-10-01"]
-    of_student = next(one for one in small.result("Ada")["subjects"] if one["subject"]["code"] == "MUS")
-    assert [one["abbreviation"] for one in of_student["scores"]] == found
+    assert abbreviations[:3] == ["CA1 2025-10-20", "CA1 2025-11-03", "CA2 2025-10-01"]
+    of_student = next(row for row in small.result("Ada")["subjects"] if row["subject"]["code"] == "MUS")
+    assert [score["abbreviation"] for score in of_student["scores"]] == abbreviations
 
 
 def test_who_is_withdrawn_is_in_no_result(small):
     small.api.ok(small.api.patch(f"/students/{small.students['Ada']}", {"status": "WITHDRAWN"}))
 
-    assert [one[0] for one in places(subject_results(small, "Music"), "cohort")] == ["Chidi"]
+    assert [place[0] for place in places(subject_results(small, "Music"), "cohort")] == ["Chidi"]
     answer = small.api.get(f"/students/{small.students['Ada']}/results?term=FIRST")
     assert answer.status_code == 404
     assert small.result("Chidi")["batch_figures"]["of"] == "2"
@@ -232,7 +232,7 @@ def test_the_total_may_decide(small):
 def test_categories_have_the_weights_of_the_classs_level(small):
     """Ada: CA1 10 of 20, EXAM 80 of 100: 50 × 0.3 + 80 × 0.7 = 71; the CA2 has no weight and counts nowhere."""  # noqa: RUF002
     weights = [("Junior Secondary", "CA1", 30), ("Junior Secondary", "EXAM", 70), (None, "CA2", 100)]
-    listed = [dict(zip(("level", "category", "weight"), one, strict=True)) for one in weights]
+    listed = [dict(zip(("level", "category", "weight"), weight, strict=True)) for weight in weights]
     small.api.ok(small.api.patch("/result-settings", {"weighting": "CATEGORIES", "weights": listed}))
     everyone = dict.fromkeys(small.ARMS, 0)
     small.score(small.paper("Mathematics", category="CA1", total_points=20), {**everyone, "Ada": 10})
@@ -245,16 +245,16 @@ def test_categories_have_the_weights_of_the_classs_level(small):
         "90.00",
         "120.00",
     )
-    assert [one["category"] for one in mathematics["scores"]] == ["CA1", "EXAM"]
+    assert [score["category"] for score in mathematics["scores"]] == ["CA1", "EXAM"]
 
 
 def test_below_the_lowest_band_there_is_no_grade(small):
     with in_transaction(SchoolBinding(small.api.school)):
         db.session.execute(delete(GradeConfiguration).where(GradeConfiguration.letter_grade == "F9"))
 
-    found = subject_results(small, "Mathematics")
+    results = subject_results(small, "Mathematics")
 
-    assert [(one["percent"], one["grade"], one["remark"]) for one in found[3:]] == [
+    assert [(result["percent"], result["grade"], result["remark"]) for result in results[3:]] == [
         ("50.00", "C6", "Credit"), ("35.00", None, None),
     ]  # fmt: skip
 
@@ -265,10 +265,10 @@ def test_a_percent_has_the_grade_that_it_shows(small):
         small.paper("Music", category="CA1", total_points=2400), {"Ada": 60, "Chidi": 1709.99}
     )  # of 2,500: 120 and 1,749.99
 
-    found = {one["student"]["first_name"]: one for one in subject_results(small, "Music")}
+    results = {result["student"]["first_name"]: result for result in subject_results(small, "Music")}
 
-    assert (found["Chidi"]["percent"], found["Chidi"]["grade"]) == ("70.00", "B2")
-    assert (found["Ada"]["percent"], found["Ada"]["grade"]) == ("4.80", "F9")
+    assert (results["Chidi"]["percent"], results["Chidi"]["grade"]) == ("70.00", "B2")
+    assert (results["Ada"]["percent"], results["Ada"]["grade"]) == ("4.80", "F9")
 
 
 def refused(small, path, status, field=None, **query):
@@ -364,6 +364,6 @@ def test_a_live_session_takes_this_term_as_it_is_and_no_later_one(small):
         "cumulative"
     ]
 
-    mathematics = next(one for one in cumulative["subjects"] if one["code"] == "MAT")
+    mathematics = next(subject for subject in cumulative["subjects"] if subject["code"] == "MAT")
     assert mathematics["terms"] == {"FIRST": "40.00", "SECOND": None, "THIRD": None}
     assert (mathematics["percent"], cumulative["terms"]) == ("40.00", "1")

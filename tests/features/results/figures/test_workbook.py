@@ -41,7 +41,7 @@ class LargeClass:
         self.api.ok(self.api.patch("/result-settings", {"name_order": "SURNAME_FIRST"}))
         self.cohort = make.cohort(make.classroom(name="JSS 2"))
         term = make.term({"id": self.cohort["session"]})
-        names = [(*one, "") for one in PEOPLE] + [(f"Chinedu {n}", "Ezẹ́", "Ọlá") for n in range(11, 31)]
+        names = [(*person, "") for person in PEOPLE] + [(f"Chinedu {n}", "Ezẹ́", "Ọlá") for n in range(11, 31)]
         self.names = [" ".join(filter(None, (last, first, middle))) for first, last, middle in names]
         made = [
             make.student(
@@ -93,13 +93,13 @@ def opened(answer):
     return load_workbook(BytesIO(answer.data))
 
 
-def shown(sheet):
+def values(sheet):
     return [tuple(cell.value for cell in row) for row in sheet.iter_rows()]
 
 
 def lines(sheet):
     """The lines above the table, and its rows, from the header on."""
-    rows = shown(sheet)
+    rows = values(sheet)
     header = next(number for number, row in enumerate(rows) if row[0] == "No.")
     return [row[0] for row in rows[:header]], rows[header:]
 
@@ -130,7 +130,7 @@ def test_what_is_in_it(small):
         (None, None, "Lowest", 60, 50, 40, None, 50, None, None, None, None),
         (None, None, "Passes", 3, 3, 2, None, 3, None, None, None, None),
     ]
-    assert shown(workbook["Subjects"]) == [
+    assert values(workbook["Subjects"]) == [
         ("Code", "Subject", "Teacher", "Takers", "Average", "Lowest", "Highest", "Passes", "Submitted by"),
         ("ENG", "English", None, 3, 63.33, 60, 70, 3, None),
         ("MAT", "Mathematics", None, 3, 70, 50, 80, 3, None),
@@ -157,7 +157,7 @@ def test_it_has_the_positions_that_the_school_shows(small, positions, shown_of_i
     assert [heading for heading in header if heading.startswith("Position")] == shown_of_it
     assert len(first) == len(header) == len(passes)
     assert (first[-1], header[-1]) == (3, "Subjects graded")
-    assert "cohort" not in str(shown(opened(download(small))["Broadsheet"])).lower()
+    assert "cohort" not in str(values(opened(download(small))["Broadsheet"])).lower()
 
 
 def test_names_stand_in_the_order_that_the_school_has_chosen(small):
@@ -219,8 +219,8 @@ def test_students_stand_by_position_or_by_name(small, is_published):
     assert names(order="name") == ["Ada", "Bọ́lá", "Chidi"]
     query = {"batch": small.batches["A"], "term": "SECOND", "order": "name"}
     answer = small.api.ok(small.api.get("/broadsheets", query_string=query))
-    assert [one["student"]["first_name"] for one in answer["students"]] == ["Ada", "Bọ́lá", "Chidi"]
-    assert [one["position"] for one in answer["students"]] == [3, 2, 1]
+    assert [row["student"]["first_name"] for row in answer["students"]] == ["Ada", "Bọ́lá", "Chidi"]
+    assert [row["position"] for row in answer["students"]] == [3, 2, 1]
     refused = small.api.get("/broadsheets", query_string={**query, "order": "age"})
     assert (refused.status_code, [*refused.get_json()["errors"]["query"]]) == (422, ["order"])
 
@@ -270,7 +270,7 @@ def test_a_published_one_says_its_version(small):
     )
     live = opened(download(small, term="FIRST", live="true"))["Broadsheet"]
     assert live["A3"].value.startswith("PROVISIONAL")
-    assert shown(live)[3:] == shown(sheet)[3:]
+    assert values(live)[3:] == values(sheet)[3:]
 
 
 def test_that_of_a_session_has_the_averages_of_its_terms(small):

@@ -39,7 +39,7 @@ class Worked:
         self.cohort, self.subject, self.term = self.taught.cohort, self.taught.subject, self.taught.term
         made = [make.student(first_name=name, last_name="Bàlógun") for name in NAMES]
         make.enrolled(self.cohort, *made)
-        self.ids = {name: one["id"] for name, one in zip(NAMES, made, strict=True)}
+        self.ids = {name: student["id"] for name, student in zip(NAMES, made, strict=True)}
         for position, (category, points) in enumerate(POINTS.items()):
             paper = make.assessment(self.subject, self.term, category=category, total_points=points)
             for name, marks in SCORES.items():
@@ -75,25 +75,25 @@ CLASS = {"average": "61.07", "lowest": "55.00", "highest": "76.50"}
 
 
 def test_the_figures_are_those_of_the_example(worked):
-    found = worked.results()
+    results = worked.results()
 
     # By position, then by name; who has no position comes last.
-    assert [one["student"]["first_name"] for one in found] == list(FIGURES)
-    for one in found:
-        figures = tuple(one[name] for name in ("status", "score", "points", "percent", "grade", "remark"))
-        place = one["batch"]
-        assert (*figures, place["position"], place["tied"]) == FIGURES[one["student"]["first_name"]]
+    assert [result["student"]["first_name"] for result in results] == list(FIGURES)
+    for result in results:
+        figures = tuple(result[name] for name in ("status", "score", "points", "percent", "grade", "remark"))
+        place = result["batch"]
+        assert (*figures, place["position"], place["tied"]) == FIGURES[result["student"]["first_name"]]
         assert place["of"] == ("4" if place["position"] else None)
         assert {name: place[name] for name in CLASS} == CLASS
-        assert one["cohort"] == place
-        assert (one["state"], one["version"]) == ("PROVISIONAL", None)
+        assert result["cohort"] == place
+        assert (result["state"], result["version"]) == ("PROVISIONAL", None)
 
 
 def test_each_score_is_there_with_its_absence_or_blank(worked):
-    found = {one["student"]["first_name"]: one["scores"] for one in worked.results()}
+    scores = {result["student"]["first_name"]: result["scores"] for result in worked.results()}
 
     shown = {
-        name: [(one["category"], one["score"], one["absence"]) for one in of] for name, of in found.items()
+        name: [(row["category"], row["score"], row["absence"]) for row in of] for name, of in scores.items()
     }
 
     assert shown["Bọ́lá"] == [
@@ -101,15 +101,15 @@ def test_each_score_is_there_with_its_absence_or_blank(worked):
     ]  # fmt: skip
     assert shown["Chidi"][2] == ("CA3", None, "ABSENT")
     assert shown["Ɗanladi"][3] == ("EXAM", None, None)
-    assert [one["total_points"] for one in found["Ada"]] == ["10.00", "10.00", "20.00", "60.00"]
+    assert [row["total_points"] for row in scores["Ada"]] == ["10.00", "10.00", "20.00", "60.00"]
 
 
 def test_without_decimal_places_each_percent_is_a_whole_number(worked):
     worked.api.ok(worked.api.patch("/result-settings", {"percent_places": 0, "percent_from": "EXACT"}))
 
-    found = worked.results()
+    results = worked.results()
 
-    assert [one["percent"] for one in found] == ["77", "58", "55", "55", None]
-    assert found[0]["batch"] == {
+    assert [result["percent"] for result in results] == ["77", "58", "55", "55", None]
+    assert results[0]["batch"] == {
         "position": "1", "tied": False, "of": "4", "average": "61.25", "lowest": "55", "highest": "77",
     }  # fmt: skip

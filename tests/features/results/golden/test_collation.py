@@ -80,8 +80,8 @@ def _with_compiled_locale() -> Iterator[URL]:
         run = subprocess.run
 
         def with_locale(*arguments: Any, env: dict[str, str] | None = None, **options: Any) -> Any:
-            found = env if env is None else {**env, "LOCPATH": folder}
-            return run(*arguments, env=found, **options)
+            environment = env if env is None else {**env, "LOCPATH": folder}
+            return run(*arguments, env=environment, **options)
 
         patch.setattr(data_folder.subprocess, "run", with_locale)
         with postgres.test_server() as server:
@@ -91,7 +91,7 @@ def _with_compiled_locale() -> Iterator[URL]:
 @pytest.fixture(scope="module")
 def there(server: URL) -> Iterator[There]:
     with ExitStack() as stack:
-        locale = next((one for one in (ICU, OF_LIBRARY) if _can_have(server, one)), None)
+        locale = next((provider for provider in (ICU, OF_LIBRARY) if _can_have(server, provider)), None)
         if locale is None:
             server, locale = stack.enter_context(_with_compiled_locale()), OF_LIBRARY
         admin, serving = stack.enter_context(postgres.test_database(server, locale=locale))
@@ -107,11 +107,11 @@ def there(server: URL) -> Iterator[There]:
 def test_the_golden_files_hold_under_another_collation(there):
     part = 8
 
-    found = differences(
+    changes = differences(
         in_part(read_golden("school"), part), record("school", there.app, there.tenancy, part=part)
     )
 
-    assert not found, "\n".join([f"{len(found)} readings differ.", *found[:MOST_NAMED]])
+    assert not changes, "\n".join([f"{len(changes)} readings differ.", *changes[:MOST_NAMED]])
 
 
 @pytest.fixture
@@ -123,10 +123,10 @@ def make(there) -> Factory:
 def in_order(there: There, names: tuple[str, ...]) -> list[str]:
     """Ask PostgreSQL for the order of names, which is not that of Python."""
     with there.tenancy.admin.connect() as connection:
-        found = connection.execute(
+        rows = connection.execute(
             text("SELECT name FROM unnest(:names) name ORDER BY name"), {"names": [*names]}
         )
-        ordered = [*found.scalars()]
+        ordered = [*rows.scalars()]
     assert ordered != sorted(names)
     return ordered
 
@@ -140,44 +140,44 @@ def test_subjects_arms_papers_and_numbers_are_in_the_order_of_postgresql(there, 
     subjects = [make.cohort_subject(cohort, make.subject(name=name)) for name in SUBJECTS]
     paper = {"category": "EXAM", "include_in_final": True, "due_date": "2025-10-17"}
     papers = [make.assessment(subjects[0], term, **paper, abbreviation=name) for name in PAPERS]
-    papers += [make.assessment(one, term, **paper) for one in subjects[1:]]
-    students = {arm: [make.student(admission_number=f"{arm}/{one}") for one in NUMBERS] for arm in ARMS}
+    papers += [make.assessment(subject, term, **paper) for subject in subjects[1:]]
+    students = {arm: [make.student(admission_number=f"{arm}/{number}") for number in NUMBERS] for arm in ARMS}
     for arm, some in students.items():
         make.enrolled(cohort, *some, batch=arms[arm])
     of_class = {"batch": first, "term": "FIRST"}
     names, places = in_order(there, SUBJECTS), in_order(there, ARMS)
-    numbers = in_order(there, tuple(f"{arm}/{one}" for arm in ARMS for one in NUMBERS))
+    numbers = in_order(there, tuple(f"{arm}/{number}" for arm in ARMS for number in NUMBERS))
 
-    def named(found: list[dict[str, Any]]) -> list[str]:
+    def names_of(rows: list[dict[str, Any]]) -> list[str]:
         return [
-            one["subject"]["name"] if isinstance(one["subject"], dict) else one["subject"] for one in found
+            row["subject"]["name"] if isinstance(row["subject"], dict) else row["subject"] for row in rows
         ]
 
     refused = api.post(f"/cohort-subjects/{subjects[0]['id']}/submission", {"term": "FIRST"}).get_json()
     blanks = refused["errors"]["json"]["blanks"]
-    assert [one["abbreviation"] for one in blanks] == in_order(there, PAPERS)
-    assert [one["students"] for one in blanks] == [numbers] * 3
+    assert [blank["abbreviation"] for blank in blanks] == in_order(there, PAPERS)
+    assert [blank["students"] for blank in blanks] == [numbers] * 3
     listed = api.ok(api.get("/submissions", query_string={"cohort": first, "term": "FIRST"}))
-    assert [(one["subject"], one["batch_name"]) for one in listed] == [
-        (one, arm) for one in names for arm in places
+    assert [(submission["subject"], submission["batch_name"]) for submission in listed] == [
+        (name, arm) for name in names for arm in places
     ]
     unsubmitted = api.post("/publications", {"term": "FIRST", "batches": [*arms.values()]}).get_json()
     assert unsubmitted["errors"]["json"]["subjects"] == names
 
-    for one in papers:
+    for assessment in papers:
         rows = [{"student": each["id"], "score": 5} for some in students.values() for each in some]
-        api.ok(api.put(f"/assessments/{one['id']}/scores", rows))
-    for one in subjects:
-        api.ok(api.post(f"/cohort-subjects/{one['id']}/submission", {"term": "FIRST"}))
+        api.ok(api.put(f"/assessments/{assessment['id']}/scores", rows))
+    for subject in subjects:
+        api.ok(api.post(f"/cohort-subjects/{subject['id']}/submission", {"term": "FIRST"}))
     published = api.ok(api.post("/publications", {"term": "FIRST", "batches": [*arms.values()]}))
-    assert [one["batch_name"] for one in published] == places
+    assert [publication["batch_name"] for publication in published] == places
     someone = students[ARMS[0]][0]["id"]
     for live in ("true", "false"):
         sheet = api.ok(api.get("/broadsheets", query_string={**of_class, "live": live}))
-        assert [one["name"] for one in sheet["subjects"]] == names
+        assert [subject["name"] for subject in sheet["subjects"]] == names
         query = {"term": "FIRST", "live": live}
         result = api.ok(api.get(f"/students/{someone}/results", query_string=query))
-        assert named(result["subjects"]) == names
-        assert [one["name"] for one in result["cumulative"]["subjects"]] == names
+        assert names_of(result["subjects"]) == names
+        assert [subject["name"] for subject in result["cumulative"]["subjects"]] == names
     session = api.ok(api.get("/broadsheets", query_string={"batch": first, "session": cohort["session"]}))
-    assert [one["name"] for one in session["subjects"]] == names
+    assert [subject["name"] for subject in session["subjects"]] == names

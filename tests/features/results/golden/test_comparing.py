@@ -79,7 +79,7 @@ def test_the_status_and_the_name_of_a_file_count():
 
 
 def test_what_is_read_no_more_or_for_the_first_time_is_named():
-    one, other = (Reading(name, ANSWER, "200", "[]") for name in ("one", "other"))
+    reading, other = (Reading(name, ANSWER, "200", "[]") for name in ("one", "other"))
 
-    assert differences([one], [other]) == ["one: is read no more", "other: was not read before"]
-    assert differences([one, other], [other, one]) == ["The readings are in another order."]
+    assert differences([reading], [other]) == ["one: is read no more", "other: was not read before"]
+    assert differences([reading, other], [other, reading]) == ["The readings are in another order."]

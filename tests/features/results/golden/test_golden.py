@@ -25,21 +25,21 @@ PART_OF_A_RELEASE = 6
 def test_a_part_of_what_is_read_is_what_was_read_before(app, tenancy, name):
     part = PARTS.get(name, PART_OF_A_RELEASE)
 
-    found = differences(in_part(read_golden(name), part), record(name, app, tenancy, part=part))
+    changes = differences(in_part(read_golden(name), part), record(name, app, tenancy, part=part))
 
-    assert not found, _told(found)
+    assert not changes, _summary(changes)
 
 
 @pytest.mark.release
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_all_that_is_read_is_what_was_read_before(app, tenancy, name):
-    found = differences(read_golden(name), record(name, app, tenancy))
+    changes = differences(read_golden(name), record(name, app, tenancy))
 
-    assert not found, _told(found)
+    assert not changes, _summary(changes)
 
 
-def _told(found: list[str]) -> str:
-    return "\n".join([f"{len(found)} readings differ.", *found[:MOST_NAMED]])
+def _summary(changes: list[str]) -> str:
+    return "\n".join([f"{len(changes)} readings differ.", *changes[:MOST_NAMED]])
 
 
 # Cases of the school's cards, acts and verified papers, each of which is there at least once.
@@ -55,18 +55,18 @@ CASES = {
 
 def test_the_golden_school_has_every_case():
     seen: Counter[str] = Counter()
-    for one in read_golden("school"):
-        if one.kind == DOCUMENT and ": card of " in one.name:
-            seen.update(_of_card(json.loads(one.text)))
-            seen["an older version"] += "in force False" in one.about
-            seen["changed"] += "changed True" in one.about
-            seen["changed in class figures alone"] += "in class figures True" in one.about
-        elif "is verified, as application/json" in one.name and one.about == "200":
-            told = json.loads(one.text)
+    for reading in read_golden("school"):
+        if reading.kind == DOCUMENT and ": card of " in reading.name:
+            seen.update(_of_card(json.loads(reading.text)))
+            seen["an older version"] += "in force False" in reading.about
+            seen["changed"] += "changed True" in reading.about
+            seen["changed in class figures alone"] += "in class figures True" in reading.about
+        elif "is verified, as application/json" in reading.name and reading.about == "200":
+            told = json.loads(reading.text)
             seen[told["state"]] += 1
             seen["a note"] += told["note"] is not None
-        elif one.kind == ACT and one.about == "409":
-            seen.update(case for case, words in _REFUSALS.items() if words in one.text)
+        elif reading.kind == ACT and reading.about == "409":
+            seen.update(case for case, words in _REFUSALS.items() if words in reading.text)
 
     assert {case for case in CASES if not seen[case]} == set()
 
@@ -83,9 +83,9 @@ _REFUSALS = {
 def _of_card(card: dict[str, Any]) -> Iterator[str]:
     """Name the cases that a card has."""
     session, batch, cohort = card["cumulative"], card["batch_figures"], card["cohort_figures"]
-    subjects = {one["subject"]["base"] for one in card["subjects"]}
+    subjects = {row["subject"]["base"] for row in card["subjects"]}
     scores = [score for subject in card["subjects"] for score in subject["scores"]]
-    in_terms = sum(percent is not None for one in session["subjects"] for percent in one["terms"].values())
+    in_terms = sum(percent is not None for row in session["subjects"] for percent in row["terms"].values())
     has = {
         card["status"]: True,
         "a shared place": batch["tied"],
@@ -97,10 +97,10 @@ def _of_card(card: dict[str, Any]) -> Iterator[str]:
             name: session["terms"] == number
             for number, name in enumerate(("one term", "two terms", "three terms"), 1)
         },
-        "a dropped subject": any(one["base"] not in subjects for one in session["subjects"]),
+        "a dropped subject": any(row["base"] not in subjects for row in session["subjects"]),
         "a term from elsewhere": session["terms"] <= 1 and in_terms > len(subjects),
-        "an elective": any(one["subject"]["elective"] for one in card["subjects"]),
-        "a score that is not shown": not all(one["publish"] for one in scores),
+        "an elective": any(row["subject"]["elective"] for row in card["subjects"]),
+        "a score that is not shown": not all(score["publish"] for score in scores),
         "a principal's comment": card["comments"]["principal"] is not None,
         "traits": bool(card["traits"]),
         "attendance": card["attendance"]["present"] is not None,
@@ -108,4 +108,4 @@ def _of_card(card: dict[str, Any]) -> Iterator[str]:
         f"{card['percent_places']} places, {card['positions']}": True,
     }
     yield from (case for case, it_has in has.items() if it_has)
-    yield from (one["absence"] for one in scores if one["absence"])
+    yield from (score["absence"] for score in scores if score["absence"])

@@ -13,7 +13,7 @@ def graduate(api, student):
 
 
 def numbers(api):
-    return [one["id"] for one in api.ok(api.get("/graduates"))]
+    return [row["id"] for row in api.ok(api.get("/graduates"))]
 
 
 def test_twenty_students_have_the_numbers_one_to_twenty(committing):

@@ -20,7 +20,7 @@ def numbers(api, **query):
     return [graduate["id"] for graduate in graduates(api, **query)]
 
 
-def shown(api, student):
+def read_student(api, student):
     return api.ok(api.get(f"/students/{student['id']}"))
 
 
@@ -60,7 +60,7 @@ def test_a_graduate_leaves_on_a_day_and_for_a_reason_that_are_given(api, make):
 
     assert api.ok(api.post("/graduates", body))["id"] == 1
 
-    left = shown(api, student)
+    left = read_student(api, student)
     assert (left["status"], left["left_on"], left["leaving_reason"]) == (
         "GRADUATED",
         "2026-07-17",
@@ -82,7 +82,7 @@ def test_nobody_graduates_before_the_admission_or_the_first_day_in_the_class(api
     ):
         answer = api.post("/graduates", {"student": student["id"], "left_on": day})
         assert (answer.status_code, answer.get_json()["errors"]["json"]) == (422, {"left_on": [why]})
-    assert shown(api, student)["status"] == "ACTIVE"
+    assert read_student(api, student)["status"] == "ACTIVE"
     assert graduates(api) == []
 
 
@@ -96,10 +96,10 @@ def test_a_graduate_is_graduated_and_in_no_class(api, make, last_class):
 
     make.graduate(student)
 
-    after = shown(api, student)
+    after = read_student(api, student)
     assert after == {**student, "status": "GRADUATED", "batch": None, "cohort": None}
     assert ids_in(api, last_class) == [other["id"]]
-    assert [one["id"] for one in api.ok(api.get("/students?status=GRADUATED"))["data"]] == [student["id"]]
+    assert [row["id"] for row in api.ok(api.get("/students?status=GRADUATED"))["data"]] == [student["id"]]
 
 
 def test_every_enrollment_ends(api, make, last_class):
@@ -133,7 +133,7 @@ def test_subjects_are_not_taken_any_more(api, make):
     make.graduate({"id": left})
 
     path = f"/cohort-subjects/{taught.subject['id']}/students"
-    assert [api.delete(f"{path}/{one}").status_code for one in (left, stayed)] == [404, 409]
+    assert [api.delete(f"{path}/{student}").status_code for student in (left, stayed)] == [404, 409]
 
 
 def test_the_class_is_the_one_enrolled_in_last(api, make, last_class):
@@ -199,7 +199,7 @@ def test_who_has_withdrawn_can_not_graduate_unless_active_again(api, make):
 
     assert answer.status_code == 422
     assert answer.get_json()["errors"] == {"json": {"student": ["has withdrawn"]}}
-    assert shown(api, student)["status"] == "WITHDRAWN"
+    assert read_student(api, student)["status"] == "WITHDRAWN"
     api.ok(api.patch(f"/students/{student['id']}", {"status": "ACTIVE"}))
     assert make.graduate(student)["id"] == 1
 
@@ -243,7 +243,7 @@ def test_a_graduate_neither_enrolls_nor_withdraws(api, make, last_class):
     assert api.post(f"/cohorts/{last_class['id']}/enrollment", body).status_code == 422
     for status in ("ACTIVE", "WITHDRAWN"):
         assert api.patch(f"/students/{student['id']}", {"status": status}).status_code == 409
-    assert shown(api, student)["status"] == "GRADUATED"
+    assert read_student(api, student)["status"] == "GRADUATED"
 
 
 # The school, the audit log
@@ -264,7 +264,7 @@ def test_the_other_school_counts_its_own(api, other_api, make, make_other, other
 
     assert graduates(other_api) == []
     assert make_other.graduate()["id"] == 1
-    assert [one["school"] for one in graduates(other_api)] == [other_place.name]
+    assert [graduate["school"] for graduate in graduates(other_api)] == [other_place.name]
     assert numbers(api) == [1, 2, 3]
     assert other_api.using(school=api.school).get("/graduates").status_code == 403
 
@@ -290,7 +290,7 @@ def seven(make):
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ({}, [1, 2, 3, 4, 5, 6, 7]),
         ({"page": 0, "size": 7}, [1, 2, 3, 4, 5, 6, 7]),
@@ -305,8 +305,8 @@ def seven(make):
     ],
     ids=str,
 )
-def test_a_page_is_a_bare_array_in_order_of_number(api, seven, query, found):
-    assert numbers(api, **query) == found
+def test_a_page_is_a_bare_array_in_order_of_number(api, seven, query, expected):
+    assert numbers(api, **query) == expected
 
 
 def test_the_order_is_that_of_the_numbers_wherever_the_rows_lie(api, seven):

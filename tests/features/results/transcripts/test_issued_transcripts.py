@@ -28,13 +28,13 @@ OF_A_TERM = ("class", "session", "term", "version", "average", "grade", "positio
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_arms(prepared):
     return prepared(Arms)
 
 
 @pytest.fixture
-def arms(rehearsed, made):
-    return deepcopy(made)
+def arms(rehearsed, made_arms):
+    return deepcopy(made_arms)
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def transcript(api, student):
 def issued(api, student):
     """The codes of a student's transcripts, in the order in which they were issued."""
     with in_transaction(SchoolBinding(UUID(str(api.school)), read_only=True)):
-        found = select(IssuedTranscript.code).where(IssuedTranscript.student_id == UUID(student))
-        return list(db.session.scalars(found.order_by(IssuedTranscript.issued_at)))
+        query = select(IssuedTranscript.code).where(IssuedTranscript.student_id == UUID(student))
+        return list(db.session.scalars(query.order_by(IssuedTranscript.issued_at)))
 
 
 def issue(api, student):
@@ -90,7 +90,7 @@ def test_a_code_tells_what_its_transcript_says_and_no_more(arms, api, anyone, pl
         f"{session['classroom']} A",
     )
     members = ("name", "FIRST", "SECOND", "THIRD", "percent", "grade")
-    assert of_session["subjects"] == [{name: one[name] for name in members} for one in session["subjects"]]
+    assert of_session["subjects"] == [{name: row[name] for name in members} for row in session["subjects"]]
 
 
 def test_the_same_transcript_of_a_day_is_the_same_paper(arms, api, monkeypatch):
@@ -111,7 +111,7 @@ def test_the_same_transcript_of_a_day_is_the_same_paper(arms, api, monkeypatch):
 def test_another_result_is_another_paper_and_the_one_before_is_replaced(arms, api, anyone, place):
     publications = arms.published()
     student, other = arms.students[arms.first]
-    codes = {one: issue(api, one) for one in (student, other)}
+    codes = {holder: issue(api, holder) for holder in (student, other)}
     before = verify(anyone, place.id, codes[student]).get_json()
     for publication in publications:
         api.ok(arms.reopen(publication))
@@ -184,7 +184,7 @@ def test_a_phone_gets_a_page(arms, api, anyone, place):
     for text in (
         session["session"]["name"],
         session["average"],
-        *(one["name"] for one in session["subjects"]),
+        *(subject["name"] for subject in session["subjects"]),
     ):
         assert text in page
     assert "None" not in page
@@ -279,18 +279,18 @@ def test_it_says_when_they_came_and_left_where_the_school_has_entered_it_and_no_
     path = f"/students/{student}"
     assert facts_on(api, student) == set()
 
-    def shown():
-        found = api.ok(api.get(f"{path}/transcript"))["student"]
-        return {name: found[name] for name in FACTS}
+    def facts():
+        record = api.ok(api.get(f"{path}/transcript"))["student"]
+        return {name: record[name] for name in FACTS}
 
-    assert shown() == dict.fromkeys(FACTS)
+    assert facts() == dict.fromkeys(FACTS)
     api.ok(api.post("/graduates", {"student": student}))
     assert facts_on(api, student) == set()
     api.ok(api.patch(path, {"left_on": FACTS["left_on"]}))
     assert facts_on(api, student) == {"left_on"}
     api.ok(api.patch(path, {**FACTS, "leaving_reason": "Moves to Jos"}))
     assert facts_on(api, student) == PRINTED.keys()
-    assert shown() == FACTS
+    assert facts() == FACTS
 
 
 @needs_poppler
