@@ -19,7 +19,7 @@ from tests.features.results.submissions.classes import message
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_end(prepared):
     def build(make):
         end = End(make)
         end.published()
@@ -29,11 +29,11 @@ def made(prepared):
 
 
 @pytest.fixture
-def end(rehearsed, made):
-    return deepcopy(made)
+def end(rehearsed, made_end):
+    return deepcopy(made_end)
 
 
-def shown(end, promotion):
+def read_promotion(end, promotion):
     return end.api.ok(end.api.get(f"/promotions/{promotion['id']}"))
 
 
@@ -43,7 +43,7 @@ def amended(end, promotion, student, outcome, batch=None):
 
 def audited(end, student):
     entries = end.api.ok(end.api.get("/audit", query_string={"entity": "promotion", "id": student}))["data"]
-    return [(one["action"], one["old"], one["new"]) for one in entries]
+    return [(entry["action"], entry["old"], entry["new"]) for entry in entries]
 
 
 def refused(end, answer, status=409):
@@ -77,10 +77,10 @@ def test_a_student_repeats_after_all_and_is_told_so_from_then_on(api, end):
         "by_name": promotion["committed_by_name"],
         "at": amendment["at"],
     }
-    now = shown(end, promotion)
+    now = read_promotion(end, promotion)
     assert of(now, student) == answer
     assert now["counts"] == {**promotion["counts"], "PROMOTED": 3, "REPEATED": 1}
-    assert [of(now, one) for one in others] == [of(promotion, one) for one in others]
+    assert [of(now, other) for other in others] == [of(promotion, other) for other in others]
     assert (end.students_of(end.again), end.students_of(end.above)) == ({student}, set(others))
     assert not [
         row for row in end.stored()["subject_enrollments"] if student in row and end.compulsory["id"] in row
@@ -110,7 +110,7 @@ def test_what_is_so_already_changes_nothing(end):
 
     answer = amended(end, promotion, student, "PROMOTED", end.above["id"])
 
-    assert answer == of(promotion, student) == of(shown(end, promotion), student)
+    assert answer == of(promotion, student) == of(read_promotion(end, promotion), student)
     assert (end.stored(), audited(end, student)) == (stored, [])
 
 
@@ -126,11 +126,11 @@ def test_who_goes_to_another_arm_keeps_subjects_and_scores(api, end):
     taken = [row for row in end.stored()["subject_enrollments"] if student in row]
     assert len([row for row in taken if end.elective["id"] in row or end.compulsory["id"] in row]) == 2
     (listed,) = [
-        one for one in api.ok(api.get(f"/cohorts/{end.above['id']}/students")) if one["id"] == student
+        row for row in api.ok(api.get(f"/cohorts/{end.above['id']}/students")) if row["id"] == student
     ]
     assert api.ok(api.get(f"/students/{student}"))["id"] == listed["id"]
     entries = api.ok(api.get("/gradebooks", query_string={"student": student}))["data"]
-    assert [one["score"] for one in entries if one["batch"] == end.above["id"]] == [0]
+    assert [entry["score"] for entry in entries if entry["batch"] == end.above["id"]] == [0]
 
 
 CHAINS = (
@@ -162,7 +162,7 @@ def test_undoing_takes_every_amendment_back(make, end, chain, move):
     assert len(answer["amended"]) == len(chain) - (chain[0][0] == first["outcome"])
     status = end.api.ok(end.api.get(f"/students/{student}"))["status"]
     assert status == ("GRADUATED" if outcome == "GRADUATED" else "ACTIVE")
-    places = {one["id"] for one in (end.above, end.again) if student in end.students_of(one)}
+    places = {cohort["id"] for cohort in (end.above, end.again) if student in end.students_of(cohort)}
     if batch is not None:
         assert places == {batches[batch]}
     elif len(chain) == 1 and (move, outcome) == ("there already", "LEFT_OUT"):
@@ -246,25 +246,25 @@ def code_of(end, student):
         return db.session.scalar(newest)
 
 
-def told(end, student, code=None):
+def verification(end, student, code=None):
     """What verification says of the student's newest card, or of that with the code."""
     code = code or code_of(end, student)
-    found = end.api.ok(end.api.using(token=None).get(f"/verify/{end.api.school}/{code}"))
-    return found["state"], found["note"]
+    answer = end.api.ok(end.api.using(token=None).get(f"/verify/{end.api.school}/{code}"))
+    return answer["state"], answer["note"]
 
 
 def test_a_card_with_the_outcome_stays_current_and_is_verified_with_the_day_of_the_change(api, end):
     promotion = end.promoted()
     student, other = end.everybody[:2]
-    assert told(end, student) == ("CURRENT", None)
+    assert verification(end, student) == ("CURRENT", None)
 
     amended(end, promotion, student, "LEFT_OUT")
 
-    day = long_date(of(shown(end, promotion), student)["amended"][0]["at"], "Africa/Lagos")
-    assert told(end, student) == ("CURRENT", f"The promotion was changed on {day}.")
-    assert told(end, other) == ("CURRENT", None)
+    day = long_date(of(read_promotion(end, promotion), student)["amended"][0]["at"], "Africa/Lagos")
+    assert verification(end, student) == ("CURRENT", f"The promotion was changed on {day}.")
+    assert verification(end, other) == ("CURRENT", None)
     api.ok(end.undo(promotion))
-    assert told(end, student) == ("CURRENT", None)
+    assert verification(end, student) == ("CURRENT", None)
 
 
 def test_a_paper_has_the_note_on_class_figures_and_then_that_on_the_promotion(api, end):
@@ -276,7 +276,7 @@ def test_a_paper_has_the_note_on_class_figures_and_then_that_on_the_promotion(ap
     api.ok(end.publish())
     day = long_date(end.listed(batch=end.first)[0]["published_at"], "Africa/Lagos")
     figures = f"Class figures were corrected on {day}; the student's own results are the same."
-    assert told(end, first, codes[first]) == ("CURRENT", figures)
+    assert verification(end, first, codes[first]) == ("CURRENT", figures)
     promotion = end.promoted()
 
     for student in (first, corrected):
@@ -284,12 +284,12 @@ def test_a_paper_has_the_note_on_class_figures_and_then_that_on_the_promotion(ap
 
     # Of the newest paper the promotion alone, and of one that is replaced neither.
     promoted = f"The promotion was changed on {day}."
-    assert told(end, first, codes[first]) == ("CURRENT", f"{figures} {promoted}")
-    assert told(end, first) == ("CURRENT", promoted)
-    assert told(end, corrected, codes[corrected]) == ("REPLACED", None)
-    assert told(end, corrected) == ("CURRENT", promoted)
+    assert verification(end, first, codes[first]) == ("CURRENT", f"{figures} {promoted}")
+    assert verification(end, first) == ("CURRENT", promoted)
+    assert verification(end, corrected, codes[corrected]) == ("REPLACED", None)
+    assert verification(end, corrected) == ("CURRENT", promoted)
     api.ok(end.undo(promotion))
-    assert told(end, first, codes[first]) == ("CURRENT", figures)
+    assert verification(end, first, codes[first]) == ("CURRENT", figures)
 
 
 # What is refused
@@ -316,7 +316,7 @@ def test_a_report_card_of_the_next_session_holds_the_decision(api, end):
 
     words = f"{number} has a report card of {name}: its results are published."
     assert refused(end, answer) == words
-    assert (end.stored(), shown(end, promotion)) == (stored, promotion)
+    assert (end.stored(), read_promotion(end, promotion)) == (stored, promotion)
     api.ok(end.reopen(publication))
     assert refused(end, end.amend(promotion, student, "LEFT_OUT")) == words
     api.ok(end.reopen(publication, withdraw=True))
@@ -350,7 +350,7 @@ def test_a_later_promotion_holds_the_decision(api, make, end):
     promotion = end.promoted()
     student = end.everybody[0]
     beyond = make.cohort(session=make.session())
-    overrides = [{"student": one, "outcome": "LEFT_OUT", "reason": "x"} for one in end.everybody]
+    overrides = [{"student": pupil, "outcome": "LEFT_OUT", "reason": "x"} for pupil in end.everybody]
     moves = [{"batch": end.above["id"], "promote_to": beyond["id"], "repeat_in": None}]
     body = {"session": end.next_session["id"], "moves": moves, "overrides": overrides}
     seen = api.ok(api.post("/promotions?dry_run=true", body))
@@ -456,9 +456,9 @@ def test_to_and_from_graduating_needs_that_permission_too(make, end):
     promotion = end.promoted(end.move(end.first, promote_to=None), end.move(end.second))
     graduate, student = end.students[end.first][-1], end.students[end.second][0]
     end.api = make.caller("write:cohorts")
-    for one, outcome, batch in ((graduate, "REPEATED", end.again["id"]), (student, "GRADUATED", None)):
+    for pupil, outcome, batch in ((graduate, "REPEATED", end.again["id"]), (student, "GRADUATED", None)):
         words = "Changing that a student graduates needs the permission write:graduates."
-        assert refused(end, end.amend(promotion, one, outcome, batch), 403) == words
+        assert refused(end, end.amend(promotion, pupil, outcome, batch), 403) == words
     end.api = make.caller("write:cohorts", "write:graduates")
     answer = amended(end, promotion, graduate, "REPEATED", end.again["id"])
     # Figures are for who reads results.
@@ -473,5 +473,5 @@ def test_the_reason_goes_with_the_persons_data(api, end):
 
     api.ok(api.delete(f"/students/{student}/data"))
 
-    (amendment,) = of(shown(end, promotion), student)["amended"]
+    (amendment,) = of(read_promotion(end, promotion), student)["amended"]
     assert (amendment["reason"], amendment["outcome"]) == (None, "LEFT_OUT")

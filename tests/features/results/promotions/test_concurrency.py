@@ -41,7 +41,7 @@ def end(committing):
 
 def standing_of(end):
     listed = end.api.ok(end.api.get("/promotions"))["data"]
-    return [one["id"] for one in listed if one["undone_at"] is None]
+    return [promotion["id"] for promotion in listed if promotion["undone_at"] is None]
 
 
 def test_must_hold_6_twenty_who_commit_the_same_make_one_promotion(end):
@@ -53,7 +53,7 @@ def test_must_hold_6_twenty_who_commit_the_same_make_one_promotion(end):
     (promotion,) = {str(end.api.ok(answer)) for answer in answers}
     assert standing_of(end) == [answers[0].get_json()["id"]]
     assert str(answers[0].get_json()) == promotion
-    assert [one["id"] for one in end.api.ok(end.api.get("/graduates"))] == [1, 2]
+    assert [graduate["id"] for graduate in end.api.ok(end.api.get("/graduates"))] == [1, 2]
     assert end.students_of(end.above) == set(end.students[end.second])
 
 
@@ -76,7 +76,7 @@ def test_committing_enrolling_reopening_and_undoing_wait_in_no_circle(end):
     """Whichever comes first: nobody is in two classes of the next session, and what is promoted is published."""
     api = end.api
     body = end.body(fingerprint=end.rehearsal()["fingerprint"])
-    publications = [one["id"] for one in end.listed(cohort=end.cohort["id"])]
+    publications = [publication["id"] for publication in end.listed(cohort=end.cohort["id"])]
 
     def work(number):
         client = api.using()
@@ -99,7 +99,7 @@ def test_committing_enrolling_reopening_and_undoing_wait_in_no_circle(end):
     assert not above & again
     assert above in (set(), set(end.everybody))
     if standing_of(end):
-        states = {one["state"] for one in end.listed(cohort=end.cohort["id"])}
+        states = {publication["state"] for publication in end.listed(cohort=end.cohort["id"])}
         assert states == {"PUBLISHED"}
 
 
@@ -141,7 +141,7 @@ def test_undoing_races_scores(end):
 
     undone = answers.pop(3).status_code
     stored = end.api.ok(end.api.get("/gradebooks", query_string={"student": student}))["data"]
-    of_next = [one for one in stored if one["assessment"] in papers]
+    of_next = [entry for entry in stored if entry["assessment"] in papers]
     if undone == 200:
         assert {answer.status_code for answer in answers} == {422}
         assert of_next == []
@@ -287,14 +287,14 @@ def test_of_amendments_at_once_the_last_one_holds_and_each_is_noted(end):
     shown = api.ok(api.get(f"/promotions/{promotion['id']}"))
     decision = of(shown, student)
     last = (decision["outcome"], decision["to_batch"])
-    changes = [(one["outcome"], one["to_batch"]) for one in decision["amended"]]
+    changes = [(amendment["outcome"], amendment["to_batch"]) for amendment in decision["amended"]]
     assert changes[-1] == last
     logged = api.ok(api.get("/audit", query_string={"entity": "promotion", "id": student}))["data"]
-    steps = [[(one[side]["outcome"], one[side]["batch"]) for side in ("old", "new")] for one in logged[::-1]]
+    steps = [[(row[side]["outcome"], row[side]["batch"]) for side in ("old", "new")] for row in logged[::-1]]
     assert [after for _, after in steps] == changes
     assert [before for before, _ in steps] == [("PROMOTED", end.above["id"]), *changes[:-1]]
     assert shown["counts"] == {**dict.fromkeys(shown["counts"], 0), "PROMOTED": 3, last[0]: 1}
-    places = {one["id"] for one in (end.above, end.again) if student in end.students_of(one)}
+    places = {cohort["id"] for cohort in (end.above, end.again) if student in end.students_of(cohort)}
     assert places == {last[1]} - {None}
     api.ok(end.undo(promotion))
     assert end.stored() == before
@@ -364,7 +364,7 @@ def test_of_a_publication_and_an_amendment_at_once_no_card_is_of_a_class_that_wa
         published, amended = run_concurrently(2, work)
 
         (made,) = api.ok(published)
-        cards = {one["student"]["id"] for one in api.ok(api.get(f"/publications/{made['id']}/cards"))}
+        cards = {card["student"]["id"] for card in api.ok(api.get(f"/publications/{made['id']}/cards"))}
         assert amended.status_code in {200, 409}
         assert (student in cards) == (amended.status_code == 409)
         api.ok(end.reopen(made, withdraw=True))

@@ -87,32 +87,32 @@ class Many:
 
     def cards_of(self, number: int, publications: list[dict[str, str]]) -> list[dict[str, Any]]:
         """Make the cards of a student: of some terms, in whichever batch they were then; the last one counts."""
-        random, found = self.random, []
+        random, cards = self.random, []
         for place in sorted(random.sample(range(3), random.choice([0, 1, 2, 3, 3]))):
             publication = random.choice(publications[place::3])
             percents = {
-                one: self.figure() for one in random.sample(list(self.subjects), random.randint(1, 4))
+                base: self.figure() for base in random.sample(list(self.subjects), random.randint(1, 4))
             }
             taken = random.sample(list(percents), random.randint(1, len(percents)))
-            average = random.choice([None, *[self.mean([percents[one] for one in taken])] * 9])
-            terms = len(found) + 1
+            average = random.choice([None, *[self.mean([percents[base] for base in taken])] * 9])
+            terms = len(cards) + 1
             card = {
                 "pass_mark": float(PASS_MARK),
-                "subjects": [{"subject": {"base": one}} for one in taken],
+                "subjects": [{"subject": {"base": base}} for base in taken],
                 "cumulative": {
                     "average": None if average is None else float(average),
                     "terms": terms,
-                    "subjects": [{"base": one, "percent": float(two)} for one, two in percents.items()],
+                    "subjects": [{"base": base, "percent": float(mark)} for base, mark in percents.items()],
                 },
             }
-            found.append({"publication": publication["id"], "number": number, "card": card})
-            counting = {one: percents[one] for one in taken}
+            cards.append({"publication": publication["id"], "number": number, "card": card})
+            counting = {base: percents[base] for base in taken}
             self.results[number] = None if average is None else (average, terms, PASS_MARK, counting)
-        return found
+        return cards
 
     def figure(self) -> Decimal:
         """A percent with two places, often one that a rule names."""
-        named = [Decimal(one) for one in ("40", "45", "45.50", "50", "55")]
+        named = [Decimal(figure) for figure in ("40", "45", "45.50", "50", "55")]
         return self.random.choice([*named, Decimal(self.random.randint(2000, 9000)) / 100])
 
     def mean(self, figures: list[Decimal]) -> Decimal:
@@ -159,9 +159,9 @@ def test_must_hold_12_a_preview_is_what_a_second_computing_says_and_what_is_done
 
     decide_some(end, preview()["decisions"], random)
     seen = preview()
-    found = {decision["outcome"] for decision in seen["decisions"]}
-    assert found >= {"PROMOTED", "REPEATED", "GRADUATED", "LEFT_OUT"}
-    assert figures["trial"] is None or "PROMOTED_ON_TRIAL" in found
+    outcomes = {decision["outcome"] for decision in seen["decisions"]}
+    assert outcomes >= {"PROMOTED", "REPEATED", "GRADUATED", "LEFT_OUT"}
+    assert figures["trial"] is None or "PROMOTED_ON_TRIAL" in outcomes
     there, elsewhere, *_ = [
         decision["student"]
         for decision in seen["decisions"]
@@ -179,9 +179,9 @@ def test_must_hold_12_a_preview_is_what_a_second_computing_says_and_what_is_done
     of_commit = {name: promotion[name] for name in ("id", "committed_at", "committed_by_name")}
     assert promotion == {**seen, **of_commit}
     for cohort in (end.above, end.again):
-        sent = {one["student"]["id"] for one in seen["decisions"] if one["to_batch"] == cohort["id"]}
+        sent = {row["student"]["id"] for row in seen["decisions"] if row["to_batch"] == cohort["id"]}
         assert end.students_of(cohort) == sent
-    graduated = {one["student"]["id"] for one in seen["decisions"] if one["outcome"] == "GRADUATED"}
+    graduated = {row["student"]["id"] for row in seen["decisions"] if row["outcome"] == "GRADUATED"}
     listed = api.ok(api.get("/students?status=GRADUATED&pageSize=100"))["data"]
     assert {student["id"] for student in listed} == graduated
     api.ok(end.undo(promotion))
@@ -206,7 +206,7 @@ def decide_some(end: End, decisions: list[dict[str, Any]], random: Random) -> No
     """Decide of those of whom somebody has to, and of some others, in every way that there is."""
     above = end.above["id"]
     # Batches and students of equal names come in the order of their ids, which each run has others of.
-    for decision in sorted(decisions, key=lambda one: one["student"]["admission_number"]):
+    for decision in sorted(decisions, key=lambda row: row["student"]["admission_number"]):
         student, by_rule = decision["student"]["id"], decision["by_rule"]
         last = decision["from_batch"] == end.second
         if decision["outcome"] is None:
@@ -255,6 +255,6 @@ def test_must_hold_11_a_thousand_students_are_promoted_in_few_statements(make, m
 
 def statements(sent):
     """Count the statements of messages, the binding and the commit apart."""
-    found = sum(message.count(";\n") + 1 for message in sent[1:-1])
-    assert found > 5
-    return found
+    count = sum(message.count(";\n") + 1 for message in sent[1:-1])
+    assert count > 5
+    return count

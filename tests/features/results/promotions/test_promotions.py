@@ -15,13 +15,13 @@ from tests.naming import name_with_number
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_end(prepared):
     return prepared(End)
 
 
 @pytest.fixture
-def end(rehearsed, made):
-    return deepcopy(made)
+def end(rehearsed, made_end):
+    return deepcopy(made_end)
 
 
 @pytest.fixture
@@ -36,8 +36,8 @@ def errors(answer):
 
 
 def logged(api, entity, record):
-    found = api.ok(api.get("/audit", query_string={"entity": entity, "id": record}))["data"]
-    return [(entry["action"], entry["old"], entry["new"]) for entry in found]
+    entries = api.ok(api.get("/audit", query_string={"entity": entity, "id": record}))["data"]
+    return [(entry["action"], entry["old"], entry["new"]) for entry in entries]
 
 
 # What is seen, and what is done
@@ -52,7 +52,7 @@ def test_a_dry_run_shows_what_becomes_of_each_student(api, make, published):
 
     student = api.ok(api.get(f"/students/{first}"))
     session, following = (
-        api.ok(api.get(f"/sessions/{one}")) for one in (end.session, end.next_session["id"])
+        api.ok(api.get(f"/sessions/{identity}")) for identity in (end.session, end.next_session["id"])
     )
     assert seen == {
         "id": None,
@@ -134,8 +134,8 @@ def test_decisions_come_by_batch_in_the_order_of_the_moves_and_then_by_name(publ
 
     seen = end.rehearsal(*backwards)
 
-    assert [one["from_batch"] for one in seen["decisions"]] == [end.second] * 2 + [end.first] * 2
-    names = [(one["student"]["last_name"], one["student"]["first_name"]) for one in seen["decisions"]]
+    assert [row["from_batch"] for row in seen["decisions"]] == [end.second] * 2 + [end.first] * 2
+    names = [(row["student"]["last_name"], row["student"]["first_name"]) for row in seen["decisions"]]
     assert names == sorted(names[:2]) + sorted(names[2:])
     promotion = end.promoted(*backwards)
     assert promotion["decisions"] == seen["decisions"]
@@ -276,7 +276,7 @@ def test_the_session_counts_and_not_the_last_term_alone(end):
 
     decisions = end.rehearsal()["decisions"]
 
-    assert {(one["average"], one["terms"], one["outcome"]) for one in decisions} == {(50, 2, "PROMOTED")}
+    assert {(row["average"], row["terms"], row["outcome"]) for row in decisions} == {(50, 2, "PROMOTED")}
 
 
 def test_a_subject_dropped_earlier_is_neither_failed_nor_taken(api, make, end):
@@ -311,12 +311,12 @@ def test_who_is_promoted_from_the_last_class_graduates(api, published):
 
     assert outcomes(promotion) == ["GRADUATED"] * 3 + ["REPEATED"]
     *graduated, repeats = end.everybody
-    assert [one["student"]["id"] for one in promotion["decisions"]] == end.everybody
+    assert [decision["student"]["id"] for decision in promotion["decisions"]] == end.everybody
     listed = api.ok(api.get("/graduates"))
     session = api.ok(api.get(f"/sessions/{end.session}"))["name"]
-    assert [one["graduation_class"] for one in listed] == [f"{end.cohort['classroom']} {session}"] * 3
+    assert [row["graduation_class"] for row in listed] == [f"{end.cohort['classroom']} {session}"] * 3
     known = [api.ok(api.get(f"/students/{student}")) for student in graduated]
-    assert [one["student"] for one in listed] == [student["number"] for student in known]
+    assert [row["student"] for row in listed] == [student["number"] for student in known]
     assert {student["status"] for student in known} == {"GRADUATED"}
     assert end.students_of(end.cohort) == end.students_of(end.again) == {repeats}
     assert end.students_of(end.above) == set()
@@ -333,7 +333,7 @@ def test_who_graduates_leaves_on_the_day_of_the_move(api, published):
     before = end.stored()
     assert (
         end.rehearsal(*moves)["fingerprint"]
-        != end.rehearsal(*({**one, "left_on": None} for one in moves))["fingerprint"]
+        != end.rehearsal(*({**move, "left_on": None} for move in moves))["fingerprint"]
     )
 
     made = end.promoted(*moves)
@@ -374,7 +374,7 @@ def test_a_graduate_of_a_promotion_is_in_the_audit_log_as_of_a_graduation(api, p
 
     (student, _) = end.students[end.first]
     entries = api.ok(api.get("/audit", query_string={"entity": "graduate"}))["data"]
-    (entry,) = (one for one in entries if one["new"]["student"] == student)
+    (entry,) = (entry for entry in entries if entry["new"]["student"] == student)
     assert entry["action"] == "create"
     assert set(entry["new"]) == {"number", "student", "graduation_class"}
     left = {"cohort": end.cohort["id"], "batch": end.first}
@@ -418,7 +418,7 @@ def test_averages_are_shown_to_who_may_read_results_alone(api, make, published):
     assert promotion["decisions"] == seen["decisions"]
     assert any(decision["reasons"] for decision in seen["decisions"])
     for decision, before in zip(whole["decisions"], seen["decisions"], strict=True):
-        words = [{"code": one["code"], "message": "The average is too low."} for one in decision["reasons"]]
+        words = [{"code": row["code"], "message": "The average is too low."} for row in decision["reasons"]]
         assert before == {**decision, "average": None, "reasons": words}
     again = end.commit(fingerprint=seen["fingerprint"]).get_json()
     assert again == promotion
@@ -440,9 +440,9 @@ def test_where_all_graduate_there_is_no_next_session(published):
 
 def test_a_decision_goes_before_the_rule_and_keeps_its_reason(make, published):
     end = published
-    one, other, third, fourth = end.everybody
+    first, other, third, fourth = end.everybody
     arm = make.batch(end.above)["id"]
-    end.decide(one, "REPEATED", reason="  Was ill\nfor long  ")
+    end.decide(first, "REPEATED", reason="  Was ill\nfor long  ")
     end.decide(other, "PROMOTED", batch=arm)
     end.decide(third, "LEFT_OUT", reason="Moves to Jos")
     end.decide(fourth, batch=arm)
@@ -450,7 +450,7 @@ def test_a_decision_goes_before_the_rule_and_keeps_its_reason(make, published):
     promotion = end.promoted()
 
     decided = [
-        (one["by_rule"], one["outcome"], one["reason"], one["to_batch"]) for one in promotion["decisions"]
+        (row["by_rule"], row["outcome"], row["reason"], row["to_batch"]) for row in promotion["decisions"]
     ]
     assert decided == [
         ("PROMOTED", "REPEATED", "Was ill\nfor long", end.again["id"]),
@@ -459,7 +459,7 @@ def test_a_decision_goes_before_the_rule_and_keeps_its_reason(make, published):
         ("PROMOTED", "PROMOTED", "As the staff decided", arm),
     ]
     assert end.students_of(end.above) == {other, fourth}
-    assert end.students_of(end.again) == {one}
+    assert end.students_of(end.again) == {first}
 
 
 def test_who_has_no_result_needs_a_decision(make, published):
@@ -565,7 +565,7 @@ def test_overrides_that_are_none_are_refused(make, published):
         [{"student": student, "batch": end.second, "reason": "x"}],
         [{"student": outsider, "outcome": "LEFT_OUT", "reason": "x"}],
         [{"student": UNKNOWN_ID, "outcome": "LEFT_OUT", "reason": "x"}],
-        [{"student": student, "outcome": one, "reason": "x"} for one in ("PROMOTED", "REPEATED")],
+        [{"student": student, "outcome": outcome, "reason": "x"} for outcome in ("PROMOTED", "REPEATED")],
         {},
         "x",
         [None],
@@ -627,9 +627,9 @@ def test_results_have_to_be_published(api, end):
     answer = end.rehearse()
 
     arm = next(
-        one["name"]
-        for one in api.ok(api.get(f"/cohorts/{end.cohort['id']}/batches"))
-        if one["id"] == end.second
+        batch["name"]
+        for batch in api.ok(api.get(f"/cohorts/{end.cohort['id']}/batches"))
+        if batch["id"] == end.second
     )
     name = f"First term of {end.cohort['classroom']} {arm}"
     assert (answer.status_code, message(answer)) == (
@@ -659,7 +659,7 @@ def test_where_nothing_ever_counted_no_student_has_a_result(end):
 
     seen = end.rehearsal()
 
-    assert {(one["by_rule"], one["outcome"]) for one in seen["decisions"]} == {("NO_RESULT", None)}
+    assert {(row["by_rule"], row["outcome"]) for row in seen["decisions"]} == {("NO_RESULT", None)}
 
 
 def test_a_category_without_weight_does_not_count(api, end):
@@ -738,7 +738,7 @@ def test_who_has_moved_between_arms_has_the_result_of_where_they_were(api, make,
 def test_what_promotion_rests_on_is_not_reopened(api, published):
     end = published
     promotion = end.promoted(end.move(end.first))
-    publications = {one["batch"]: one for one in end.listed(cohort=end.cohort["id"])}
+    publications = {publication["batch"]: publication for publication in end.listed(cohort=end.cohort["id"])}
 
     for withdraw in (False, True):
         answer = end.reopen(publications[end.first], withdraw=withdraw)
@@ -757,7 +757,7 @@ def test_what_the_promotion_of_another_arm_rests_on_is_not_reopened(api, publish
     student = end.students[end.first][0]
     api.ok(api.post(f"/cohorts/{end.cohort['id']}/enrollment", {"students": [student], "batch": end.second}))
     promotion = end.promoted(end.move(end.second))
-    (of_first,) = (one for one in end.listed(cohort=end.cohort["id"]) if one["batch"] == end.first)
+    (of_first,) = (row for row in end.listed(cohort=end.cohort["id"]) if row["batch"] == end.first)
 
     for withdraw in (False, True):
         assert end.reopen(of_first, withdraw=withdraw).status_code == 409
@@ -827,8 +827,8 @@ def test_a_transcript_tells_the_outcome_while_it_stands(api, published):
     student, left_out = end.students[end.first]
     end.decide(left_out, "LEFT_OUT")
 
-    def outcome(one):
-        (session,) = api.ok(api.get(f"/students/{one}/transcript"))["sessions"]
+    def outcome(student):
+        (session,) = api.ok(api.get(f"/students/{student}/transcript"))["sessions"]
         return session["outcome"]
 
     assert outcome(student) is None

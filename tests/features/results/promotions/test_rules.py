@@ -27,8 +27,8 @@ def put(api, *rules):
 
 
 def logged(api):
-    found = api.ok(api.get("/audit", query_string={"entity": "promotion-rules"}))["data"]
-    return [(entry["action"], entry["old"], entry["new"], entry["entity_id"]) for entry in found]
+    entries = api.ok(api.get("/audit", query_string={"entity": "promotion-rules"}))["data"]
+    return [(entry["action"], entry["old"], entry["new"], entry["entity_id"]) for entry in entries]
 
 
 def test_a_school_begins_without_rules(api):
@@ -48,11 +48,11 @@ def test_rules_are_replaced_as_a_whole(api, make):
         "minimum_terms": 3,
     }
 
-    found = put(api, {"minimum_average": 45}, full)
+    rules = put(api, {"minimum_average": 45}, full)
 
     subjects = [art["id"], zoology["id"]]
-    assert found == [{**full, "required_subjects": subjects}, {**DEFAULTS, "minimum_average": 45}]
-    assert api.ok(api.get(PATH)) == found
+    assert rules == [{**full, "required_subjects": subjects}, {**DEFAULTS, "minimum_average": 45}]
+    assert api.ok(api.get(PATH)) == rules
     assert put(api, {"minimum_average": 100}) == [{**DEFAULTS, "minimum_average": 100}]
     assert put(api) == []
 
@@ -138,7 +138,7 @@ def test_reading_and_replacing_are_few_messages_however_many_there_are(api, make
     for number in range(4):
         make.classroom(level=f"Level {number}")
     for levels in ([None], [None, *(f"Level {number}" for number in range(4))]):
-        rules = [{"minimum_average": 40, "level": one, "required_subjects": subjects} for one in levels]
+        rules = [{"minimum_average": 40, "level": level, "required_subjects": subjects} for level in levels]
         with messages() as sent:
             put(api, *rules)
         assert len(sent) == 4
@@ -158,7 +158,7 @@ def says(minimum, trial, required, percent, failed, terms, result, last):
     promotes = (
         average >= minimum
         and all(subject in percents and percents[subject] >= percent for subject in required)
-        and (failed is None or len([one for one in percents.values() if one < pass_mark]) <= failed)
+        and (failed is None or len([mark for mark in percents.values() if mark < pass_mark]) <= failed)
         and has >= terms
     )
     if promotes:
@@ -169,7 +169,7 @@ def says(minimum, trial, required, percent, failed, terms, result, last):
 
 
 def test_what_a_rule_says_against_a_second_computing():
-    random, found = Random(16), set()
+    random, outcomes = Random(16), set()
     subjects = ["a", "b", "c", "d"]
 
     def figure(low, high):
@@ -186,9 +186,9 @@ def test_what_a_rule_says_against_a_second_computing():
         )
         last, result = random.random() < 0.3, None
         if random.random() < 0.9:
-            percents = {one: figure(30, 70) for one in random.sample(subjects, random.randint(1, 4))}
+            percents = {subject: figure(30, 70) for subject in random.sample(subjects, random.randint(1, 4))}
             result = (figure(35, 65), random.randint(1, 3), figure(38, 50), percents)
-        rule = Rule(minimum, trial, {one: one for one in required}, percent, failed, terms)
+        rule = Rule(minimum, trial, {subject: subject for subject in required}, percent, failed, terms)
 
         by_rule, reasons = judge(rule, result and SessionResult(*result), last_class=last)
 
@@ -196,7 +196,7 @@ def test_what_a_rule_says_against_a_second_computing():
             Fraction(result[0]),
             result[1],
             Fraction(result[2]),
-            {name: Fraction(one) for name, one in result[3].items()},
+            {name: Fraction(mark) for name, mark in result[3].items()},
         )
         trial_exact = None if trial is None else Fraction(trial)
         expected = says(
@@ -204,8 +204,8 @@ def test_what_a_rule_says_against_a_second_computing():
         )
         assert by_rule == expected
         assert bool(reasons) == (by_rule not in ("PROMOTED", "GRADUATED"))
-        found.add(by_rule)
-    assert found == {"PROMOTED", "PROMOTED_ON_TRIAL", "REPEATED", "GRADUATED", "NO_RESULT"}
+        outcomes.add(by_rule)
+    assert outcomes == {"PROMOTED", "PROMOTED_ON_TRIAL", "REPEATED", "GRADUATED", "NO_RESULT"}
 
 
 def test_a_figure_on_the_border_is_enough():
@@ -219,9 +219,9 @@ def test_a_figure_on_the_border_is_enough():
     assert of("49.99")[0] == "PROMOTED_ON_TRIAL"
     assert of("40.00")[0] == "PROMOTED_ON_TRIAL"
     assert of("39.99")[0] == "REPEATED"
-    assert [one["code"] for one in of("50.00", terms=1)[1]] == ["TERMS"]
+    assert [reason["code"] for reason in of("50.00", terms=1)[1]] == ["TERMS"]
     lower = {"a": Decimal("44.99"), "b": Decimal("39.99"), "c": Decimal("39.99")}
-    assert [one["message"] for one in of("50.00", percents=lower)[1]] == [
+    assert [reason["message"] for reason in of("50.00", percents=lower)[1]] == [
         "Latin is 44.99, below 45.",
         "Failed 2 subjects, more than 1.",
     ]

@@ -12,7 +12,7 @@ from tests.features.results.submissions.classes import message
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_end(prepared):
     def build(make):
         end = End(make)
         end.published()
@@ -22,8 +22,8 @@ def made(prepared):
 
 
 @pytest.fixture
-def end(rehearsed, made):
-    return deepcopy(made)
+def end(rehearsed, made_end):
+    return deepcopy(made_end)
 
 
 def refused(end, promotion):
@@ -33,7 +33,7 @@ def refused(end, promotion):
     assert answer.status_code == 409, answer.get_json()
     assert end.stored() == before
     assert end.api.ok(end.api.get(f"/promotions/{promotion['id']}")) == promotion
-    return {one["student"]: one["what"] for one in answer.get_json()["errors"]["json"]["students"]}
+    return {row["student"]: row["what"] for row in answer.get_json()["errors"]["json"]["students"]}
 
 
 def test_must_hold_12_seen_before_done_as_seen_and_taken_back(api, end):
