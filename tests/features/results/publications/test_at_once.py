@@ -33,8 +33,8 @@ WAITING = text(
 def cards(api):
     """The frozen cards of the school, by publication and student."""
     with api.app.app_context(), in_transaction(SchoolBinding(api.school, read_only=True)):
-        found = db.session.query(ReportCard).all()
-        return {(str(one.publication_id), str(one.student_id)): one.card for one in found}
+        rows = db.session.query(ReportCard).all()
+        return {(str(row.publication_id), str(row.student_id)): row.card for row in rows}
 
 
 def test_point_6_of_twenty_who_publish_at_once_one_does(committing):
@@ -51,9 +51,9 @@ def test_point_6_of_twenty_who_publish_at_once_one_does(committing):
 
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 19
     published = arms.listed(cohort=arms.cohort["id"])
-    assert [(one["version"], one["state"]) for one in published] == [(1, "PUBLISHED")] * 2
+    assert [(row["version"], row["state"]) for row in published] == [(1, "PUBLISHED")] * 2
     assert set(cards(committing.api)) == {
-        (one["id"], student) for one in published for student in arms.students[one["batch"]]
+        (row["id"], student) for row in published for student in arms.students[row["batch"]]
     }
     logged = committing.api.ok(committing.api.get("/audit", query_string={"entity": "publication"}))
     assert logged["total"] == 2
@@ -71,45 +71,45 @@ def test_what_is_published_is_what_was_judged_whoever_changes_it_meanwhile(commi
     student, classmate = arms.students[arms.first]
     subject = arms.subjects[0]["id"]
 
-    def comment(one, words):
+    def comment(api, words):
         body = {"batch": arms.first, "term": "FIRST"}
         said = {"student": student, "form_teacher_comment": words}
-        return one.put("/comments", {**body, "comments": [said]})
+        return api.put("/comments", {**body, "comments": [said]})
 
-    def enroll(one, who):
-        return one.post(f"/cohorts/{arms.cohort['id']}/enrollment", {"students": [who], "batch": arms.first})
+    def enroll(api, who):
+        return api.post(f"/cohorts/{arms.cohort['id']}/enrollment", {"students": [who], "batch": arms.first})
 
     acts = [
-        lambda one: one.post("/publications", {"term": "FIRST", "batches": [arms.first, arms.second]}),
-        lambda one: comment(one, "first"),
-        lambda one: enroll(one, late[0]),
-        lambda one: one.post(f"/cohort-subjects/{subject}/reopening", {"term": "FIRST", "reason": "x"}),
-        lambda one: one.patch(f"/cohort-subjects/{elective['id']}/students", [classmate]),
-        lambda one: comment(one, "second"),
-        lambda one: one.post("/publications", {"term": "FIRST", "batches": [arms.second]}),
-        lambda one: enroll(one, late[1]),
-        lambda one: one.post(f"/cohort-subjects/{subject}/submission", {"term": "FIRST"}),
-        lambda one: one.patch(f"/students/{arms.students[arms.second][1]}", {"status": "WITHDRAWN"}),
+        lambda api: api.post("/publications", {"term": "FIRST", "batches": [arms.first, arms.second]}),
+        lambda api: comment(api, "first"),
+        lambda api: enroll(api, late[0]),
+        lambda api: api.post(f"/cohort-subjects/{subject}/reopening", {"term": "FIRST", "reason": "x"}),
+        lambda api: api.patch(f"/cohort-subjects/{elective['id']}/students", [classmate]),
+        lambda api: comment(api, "second"),
+        lambda api: api.post("/publications", {"term": "FIRST", "batches": [arms.second]}),
+        lambda api: enroll(api, late[1]),
+        lambda api: api.post(f"/cohort-subjects/{subject}/submission", {"term": "FIRST"}),
+        lambda api: api.patch(f"/students/{arms.students[arms.second][1]}", {"status": "WITHDRAWN"}),
     ]
 
     answers = run_concurrently(len(acts), lambda number: acts[number](api.using()))
 
     assert {answer.status_code for answer in answers} <= {200, 409}, [answer.text for answer in answers]
-    published = {one["id"]: one for one in arms.listed(cohort=arms.cohort["id"])}
+    published = {publication["id"]: publication for publication in arms.listed(cohort=arms.cohort["id"])}
     frozen = cards(api)
     # Nobody has a card with a blank, and each publication has as many cards as it counts.
-    assert all(one["status"] == "GRADED" for card in frozen.values() for one in card["subjects"])
+    assert all(row["status"] == "GRADED" for card in frozen.values() for row in card["subjects"])
     for identity, publication in published.items():
         assert sum(key[0] == identity for key in frozen) == publication["students"] > 0
     # What is published is submitted: it was not reopened meanwhile.
     if published:
         listed = api.ok(api.get("/submissions", query_string={"batch": arms.first, "term": "FIRST"}))
-        assert {one["subject"]: one["state"] for one in listed}[arms.subjects[0]["subject"]] == "SUBMITTED"
+        assert {row["subject"]: row["state"] for row in listed}[arms.subjects[0]["subject"]] == "SUBMITTED"
     # A comment came before and is on the card, or was refused.
-    of_first = [one["id"] for one in published.values() if one["batch"] == arms.first]
+    of_first = [publication["id"] for publication in published.values() if publication["batch"] == arms.first]
     for identity in of_first:
         stored = api.ok(api.get("/comments", query_string={"batch": arms.first, "term": "FIRST"}))
-        said = {one["student"]["id"]: one["form_teacher_comment"] for one in stored}
+        said = {row["student"]["id"]: row["form_teacher_comment"] for row in stored}
         assert frozen[identity, student]["comments"]["form_teacher"] == said[student]
 
 
@@ -122,10 +122,10 @@ def test_settings_and_bands_that_change_meanwhile_wait_until_it_is_published(com
     arms.mark()
     make.assessment(arms.subjects[0], arms.terms["FIRST"], category="CA1")
     arms.submit()
-    band = next(one for one in api.ok(api.get("/grade-configs")) if one["letter_grade"] == "A1")
+    band = next(band for band in api.ok(api.get("/grade-configs")) if band["letter_grade"] == "A1")
     acts = (
-        ("%settings%", lambda one: one.patch("/result-settings", {"weighting": "POINTS"})),
-        ("%advisory%", lambda one: one.patch(f"/grade-configs/{band['id']}", {"letter_grade": "A"})),
+        ("%settings%", lambda api: api.patch("/result-settings", {"weighting": "POINTS"})),
+        ("%advisory%", lambda api: api.patch(f"/grade-configs/{band['id']}", {"letter_grade": "A"})),
     )
 
     with ThreadPoolExecutor() as threads, watching_schools(tenancy) as watching:
@@ -143,11 +143,11 @@ def test_settings_and_bands_that_change_meanwhile_wait_until_it_is_published(com
                     "the change, behind it or done",
                 )
         published = publishing.result()
-        assert [one.result().status_code for one in changing] == [200, 200]
+        assert [change.result().status_code for change in changing] == [200, 200]
 
     assert len(api.ok(published)) == 2
-    subjects = [one for card in cards(api).values() for one in card["subjects"]]
-    assert [(one["status"], one["grade"]) for one in subjects] == [("GRADED", "A1")] * 2
+    subjects = [subject for card in cards(api).values() for subject in card["subjects"]]
+    assert [(subject["status"], subject["grade"]) for subject in subjects] == [("GRADED", "A1")] * 2
     query = {"batch": arms.first, "term": "FIRST", "live": "true"}
     (student,) = api.ok(api.get("/broadsheets", query_string=query))["students"]
     assert student["status"] == "INCOMPLETE"
@@ -168,10 +168,10 @@ def test_reopening_and_publishing_follow_one_another(committing):
 
     assert {answer.status_code for answer in answers} <= {200, 409}
     versions = arms.listed(batch=arms.first)
-    numbers = [one["version"] for one in versions]
+    numbers = [version["version"] for version in versions]
     assert numbers == list(range(len(numbers), 0, -1))
-    assert sum(one["state"] in {"PUBLISHED", "REOPENED"} for one in versions) <= 1
-    assert {key[0] for key in cards(api)} >= {one["id"] for one in versions}
+    assert sum(version["state"] in {"PUBLISHED", "REOPENED"} for version in versions) <= 1
+    assert {key[0] for key in cards(api)} >= {version["id"] for version in versions}
 
 
 @pytest.mark.program
@@ -181,8 +181,8 @@ def test_point_6_a_server_that_is_killed_while_it_publishes_and_submits_leaves_n
     arms, class_ = Arms(committing, 1, 1), Class(committing, 2, marked=1)
     api = committing.api
     first, second = arms.published()
-    for one in (first, second):
-        api.ok(arms.reopen(one))
+    for publication in (first, second):
+        api.ok(arms.reopen(publication))
     to_submit = {"term": "FIRST", "blanks": "ABSENT"}
     to_publish = {"term": "FIRST", "batches": [arms.first, arms.second]}
     before, frozen = arms.listed(cohort=arms.cohort["id"]), cards(api)
@@ -222,7 +222,7 @@ def test_point_6_a_server_that_is_killed_while_it_publishes_and_submits_leaves_n
     assert (api.ok(class_.listed()), api.ok(api.get("/audit"))["total"]) == (open_, log)
     assert api.ok(api.get(f"/assessments/{class_.assessment['id']}/absences")) == []
     published = api.ok(arms.publish())
-    assert [(one["version"], one["state"]) for one in published] == [(2, "PUBLISHED")] * 2
+    assert [(row["version"], row["state"]) for row in published] == [(2, "PUBLISHED")] * 2
     assert len(cards(api)) == 4
     assert api.ok(class_.submit(**to_submit))["state"] == "SUBMITTED"
 

@@ -27,42 +27,42 @@ def chain(arms, publication, **fields):
 def do(arms, acts):
     """Do the acts of a chain, and change a score where one is open."""
     changed = False
-    for one in acts:
-        subject, body = one["cohort_subject"], {"term": one["term"], "batch": one["batch"]}
+    for act in acts:
+        subject, body = act["cohort_subject"], {"term": act["term"], "batch": act["batch"]}
         reason = {"reason": "A paper was found"}
-        match one["act"]:
+        match act["act"]:
             case "REOPEN_PUBLICATION":
-                answer = arms.api.post(f"/publications/{one['publication']}/reopening", reason)
+                answer = arms.api.post(f"/publications/{act['publication']}/reopening", reason)
             case "REOPEN_SUBJECT":
                 answer = arms.api.post(f"/cohort-subjects/{subject}/reopening", {**body, **reason})
             case "SUBMIT":
                 if not changed:
-                    change(arms, subject, one)
+                    change(arms, subject, act)
                     changed = True
                 answer = arms.api.post(f"/cohort-subjects/{subject}/submission", body)
             case "PUBLISH":
-                body = {"term": one["term"], "batches": [one["batch"]]}
+                body = {"term": act["term"], "batches": [act["batch"]]}
                 answer = arms.api.post("/publications", body)
-        assert answer.status_code == 200, (one, answer.get_json())
+        assert answer.status_code == 200, (act, answer.get_json())
     return changed
 
 
 def change(arms, subject, act):
-    term = next(name for name, one in arms.terms.items() if one["id"] == act["term"])
+    term = next(name for name, record in arms.terms.items() if record["id"] == act["term"])
     query = {"assessment": arms.papers[term, subject]["id"], "student": arms.students[act["batch"]][0]}
     (entry,) = arms.api.ok(arms.api.get("/gradebooks", query_string=query))["data"]
     arms.api.ok(arms.api.patch(f"/gradebooks/{entry['id']}", {"score": 33}))
 
 
-def told(acts):
-    return [(one["act"], one["batch"], one["term"], one["cohort_subject"]) for one in acts]
+def summary(acts):
+    return [(act["act"], act["batch"], act["term"], act["cohort_subject"]) for act in acts]
 
 
 def in_force(arms):
     return {
-        (one["batch"], one["term"]["term"]): (one["state"], one["version"])
-        for one in arms.listed()
-        if one["state"] in {"PUBLISHED", "REOPENED"}
+        (publication["batch"], publication["term"]["term"]): (publication["state"], publication["version"])
+        for publication in arms.listed()
+        if publication["state"] in {"PUBLISHED", "REOPENED"}
     }
 
 
@@ -73,11 +73,11 @@ def test_a_publication_alone_is_reopened_and_published(api, arms):
     acts = chain(arms, first)
 
     term = arms.terms["FIRST"]["id"]
-    assert told(acts) == [
+    assert summary(acts) == [
         ("REOPEN_PUBLICATION", arms.first, term, None),
         ("PUBLISH", arms.first, term, None),
     ]
-    assert [one["publication"] for one in acts] == [first["id"], None]
+    assert [act["publication"] for act in acts] == [first["id"], None]
     assert in_force(arms) == before
     do(arms, acts)
     assert in_force(arms) == {**before, (arms.first, "FIRST"): ("PUBLISHED", 2)}
@@ -91,9 +91,9 @@ def test_later_terms_and_other_arms_are_in_the_chain_of_a_changed_subject(api, a
 
     acts = chain(arms, first, subjects=[subject], reason="A paper was found")
 
-    terms = {one["id"]: name for name, one in arms.terms.items()}
+    terms = {term["id"]: name for name, term in arms.terms.items()}
     names = {arms.first: "A", arms.second: "B"}
-    assert [(one["act"], names[one["batch"]], terms[one["term"]]) for one in acts] == [
+    assert [(act["act"], names[act["batch"]], terms[act["term"]]) for act in acts] == [
         ("REOPEN_PUBLICATION", "B", "THIRD"),
         ("REOPEN_PUBLICATION", "B", "SECOND"),
         ("REOPEN_PUBLICATION", "A", "SECOND"),
@@ -124,14 +124,14 @@ def test_what_is_done_already_is_not_in_the_chain(api, arms):
         do(arms, acts[number - 1 : number])
         if acts[number - 1]["act"] == "REOPEN_SUBJECT":
             # Without being named it is left to be submitted, since it was when this was published.
-            submitting = [one for one in chain(arms, first) if one["act"] == "SUBMIT"]
-            assert [one["cohort_subject"] for one in submitting] == [subject]
-        left = [one["act"] for one in chain(arms, first, subjects=[subject])]
-        opened = [one["act"] for one in acts[number:] if one["act"].startswith("REOPEN")]
-        assert [one for one in left if one == "REOPEN_PUBLICATION"] == [
-            one for one in opened if one == "REOPEN_PUBLICATION"
+            submitting = [act for act in chain(arms, first) if act["act"] == "SUBMIT"]
+            assert [act["cohort_subject"] for act in submitting] == [subject]
+        left = [act["act"] for act in chain(arms, first, subjects=[subject])]
+        opened = [act["act"] for act in acts[number:] if act["act"].startswith("REOPEN")]
+        assert [act for act in left if act == "REOPEN_PUBLICATION"] == [
+            act for act in opened if act == "REOPEN_PUBLICATION"
         ]
-    assert [one["act"] for one in of_both] == ["REOPEN_PUBLICATION"] * 2 + ["PUBLISH"] * 2
+    assert [act["act"] for act in of_both] == ["REOPEN_PUBLICATION"] * 2 + ["PUBLISH"] * 2
 
 
 def test_an_arm_of_its_own_positions_is_corrected_by_itself(api, arms):
@@ -140,7 +140,7 @@ def test_an_arm_of_its_own_positions_is_corrected_by_itself(api, arms):
 
     acts = chain(arms, first, subjects=[arms.subjects[1]["id"]])
 
-    assert {one["batch"] for one in acts} == {arms.first}
+    assert {act["batch"] for act in acts} == {arms.first}
     assert do(arms, acts)
 
 
@@ -150,8 +150,8 @@ def test_what_can_not_be_reopened_has_no_chain(api, arms):
     api.ok(arms.publish(arms.first))
     api.ok(arms.reopen(second, withdraw=True))
 
-    for one, state in ((first, "SUPERSEDED"), (second, "WITHDRAWN")):
-        answer = api.post(f"/publications/{one['id']}/reopening?dry_run=true", {})
+    for publication, state in ((first, "SUPERSEDED"), (second, "WITHDRAWN")):
+        answer = api.post(f"/publications/{publication['id']}/reopening?dry_run=true", {})
         assert (answer.status_code, answer.get_json()["message"]) == (
             409,
             f"This publication is {state}: only what is PUBLISHED can be reopened.",
@@ -214,8 +214,8 @@ def test_another_school_has_no_chain_of_it(other_api, arms):
 def test_changes_name_each_figure_that_differs(api, arms):
     first, second = arms.published()
     student = arms.students[arms.first][0]
-    for one in (first, second):
-        api.ok(arms.reopen(one))
+    for publication in (first, second):
+        api.ok(arms.reopen(publication))
     arms.correct(student, 44)
     comments = [{"student": student, "form_teacher_comment": "Good"}]
     api.ok(api.put("/comments", {"batch": arms.first, "term": "FIRST", "comments": comments}))
@@ -224,9 +224,9 @@ def test_changes_name_each_figure_that_differs(api, arms):
     changes = api.ok(api.get(f"/publications/{again['id']}/changes"))
 
     subject = arms.subjects[0]["subject"]
-    of_student = next(one for one in changes if one["student"]["id"] == student)
+    of_student = next(row for row in changes if row["student"]["id"] == student)
     differs = {
-        (one["member"], one["subject"]): (one["before"], one["after"]) for one in of_student["differs"]
+        (row["member"], row["subject"]): (row["before"], row["after"]) for row in of_student["differs"]
     }
     assert differs["subjects.percent", subject] == (90, 44)
     assert differs["average", None] == (90, 67)
@@ -235,12 +235,12 @@ def test_changes_name_each_figure_that_differs(api, arms):
     assert (before["score"], after["score"], before["abbreviation"]) == (90, 44, after["abbreviation"])
     assert differs["cumulative.subjects.percent", subject] == (90, 44)
     # Nothing that stayed, and nothing of the class.
-    assert {one for one in differs if one[1] == arms.subjects[1]["subject"]} == set()
+    assert {key for key in differs if key[1] == arms.subjects[1]["subject"]} == set()
     assert not any(
         member.endswith((".average", ".of")) and "cumulative" not in member for member, _ in differs
     )
-    other = next(one for one in changes if one["student"]["id"] != student)
-    assert {one["member"].rpartition(".")[2] for one in other["differs"]} <= {"position", "tied"}
+    other = next(row for row in changes if row["student"]["id"] != student)
+    assert {row["member"].rpartition(".")[2] for row in other["differs"]} <= {"position", "tied"}
 
 
 def test_who_has_come_has_nothing_that_differs(api, make, arms):
@@ -256,30 +256,30 @@ def test_who_has_come_has_nothing_that_differs(api, make, arms):
 
     changes = api.ok(api.get(f"/publications/{again['id']}/changes"))
 
-    assert [(one["before"], one["differs"]) for one in changes if one["student"]["id"] == come] == [
+    assert [(row["before"], row["differs"]) for row in changes if row["student"]["id"] == come] == [
         (None, [])
     ]
 
 
 def test_marks_are_compared_by_category_although_the_percent_is_the_same(api, arms):
     """Half of the points in both categories: by any weights it is 50 percent, and the marks on paper are others."""
-    weights = [{"level": None, "category": one, "weight": of} for one, of in (("CA1", 40), ("EXAM", 60))]
-    for one in weights:
-        arms.mark(first=50, step=0, category=one["category"])
+    weights = [{"level": None, "category": kind, "weight": of} for kind, of in (("CA1", 40), ("EXAM", 60))]
+    for weight in weights:
+        arms.mark(first=50, step=0, category=weight["category"])
     api.ok(api.patch("/result-settings", {"weighting": "CATEGORIES", "weights": weights}))
     first, second = arms.published()
-    weights = [{**one, "weight": 100 - one["weight"]} for one in weights]
+    weights = [{**weight, "weight": 100 - weight["weight"]} for weight in weights]
     api.ok(api.patch("/result-settings", {"weights": weights}))
-    for one in (first, second):
-        api.ok(arms.reopen(one))
+    for publication in (first, second):
+        api.ok(arms.reopen(publication))
 
     again = api.ok(arms.publish())
 
-    assert [one["changed"] for one in again] == [2, 2]
+    assert [publication["changed"] for publication in again] == [2, 2]
     changes = api.ok(api.get(f"/publications/{again[0]['id']}/changes"))
     name = arms.subjects[0]["subject"]
-    differs = [one for one in changes[0]["differs"] if one["subject"] == name]
-    assert [(one["member"], one["before"], one["after"]) for one in differs] == [
+    differs = [row for row in changes[0]["differs"] if row["subject"] == name]
+    assert [(row["member"], row["before"], row["after"]) for row in differs] == [
         (
             "subjects.marks",
             {"category": category, "mark": weight / 2, "weight": weight},
@@ -295,9 +295,9 @@ def test_a_card_that_was_frozen_without_marks_differs_in_none(api, arms):
     first, second = arms.published()
     with api.app.app_context(), in_transaction(SchoolBinding(api.school)):
         for card in db.session.query(ReportCard):
-            subjects = [{name: one[name] for name in one if name != "marks"} for one in card.card["subjects"]]
+            subjects = [{name: row[name] for name in row if name != "marks"} for row in card.card["subjects"]]
             card.card = {**card.card, "subjects": subjects}
-    for one in (first, second):
-        api.ok(arms.reopen(one))
+    for publication in (first, second):
+        api.ok(arms.reopen(publication))
 
-    assert [one["changed"] for one in api.ok(arms.publish())] == [0, 0]
+    assert [publication["changed"] for publication in api.ok(arms.publish())] == [0, 0]

@@ -21,13 +21,13 @@ REFUSED = "This needs the permission read:results."
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_arms(prepared):
     return prepared(Arms)
 
 
 @pytest.fixture
-def arms(rehearsed, made):
-    return deepcopy(made)
+def arms(rehearsed, made_arms):
+    return deepcopy(made_arms)
 
 
 def link(api, student, guardian, **link):
@@ -41,7 +41,7 @@ def stop(api, student, guardian):
 
 def guardian_of(make, *students, full_name="Ngozi Bello"):
     """A guardian of these students, and a client with the account."""
-    children = [{"student": one, "relationship": "mother"} for one in students]
+    children = [{"student": student, "relationship": "mother"} for student in students]
     guardian = make.guardian(full_name=full_name, students=children)
     account = {"username": f"guardian.{guardian['id']}", "password": PASSWORD}
     user = make.api.ok(make.api.put(f"/guardians/{guardian['id']}/account", account))["user"]
@@ -66,7 +66,7 @@ def test_a_guardian_of_two_reads_what_they_read_themselves(api, make, arms):
         student = as_student(make, child)
         shown = own.ok(of_student(own, child))
         assert shown == student.ok(of_student(student, child)) != api.ok(of_student(api, child))
-        transcripts = [one.ok(one.get(f"/students/{child}/transcript")) for one in (own, student)]
+        transcripts = [client.ok(client.get(f"/students/{child}/transcript")) for client in (own, student)]
         assert transcripts[0] == {**transcripts[1], "generated_at": transcripts[0]["generated_at"]}
         assert statuses(own, child) == [200] * 4
         if shutil.which("pdftotext"):
@@ -156,7 +156,9 @@ def test_a_form_teacher_reads_of_their_own_child_as_of_every_pupil(api, make, ar
     api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
     api.ok(api.put(f"/users/{user['id']}/password", {"password": PASSWORD}))
     teacher = make.signed_in(user)
-    guardian = make.guardian(students=[{"student": one, "relationship": "mother"} for one in (child, other)])
+    guardian = make.guardian(
+        students=[{"student": student, "relationship": "mother"} for student in (child, other)]
+    )
     api.ok(api.put(f"/guardians/{guardian['id']}/account", {"user": user["id"]}))
 
     year = now().year
@@ -166,7 +168,7 @@ def test_a_form_teacher_reads_of_their_own_child_as_of_every_pupil(api, make, ar
     for _ in range(2):
         assert teacher.ok(of_student(teacher, child)) == api.ok(of_student(api, child))
         assert statuses(teacher, child) == [200] * 4
-    transcripts = [one.ok(one.get(f"/students/{child}/transcript")) for one in (teacher, api)]
+    transcripts = [client.ok(client.get(f"/students/{child}/transcript")) for client in (teacher, api)]
     assert transcripts[0] == {**transcripts[1], "generated_at": transcripts[0]["generated_at"]}
     for query in ({"live": "true"}, {"version": 1}):
         assert of_student(teacher, child, **query).status_code == 200
@@ -222,15 +224,15 @@ def test_no_request_begun_after_a_stop_shows_the_child(committing):
             stopped.set()
             return []
         answers, client = [], own.using()
-        while len([one for one in answers if one[0]]) < 3:
+        while len([answer for answer in answers if answer[0]]) < 3:
             begun_after = stopped.is_set()
             path = "transcript" if number % 2 else "results?term=FIRST"
             answers.append((begun_after, client.get(f"/students/{child}/{path}").status_code))
         return answers
 
-    found = run_concurrently(8, read)
+    readings = run_concurrently(8, read)
 
-    for answers in found[1:]:
+    for answers in readings[1:]:
         assert {status for begun_after, status in answers if begun_after} == {403}
         assert {status for _, status in answers} <= {200, 403}
 

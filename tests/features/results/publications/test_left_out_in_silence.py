@@ -36,7 +36,7 @@ def test_a_dry_run_names_the_subjects_in_which_nothing_counts(api, make, arms, s
     first, second = rehearsed(arms)
 
     named = {"cohort_subject": silent["id"], "subject": silent["subject"], "takers": 2}
-    assert [one["without_assessments"] for one in (first, second)] == [{"count": 1, "subjects": [named]}] * 2
+    assert [row["without_assessments"] for row in (first, second)] == [{"count": 1, "subjects": [named]}] * 2
     assert untaken["id"] not in str(first)
 
 
@@ -50,7 +50,7 @@ def test_a_publication_is_refused_until_they_are_named(api, arms, silent):
     ]
     assert arms.listed() == []
     published = api.ok(arms.publish(without_subjects=[silent["id"]]))
-    assert [one["state"] for one in published] == ["PUBLISHED"] * 2
+    assert [publication["state"] for publication in published] == ["PUBLISHED"] * 2
     (entry, *_) = api.ok(api.get("/audit", query_string={"entity": "publication"}))["data"]
     assert entry["new"]["without_subjects"] == [silent["id"]]
 
@@ -79,8 +79,8 @@ def test_what_lacks_no_longer_need_not_be_agreed_to(api, make, arms, silent):
     paper = make.assessment(silent, arms.terms["FIRST"], category="EXAM")
     for student, batch in arms.everyone:
         make.entry(paper, student, batch)
-    for one in arms.listed():
-        api.ok(arms.reopen(one))
+    for publication in arms.listed():
+        api.ok(arms.reopen(publication))
 
     # It counts now, so that it has to be handed in as any other.
     assert reasons(arms.publish()) == {"subjects": [silent["subject"]]}
@@ -108,7 +108,7 @@ def test_a_dry_run_names_who_has_no_comment(api, arms, silent):
     api.ok(api.put("/comments", {"batch": arms.first, "term": "FIRST", "comments": comments}))
 
     def missing():
-        return [one["comments_missing"]["students"] for one in rehearsed(arms)]
+        return [publication["comments_missing"]["students"] for publication in rehearsed(arms)]
 
     assert missing() == [[second], arms.students[arms.second]]
     # By the average one of the principal's is there for everyone.
@@ -120,7 +120,7 @@ def test_a_dry_run_names_who_has_no_comment(api, arms, silent):
 def test_a_dry_run_names_who_lacks_a_type_of_traits(api, arms, silent):
     first, second = arms.students[arms.first]
     definitions = api.ok(api.get("/metric-definitions"))
-    kinds = {one["metric_type"]: one["name"] for one in definitions}
+    kinds = {definition["metric_type"]: definition["name"] for definition in definitions}
     assert len(kinds) == 2
     scores = [
         {"student": student, "metric_type": kind, "metric_scores": {name: 4}}
@@ -130,7 +130,7 @@ def test_a_dry_run_names_who_lacks_a_type_of_traits(api, arms, silent):
     ]
     api.ok(api.put(f"/metrics?batch={arms.first}&term=FIRST", scores))
 
-    assert [one["traits_missing"]["students"] for one in rehearsed(arms)] == [
+    assert [publication["traits_missing"]["students"] for publication in rehearsed(arms)] == [
         [second],
         arms.students[arms.second],
     ]

@@ -53,12 +53,12 @@ def test_early_years_publish_without_submissions(api, arms, level):
     student = arms.students[arms.first][0]
 
     assert arms.publish(query="?dry_run=true").status_code == 200
-    assert [one["students"] for one in api.ok(arms.publish())] == [2, 2]
+    assert [publication["students"] for publication in api.ok(arms.publish())] == [2, 2]
 
-    found = result(arms, student)
-    assert (found["state"], found["status"], found["subjects"]) == ("PUBLISHED", "NONE", [])
-    assert (found["average"], found["batch_figures"]["position"]) == (None, None)
-    assert (found["cumulative"]["terms"], found["cumulative"]["average"]) == (0, None)
+    reading = result(arms, student)
+    assert (reading["state"], reading["status"], reading["subjects"]) == ("PUBLISHED", "NONE", [])
+    assert (reading["average"], reading["batch_figures"]["position"]) == (None, None)
+    assert (reading["cumulative"]["terms"], reading["cumulative"]["average"]) == (0, None)
     path = f"/cohort-subjects/{arms.subjects[0]['id']}/submission"
     assert api.post(path, {"term": "FIRST"}).status_code == 409
     assert api.get(f"/students/{student}/report-card?term=FIRST").mimetype == "application/pdf"
@@ -83,9 +83,9 @@ def test_a_term_with_marks_follows_one_without(api, arms, level):
     early_years(arms, level, marks=None)
     arms.published(term="SECOND")
 
-    found = result(arms, arms.students[arms.first][0], term="SECOND")
+    reading = result(arms, arms.students[arms.first][0], term="SECOND")
 
-    assert found["cumulative"]["terms"] == 1
+    assert reading["cumulative"]["terms"] == 1
 
 
 def test_no_earlier_term_is_asked_of_early_years(api, arms, level):
@@ -98,25 +98,25 @@ def test_no_earlier_term_is_asked_of_early_years(api, arms, level):
 
 
 def test_subjects_of_results_stand_in_their_order_and_stay_there(api, make, arms):
-    first, second = (one["subject"] for one in arms.subjects)
-    bases = {one["name"]: one["id"] for one in api.ok(api.get("/templates"))}
+    first, second = (subject["subject"] for subject in arms.subjects)
+    bases = {template["name"]: template["id"] for template in api.ok(api.get("/templates"))}
     api.ok(api.patch(f"/templates/{bases[second]}", {"position": 1}))
     student = arms.students[arms.first][0]
     arms.published()
 
     def orders():
         broadsheet = api.ok(api.get(f"/broadsheets?batch={arms.first}&term=FIRST"))
-        found = result(arms, student)
+        reading = result(arms, student)
         of = (
-            [one["name"] for one in broadsheet["subjects"]],
-            [one["subject"]["name"] for one in found["subjects"]],
+            [subject["name"] for subject in broadsheet["subjects"]],
+            [row["subject"]["name"] for row in reading["subjects"]],
         )
-        return [*of, [one["name"] for one in found["cumulative"]["subjects"]]]
+        return [*of, [subject["name"] for subject in reading["cumulative"]["subjects"]]]
 
     assert orders() == [[second, first]] * 3
     listed = api.ok(api.get("/cohort-subjects", query_string={"cohort": arms.cohort["id"]}))
-    assert [one["subject"] for one in listed["data"]] == [second, first]
+    assert [subject["subject"] for subject in listed["data"]] == [second, first]
     api.ok(api.patch(f"/templates/{bases[second]}", {"position": None}))
     assert orders() == [[second, first]] * 3
     live = api.ok(api.get(f"/broadsheets?batch={arms.first}&term=FIRST&live=true"))
-    assert [one["name"] for one in live["subjects"]] == [first, second]
+    assert [subject["name"] for subject in live["subjects"]] == [first, second]

@@ -74,11 +74,11 @@ class School(Arms):
         teacher = make.employee()["id"]
         for batch, students in self.students.items():
             api.ok(api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": teacher}))
-            said = [{"student": one, "form_teacher_comment": "Old remark"} for one in students]
+            said = [{"student": student, "form_teacher_comment": "Old remark"} for student in students]
             api.ok(api.put("/comments", {"batch": batch, "term": term, "comments": said}))
             seen = [
-                {"student": one, "metric_type": "AFFECTIVE", "metric_scores": {"neatness": 3}}
-                for one in students
+                {"student": student, "metric_type": "AFFECTIVE", "metric_scores": {"neatness": 3}}
+                for student in students
             ]
             api.ok(api.put(f"/metrics?batch={batch}&term={term}", seen))
         taught = {"cohort_subject": self.subjects[0]["id"], "employee": teacher}
@@ -120,7 +120,9 @@ class School(Arms):
 
     def changed(self) -> set[bool]:
         """Tell whether cards of the second version are marked as changed."""
-        return {one for (one,) in self._rows("SELECT changed FROM report_cards WHERE card->>'version' = '2'")}
+        return {
+            flag for (flag,) in self._rows("SELECT changed FROM report_cards WHERE card->>'version' = '2'")
+        }
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
@@ -133,10 +135,10 @@ class School(Arms):
             return [tuple(row) for row in connection.execute(text(sql))]
 
 
-def said(published: list[dict[str, Any]]) -> str:
+def summary(published: list[dict[str, Any]]) -> str:
     """Write what is answered of publications that the change concerns."""
     names = ("batch", "batch_name", "session", "term", "students", "left")
-    return json.dumps(sorted(([one[name] for name in names] for one in published), key=str))
+    return json.dumps(sorted(([publication[name] for name in names] for publication in published), key=str))
 
 
 def known_moments(school: School, version: int, prepare: Callable[[], Any]) -> dict[str, dict[str, str]]:
@@ -146,10 +148,10 @@ def known_moments(school: School, version: int, prepare: Callable[[], Any]) -> d
         prepare()
         school.all_is(moment)
         answer = school.api.ok(school.publish())
-        known[moment] = {**school.stored(version), "answer": said(answer)}
+        known[moment] = {**school.stored(version), "answer": summary(answer)}
         school.forget()
         school.all_is(BEFORE)
-    assert all(known[BEFORE][one] != known[AFTER][one] for one in known[BEFORE])
+    assert all(known[BEFORE][part] != known[AFTER][part] for part in known[BEFORE])
     before, after = (" ".join(known[moment].values()) for moment in (BEFORE, AFTER))
     for change, old, new in CHANGES:
         if isinstance(old, str) and old != "false":
@@ -165,50 +167,50 @@ def moments(between: Between, school: School, version: int, prepare: Callable[[]
     `prepare` does what comes before it. All of a publication, and of its answer, is of one moment, or this fails.
     """
     known = known_moments(school, version, prepare)
-    found: list[str] = []
+    order: list[str] = []
     last = False
     while not last:
         prepare()
-        with between.acting(len(found), lambda: school.all_is(AFTER)):
+        with between.acting(len(order), lambda: school.all_is(AFTER)):
             answer = school.api.ok(school.publish())
-            last = between.sent <= len(found)
-        stored = {**school.stored(version), "answer": said(answer)}
+            last = between.sent <= len(order)
+        stored = {**school.stored(version), "answer": summary(answer)}
         assert stored.keys() == known[BEFORE].keys()
-        of = {one: {moment for moment in known if known[moment][one] == stored[one]} for one in stored}
-        assert set.intersection(*of.values()), f"before message {len(found)}: {of}"
-        found += set.intersection(*of.values())
+        of = {part: {moment for moment in known if known[moment][part] == stored[part]} for part in stored}
+        assert set.intersection(*of.values()), f"before message {len(order)}: {of}"
+        order += set.intersection(*of.values())
         if version > 1:
-            assert school.changed() == {found[-1] == AFTER}
+            assert school.changed() == {order[-1] == AFTER}
         school.forget()
         school.all_is(BEFORE)
-    return found
+    return order
 
 
-def check_order(found: list[str]) -> None:
+def check_order(order: list[str]) -> None:
     """Assert that what comes before the class is loaded counts, and nothing that comes after it."""
-    assert found == [AFTER] * found.count(AFTER) + [BEFORE] * found.count(BEFORE)
-    assert found.count(AFTER) >= 2
-    assert found.count(BEFORE) >= 2
+    assert order == [AFTER] * order.count(AFTER) + [BEFORE] * order.count(BEFORE)
+    assert order.count(AFTER) >= 2
+    assert order.count(BEFORE) >= 2
 
 
 def test_a_publication_and_its_cards_are_of_one_moment(committing, tenancy, between):
     school = School(committing, tenancy)
 
-    found = moments(between, school, 1, lambda: None)
+    order = moments(between, school, 1, lambda: None)
 
-    check_order(found)
+    check_order(order)
 
 
 def test_a_next_version_is_of_one_moment_and_so_is_what_differs(committing, tenancy, between):
     school = School(committing, tenancy)
 
     def reopened() -> None:
-        for one in school.api.ok(school.publish()):
-            school.api.ok(school.reopen(one))
+        for publication in school.api.ok(school.publish()):
+            school.api.ok(school.reopen(publication))
 
-    found = moments(between, school, 2, reopened)
+    order = moments(between, school, 2, reopened)
 
-    check_order(found)
+    check_order(order)
 
 
 def test_what_is_reopened_stays_as_it_was_published(committing, tenancy, between):
@@ -223,7 +225,7 @@ def test_what_is_reopened_stays_as_it_was_published(committing, tenancy, between
             last = between.sent <= number
 
         assert school.stored() == before
-        assert said([answer]) == said([one for one in made if one["id"] == answer["id"]])
+        assert summary([answer]) == summary([row for row in made if row["id"] == answer["id"]])
         school.forget()
         school.all_is(BEFORE)
         number += 1

@@ -20,13 +20,13 @@ from tests.naming import name_with_number
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_arms(prepared):
     return prepared(lambda make: Arms(make, 3))
 
 
 @pytest.fixture
-def arms(rehearsed, made):
-    return deepcopy(made)
+def arms(rehearsed, made_arms):
+    return deepcopy(made_arms)
 
 
 @pytest.fixture
@@ -47,19 +47,19 @@ def broadsheet(api, batch, **query):
 
 
 def listed(sheet):
-    return [one["student"]["id"] for one in sheet["students"]]
+    return [row["student"]["id"] for row in sheet["students"]]
 
 
 def corrected(arms, student, score=99, *batches, term="FIRST", **fields):
     """Reopen all that is published of a term, correct a score, and publish it again; answers the new versions."""
     published = [
-        one for one in arms.listed(cohort=arms.cohort["id"], term=term) if one["state"] == "PUBLISHED"
+        row for row in arms.listed(cohort=arms.cohort["id"], term=term) if row["state"] == "PUBLISHED"
     ]
-    for one in published:
-        arms.api.ok(arms.reopen(one))
+    for publication in published:
+        arms.api.ok(arms.reopen(publication))
     arms.correct(student, score, term=term)
-    body = {"term": term, "batches": batches or [one["batch"] for one in published], **fields}
-    return {one["batch"]: one for one in arms.api.ok(arms.api.post("/publications", body))}
+    body = {"term": term, "batches": batches or [row["batch"] for row in published], **fields}
+    return {row["batch"]: row for row in arms.api.ok(arms.api.post("/publications", body))}
 
 
 # They leave
@@ -114,7 +114,7 @@ def test_a1_a_correction_for_one_leaves_the_card_of_who_has_left(api, make, anyo
     after = card_of(api, leaver)
     own = ("student", "batch", "status", "total", "average", "grade", "passed")
     assert {name: after[name] for name in own} == {name: before[name] for name in own}
-    assert [one["scores"] for one in after["subjects"]] == [one["scores"] for one in before["subjects"]]
+    assert [row["scores"] for row in after["subjects"]] == [row["scores"] for row in before["subjects"]]
     place_of = {"position": 3, "tied": False, "of": 3}
     assert {name: after["batch_figures"][name] for name in place_of} == place_of
     assert {name: after["cohort_figures"][name] for name in place_of} == {**place_of, "of": 6}
@@ -126,8 +126,8 @@ def test_a1_a_correction_for_one_leaves_the_card_of_who_has_left(api, make, anyo
         "&#39;", "'"
     )
     sessions = api.ok(api.get(f"/students/{leaver}/transcript"))["sessions"]
-    for one in (*transcript, *sessions):
-        for term in one["terms"]:
+    for session in (*transcript, *sessions):
+        for term in session["terms"]:
             del term["version"], term["published_at"]
     assert sessions == transcript
     # All that names the members of the batch.
@@ -135,17 +135,17 @@ def test_a1_a_correction_for_one_leaves_the_card_of_who_has_left(api, make, anyo
     assert set(listed(broadsheet(api, arms.first, term="FIRST", live="true"))) == {*arms.students[arms.first]}
     assert listed(broadsheet(api, arms.second, term="FIRST", live="true")) == arms.students[arms.second]
     query = {"batch": arms.first, "term": "FIRST"}
-    assert {one["student"]["id"] for one in api.ok(api.get("/comments", query_string=query))} == {
+    assert {comment["student"]["id"] for comment in api.ok(api.get("/comments", query_string=query))} == {
         *arms.students[arms.first]
     }
     for live in ("false", "true"):
         asked = {"term": "FIRST", "live": live}
         results = api.ok(api.get(f"/cohort-subjects/{elective['id']}/results", query_string=asked))
-        assert {one["student"]["id"] for one in results} == {leaver, corrected_one}
+        assert {row["student"]["id"] for row in results} == {leaver, corrected_one}
     workbook = api.get("/broadsheets/download", query_string={**query, "live": "true"})
     assert workbook.status_code == 200
     cards = api.ok(api.get(f"/publications/{again['id']}/cards"))
-    assert {one["student"]["id"]: (one["average"], one["position"], one["version"]) for one in cards} == {
+    assert {row["student"]["id"]: (row["average"], row["position"], row["version"]) for row in cards} == {
         student: (shown["average"], shown["batch_figures"]["position"], 2)
         for student in (corrected_one, stays, leaver)
         for shown in [card_of(api, student)]
@@ -194,7 +194,7 @@ def test_a3_who_moved_before_either_arm_is_published_is_judged_where_they_are(ap
     api.ok(arms.publish(arms.second))
 
     assert card_of(api, mover)["batch"] == arms.second
-    assert [one["students"] for one in arms.listed(cohort=arms.cohort["id"])] == [4, 2]
+    assert [publication["students"] for publication in arms.listed(cohort=arms.cohort["id"])] == [4, 2]
 
 
 @pytest.mark.parametrize("together", [True, False])
@@ -206,14 +206,14 @@ def test_a3_whose_card_is_of_one_arm_gets_none_in_the_other(api, arms, together)
     (second,) = api.ok(arms.publish(arms.second))
 
     assert (second["students"], card_of(api, mover)["batch"]) == (3, arms.first)
-    for one in (first, second):
-        api.ok(arms.reopen(one))
+    for publication in (first, second):
+        api.ok(arms.reopen(publication))
     if together:
         again = api.ok(arms.publish())
     else:
         again = [api.ok(arms.publish(batch))[0] for batch in (arms.second, arms.first)]
-    assert {one["batch"]: one["students"] for one in again} == {arms.first: 3, arms.second: 3}
-    assert {one["batch"]: one["left"] for one in again} == {arms.first: [mover], arms.second: []}
+    assert {row["batch"]: row["students"] for row in again} == {arms.first: 3, arms.second: 3}
+    assert {row["batch"]: row["left"] for row in again} == {arms.first: [mover], arms.second: []}
 
 
 def test_a3_an_index_says_that_a_card_of_a_term_is_in_force_once(api, arms):
@@ -255,7 +255,7 @@ def test_a5_who_changed_cohort_keeps_every_term_too(api, make, arms):
     cohort = make.cohort(session={"id": arms.cohort["session"]})
     make.enrolled(cohort, {"id": mover})
     base = api.ok(api.get("/templates"))
-    named = {one["name"]: one for one in base}
+    named = {template["name"]: template for template in base}
     subject = make.cohort_subject(cohort, named[arms.subjects[0]["subject"]])
     second = make.term({"id": arms.cohort["session"]}, term="SECOND")
     paper = make.assessment(subject, second, total_points=100)
@@ -288,7 +288,7 @@ def test_a1_who_has_left_takes_the_subjects_of_their_newest_card(api, arms):
 
     after = card_of(api, leaver)
     assert (third["version"], third["changed"], third["left"]) == (3, 0, [leaver])
-    assert [one["subject"]["id"] for one in after["subjects"]].count(elective["id"]) == 1
+    assert [row["subject"]["id"] for row in after["subjects"]].count(elective["id"]) == 1
     assert after["subjects"] == before["subjects"]
 
 
@@ -311,17 +311,17 @@ def test_a1_a_newcomer_in_the_second_term_has_no_part_in_the_first(api, arms, to
     arms.submit("SECOND")
 
     batches = [[arms.first, arms.second]] if together else [[arms.first], [arms.second]]
-    published = [one for each in batches for one in api.ok(arms.publish(*each, term="SECOND"))]
+    published = [row for each in batches for row in api.ok(arms.publish(*each, term="SECOND"))]
 
-    assert {one["batch"]: one["students"] for one in published} == {arms.first: 4, arms.second: 3}
+    assert {row["batch"]: row["students"] for row in published} == {arms.first: 4, arms.second: 3}
     assert card_of(api, late, "SECOND")["cumulative"]["terms"] == 1
     assert result(api, late, live="true").status_code == 404
     for live in ("false", "true"):
         assert late not in listed(broadsheet(api, arms.first, term="FIRST", live=live))
     comments = api.ok(api.get("/comments", query_string={"batch": arms.first, "term": "FIRST"}))
-    assert late not in {one["student"]["id"] for one in comments}
-    for one in published:
-        api.ok(arms.reopen(one))
+    assert late not in {comment["student"]["id"] for comment in comments}
+    for publication in published:
+        api.ok(arms.reopen(publication))
     again = corrected(arms, arms.students[arms.first][0])
     assert (again[arms.first]["students"], again[arms.first]["changed"]) == (3, 1)
     assert result(api, late).status_code == 404
@@ -349,7 +349,7 @@ def test_a1_who_comes_once_all_is_handed_in_has_no_part(api, arms):
 
     assert result(api, late, live="true").status_code == 404
     assert late not in listed(broadsheet(api, arms.first, term="FIRST"))
-    assert [one["students"] for one in api.ok(arms.publish())] == [3, 3]
+    assert [publication["students"] for publication in api.ok(arms.publish())] == [3, 3]
     # In the next term, in which nothing is handed in, they are there.
     arms.mark("SECOND")
     assert late in listed(broadsheet(api, arms.first, term="SECOND"))
@@ -405,7 +405,7 @@ def with_new_arm(arms, movers=(1,)):
     """Make an arm in the second term, for some of the first arm and somebody new; mark and submit the term."""
     make = arms.make
     new = make.batch(arms.cohort, name="NEW")["id"]
-    moved = [arms.students[arms.first][one] for one in movers]
+    moved = [arms.students[arms.first][number] for number in movers]
     for student in moved:
         make.enrolled(arms.cohort, {"id": student}, batch=new)
         arms.students[arms.first].remove(student)
@@ -495,7 +495,7 @@ def test_a4_at_most_twenty_are_named(api, make):
 
 
 def left_out(*students, reason="Never was in this class"):
-    return {"leave_out": [{"student": one, "reason": reason} for one in students]}
+    return {"leave_out": [{"student": student, "reason": reason} for student in students]}
 
 
 def publish(arms, *batches, term="FIRST", query="", **fields):
@@ -505,7 +505,7 @@ def publish(arms, *batches, term="FIRST", query="", **fields):
 def test_a2_who_is_left_out_has_no_card_until_they_are_taken_in(api, anyone, place, arms):
     (first,) = arms.published(arms.first)
     top, second, third = arms.students[arms.first]
-    codes = {one: code_of(api, one) for one in (top, second, third)}
+    codes = {pupil: code_of(api, pupil) for pupil in (top, second, third)}
     api.ok(arms.reopen(first))
     (rehearsed,) = api.ok(publish(arms, arms.first, query="?dry_run=true", **left_out(top)))
 
@@ -537,7 +537,7 @@ def test_a2_who_is_left_out_has_no_card_until_they_are_taken_in(api, anyone, pla
     api.ok(arms.reopen(third_version))
     (fourth,) = api.ok(publish(arms, arms.first, take_in=[top]))
     assert (fourth["students"], fourth["changed"]) == (3, 3)
-    assert [verify(anyone, place.id, codes[one]).get_json()["state"] for one in codes] == ["CURRENT"] * 3
+    assert [verify(anyone, place.id, codes[pupil]).get_json()["state"] for pupil in codes] == ["CURRENT"] * 3
     entry, _ = api.ok(api.get("/audit", query_string={"entity": "publication", "id": top}))["data"]
     assert entry["new"] == {"taken_in": True, "publication": fourth["id"], "version": 4, **where}
     api.ok(arms.reopen(fourth))
@@ -584,16 +584,16 @@ def test_a2_who_was_left_out_of_both_arms_is_taken_into_the_one_that_they_are_in
     (first,) = api.ok(publish(arms, arms.first, **left_out(mover)))
     move(arms, mover)
     (second,) = api.ok(publish(arms, arms.second, **left_out(mover)))
-    for one in (first, second):
-        api.ok(arms.reopen(one))
+    for publication in (first, second):
+        api.ok(arms.reopen(publication))
 
     published = api.ok(publish(arms, arms.first, arms.second, take_in=[mover]))
 
-    assert {one["batch"]: one["students"] for one in published} == {arms.first: 2, arms.second: 4}
+    assert {row["batch"]: row["students"] for row in published} == {arms.first: 2, arms.second: 4}
     assert card_of(api, mover)["batch"] == arms.second
-    for one in published:
-        api.ok(arms.reopen(one))
-    assert {one["batch"]: one["students"] for one in api.ok(arms.publish())} == {
+    for publication in published:
+        api.ok(arms.reopen(publication))
+    assert {row["batch"]: row["students"] for row in api.ok(arms.publish())} == {
         arms.first: 2,
         arms.second: 4,
     }

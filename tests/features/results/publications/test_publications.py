@@ -13,19 +13,19 @@ from tests.features.results.submissions.classes import Class, message
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_arms(prepared):
     return prepared(Arms)
 
 
 @pytest.fixture
-def arms(rehearsed, made):
-    return deepcopy(made)
+def arms(rehearsed, made_arms):
+    return deepcopy(made_arms)
 
 
 def logged(api, publication):
     query = {"entity": "publication", "id": publication["id"]}
-    found = api.ok(api.get("/audit", query_string=query))["data"]
-    return [(entry["action"], entry["old"], entry["new"]) for entry in found]
+    entries = api.ok(api.get("/audit", query_string=query))["data"]
+    return [(entry["action"], entry["old"], entry["new"]) for entry in entries]
 
 
 def changes(api, publication):
@@ -87,13 +87,13 @@ def test_a_rehearsal_says_what_would_be_and_stores_nothing(api, arms):
     assert api.ok(api.get("/audit", query_string={"entity": "publication"}))["total"] == 0
     published = api.ok(arms.publish())
     unknown = {"id": None, "published_at": None}
-    for one in rehearsed:
-        assert one.pop("without_assessments") == {"count": 0, "subjects": []}
+    for row in rehearsed:
+        assert row.pop("without_assessments") == {"count": 0, "subjects": []}
         assert (
-            one.pop("comments_missing")["count"] == one.pop("traits_missing")["count"] == one["students"] == 2
+            row.pop("comments_missing")["count"] == row.pop("traits_missing")["count"] == row["students"] == 2
         )
-        assert one.pop("photos_missing") is None
-    assert rehearsed == [{**one, **unknown} for one in published]
+        assert row.pop("photos_missing") is None
+    assert rehearsed == [{**row, **unknown} for row in published]
 
 
 def test_a_rehearsal_is_refused_as_the_publication_would_be(arms):
@@ -111,7 +111,7 @@ def test_a_batch_named_twice_is_published_once(api, arms):
 
     published = api.ok(arms.publish(arms.first, arms.first))
 
-    assert [one["version"] for one in published] == [2]
+    assert [publication["version"] for publication in published] == [2]
 
 
 def test_what_is_not_submitted_is_named_in_whichever_arm_it_is_taken(api, make, arms):
@@ -170,7 +170,7 @@ def test_earlier_terms_come_first(api, arms):
 
     assert answer.status_code == 409
     arm = api.ok(api.get(f"/cohorts/{arms.cohort['id']}/batches"))
-    (name,) = (one["name"] for one in arm if one["id"] == arms.second)
+    (name,) = (batch["name"] for batch in arm if batch["id"] == arms.second)
     words = f"publish First term of {arms.cohort['classroom']} {name} first."
     assert message(answer) == f"The results of the session rest on earlier terms: {words}"
     assert arms.publish(arms.first, term="SECOND").status_code == 200
@@ -193,7 +193,7 @@ def test_what_is_published_is_not_published_again(api, arms):
         409,
         f"Published already: {arms.cohort['classroom']} A.",
     )
-    assert [one["batch"] for one in arms.listed(cohort=arms.cohort["id"])] == [arms.first]
+    assert [publication["batch"] for publication in arms.listed(cohort=arms.cohort["id"])] == [arms.first]
     assert arms.publish(arms.second).status_code == 200
 
 
@@ -276,7 +276,7 @@ def test_it_is_reopened_corrected_and_published_again(api, arms):
     again = api.ok(arms.publish(arms.first))[0]
     assert (again["version"], again["state"], again["students"], again["changed"]) == (2, "PUBLISHED", 2, 2)
     assert api.ok(api.get(f"/publications/{first['id']}")) == {**reopened, "state": "SUPERSEDED"}
-    shown = {one["student"]["id"]: (one["before"], one["after"]) for one in changes(api, again)}
+    shown = {change["student"]["id"]: (change["before"], change["after"]) for change in changes(api, again)}
     assert shown == {
         student: ({"average": 90, "position": 1}, {"average": 90, "position": 2}),
         other: ({"average": 85, "position": 2}, {"average": 92, "position": 1}),
@@ -304,7 +304,7 @@ def test_a_figure_that_is_written_with_fewer_places_has_not_changed(api, arms):
     (again,) = api.ok(arms.publish(arms.first))
 
     written.append(api.get(f"/students/{student}/results?term=FIRST").get_data(as_text=True))
-    assert [('"percent":90.00' in one, '"percent":90,' in one) for one in written] == [
+    assert [('"percent":90.00' in answer, '"percent":90,' in answer) for answer in written] == [
         (True, False),
         (False, True),
     ]
@@ -336,7 +336,7 @@ def test_who_came_since_has_changed_and_had_nothing_before(api, make, arms):
     (again,) = api.ok(arms.publish(arms.first))
 
     assert (again["students"], again["changed"], again["class_figures_changed"]) == (3, 1, 2)
-    shown = {one["student"]["id"]: one for one in changes(api, again)}
+    shown = {change["student"]["id"]: change for change in changes(api, again)}
     assert (shown[late]["before"], shown[late]["after"]) == (None, {"average": 10, "position": 3})
     assert shown[late]["student"]["first_name"] == "Zainab"
 
@@ -346,7 +346,7 @@ def test_a_subject_of_what_is_published_is_not_reopened(api, arms):
 
     answer = arms.reopen_subject()
 
-    names = sorted(one["batch_name"] for one in arms.listed(cohort=arms.cohort["id"]))
+    names = sorted(publication["batch_name"] for publication in arms.listed(cohort=arms.cohort["id"]))
     arms_named = ", ".join(f"{arms.cohort['classroom']} {name}" for name in names)
     words = f"The results of {arms_named} are published: reopen those publications first."
     assert (answer.status_code, message(answer)) == (409, words)
@@ -420,7 +420,7 @@ def test_what_is_withdrawn_stays_so_when_the_next_version_is_published(api, arms
     (again,) = api.ok(arms.publish(arms.first))
 
     assert (again["version"], again["state"]) == (2, "PUBLISHED")
-    states = [(one["version"], one["state"]) for one in arms.listed(batch=arms.first)]
+    states = [(version["version"], version["state"]) for version in arms.listed(batch=arms.first)]
     assert states == [(2, "PUBLISHED"), (1, "WITHDRAWN")]
     assert arms.reopen(first, withdraw=True).status_code == 409
 
@@ -448,14 +448,14 @@ def test_publications_are_listed_the_newest_first_by_every_filter(api, make, arm
     session = arms.cohort["session"]
     name = api.ok(api.get(f"/sessions/{session}"))["name"]
 
-    ids = [one["id"] for one in arms.listed(cohort=arms.cohort["id"])]
+    ids = [row["id"] for row in arms.listed(cohort=arms.cohort["id"])]
 
     assert ids[0] == later["id"]
     assert set(ids[1:]) == {first["id"], second["id"]}
-    assert [one["id"] for one in arms.listed(batch=arms.first)] == [later["id"], first["id"]]
-    assert [one["id"] for one in arms.listed(batch=arms.second, term="SECOND")] == []
-    assert [one["id"] for one in arms.listed(term=arms.terms["SECOND"]["id"])] == [later["id"]]
-    assert [one["id"] for one in arms.listed(session=session, term="SECOND")] == [later["id"]]
+    assert [row["id"] for row in arms.listed(batch=arms.first)] == [later["id"], first["id"]]
+    assert [row["id"] for row in arms.listed(batch=arms.second, term="SECOND")] == []
+    assert [row["id"] for row in arms.listed(term=arms.terms["SECOND"]["id"])] == [later["id"]]
+    assert [row["id"] for row in arms.listed(session=session, term="SECOND")] == [later["id"]]
     assert len(arms.listed(session=name)) == 3
     assert arms.listed(batch=elsewhere.cohort["id"]) == []
     page = api.ok(api.get("/publications", query_string={"session": session, "pageSize": 2, "pageNumber": 1}))
@@ -542,7 +542,7 @@ def test_point_10_another_schools_ids_are_unknown(api, other_api, make, make_oth
         answer = api.get("/publications", query_string={name: value})
         assert (answer.status_code, list(answer.get_json()["errors"]["query"])) == (422, [name])
     assert mine.listed() == []
-    assert [one["id"] for one in theirs.listed()] == [published["id"]]
+    assert [publication["id"] for publication in theirs.listed()] == [published["id"]]
     assert other_api.ok(theirs.reopen(published))["state"] == "REOPENED"
     assert mine.publish().status_code == 200
 

@@ -23,13 +23,13 @@ FIGURES = ("position", "of", "tied", "average", "lowest", "highest")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_arms(prepared):
     return prepared(Arms)
 
 
 @pytest.fixture
-def arms(rehearsed, made):
-    return deepcopy(made)
+def arms(rehearsed, made_arms):
+    return deepcopy(made_arms)
 
 
 def of_student(api, student, term="FIRST", **query):
@@ -88,7 +88,7 @@ def test_of_a_class_of_one_arm_it_is_what_was_live_too(api, make, rehearsed):
     (published,) = api.ok(api.post("/publications", {"term": term["id"], "batches": [cohort["id"]]}))
 
     said = {"state": "PUBLISHED", "version": 1, "published_at": published["published_at"]}
-    assert [api.ok(of_student(api, student)) for student in students] == [{**one, **said} for one in live]
+    assert [api.ok(of_student(api, student)) for student in students] == [{**row, **said} for row in live]
     assert live[0]["cohort_figures"] == live[0]["batch_figures"]
     assert live[0]["batch_figures"] | {"position": 2, "tied": True, "of": 3} == live[0]["batch_figures"]
 
@@ -128,12 +128,12 @@ def test_what_is_withdrawn_is_shown_to_staff_alone(api, make, arms):
 def test_who_left_school_is_shown_what_was_published(api, arms):
     arms.published(arms.first)
     withdrawn, graduate = arms.students[arms.first]
-    before = [of_student(api, one).data for one in (withdrawn, graduate)]
+    before = [of_student(api, student).data for student in (withdrawn, graduate)]
 
     api.ok(api.patch(f"/students/{withdrawn}", {"status": "WITHDRAWN"}))
     arms.make.graduate({"id": graduate})
 
-    assert [of_student(api, one).data for one in (withdrawn, graduate)] == before
+    assert [of_student(api, student).data for student in (withdrawn, graduate)] == before
     assert of_student(api, withdrawn, "SECOND").status_code == 422
     arms.make.term({"id": arms.cohort["session"]}, term="SECOND")
     assert of_student(api, withdrawn, "SECOND").status_code == 404
@@ -150,17 +150,17 @@ def test_the_results_of_a_subject_are_published_arm_by_arm(api, arms):
     api.ok(arms.publish(arms.first))
 
     shown = api.ok(of_subject(arms))
-    states = [(one["student"]["id"], one["state"], one["version"]) for one in shown]
+    states = [(result["student"]["id"], result["state"], result["version"]) for result in shown]
     assert states == [
         *((student, "PUBLISHED", 1) for student in arms.students[arms.first]),
         *((student, "PROVISIONAL", None) for student in arms.students[arms.second]),
     ]
-    assert [{**one, "state": "PROVISIONAL", "version": None} for one in shown] == live
+    assert [{**result, "state": "PROVISIONAL", "version": None} for result in shown] == live
     assert api.ok(of_subject(arms, batch=arms.first)) == shown[:2]
     assert api.ok(of_subject(arms, batch=arms.second)) == shown[2:]
     assert api.ok(of_subject(arms, live="true")) == live
     api.ok(arms.publish(arms.second))
-    assert {one["state"] for one in api.ok(of_subject(arms))} == {"PUBLISHED"}
+    assert {result["state"] for result in api.ok(of_subject(arms))} == {"PUBLISHED"}
 
 
 def test_students_without_live_results_are_read_of_cards_alone(api, arms):
@@ -190,7 +190,7 @@ def test_who_changed_arm_is_in_the_results_of_a_subject_once(api, arms):
 
     def states(**query):
         listed = api.ok(of_subject(arms, **query))
-        return [one["state"] for one in listed if one["student"]["id"] == student]
+        return [result["state"] for result in listed if result["student"]["id"] == student]
 
     assert states() == ["REOPENED"]
     assert len(api.ok(of_subject(arms))) == len(arms.everyone)
@@ -201,9 +201,9 @@ def test_who_changed_arm_is_in_the_results_of_a_subject_once(api, arms):
 def test_who_came_after_a_publication_is_in_none_of_its_subjects(api, make, arms):
     arms.published()
     (late,) = make.enrolled(arms.cohort, batch=arms.first)
-    assert late not in {one["student"]["id"] for one in api.ok(of_subject(arms))}
+    assert late not in {result["student"]["id"] for result in api.ok(of_subject(arms))}
     # They have no part in the term, so they are not in what would be published either.
-    assert late not in {one["student"]["id"] for one in api.ok(of_subject(arms, live="true"))}
+    assert late not in {result["student"]["id"] for result in api.ok(of_subject(arms, live="true"))}
 
 
 # Once published
@@ -233,27 +233,27 @@ def readings(arms, terms=("FIRST",)):
 def answers(arms, term="FIRST"):
     """The bytes of whatever is answered of publications, themselves and workbooks too; of an error its status."""
     of_student = [f"/students/{student}" for student, _ in arms.everyone]
-    paths = [f"{one}/results?term={arms.terms[term]['id']}" for one in of_student]
-    paths += [f"{one}/transcript" for one in of_student]
+    paths = [f"{path}/results?term={arms.terms[term]['id']}" for path in of_student]
+    paths += [f"{path}/transcript" for path in of_student]
     for batch in arms.students:
         for query in (f"term={term}", f"session={arms.cohort['session']}"):
             paths += [f"/broadsheets{form}?batch={batch}&{query}" for form in ("", "/download")]
-        paths += [f"/cohort-subjects/{one['id']}/results?term={term}&batch={batch}" for one in arms.subjects]
-    for one in arms.listed():
-        paths += [f"/publications/{one['id']}", f"/publications/{one['id']}/changes"]
-    found = {path: arms.api.get(path) for path in ("/publications", *paths)}
+        paths += [f"/cohort-subjects/{row['id']}/results?term={term}&batch={batch}" for row in arms.subjects]
+    for publication in arms.listed():
+        paths += [f"/publications/{publication['id']}", f"/publications/{publication['id']}/changes"]
+    responses = {path: arms.api.get(path) for path in ("/publications", *paths)}
     # An error names its request; a transcript of which nothing is published says what is so now.
     return {
         path: without_moment(answer.data) if answer.status_code == 200 else answer.status_code
-        for path, answer in found.items()
+        for path, answer in responses.items()
         if b'"sessions":[]' not in answer.data
     }
 
 
 def without_moment(answer):
     """An answer without the moment at which a transcript was asked for."""
-    before, found, after = answer.partition(b'"generated_at":"')
-    return before + after.partition(b'"')[2] if found else answer
+    before, separator, after = answer.partition(b'"generated_at":"')
+    return before + after.partition(b'"')[2] if separator else answer
 
 
 def rename(arms):
@@ -390,8 +390,8 @@ def test_point_5_no_answer_changes_but_by_a_new_version(api, make, arms, uncommi
 @pytest.mark.parametrize("withdraw", [False, True])
 def test_point_5_what_is_under_review_or_withdrawn_stays_as_it_was_published(api, arms, withdraw):
     arms.electing = []
-    for one in arms.published():
-        api.ok(arms.reopen(one, withdraw=withdraw))
+    for publication in arms.published():
+        api.ok(arms.reopen(publication, withdraw=withdraw))
     before = answers(arms)
     session = f"/broadsheets?batch={arms.first}&session={arms.cohort['session']}"
     assert (before[session] == 404) is withdraw
@@ -447,8 +447,8 @@ def test_point_5_a_subject_that_the_cohort_takes_up_later_changes_no_broadsheet(
     api.ok(api.post("/publications", {"term": "SECOND", "batches": [other["id"]]}))
     query = {"batch": other["id"], "session": session["id"]}
     before = api.get("/broadsheets", query_string=query)
-    brought = [one for one in api.ok(before)["subjects"] if one["id"] != taken["id"]]
-    assert [one["id"] == one["base"] for one in brought] == [True, True]
+    brought = [subject for subject in api.ok(before)["subjects"] if subject["id"] != taken["id"]]
+    assert [subject["id"] == subject["base"] for subject in brought] == [True, True]
 
     make.cohort_subject(other, {"id": brought[0]["base"]}, elective=True)
 
@@ -466,7 +466,7 @@ def test_the_cards_of_earlier_terms_count_as_they_were_published(api, make, arms
     cumulative = api.ok(of_student(api, student, "SECOND"))["cumulative"]
 
     assert (cumulative["terms"], cumulative["average"]) == (2, 80)
-    assert [one["terms"] for one in cumulative["subjects"]] == [
+    assert [subject["terms"] for subject in cumulative["subjects"]] == [
         {"FIRST": 90, "SECOND": 70, "THIRD": None},
         {"FIRST": 90, "SECOND": 70, "THIRD": None},
     ]
@@ -531,7 +531,7 @@ def test_scores_that_are_not_published_singly_count_and_are_not_shown(api, make,
 
     staff, shown = api.ok(of_student(api, student)), own.ok(of_student(own, student))
 
-    assert [[one["publish"] for one in subject["scores"]] for subject in staff["subjects"]] == [
+    assert [[score["publish"] for score in subject["scores"]] for subject in staff["subjects"]] == [
         [True, False],
         [True, False],
     ]
@@ -544,7 +544,7 @@ def test_a_principals_comment_that_is_blank_is_filled_in_by_the_average(api, arm
     arms.mark(first=90, step=20)
     first, *others = (student for student, _ in arms.everyone)
     comments = {31: "Work harder.", 70: "Ó dára púpọ̀.", 50.5: "Fair."}
-    listed = [{"lower_threshold": one, "comment": comment} for one, comment in comments.items()]
+    listed = [{"lower_threshold": threshold, "comment": comment} for threshold, comment in comments.items()]
     api.ok(api.patch("/result-settings", {"principal_comments": listed}))
     written = [{"student": first, "principal_comment": "Written by hand."}]
     api.ok(api.put("/comments", {"batch": arms.first, "term": "FIRST", "comments": written}))
@@ -558,7 +558,7 @@ def test_a_principals_comment_that_is_blank_is_filled_in_by_the_average(api, arm
     # It is on the card alone, and stays as it was published until the next version.
     api.ok(api.patch("/result-settings", {"principal_comments": []}))
     stored = api.ok(api.get("/comments", query_string={"batch": arms.first, "term": "FIRST"}))
-    assert {one["student"]["id"]: one["principal_comment"] for one in stored}[of_70] is None
+    assert {comment["student"]["id"]: comment["principal_comment"] for comment in stored}[of_70] is None
     assert principals(api) == filled
     api.ok(arms.reopen(publication))
     (again,) = api.ok(arms.publish(arms.first))
@@ -572,13 +572,13 @@ def test_who_has_no_average_gets_no_comment_of_the_principals(api, arms):
     term = arms.terms["FIRST"] = arms.make.term({"id": arms.cohort["session"]}, term="FIRST")
     for subject in arms.subjects:
         paper = arms.make.assessment(subject, term, category="EXAM", total_points=100)
-        everyone = [one for one, _ in arms.everyone if one != marked]
+        everyone = [student for student, _ in arms.everyone if student != marked]
         api.ok(arms.make.absences(paper, dict.fromkeys(everyone, "EXCUSED")))
         arms.make.entry(paper, marked, arms.first, 50)
 
     arms.published(arms.first)
 
-    assert {one: principals(api)[one] for one in (excused, marked)} == {excused: None, marked: "See me."}
+    assert {key: principals(api)[key] for key in (excused, marked)} == {excused: None, marked: "See me."}
     assert api.ok(of_student(api, excused))["status"] == "NONE"
 
 
@@ -603,11 +603,11 @@ def test_a_card_says_who_looks_after_the_class_and_how_the_student_behaves(api, 
             db.select(ReportCard.card).where(ReportCard.student_id == UUID(student))
         ).one()
     assert card["form_teacher_name"] == "Dr Ngọzi Ọkáfọ̀"
-    assert [(one["type"], one["name"], one["value"]) for one in card["traits"]] == [
+    assert [(trait["type"], trait["name"], trait["value"]) for trait in card["traits"]] == [
         ("AFFECTIVE", "punctuality", 5), ("AFFECTIVE", "neatness", 4),
         ("PSYCHOMOTOR", "handwriting", 3), ("PSYCHOMOTOR", "painting", 2),
     ]  # fmt: skip
-    thresholds = [one["lower_threshold"] for one in card["bands"]]
+    thresholds = [band["lower_threshold"] for band in card["bands"]]
     assert thresholds == sorted(thresholds, reverse=True)
     assert card["number_in_class"] == 2
     # Where the letterhead says nothing, it is what the registry has of the school.
@@ -659,12 +659,12 @@ def test_positions_are_shown_as_they_were_set_when_it_was_published(api, make, a
 
     expected = as_shown(staff, "batch_figures", "cohort_figures")
     expected["cumulative"] = as_shown(staff["cumulative"], "batch_figures", "cohort_figures")
-    expected["subjects"] = [as_shown(one, "batch", "cohort") for one in staff["subjects"]]
+    expected["subjects"] = [as_shown(subject, "batch", "cohort") for subject in staff["subjects"]]
     assert shown == expected
     transcript = own.ok(own.get(f"/students/{student}/transcript"))
     (session,) = transcript["sessions"]
     place = (1, 2) if positions in {"BOTH", "BATCH"} else (None, None)
-    assert {(one["position"], one["of"]) for one in (session, *session["terms"])} == {place}
+    assert {(period["position"], period["of"]) for period in (session, *session["terms"])} == {place}
 
 
 # The transcript
@@ -690,12 +690,12 @@ def test_a_transcript_has_every_published_term_the_oldest_session_first(api, mak
     first, second = transcript["sessions"]
     assert first["session"]["id"] == arms.cohort["session"]
     assert (first["classroom"], first["batch_name"]) == (arms.cohort["classroom"], "A")
-    assert [(one["term"]["term"], one["average"], one["version"]) for one in first["terms"]] == [
+    assert [(row["term"]["term"], row["average"], row["version"]) for row in first["terms"]] == [
         ("FIRST", 90, 1),
         ("SECOND", 90, 1),
     ]
     names = [subject["subject"] for subject in arms.subjects]
-    assert [one["name"] for one in first["subjects"]] == sorted(names)
+    assert [subject["name"] for subject in first["subjects"]] == sorted(names)
     assert first["subjects"][0] == {
         "name": sorted(names)[0],
         "code": first["subjects"][0]["code"],

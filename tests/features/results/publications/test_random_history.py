@@ -30,7 +30,7 @@ def own_of(result: dict[str, Any], comment: str | None) -> Any:
     def without(document, *figures):
         return {**document, **{name: place(document[name]) for name in figures}}
 
-    subjects = [without(one, "batch", "cohort") for one in result["subjects"]]
+    subjects = [without(subject, "batch", "cohort") for subject in result["subjects"]]
     cumulative = without(result["cumulative"], "batch_figures", "cohort_figures")
     told = without(
         {**result, "subjects": subjects, "cumulative": cumulative}, "batch_figures", "cohort_figures"
@@ -108,7 +108,7 @@ class History:
     def correct(self) -> None:
         """Correct a score, often to what it is."""
         self.reopen()
-        student = self.random.choice([one for one in self.came if one in self.marked])
+        student = self.random.choice([student for student in self.came if student in self.marked])
         self.arms.correct(student, self.random.choice((40, 60, 80, 90)), number=self.random.randrange(2))
 
     def arrive(self) -> None:
@@ -146,7 +146,7 @@ class History:
 
     def come_back(self) -> None:
         """Withdraw no more, or be enrolled again."""
-        away = [one for one in self.came if one in self.marked - self.gone - {*self.here()}]
+        away = [student for student in self.came if student in self.marked - self.gone - {*self.here()}]
         if not away:
             return
         student = self.random.choice(away)
@@ -159,7 +159,7 @@ class History:
     def move(self) -> None:
         if here := self.here():
             student = self.random.choice(here)
-            self.enter(student, next(one for one in self.batches if one != self.enrolled[student]))
+            self.enter(student, next(batch for batch in self.batches if batch != self.enrolled[student]))
 
     def enter(self, student: str, batch: str) -> None:
         self.make.enrolled(self.arms.cohort, {"id": student}, batch=batch)
@@ -182,7 +182,7 @@ class History:
                 self.api.ok(self.arms.reopen(publication, withdraw=True))
                 self.state[batch] = None
                 self.withdrawn.add(publication["id"])
-                for paper in [one for one in self.in_force.values() if one.batch == batch]:
+                for paper in [paper for paper in self.in_force.values() if paper.batch == batch]:
                     del self.in_force[paper.student]
                 return
 
@@ -206,16 +206,18 @@ class History:
             out = [
                 student
                 for student in self.came
-                if [one for one in batches if (student, one) in self.left_out] == [batch]
+                if [arm for arm in batches if (student, arm) in self.left_out] == [batch]
             ]
             if out and self.random.random() < 0.5:
                 student = self.random.choice(out)
-                if student not in self.in_force and student not in {one for one, _ in (*coming, *leaving)}:
+                if student not in self.in_force and student not in {
+                    mover for mover, _ in (*coming, *leaving)
+                }:
                     coming.append((student, batch))
         # Who is taken in belongs to that batch, wherever they are enrolled.
         expected = {
-            batch: ({*self.members(batch)} - {one for one, _ in (*leaving, *coming)})
-            | {one for one, where in coming if where == batch}
+            batch: ({*self.members(batch)} - {mover for mover, _ in (*leaving, *coming)})
+            | {mover for mover, where in coming if where == batch}
             for batch in batches
         }
         body = {
@@ -228,10 +230,10 @@ class History:
         if not all(expected.values()):
             assert answer.status_code == 409
             return
-        published = {one["batch"]: one for one in self.api.ok(answer)}
+        published = {publication["batch"]: publication for publication in self.api.ok(answer)}
         self.left_out = (self.left_out | {*leaving}) - {*coming}
         for batch in batches:
-            for paper in [one for one in self.in_force.values() if one.batch == batch]:
+            for paper in [paper for paper in self.in_force.values() if paper.batch == batch]:
                 del self.in_force[paper.student]
         for batch, publication in published.items():
             self.state[batch] = publication
@@ -242,8 +244,8 @@ class History:
         batch, before = publication["batch"], self.latest[publication["batch"]]
         with in_transaction(SchoolBinding(UUID(str(self.api.school)), read_only=True)):
             of_publication = ReportCard.publication_id == UUID(publication["id"])
-            found = db.session.execute(select(ReportCard.student_id, ReportCard.code).where(of_publication))
-            codes = {str(student): code for student, code in found}
+            rows = db.session.execute(select(ReportCard.student_id, ReportCard.code).where(of_publication))
+            codes = {str(student): code for student, code in rows}
         assert {*codes} == expected
         self.latest[batch] = {}
         changed, of_class = 0, 0

@@ -45,7 +45,9 @@ class Called(Arms):
             self.api.patch("/attendance-settings", {"weekdays": [1, 2, 3, 4, 5, 6, 7], "lock_after": None})
         )
         self.one, self.two, self.three = self.students[self.first]
-        typed = [{"student": one, "times_present": 50 + n} for n, one in enumerate(self.students[self.first])]
+        typed = [
+            {"student": pupil, "times_present": 50 + n} for n, pupil in enumerate(self.students[self.first])
+        ]
         self.api.ok(self.comment(*typed))
         self.call(3, {self.one: "A"})
         self.call(2, {self.one: "L", self.two: "E"})
@@ -84,24 +86,24 @@ class Called(Arms):
 
     def present(self, batch=None):
         query = {"batch": batch or self.first, "term": "FIRST"}
-        found = self.api.ok(self.api.get("/comments", query_string=query))
-        return {one["student"]["id"]: one["times_present"] for one in found}
+        comments = self.api.ok(self.api.get("/comments", query_string=query))
+        return {comment["student"]["id"]: comment["times_present"] for comment in comments}
 
     def cards(self, version=None):
         """The attendance on the cards of a version, by student."""
         cards = select(ReportCard.student_id, ReportCard.card)
         with in_transaction(SchoolBinding(self.api.school, read_only=True)):
             return {
-                str(one.student_id): one.card
-                for one in db.session.execute(cards)
-                if version is None or one.card["version"] == version
+                str(row.student_id): row.card
+                for row in db.session.execute(cards)
+                if version is None or row.card["version"] == version
             }
 
     def drafts(self):
         with in_transaction(SchoolBinding(self.api.school, read_only=True)):
-            found = fetch_made(of_batch(UUID(self.first), self.term))
-            cards = [one["card"] for one in json.loads(found["cards"])]
-            return {one["student"]["id"]: one["attendance"] for one in cards}
+            document = fetch_made(of_batch(UUID(self.first), self.term))
+            cards = [row["card"] for row in json.loads(document["cards"])]
+            return {card["student"]["id"]: card["attendance"] for card in cards}
 
     def sheet(self):
         query = {"batch": self.first, "term": "FIRST"}
@@ -115,13 +117,13 @@ class Called(Arms):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_arms(prepared):
     return prepared(Called)
 
 
 @pytest.fixture
-def called(rehearsed, made):
-    return deepcopy(made)
+def called(rehearsed, made_arms):
+    return deepcopy(made_arms)
 
 
 def attendance(opened, present):
@@ -132,7 +134,7 @@ def test_what_is_typed_in_counts_by_default(called):
     called.published()
 
     shown = {student: card["attendance"] for student, card in called.cards().items()}
-    assert [shown[one] for one in called.students[called.first]] == [
+    assert [shown[student] for student in called.students[called.first]] == [
         attendance(90, 50), attendance(90, 51), attendance(90, 52),
     ]  # fmt: skip
     assert shown[called.students[called.second][0]] == attendance(90, None)
@@ -148,7 +150,7 @@ def test_cards_drafts_comments_and_their_sheet_show_the_roll_up(called):
     )
 
     assert called.drafts() == expected
-    assert called.present() == {student: one["present"] for student, one in expected.items()}
+    assert called.present() == {student: figures["present"] for student, figures in expected.items()}
     first, *others = called.students[called.second]
     assert called.present(called.second) == {first: 0, **dict.fromkeys(others)}
     column = [cell.value for cell in called.sheet()["Comments"]["D"]]
@@ -206,7 +208,7 @@ def test_the_calendar_bounds_a_figure_that_is_typed_in_alone(called):
     api = called.api
     for student in called.students[called.first]:
         api.ok(called.comment({"student": student, "times_present": None}))
-    (term,) = (one["id"] for one in called.terms.values() if one["term"] == "FIRST")
+    (term,) = (term["id"] for term in called.terms.values() if term["term"] == "FIRST")
     api.ok(api.put(f"/terms/{term}/calendar", {"times_opened": 1}))
     present = {"student": called.one, "times_present": 2}
     assert called.comment(present).status_code == 422
@@ -218,9 +220,11 @@ def test_the_calendar_bounds_a_figure_that_is_typed_in_alone(called):
 
 def test_another_figure_in_a_sheet_is_an_error_of_the_row(called):
     called.set(REGISTERS)
-    one, two, three = called.admission_numbers(called.students[called.first])
+    first, second, third = called.admission_numbers(called.students[called.first])
 
-    answer = called.upload(fill(called.sheet(), {two: {"times_present": 1, "form_teacher_comment": "Good"}}))
+    answer = called.upload(
+        fill(called.sheet(), {second: {"times_present": 1, "form_teacher_comment": "Good"}})
+    )
 
     assert answer.status_code == 422
     (row,) = answer.get_json()["errors"]["rows"]
@@ -230,8 +234,8 @@ def test_another_figure_in_a_sheet_is_an_error_of_the_row(called):
     called.correct_mark(3, called.one, "P")
     # The figure of the download stands there: nobody has typed it in.
     cells = {
-        one: {"form_teacher_comment": "Good"},
-        three: {"times_present": None, "principal_comment": "Fine"},
+        first: {"form_teacher_comment": "Good"},
+        third: {"times_present": None, "principal_comment": "Fine"},
     }
     answer = called.upload(fill(sheet, cells))
     assert answer.status_code == 200, answer.get_data(as_text=True)
@@ -255,7 +259,7 @@ def test_a_mark_corrected_after_publication_changes_the_next_version_of_that_stu
     (again,) = called.api.ok(called.publish(called.first))
     assert (again["version"], again["changed"], again["class_figures_changed"]) == (2, 2, 0)
     changed = called.api.ok(called.api.get(f"/publications/{again['id']}/changes"))
-    assert {one["student"]["id"] for one in changed} == {called.one, called.two}
+    assert {change["student"]["id"] for change in changed} == {called.one, called.two}
     assert called.cards(version=2)[called.three]["attendance"] == before[called.three]["attendance"]
     called.correct_mark(3, called.one, "E")
     called.api.ok(called.reopen(again))
@@ -268,25 +272,25 @@ def test_a_mark_corrected_after_publication_changes_the_next_version_of_that_stu
 def test_a_dry_run_names_the_registers_that_are_missing(called):
     called.submit()
     typed = called.api.ok(called.publish(query="?dry_run=true"))
-    assert all("registers_missing" not in one for one in typed)
+    assert all("registers_missing" not in row for row in typed)
     called.set(REGISTERS)
 
     rehearsed = called.api.ok(called.publish(query="?dry_run=true"))
 
     taken = {called.first: {1, 2, 3}, called.second: {1}}
-    for one in rehearsed:
-        days = [called.day(back) for back in range(20, -1, -1) if back not in taken[one["batch"]]]
-        assert one["registers_missing"] == [
-            {"batch": one["batch"], "batch_name": one["batch_name"], "date": day, "part": "DAY"}
+    for row in rehearsed:
+        days = [called.day(back) for back in range(20, -1, -1) if back not in taken[row["batch"]]]
+        assert row["registers_missing"] == [
+            {"batch": row["batch"], "batch_name": row["batch_name"], "date": day, "part": "DAY"}
             for day in days
         ]
-    assert all("registers_missing" not in one for one in called.api.ok(called.publish()))
+    assert all("registers_missing" not in row for row in called.api.ok(called.publish()))
 
 
 def test_registers_cost_no_message(called, messages):
     called.submit()
-    for one in called.api.ok(called.publish(called.first)):  # later versions are compared with the one before
-        called.api.ok(called.reopen(one))
+    for row in called.api.ok(called.publish(called.first)):  # later versions are compared with the one before
+        called.api.ok(called.reopen(row))
     numbers = []
     for settings in (TYPED, REGISTERS):
         called.set(settings)
@@ -298,8 +302,8 @@ def test_registers_cost_no_message(called, messages):
             called.api.ok(called.publish(query="?dry_run=true"))
         with messages() as published:
             made = called.api.ok(called.publish(called.first))
-        for one in made:
-            called.api.ok(called.reopen(one))
+        for row in made:
+            called.api.ok(called.reopen(row))
         numbers.append([len(sent) for sent in (listed, commented, rehearsed, published)])
 
     assert numbers[0] == numbers[1]
@@ -309,5 +313,5 @@ def test_registers_cost_no_message(called, messages):
 def test_a_draft_to_print_is_of_the_registers(called):
     called.set(REGISTERS)
     with in_transaction(SchoolBinding(called.api.school, read_only=True)):
-        found = fetch_made(of_student(UUID(called.one), "FIRST"))
-    assert '"attendance":{"opened":3,"present":2,"absent":1}' in found["cards"]
+        document = fetch_made(of_student(UUID(called.one), "FIRST"))
+    assert '"attendance":{"opened":3,"present":2,"absent":1}' in document["cards"]

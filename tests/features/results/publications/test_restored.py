@@ -28,7 +28,7 @@ def test_point_5_a_restored_backup_answers_what_was_published(app, tenancy, docu
 
     arms.api = ApiClient(app, document, token_of(app, tenancy, school), school.id)
     assert readings(arms) == before
-    assert [one["state"] for one in arms.listed(batch=arms.first)] == ["REOPENED"]
+    assert [publication["state"] for publication in arms.listed(batch=arms.first)] == ["REOPENED"]
 
 
 def token_of(app, tenancy, school):

@@ -130,24 +130,24 @@ class Entered:
 
     def __init__(self, row: str) -> None:
         document = read_json(row)
-        found = Loaded.of(document)
-        assert found is not None
-        self.loaded = found.shown_to(None)
+        loaded = Loaded.of(document)
+        assert loaded is not None
+        self.loaded = loaded.shown_to(None)
         self.record = Record(self.loaded, document["record"])
 
     def cards(self, batch: str, version: int, published_at: str) -> dict[str, Any]:
         """Make the cards of a batch, by student."""
         computed = compute(self.loaded.entered)
         return {
-            one.id: _written(card(self.record, computed, one, version=version, published_at=published_at))
-            for one in self.loaded.people
-            if one.batch == batch
+            pupil.id: _written(card(self.record, computed, pupil, version=version, published_at=published_at))
+            for pupil in self.loaded.people
+            if pupil.batch == batch
         }
 
     def rules(self) -> dict[str, Any]:
         """Give the settings and bands, as a publication has them."""
-        found: dict[str, Any] = _written({**self.loaded.settings, "bands": bands(self.loaded)})
-        return found
+        rules: dict[str, Any] = _written({**self.loaded.settings, "bands": bands(self.loaded)})
+        return rules
 
 
 def _written(document: Any) -> Any:
@@ -166,7 +166,7 @@ def _differences(batch: str, entered: Entered, stored: list[Any]) -> Iterator[st
 def _changed(loaded: Entered, now: Entered, students: set[str]) -> Iterator[str]:
     """Say what has changed until now, as the publication commits, of what is locked since it was loaded."""
     yield from _differing("rules until it commits", loaded.rules(), now.rules())
-    said, said_now = ({one: of.record.comments.get(one) for one in students} for of in (loaded, now))
+    said, said_now = ({pupil: of.record.comments.get(pupil) for pupil in students} for of in (loaded, now))
     yield from _differing("comments until it commits", said, said_now)
 
 
@@ -197,7 +197,7 @@ class Storm:
             paper = make.assessment(subject, arms.terms[TERM], category=category, total_points=points)
             self.papers[paper["id"]] = subject["id"], points
         self.elective = elective["id"]
-        self.taught = [*(one["id"] for one in arms.subjects), self.elective]
+        self.taught = [*(subject["id"] for subject in arms.subjects), self.elective]
         api.ok(api.patch(f"/cohort-subjects/{self.elective}/students", self.ids[:6]))
         calendar = {"start_date": None, "end_date": None, "times_opened": 120, "next_term_begins": None}
         api.ok(api.put(f"/terms/{arms.terms[TERM]['id']}/calendar", {**calendar, "notice": "Notice"}))
@@ -248,10 +248,10 @@ class Storm:
 
     def take_back(self, api: ApiClient, random: Random) -> Iterator[Any]:
         query = {"cohort": self.first, "term": TERM}
-        for one in api.ok(api.get("/publications", query_string=query))["data"]:
-            if one["state"] == "PUBLISHED":
+        for publication in api.ok(api.get("/publications", query_string=query))["data"]:
+            if publication["state"] == "PUBLISHED":
                 body = {"reason": "A paper was found", "withdraw": random.random() < 0.1}
-                yield api.post(f"/publications/{one['id']}/reopening", body)
+                yield api.post(f"/publications/{publication['id']}/reopening", body)
 
     def correct(self, api: ApiClient, random: Random) -> Iterator[Any]:
         yield from self.take_back(api, random)
@@ -263,10 +263,10 @@ class Storm:
     def score(self, api: ApiClient, random: Random, paper: str | None = None) -> Iterator[Any]:
         paper = paper or random.choice([*self.papers])
         rows = [
-            {"student": one, "score": random.randint(0, self.papers[paper][1])}
+            {"student": student, "score": random.randint(0, self.papers[paper][1])}
             if random.random() < 0.8
-            else {"student": one, "absence": random.choice(("ABSENT", "EXCUSED"))}
-            for one in random.sample(self.ids, random.choice((1, 2, 4)))
+            else {"student": student, "absence": random.choice(("ABSENT", "EXCUSED"))}
+            for student in random.sample(self.ids, random.choice((1, 2, 4)))
         ]
         yield api.put(f"/assessments/{paper}/scores", rows)
 

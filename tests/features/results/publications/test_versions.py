@@ -23,13 +23,13 @@ from tests.features.results.submissions.classes import message
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_arms(prepared):
     return prepared(Arms)
 
 
 @pytest.fixture
-def arms(rehearsed, made):
-    return deepcopy(made)
+def arms(rehearsed, made_arms):
+    return deepcopy(made_arms)
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_a6_of_a_class_of_31_one_paper_is_replaced_by_a_corrected_score(api, mak
     arms.mark(first=99, step=1)
     (first,) = arms.published(arms.first)
     corrected = arms.students[arms.first][15]
-    codes = {one: code_of(api, one) for one in arms.students[arms.first]}
+    codes = {student: code_of(api, student) for student in arms.students[arms.first]}
 
     # From 84 to 84.5: nobody's position moves.
     again = republished(arms, first, lambda: arms.correct(corrected, 84.5))
@@ -67,17 +67,17 @@ def test_a6_of_a_class_of_31_one_paper_is_replaced_by_a_corrected_score(api, mak
     (changed,) = api.ok(api.get(f"/publications/{again['id']}/changes"))
     assert changed["student"]["id"] == corrected
     limiter.limiter.storage.reset()
-    states = {one: verify(anyone, place.id, code).get_json() for one, code in codes.items()}
-    replaced = [one for one, told in states.items() if told["state"] == "REPLACED"]
+    states = {student: verify(anyone, place.id, code).get_json() for student, code in codes.items()}
+    replaced = [student for student, told in states.items() if told["state"] == "REPLACED"]
     assert (replaced, states[corrected]["replaced_at"]) == ([corrected], again["published_at"])
-    assert all(bool(told["note"]) == (one != corrected) for one, told in states.items())
+    assert all(bool(told["note"]) == (student != corrected) for student, told in states.items())
 
     # To 85.5: above the one before, whose position moves.
     third = republished(arms, again, lambda: arms.correct(corrected, 85.5))
 
     other = arms.students[arms.first][14]
     assert third["changed"] == 2
-    assert {one["student"]["id"] for one in api.ok(api.get(f"/publications/{third['id']}/changes"))} == {
+    assert {row["student"]["id"] for row in api.ok(api.get(f"/publications/{third['id']}/changes"))} == {
         corrected,
         other,
     }
@@ -147,7 +147,7 @@ def hide_positions(arms):
 )
 def test_a6_what_is_a_students_own(api, arms, anyone, place, change, changed):
     (first,) = arms.published(arms.first)
-    codes = [code_of(api, one) for one in arms.students[arms.first]]
+    codes = [code_of(api, student) for student in arms.students[arms.first]]
 
     again = republished(arms, first, lambda: change(arms))
 
@@ -158,7 +158,7 @@ def test_a6_what_is_a_students_own(api, arms, anyone, place, change, changed):
 
 def test_a6_an_outcome_replaces_no_paper(api, make, arms, anyone, place):
     arms.published()
-    codes = [code_of(api, one) for one in arms.students[arms.first]]
+    codes = [code_of(api, student) for student in arms.students[arms.first]]
     above = make.cohort(session=make.session())
     body = {
         "session": arms.cohort["session"],
@@ -180,8 +180,8 @@ def test_a7_every_version_is_read_as_it_was(api, make, arms):
 
     assert results(api, student, version=1).get_json() == {**before, "state": "SUPERSEDED"}
     assert results(api, student, version=2).get_json() == results(api, student).get_json()
-    of_first, of_second = (api.ok(api.get(f"/publications/{one['id']}/cards")) for one in (first, again))
-    shown = [[(one["student"]["id"], one["average"], one["position"], one["version"]) for one in of]
+    of_first, of_second = (api.ok(api.get(f"/publications/{row['id']}/cards")) for row in (first, again))
+    shown = [[(row["student"]["id"], row["average"], row["position"], row["version"]) for row in of]
              for of in (of_first, of_second)]  # fmt: skip
     assert sorted(shown[0]) == sorted([(student, 90, 1, 1), (other, 85, 2, 1)])
     assert sorted(shown[1]) == sorted([(student, 92.5, 1, 2), (other, 85, 2, 2)])
@@ -222,7 +222,7 @@ def test_a7_every_version_is_printed_as_it_was(api, make, arms):
     answer = card(api, student, version=3)
     assert (answer.status_code, message(answer)) == (404, "The student has no report card of that version.")
     logged = api.ok(api.get("/audit", query_string={"entity": "export", "id": student}))["data"]
-    assert [one["new"].get("version") for one in logged[:3]] == [None, 2, 1]
+    assert [entry["new"].get("version") for entry in logged[:3]] == [None, 2, 1]
     assert again["version"] == 2
 
 
