@@ -42,20 +42,20 @@ IN_WORDS = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_arms(prepared):
     return prepared(Arms)
 
 
 @pytest.fixture
-def arms(rehearsed, made):
-    return deepcopy(made)
+def arms(rehearsed, made_arms):
+    return deepcopy(made_arms)
 
 
 def card(api, student, term="FIRST", **query):
     return api.get(f"/students/{student}/report-card", query_string={"term": term, **query})
 
 
-def shown(api, student, term="FIRST", **query):
+def document_of(api, student, term="FIRST", **query):
     return api.ok(card(api, student, term, format="json", **query))
 
 
@@ -79,7 +79,7 @@ def texts_missing(document, pdf):
     """Find texts of a document that its paper lacks: by word, since a line may break between two."""
     paper = words_of(pdf)
     texts = texts_in({**document, "keys": {**document["keys"], "columns": []}})
-    return [one for one in texts if any(word not in paper for word in normalize("NFC", one).split())]
+    return [text for text in texts if any(word not in paper for word in normalize("NFC", text).split())]
 
 
 def check(document, pdf):
@@ -88,7 +88,7 @@ def check(document, pdf):
     lines = [" ".join(line.split()) for line in normalize("NFC", text_of(pdf, "-layout")).splitlines()]
     for subject in document["subjects"]:
         (row,) = (line for line in lines if line.startswith(f"{subject['name']} "))
-        cells = [one["text"] for one in subject["marks"]] + [subject["percent_text"], subject["grade"]]
+        cells = [mark["text"] for mark in subject["marks"]] + [subject["percent_text"], subject["grade"]]
         cells += [subject["position_text"], subject["remark"]]
         cells += [f"{subject['class'][name]:.2f}" for name in ("average", "lowest", "highest")]
         assert " ".join(filter(None, cells)) in row
@@ -102,23 +102,23 @@ def test_a_card_on_a_screen_says_what_its_paper_says(arms, api, positions):
     arms.published()
 
     for student, _ in arms.everyone:
-        document = shown(api, student)
+        document = document_of(api, student)
         assert [*document] == MEMBERS
         check(document, card(api, student).data)
         figures = document["figures"]
         assert (figures["batch"] is not None) == (positions in {"BOTH", "BATCH"})
         assert (figures["cohort"] is not None) == (positions in {"BOTH", "COHORT"})
-        assert [one["position"] is None for one in document["subjects"]] == [positions == "NONE"] * 2
-        assert all(one["teachers"] == [] for one in document["subjects"])
+        assert [subject["position"] is None for subject in document["subjects"]] == [positions == "NONE"] * 2
+        assert all(subject["teachers"] == [] for subject in document["subjects"])
         # What verifies the paper is the paper's alone.
         assert "verify" not in str(document)
 
 
 def test_teachers_are_null_where_cards_do_not_show_them(arms, api):
     arms.published()
-    document = shown(api, arms.students[arms.first][0])
+    document = document_of(api, arms.students[arms.first][0])
 
-    assert [one["teachers"] for one in document["subjects"]] == [None, None]
+    assert [subject["teachers"] for subject in document["subjects"]] == [None, None]
     assert document["photo"] is None
 
 
@@ -126,11 +126,11 @@ def test_scores_that_are_not_published_are_in_percent_and_total_alone(arms, api)
     arms.mark(publish_scores=False)
     arms.published()
 
-    document = shown(api, arms.students[arms.first][0])
+    document = document_of(api, arms.students[arms.first][0])
 
-    assert [one["marks"] for one in document["subjects"]] == [[], []]
-    assert [one["percent"] for one in document["subjects"]] == [90, 90]
-    assert not [one for one in document["keys"]["columns"] if one["member"].startswith("marks")]
+    assert [subject["marks"] for subject in document["subjects"]] == [[], []]
+    assert [subject["percent"] for subject in document["subjects"]] == [90, 90]
+    assert not [column for column in document["keys"]["columns"] if column["member"].startswith("marks")]
 
 
 @needs_poppler
@@ -139,7 +139,7 @@ def test_a_draft_on_a_screen_says_what_its_paper_says_and_is_for_staff(arms, api
     student = arms.students[arms.first][0]
     _, guardian = guardian_of(make, student)
 
-    draft = shown(api, student, draft="true")
+    draft = document_of(api, student, draft="true")
 
     assert (draft["draft"], draft["version"], draft["published_at"]) == (True, None, None)
     check(draft, card(api, student, draft="true").data)
@@ -156,10 +156,10 @@ def test_families_see_the_same_document_as_staff_and_of_nobody_else(arms, api, m
     _, guardian = guardian_of(make, student)
 
     for family in (as_student(make, student), guardian):
-        assert shown(family, student) == shown(api, student)
+        assert document_of(family, student) == document_of(api, student)
         assert card(family, classmate, format="json").status_code == 403
     assert card(make.caller("read:students"), student, format="json").status_code == 403
-    assert shown(make.caller("read:results"), student) == shown(api, student)
+    assert document_of(make.caller("read:results"), student) == document_of(api, student)
     api.ok(arms.reopen(publication, withdraw=True))
     assert card(guardian, student, format="json").status_code == 404
 
@@ -168,16 +168,16 @@ def test_families_see_the_same_document_as_staff_and_of_nobody_else(arms, api, m
 def test_an_older_version_is_shown_as_it_was_printed(arms, api):
     publications = arms.published()
     student = arms.students[arms.first][0]
-    first = shown(api, student)
-    for one in publications:
-        api.ok(arms.reopen(one))
+    first = document_of(api, student)
+    for publication in publications:
+        api.ok(arms.reopen(publication))
     arms.correct(student, 40)
     api.ok(arms.publish())
 
-    newer = shown(api, student)
+    newer = document_of(api, student)
 
     assert (newer["version"], newer["replaces"], first["replaces"]) == (2, 1, None)
-    assert shown(api, student, version=1) == first
+    assert document_of(api, student, version=1) == first
     assert newer["subjects"] != first["subjects"]
     check(newer, card(api, student).data)
 
@@ -204,10 +204,10 @@ def test_the_photo_is_the_address_of_the_present_one_where_cards_show_it(arms, a
     with in_transaction(SchoolBinding(api.school)):
         db.session.execute(text(changed), {"photo": photo, "student": student})
 
-    assert shown(api, student)["photo"] is None
+    assert document_of(api, student)["photo"] is None
     with in_transaction(SchoolBinding(api.school)):
         db.session.execute(text("""UPDATE report_cards SET card = card || '{"show_photo": true}'"""))
-    assert shown(api, student)["photo"] == photo
+    assert document_of(api, student)["photo"] == photo
 
 
 def test_a_student_of_another_school_is_unknown_and_a_token_opens_no_other_school(arms, api, other_api, make):
@@ -227,8 +227,8 @@ def test_a_form_teacher_sees_the_cards_of_their_arm_alone(arms, api, make):
     api.ok(api.patch(f"/sessions/{arms.cohort['session']}", {"current": True}))
     teacher = Own(make).form_teacher(arms.first, "read:results")
 
-    assert shown(teacher, mine) == shown(api, mine)
-    assert shown(teacher, mine, draft="true")["draft"]
+    assert document_of(teacher, mine) == document_of(api, mine)
+    assert document_of(teacher, mine, draft="true")["draft"]
     for query in ({}, {"draft": "true"}, {"version": 1}):
         assert card(teacher, other, format="json", **query).status_code == 404
 
@@ -237,7 +237,7 @@ def test_a_card_on_a_screen_is_one_statement(arms, api, messages):
     arms.published()
 
     with messages() as sent:
-        shown(api, arms.students[arms.first][0])
+        document_of(api, arms.students[arms.first][0])
 
     # Bound; read; the end.
     assert len(sent) <= 3
@@ -280,16 +280,16 @@ def test_papers_of_random_cards_have_every_figure_of_their_documents(seed):
     frozen["letterhead"] |= {"logo": None, "signature": None}
     rules["table"] = class_table([frozen], rules)
     document = report_card(frozen, rules=rules)
-    one = {"card": frozen, "code": None, "rules": rules}
+    row = {"card": frozen, "code": None, "rules": rules}
 
-    made = print_cards(cards=[one], pictures={}, title=None, verify_at=None, drafted_at=None, archive=False)
+    made = print_cards(cards=[row], pictures={}, title=None, verify_at=None, drafted_at=None, archive=False)
 
     printed = [*words_of(made).split()]
     figures = [
         figure
         for subject in document["subjects"]
         for figure in (
-            *(one["text"] for one in subject["marks"] or ()),
+            *(mark["text"] for mark in subject["marks"] or ()),
             subject["ca_total"],
             subject["total_text"],
             subject["percent_text"],
@@ -309,8 +309,8 @@ def test_papers_of_random_cards_have_every_figure_of_their_documents(seed):
         if not score["publish"]
     }
     for subject in document["subjects"]:
-        for one in subject["marks"] or ():
-            assert (subject["name"], one["category"]) not in hidden or one["score"] is one["mark"] is None
+        for mark in subject["marks"] or ():
+            assert (subject["name"], mark["category"]) not in hidden or mark["score"] is mark["mark"] is None
 
 
 @needs_poppler
@@ -320,19 +320,19 @@ def test_a_guardian_sees_by_two_requests_what_the_paper_says_and_after_the_promo
     student = end.students[end.first][0]
     _, mother = guardian_of(make, student)
 
-    def seen():
+    def readings():
         (listed,) = mother.ok(mother.get(f"/students/{student}/report-cards"))
-        return listed, shown(mother, student, listed["term"]["id"])
+        return listed, document_of(mother, student, listed["term"]["id"])
 
-    listed, document = seen()
+    listed, document = readings()
     check(document, card(api, student).data)
     assert (listed["version"], listed["average"]) == (document["version"], document["totals"]["average"])
 
     end.promoted()
 
     # The outcome alone is new, on paper too.
-    listed_since, since = seen()
+    listed_since, since = readings()
     assert since["outcome"]["outcome"] == "PROMOTED"
     assert (listed_since, {**since, "outcome": None}) == (listed, document)
-    assert shown(mother, student) == shown(mother, student, listed["term"]["id"])
-    check(shown(mother, student), card(mother, student).data)
+    assert document_of(mother, student) == document_of(mother, student, listed["term"]["id"])
+    check(document_of(mother, student), card(mother, student).data)

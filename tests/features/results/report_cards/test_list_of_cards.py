@@ -13,13 +13,13 @@ from tests.features.results.publications.test_published import as_student, setti
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_arms(prepared):
     return prepared(Arms)
 
 
 @pytest.fixture
-def arms(rehearsed, made):
-    return deepcopy(made)
+def arms(rehearsed, made_arms):
+    return deepcopy(made_arms)
 
 
 def cards(client, student):
@@ -43,19 +43,19 @@ def test_cards_in_force_are_listed_the_newest_first(api, make, arms):
         {
             "session": session,
             "term": {"id": arms.terms[term]["id"], "term": term},
-            "batch": {"id": arms.first, "name": one["batch_name"]},
+            "batch": {"id": arms.first, "name": publication["batch_name"]},
             "version": 1,
             "average": average,
             "position": 2,
-            "published_at": one["published_at"],
+            "published_at": publication["published_at"],
         }
-        for term, one, average in (("SECOND", second, 75), ("FIRST", first, 85))
+        for term, publication, average in (("SECOND", second, 75), ("FIRST", first, 85))
     ]
     # Of a term the version in force, and none that is withdrawn.
     (third,) = api.ok(arms.publish(arms.first, term="SECOND"))
-    assert [one["version"] for one in cards(api, student)] == [2, 1]
+    assert [card["version"] for card in cards(api, student)] == [2, 1]
     api.ok(arms.reopen(third, withdraw=True))
-    assert [one["term"]["term"] for one in cards(api, student)] == ["FIRST"]
+    assert [card["term"]["term"] for card in cards(api, student)] == ["FIRST"]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_family_sees_the_position_that_the_card_shows(api, make, arms, positio
 
     listed = cards(api, student)
 
-    assert [one["position"] for one in listed] == [1]
+    assert [card["position"] for card in listed] == [1]
     for family in (as_student(make, student), mother):
         assert cards(family, student) == [{**listed[0], "position": shown}]
         other = arms.students[arms.second][1]

@@ -22,7 +22,7 @@ from tests.features.results.report_cards.test_verification import HTML, code_of,
 pytestmark = [pytest.mark.program, needs_poppler]
 
 
-def said(pdf):
+def plain_text(pdf):
     return normalize("NFC", " ".join(text_of(pdf).split()))
 
 
@@ -44,24 +44,24 @@ class SingleArm(Arms):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_arm(prepared):
     return prepared(SingleArm)
 
 
 @pytest.fixture
-def arm(rehearsed, made):
-    return deepcopy(made)
+def arm(rehearsed, made_arm):
+    return deepcopy(made_arm)
 
 
 def days(moment):
     """The days on which something was published, in two zones that never have the same."""
     at = datetime.fromisoformat(moment)
-    found = {}
+    dates = {}
     for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
         day = at.astimezone(ZoneInfo(zone))
-        found[zone] = f"{day.day} {day:%B %Y}"
-    assert len(set(found.values())) == 2
-    return found
+        dates[zone] = f"{day.day} {day:%B %Y}"
+    assert len(set(dates.values())) == 2
+    return dates
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
@@ -70,7 +70,7 @@ def test_papers_and_pages_tell_days_in_the_schools_time_zone(arm, api, place, zo
     (publication,) = arm.published(arm.first)
     day = days(publication["published_at"])[zone]
     paper = card(api, arm.student).data
-    assert f"Published {day}" in said(paper)
+    assert f"Published {day}" in plain_text(paper)
 
     # Whatever is chosen afterwards: what is published stays as it is.
     api.ok(api.patch("/settings", {"time_zone": "Africa/Cairo"}))
@@ -88,8 +88,8 @@ def test_a_transcript_and_a_draft_are_of_the_schools_day(arm, api, zone):
     (publication,) = arm.published(arm.first)
     day = days(publication["published_at"])[zone]
 
-    assert f"Issued on {day}" in said(api.get(f"/students/{arm.student}/transcript/download").data)
-    assert f"Draft of {day}" in said(card(api, arm.student, draft="true").data)
+    assert f"Issued on {day}" in plain_text(api.get(f"/students/{arm.student}/transcript/download").data)
+    assert f"Draft of {day}" in plain_text(card(api, arm.student, draft="true").data)
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Kiritimati", "Pacific/Pago_Pago"])
@@ -126,8 +126,8 @@ def test_names_stand_in_the_order_that_was_chosen_when_they_were_published(arm, 
     api.ok(api.patch("/result-settings", {"name_order": order}))
     arm.published(arm.first)
     paper = card(api, arm.student).data
-    assert name in said(paper)
-    assert name in said(api.get(f"/students/{arm.student}/transcript/download").data)
+    assert name in plain_text(paper)
+    assert name in plain_text(api.get(f"/students/{arm.student}/transcript/download").data)
 
     api.ok(
         api.patch("/result-settings", {"name_order": "GIVEN_FIRST" if order[0] == "S" else "SURNAME_FIRST"})
@@ -152,19 +152,19 @@ def test_who_signs_is_what_was_chosen_when_they_were_published(arm, api):
         assert card(api, arm.student).data == papers[signatures]
         assert publication["version"] == number
 
-    assert {name: "School stamp" in said(paper) for name, paper in papers.items()} == {
+    assert {name: "School stamp" in plain_text(paper) for name, paper in papers.items()} == {
         "NONE": False,
         "LINES": True,
         # There is no picture.
         "PICTURES": True,
     }
-    assert "Form teacher" in said(papers["LINES"])
+    assert "Form teacher" in plain_text(papers["LINES"])
 
 
 def test_a_card_says_what_its_signs_mean(arm, api):
     arm.published(arm.first)
 
-    text = said(card(api, arm.student).data)
+    text = plain_text(card(api, arm.student).data)
 
     for sign in (
         "ABS absent, which counts 0",
@@ -185,9 +185,9 @@ def test_a_cohort_with_a_single_arm_is_printed_without_it(arm, api, place):
     code = code_of(api, arm.student)
     anyone = api.using(token=None, school=None)
 
-    assert "SSS 1" in said(papers["card"])
+    assert "SSS 1" in plain_text(papers["card"])
     for paper in (papers["card"], api.get(f"/students/{arm.student}/transcript/download").data):
-        assert not re.search(r"SSS 1 A\b", said(paper))
+        assert not re.search(r"SSS 1 A\b", plain_text(paper))
     assert verify(anyone, place.id, code).get_json()["class"] == "SSS 1"
     with zipfile.ZipFile(io.BytesIO(cards(api, arm.first, format="zip").data)) as archive:
         assert {name.split("/")[0] for name in archive.namelist()} == {"SSS 1"}
@@ -206,7 +206,7 @@ def test_a_cohort_with_a_single_arm_is_printed_without_it(arm, api, place):
     assert card(api, arm.student).data == papers["card"]
     assert api.get(f"/broadsheets/download?batch={arm.first}&term=FIRST").data == papers["sheet"]
     assert verify(anyone, place.id, code).get_json()["class"] == "SSS 1"
-    assert "SSS 1 A" in said(card(api, arm.student, draft="true").data)
+    assert "SSS 1 A" in plain_text(card(api, arm.student, draft="true").data)
     live = api.get(f"/broadsheets/download?batch={arm.first}&term=FIRST&live=true").data
     assert load_workbook(BytesIO(live))["Broadsheet"]["A2"].value.startswith("Broadsheet of SSS 1 A,")
     score_sheet = api.get(
@@ -220,8 +220,8 @@ def test_no_paper_calls_a_class_a_cohort(make, api):
     arms.published()
     student = arms.students[arms.first][0]
 
-    assert "cohort" not in said(card(api, student).data).lower()
-    assert "cohort" not in said(api.get(f"/students/{student}/transcript/download").data).lower()
+    assert "cohort" not in plain_text(card(api, student).data).lower()
+    assert "cohort" not in plain_text(api.get(f"/students/{student}/transcript/download").data).lower()
     sheet = load_workbook(BytesIO(api.get(f"/broadsheets/download?batch={arms.first}&term=FIRST").data))
     shown = [str(cell.value) for each in sheet for row in each.iter_rows() for cell in row]
     assert [text for text in shown if "cohort" in text.lower()] == []

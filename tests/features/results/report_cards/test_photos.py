@@ -84,7 +84,7 @@ def test_cards_of_a_class_look_alike_with_a_photo_and_without(arms, api):
     put(api, student)
     arms.published()
 
-    pages = [places_of(card(api, one).data, HEADINGS) for one in (student, other)]
+    pages = [places_of(card(api, holder).data, HEADINGS) for holder in (student, other)]
 
     assert pages[0] == pages[1]
     assert "Photo" in text_of(card(api, other).data).split()
@@ -96,9 +96,9 @@ def test_a_draft_has_the_present_photo(arms, api):
     put(api, student, SECOND)
     arms.mark()
 
-    drafts = [card(api, one, draft="true").data for one in (student, other)]
+    drafts = [card(api, holder, draft="true").data for holder in (student, other)]
 
-    assert [images_of(one) for one in drafts] == [{SECOND}, set()]
+    assert [images_of(draft) for draft in drafts] == [{SECOND}, set()]
     assert images_of(cards(api, arms.first, draft="true").data) == {SECOND}
     assert images_of(cards(api, arms.second, draft="true").data) == set()
 
@@ -131,10 +131,10 @@ def test_erasing_a_student_takes_the_photo_off_every_card(arms, api):
 
     api.ok(api.delete(f"/students/{student}/data"))
 
-    assert [b64decode(one["photo"])[:3] for one in told] == [b"\xff\xd8\xff"] * 2
+    assert [b64decode(answer["photo"])[:3] for answer in told] == [b"\xff\xd8\xff"] * 2
     for version in (1, 2):
         assert images_of(card(api, student, term=term, version=version).data) == set()
-    assert {one["photo"] for one in api.ok(api.get(f"/students/{student}/data"))["report_cards"]} == {None}
+    assert {row["photo"] for row in api.ok(api.get(f"/students/{student}/data"))["report_cards"]} == {None}
 
 
 def test_a_dry_run_names_the_students_without_a_photo(make, api):

@@ -32,13 +32,13 @@ FIGURES = ("average", "lowest", "highest")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_arms(prepared):
     return prepared(Arms)
 
 
 @pytest.fixture
-def arms(rehearsed, made):
-    return deepcopy(made)
+def arms(rehearsed, made_arms):
+    return deepcopy(made_arms)
 
 
 def card(api, student, term="FIRST", **query):
@@ -50,8 +50,8 @@ def cards(api, batch, term="FIRST", **query):
 
 
 def name_of(api, student):
-    found = api.ok(api.get(f"/students/{student}"))
-    return f"{found['admission_number'].replace('/', '-')} {found['last_name']} {found['first_name']}"
+    record = api.ok(api.get(f"/students/{student}"))
+    return f"{record['admission_number'].replace('/', '-')} {record['last_name']} {record['first_name']}"
 
 
 def check_page(page, result):
@@ -60,11 +60,17 @@ def check_page(page, result):
     student = result["student"]
     assert normalize("NFC", f"{student['first_name']} {student['last_name']}") in page
     assert student["admission_number"] in page
-    for one in result["subjects"]:
-        (row,) = (line for line in page.splitlines() if line.startswith(f"{one['subject']['name']} "))
-        batch = one["batch"]
+    for subject in result["subjects"]:
+        (row,) = (line for line in page.splitlines() if line.startswith(f"{subject['subject']['name']} "))
+        batch = subject["batch"]
         place = position_text(batch["position"], tied=batch["tied"])
-        figures = (one["percent"], one["grade"], place, one["remark"], *(batch[name] for name in FIGURES))
+        figures = (
+            subject["percent"],
+            subject["grade"],
+            place,
+            subject["remark"],
+            *(batch[name] for name in FIGURES),
+        )
         assert " ".join(row.split()).endswith(" ".join(figures))
     facts = " ".join(page.split())
     in_class, in_all = result["batch_figures"], result["cohort_figures"]
@@ -112,7 +118,7 @@ def test_the_same_card_is_the_same_bytes_whatever_changes_afterwards(arms, api):
     before = card(api, student).data
     first = arms.terms["FIRST"]["id"]
     (band, *_) = api.ok(api.get("/grade-configs"))
-    (room,) = (one for one in api.ok(api.get("/classrooms")) if one["name"] == arms.cohort["classroom"])
+    (room,) = (room for room in api.ok(api.get("/classrooms")) if room["name"] == arms.cohort["classroom"])
 
     for path, changes in {
         f"/students/{student}": {"first_name": "Renamed", "admission_number": "NEW/1", "dob": "2012-01-01"},
@@ -142,19 +148,19 @@ def test_the_cards_of_a_batch_come_by_name_as_one_file_or_each_alone(arms, api):
     assert (together.mimetype, apart.mimetype) == ("application/pdf", "application/zip")
     pages = text_of(together.data, "-layout").split("\f")[:-1]
     assert len(pages) == len(students)
-    for page, one in zip(pages, students, strict=True):
+    for page, student in zip(pages, students, strict=True):
         check_page(
-            page, json.loads(api.get(f"/students/{one['id']}/results?term=FIRST").data, parse_float=str)
+            page, json.loads(api.get(f"/students/{student['id']}/results?term=FIRST").data, parse_float=str)
         )
     with zipfile.ZipFile(io.BytesIO(apart.data)) as archive:
         files = {info.filename: archive.read(info) for info in archive.infolist()}
         assert {info.date_time[0] for info in archive.infolist()} == {2026}
     (folder,) = {name.split("/")[0] for name in files}
     assert folder.endswith(" A")
-    assert list(files) == [f"{folder}/{name_of(api, one['id'])}.pdf" for one in students]
+    assert list(files) == [f"{folder}/{name_of(api, student['id'])}.pdf" for student in students]
     assert cards(api, arms.first, format="zip").data == apart.data
     # Each is the card that its student gets.
-    assert list(files.values()) == [card(api, one["id"]).data for one in students]
+    assert list(files.values()) == [card(api, student["id"]).data for student in students]
 
 
 @needs_poppler
@@ -163,17 +169,17 @@ def test_all_cards_of_a_class_look_alike_whatever_subjects_a_student_takes(arms,
     arms.mark()
     chosen = make.subject(name="Entrepreneurship and Bookkeeping of Cooperative Societies")
     elective = make.cohort_subject(arms.cohort, subject=chosen, elective=True)
-    one, other = arms.students[arms.first]
-    api.ok(api.patch(f"/cohort-subjects/{elective['id']}/students", [one]))
+    taker, other = arms.students[arms.first]
+    api.ok(api.patch(f"/cohort-subjects/{elective['id']}/students", [taker]))
     paper = make.assessment(
         elective, arms.terms["FIRST"], category="CA1", total_points=50, publish_scores=True
     )
-    make.entry(paper, one, arms.first, 37.5)
+    make.entry(paper, taker, arms.first, 37.5)
     arms.subjects.append(elective)
     arms.published(arms.first)
     headings = ("Subject", "CA1", "Exam", "Total", "%", "Grade", "Pos.", "Remark", "Avg.", "Low", "High")
 
-    alone = [places_of(card(api, student, draft=draft).data, headings) for student in (one, other)]
+    alone = [places_of(card(api, student, draft=draft).data, headings) for student in (taker, other)]
 
     assert {word for word, *_ in alone[0][0]} == {*headings}
     assert alone[0] == alone[1]
@@ -183,11 +189,11 @@ def test_all_cards_of_a_class_look_alike_whatever_subjects_a_student_takes(arms,
 @needs_poppler
 def test_some_of_a_batch_alone(arms, api):
     arms.published(arms.first)
-    one, other = arms.students[arms.first]
+    student, other = arms.students[arms.first]
 
-    answer = cards(api, arms.first, students=[one, one])
+    answer = cards(api, arms.first, students=[student, student])
 
-    numbers = arms.admission_numbers([one, other])
+    numbers = arms.admission_numbers([student, other])
     assert [number in text_of(answer.data) for number in numbers] == [True, False]
 
 
@@ -294,7 +300,7 @@ def test_printing_is_in_the_audit_log(arms, api):
     cards(api, arms.first)
 
     entries = api.ok(api.get("/audit?entity=export"))["data"]
-    assert [(one["entity_id"], one["new"]["paper"]) for one in entries] == [
+    assert [(entry["entity_id"], entry["new"]["paper"]) for entry in entries] == [
         (arms.first, "report cards"),
         (student, "report card"),
     ]
@@ -393,7 +399,7 @@ def test_a_transcript_says_what_the_api_says(arms, api):
     }
     assert below["Average"] == [term["average"], session["average"], session["grade"]]
     assert " ".join(below["Position"]) == " ".join(
-        f"{position_text(one['position'])} of {one['of']}" for one in (term, session)
+        f"{position_text(period['position'])} of {period['of']}" for period in (term, session)
     )
     # Letter by letter, with their marks.
     names = (told["school"]["name"], f"{told['student']['first_name']} {told['student']['last_name']}")
@@ -479,8 +485,8 @@ def test_a_printer_that_hangs_ends_with_503_and_takes_no_connection_meanwhile(se
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "2")
     # The address stands on cards of an application that people find.
     app.extensions["printers"] = Printers(1)
-    found = make.api.get(f"/students/{arms.students[arms.first][0]}/report-card?term=FIRST").data
-    assert f"https://schools.example.org/verify/{place.id}/" in "".join(text_of(found).split())
+    paper = make.api.get(f"/students/{arms.students[arms.first][0]}/report-card?term=FIRST").data
+    assert f"https://schools.example.org/verify/{place.id}/" in "".join(text_of(paper).split())
     dispose(app)
 
 

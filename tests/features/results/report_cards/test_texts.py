@@ -36,7 +36,7 @@ ON_CARD = (
 )
 
 
-def named(field, **others):
+def texts(field, **others):
     """A text that begins with the name of its field."""
     return {field: f"{field}: {NAME}"[:120], **others}
 
@@ -62,22 +62,22 @@ def send(api):
 @needs_poppler
 def test_every_text_is_printed_as_it_is(make, api, place, send):
     make.without_grade_bands()
-    of_school = {name: text for one in OF_LETTERHEAD for name, text in named(one).items()}
+    of_school = {name: text for key in OF_LETTERHEAD for name, text in texts(key).items()}
     send("PATCH", "/letterhead", {**of_school, **long("address")})
     band = {"lower_threshold": 0, "upper_threshold": 100}
-    send("POST", "/grade-configs", {**band, **named("letter_grade"), **long("remarks")})
+    send("POST", "/grade-configs", {**band, **texts("letter_grade"), **long("remarks")})
     room = send("POST", "/classrooms", {"name": f"classroom: {NAME}"[:120], "level": f"level: {MARKUP}"})
     session = make.session(name=f"session: {NAME}"[:120])
-    term = send("POST", "/terms", named("display_name", session_id=session["id"], term="FIRST"))
+    term = send("POST", "/terms", texts("display_name", session_id=session["id"], term="FIRST"))
     cohort = make.cohort(room, session)
     batch = send("POST", f"/cohorts/{cohort['id']}/batches", {"name": f"arm: {NAME}"[:120]})["id"]
     subject = send("POST", "/templates", {"name": f"subject: {NAME}"[:120], "code": f"code: {MARKUP}"})
     subject = make.cohort_subject(cohort, subject)
-    names = {name: text for one in ("title", "first_name", "last_name") for name, text in named(one).items()}
+    names = {name: text for key in ("title", "first_name", "last_name") for name, text in texts(key).items()}
     teacher = make.employee(**names)
     api.ok(api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": teacher["id"]}))
     student = send(
-        "POST", "/students", {name: text for one in OF_STUDENT for name, text in named(one).items()}
+        "POST", "/students", {name: text for key in OF_STUDENT for name, text in texts(key).items()}
     )
     make.enrolled(cohort, student, batch=batch)
     exam = make.assessment(
@@ -87,7 +87,7 @@ def test_every_text_is_printed_as_it_is(make, api, place, send):
     trait = send(
         "POST", "/metric-definitions", {"name": f"Trait: {NAME}"[:120], "metric_type": "PSYCHOMOTOR"}
     )
-    row = (*(student[one] for one in STUDENT), *([None] * len(TRAITS)), 4)
+    row = (*(student[column] for column in STUDENT), *([None] * len(TRAITS)), 4)
     details = [("Batch ID", batch), ("Term ID", term["id"]), ("Metric type", "PSYCHOMOTOR")]
     sheet = sheet_of(row, header=(*STUDENT, *TRAITS, trait["name"]), details=details, title="Metrics")
     form = {"metric_sheet": (BytesIO(sheet), "metrics.xlsx")}

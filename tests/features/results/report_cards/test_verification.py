@@ -40,13 +40,13 @@ MEMBERS = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_arms(prepared):
     return prepared(Arms)
 
 
 @pytest.fixture
-def arms(rehearsed, made):
-    return deepcopy(made)
+def arms(rehearsed, made_arms):
+    return deepcopy(made_arms)
 
 
 @pytest.fixture
@@ -96,8 +96,8 @@ def test_a_code_tells_what_its_card_says_and_no_more(arms, api, anyone, place):
     assert (told["average"], told["grade"]) == (result["average"], result["grade"])
     assert (told["position"], told["of"]) == (1, 2)
     assert told["subjects"] == [
-        {"name": one["subject"]["name"], "percent": one["percent"], "grade": one["grade"]}
-        for one in result["subjects"]
+        {"name": row["subject"]["name"], "percent": row["percent"], "grade": row["grade"]}
+        for row in result["subjects"]
     ]
 
 
@@ -126,7 +126,7 @@ def test_a_new_version_replaces_and_a_withdrawn_one_says_nothing(arms, api, anyo
         "state", "school", "version", "published_at",
     }  # fmt: skip
     assert withdrawn["state"] == "WITHDRAWN"
-    pages = [verify(anyone, place.id, one, accept=HTML).get_data(as_text=True) for one in (code, new_code)]
+    pages = [verify(anyone, place.id, code, accept=HTML).get_data(as_text=True) for code in (code, new_code)]
     assert ["was replaced on" in page for page in pages] == [True, False]
     assert ["was withdrawn" in page for page in pages] == [False, True]
     # Of a withdrawn paper nothing is told that it could be compared with.
@@ -171,19 +171,19 @@ def statements(rehearsed, monkeypatch):
     One that fails is told apart: PostgreSQL has left the rest of its message out. On Citus tables bear the number of
     the school's shard, and where the school is has been remembered since its first request.
     """
-    execute, found = CountingCursor.execute, []
+    execute, log = CountingCursor.execute, []
 
     def listen(_connection, _cursor, statement, *_others):
         if "pg_dist_placement" not in statement:
-            found.append(statement)
+            log.append(statement)
 
     def record(cursor, query, parameters=None):
         if "pg_dist_placement" not in query:
-            found.append(re.sub(r"(?<=school)_[0-9a-f]{32}|(?<=[a-z])_[0-9]{6,}\b", "", query))
+            log.append(re.sub(r"(?<=school)_[0-9a-f]{32}|(?<=[a-z])_[0-9]{6,}\b", "", query))
         try:
             execute(cursor, query, parameters)
         except psycopg2.Error as error:
-            found.append(f"failed: {error.pgcode}")
+            log.append(f"failed: {error.pgcode}")
             raise
 
     monkeypatch.setattr(CountingCursor, "execute", record)
@@ -191,9 +191,9 @@ def statements(rehearsed, monkeypatch):
 
     @contextmanager
     def listening():
-        found.clear()
+        log.clear()
         event.listen(registry, "before_cursor_execute", listen)
-        yield found
+        yield log
         event.remove(registry, "before_cursor_execute", listen)
 
     return listening
@@ -211,7 +211,7 @@ def test_whatever_can_not_be_verified_is_the_same(
         f"/verify/{school}/{code}",
         rehearsed.extensions["school-service"].binding_options.serves[0],
     )
-    found = {}
+    responses = {}
 
     def ask(name, path):
         for method, accept in (("GET", "application/json"), ("GET", HTML), ("HEAD", HTML)):
@@ -219,7 +219,7 @@ def test_whatever_can_not_be_verified_is_the_same(
             with statements() as sent:
                 answer = anyone.request(method, path, headers=headers)
             sorted_headers = tuple(sorted(answer.headers))
-            found[name, method, accept] = (answer.status_code, answer.data, sorted_headers, tuple(sent))
+            responses[name, method, accept] = (answer.status_code, answer.data, sorted_headers, tuple(sent))
 
     ask("right", right)
     for name, path in {
@@ -251,7 +251,7 @@ def test_whatever_can_not_be_verified_is_the_same(
     ask("switched off", right)
 
     for method, accept in (("GET", "application/json"), ("GET", HTML), ("HEAD", HTML)):
-        answers = {name: answer for (name, *how), answer in found.items() if how == [method, accept]}
+        answers = {name: answer for (name, *how), answer in responses.items() if how == [method, accept]}
         status, _, _, told = answers.pop("right")
         assert answers.pop("right again")[0] == status == 200
         refused = answers["unknown code"]
@@ -511,7 +511,7 @@ def test_verifying_is_a_statement_of_the_registry_and_a_message_to_the_school_or
     with statements() as told:
         assert verify(anyone, place.id, code).status_code == 200
     assert tuple(told[:2]) == of_trying
-    assert [("transaction_read_only TO on" in one, "card" in one) for one in told[2:]] == [(True, True)]
+    assert [("transaction_read_only TO on" in query, "card" in query) for query in told[2:]] == [(True, True)]
 
 
 def test_no_statement_has_the_code(arms, api, anyone, place, monkeypatch):
