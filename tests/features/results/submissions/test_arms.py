@@ -27,7 +27,7 @@ class TwoArms(Arms):
         batches = self.api.ok(self.api.get(f"/cohorts/{self.cohort['id']}/batches"))
         self.b = next(batch["name"] for batch in batches if batch["id"] == self.second)
 
-    def held(self, arm):
+    def refusal(self, arm):
         return f"The results of {self.name}, First term, are submitted for {arm}: reopen them first."
 
     def hand_in(self, batch=None, *, subject=None, **fields):
@@ -48,8 +48,8 @@ class TwoArms(Arms):
 
     def entry(self, student):
         query = {"assessment": self.paper, "student": student}
-        (found,) = self.api.ok(self.api.get("/gradebooks", query_string=query))["data"]
-        return f"/gradebooks/{found['id']}"
+        (entry,) = self.api.ok(self.api.get("/gradebooks", query_string=query))["data"]
+        return f"/gradebooks/{entry['id']}"
 
     def upload(self, *rows, query=""):
         form = {"scoresheet": (BytesIO(sheet_of(*rows)), "scores.xlsx")}
@@ -64,13 +64,13 @@ class TwoArms(Arms):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_arms(prepared):
     return prepared(TwoArms)
 
 
 @pytest.fixture
-def arms(rehearsed, made):
-    return deepcopy(made)
+def arms(rehearsed, made_arms):
+    return deepcopy(made_arms)
 
 
 def workbook_rows(answer):
@@ -135,7 +135,7 @@ def test_the_blanks_of_an_arm_are_its_own(arms):
 
     arms.api.ok(arms.hand_in(arms.second, blanks="ABSENT"))
     away = arms.api.ok(arms.api.get(f"/assessments/{arms.paper}/absences"))
-    assert [one["student"]["id"] for one in away] == [newcomer]
+    assert [absence["student"]["id"] for absence in away] == [newcomer]
 
 
 def test_scores_of_a_submitted_arm_are_held_and_those_of_the_other_are_open(arms):
@@ -151,7 +151,7 @@ def test_scores_of_a_submitted_arm_are_held_and_those_of_the_other_are_open(arms
         return api.post("/gradebooks", body)
 
     def absent(*students):
-        return api.put(away, {"absences": [{"student": one, "status": "ABSENT"} for one in students]})
+        return api.put(away, {"absences": [{"student": student, "status": "ABSENT"} for student in students]})
 
     for answer in (
         score(blank, arms.first),
@@ -164,7 +164,7 @@ def test_scores_of_a_submitted_arm_are_held_and_those_of_the_other_are_open(arms
         arms.upload(arms.row(first, 3), query="?dry_run=true"),
         arms.upload(arms.row(first, 3), query=f"?batch={arms.first}"),
     ):
-        assert (answer.status_code, message(answer)) == (409, arms.held("A"))
+        assert (answer.status_code, message(answer)) == (409, arms.refusal("A"))
 
     api.ok(absent(open_))
     api.ok(api.delete(f"{away}/{open_}"))
@@ -183,7 +183,7 @@ def test_what_concerns_all_arms_is_held_once_any_is_submitted(arms):
     paper.pop("id")
 
     for answer in (api.delete(f"/assessments/{arms.paper}"), api.post("/assessments", paper)):
-        assert (answer.status_code, message(answer)) == (409, arms.held(arms.b))
+        assert (answer.status_code, message(answer)) == (409, arms.refusal(arms.b))
 
     api.ok(arms.take_back(arms.second))
     api.ok(api.delete(f"/assessments/{arms.paper}"))
@@ -234,12 +234,12 @@ def test_who_changed_arms_is_held_by_both(arms):
     arms.api.ok(arms.hand_in(arms.first))
     arms.make.enrolled(arms.cohort, {"id": student}, batch=arms.second)
 
-    assert message(arms.api.patch(arms.entry(student), {"score": 3})) == arms.held("A")
+    assert message(arms.api.patch(arms.entry(student), {"score": 3})) == arms.refusal("A")
     arms.api.ok(arms.take_back(arms.first))
     arms.api.ok(arms.api.patch(arms.entry(student), {"score": 3}))
 
     arms.api.ok(arms.hand_in(arms.second))
-    assert message(arms.api.patch(arms.entry(student), {"score": 4})) == arms.held(arms.b)
+    assert message(arms.api.patch(arms.entry(student), {"score": 4})) == arms.refusal(arms.b)
     # What was submitted after they left is not about them.
     arms.api.ok(arms.hand_in(arms.first))
     arms.api.ok(arms.take_back(arms.second))
@@ -412,12 +412,12 @@ def test_a_sheet_that_says_another_arm_is_refused_where_it_was_downloaded(arms):
 @pytest.mark.parametrize("act", ["hand_in", "take_back"])
 def test_a_batch_is_one_of_the_cohort(arms, make, make_other, act):
     elsewhere, theirs = make.cohort()["id"], make_other.cohort()["id"]
-    found = {
+    refusals = {
         batch: getattr(arms, act)(batch).get_json()["errors"]["json"]["batch"]
         for batch in (elsewhere, theirs, str(uuid4()))
     }
 
-    assert list(found.values()) == [["is not of the cohort"], ["no such batch"], ["no such batch"]]
+    assert list(refusals.values()) == [["is not of the cohort"], ["no such batch"], ["no such batch"]]
     for wrong in ("x", 1, None, [], ""):
         answer = arms.api.post(
             f"/cohort-subjects/{arms.subject}/submission", {"term": "FIRST", "batch": wrong}
@@ -477,13 +477,15 @@ def test_of_twenty_scores_at_once_those_of_the_arm_are_in_its_submission_or_refu
     of_arm, of_other = answers[:10], answers[10:]
     assert {answer.status_code for answer in of_other} == {200}
     assert {answer.status_code for answer in of_arm} <= {200, 409}
-    assert {message(answer) for answer in of_arm if answer.status_code == 409} <= {arms.held("A")}
+    assert {message(answer) for answer in of_arm if answer.status_code == 409} <= {arms.refusal("A")}
     # Each student of the arm has a score or an absence, as it was when it was submitted.
-    found = api.ok(api.get(f"/cohort-subjects/{arms.subject}/results?term=FIRST&batch={arms.first}"))
-    scored = {one["student"]["id"] for one in found if one["scores"][0]["score"] is not None}
-    away = {one["student"]["id"] for one in found if one["scores"][0]["absence"] == "ABSENT"}
+    results = api.ok(api.get(f"/cohort-subjects/{arms.subject}/results?term=FIRST&batch={arms.first}"))
+    scored = {result["student"]["id"] for result in results if result["scores"][0]["score"] is not None}
+    away = {result["student"]["id"] for result in results if result["scores"][0]["absence"] == "ABSENT"}
     students = arms.students[arms.first]
-    assert scored == {one for one, answer in zip(students, of_arm, strict=True) if answer.status_code == 200}
+    assert scored == {
+        student for student, answer in zip(students, of_arm, strict=True) if answer.status_code == 200
+    }
     assert away == set(students) - scored
 
 

@@ -26,9 +26,9 @@ class Writes:
         self.scored, self.away, self.blank = self.class_.students
         self.away_path = f"{path}/absences"
         self.absent(self.away)
-        found = self.api.ok(self.api.get("/gradebooks", query_string={"assessment": self.assessment["id"]}))
-        self.entry = found["data"][0]["id"]
-        numbers = {one: self.api.ok(self.api.get(f"/students/{one}"))["admission_number"] for one in
+        entries = self.api.ok(self.api.get("/gradebooks", query_string={"assessment": self.assessment["id"]}))
+        self.entry = entries["data"][0]["id"]
+        numbers = {student: self.api.ok(self.api.get(f"/students/{student}"))["admission_number"] for student in
                    self.class_.students}  # fmt: skip
         self.rows = [(numbers[self.scored], "A", "B", 9)]
 
@@ -91,13 +91,13 @@ ACTS = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_writes(prepared):
     return prepared(Writes)
 
 
 @pytest.fixture
-def writes(rehearsed, made):
-    return deepcopy(made)
+def writes(rehearsed, made_writes):
+    return deepcopy(made_writes)
 
 
 @pytest.mark.parametrize("act", ACTS)
@@ -118,7 +118,7 @@ def test_before_it_is_submitted_and_once_reopened_each_of_them_changes(api, make
     api.ok(after.class_.submit(blanks="EXCUSED"))
     api.ok(after.class_.reopen())
 
-    assert [getattr(one, act)().status_code for one in (before, after)] == [200, 200]
+    assert [getattr(writes, act)().status_code for writes in (before, after)] == [200, 200]
 
 
 def test_a_rehearsal_of_a_sheet_is_refused_as_the_sheet_would_be(api, writes):
@@ -186,47 +186,47 @@ def test_points_4_and_6_of_twenty_who_race_a_submission_each_write_is_in_it_or_r
     api, students, paper = committing.api, class_.students, class_.assessment
     papers = [committing.assessment(class_.taught.subject, class_.term) for _ in range(2)]
     api.ok(committing.absences(paper, dict.fromkeys(students[8:10], "EXCUSED")))
-    found = api.ok(api.get("/gradebooks", query_string={"batch": class_.cohort["id"]}))["data"]
-    entries = {entry["student"]: f"/gradebooks/{entry['id']}" for entry in found}
+    gradebook = api.ok(api.get("/gradebooks", query_string={"batch": class_.cohort["id"]}))["data"]
+    entries = {entry["student"]: f"/gradebooks/{entry['id']}" for entry in gradebook}
     numbers = [api.ok(api.get(f"/students/{student}"))["admission_number"] for student in students]
     away = f"/assessments/{paper['id']}/absences"
 
-    def upload(one, student):
+    def upload(api, student):
         sheet = sheet_of((numbers[student], "A", "B", 7))
         form = {"scoresheet": (BytesIO(sheet), "scores.xlsx")}
-        return one.post(f"/assessments/{paper['id']}/scoresheet", data=form)
+        return api.post(f"/assessments/{paper['id']}/scoresheet", data=form)
 
-    def add(one, _student):
+    def add(api, _student):
         new = object.__new__(Writes)
-        new.class_, new.api = class_, one
+        new.class_, new.api = class_, api
         return new.post_assessment()
 
-    def enter(one, student):
+    def enter(api, student):
         body = {"assessment": paper["id"], "score": 2, "student": students[student]}
-        return one.post("/gradebooks", {**body, "batch": class_.cohort["id"]})
+        return api.post("/gradebooks", {**body, "batch": class_.cohort["id"]})
 
-    def excuse(one, student):
-        return one.put(away, {"absences": [{"student": students[student], "status": "EXCUSED"}]})
+    def excuse(api, student):
+        return api.put(away, {"absences": [{"student": students[student], "status": "EXCUSED"}]})
 
     acts = [
-        *[(lambda one, student: one.patch(entries[students[student]], {"score": 1}), n) for n in (0, 1)],
-        *[(lambda one, student: one.delete(entries[students[student]]), n) for n in (2, 3)],
+        *[(lambda api, student: api.patch(entries[students[student]], {"score": 1}), n) for n in (0, 1)],
+        *[(lambda api, student: api.delete(entries[students[student]]), n) for n in (2, 3)],
         *[(upload, n) for n in (4, 5)],
         *[(excuse, n) for n in (6, 7)],
-        *[(lambda one, student: one.delete(f"{away}/{students[student]}"), n) for n in (8, 9)],
-        (lambda one, _: one.post(f"/cohort-subjects/{class_.subject}/submission", SUBMITTING), None),
+        *[(lambda api, student: api.delete(f"{away}/{students[student]}"), n) for n in (8, 9)],
+        (lambda api, _: api.post(f"/cohort-subjects/{class_.subject}/submission", SUBMITTING), None),
         *[(enter, n) for n in (10, 11, 12, 13, 14)],
         *[(add, None) for _ in range(2)],
-        *[(lambda one, number: one.delete(f"/assessments/{papers[number]['id']}"), n) for n in (0, 1)],
+        *[(lambda api, number: api.delete(f"/assessments/{papers[number]['id']}"), n) for n in (0, 1)],
     ]
 
     def work(number):
         act, about = acts[number]
-        one = api.using()
+        client = api.using()
         # The first of each two comes at once, the other looks at the class before: some are early and some are late.
         for _ in range(3 if number != 10 and number % 2 else 0):
-            one.get("/submissions", query_string={"batch": class_.cohort["id"], "term": "FIRST"})
-        return act(one, about)
+            client.get("/submissions", query_string={"batch": class_.cohort["id"], "term": "FIRST"})
+        return act(client, about)
 
     answers = run_concurrently(len(acts), work)
 
@@ -235,9 +235,9 @@ def test_points_4_and_6_of_twenty_who_race_a_submission_each_write_is_in_it_or_r
     assert {answer.status_code for answer in answers} <= {200, 409}
     assert {message(answer) for answer in answers if answer.status_code == 409} <= {class_.refusal}
     done = [answer.status_code == 200 for answer in answers]
-    found = api.ok(api.get("/gradebooks", query_string={"assessment": paper["id"]}))["data"]
-    has = {entry["student"]: entry["score"] for entry in found}
-    absences = {one["student"]["id"]: one["status"] for one in api.ok(api.get(away))}
+    gradebook = api.ok(api.get("/gradebooks", query_string={"assessment": paper["id"]}))["data"]
+    has = {entry["student"]: entry["score"] for entry in gradebook}
+    absences = {absence["student"]["id"]: absence["status"] for absence in api.ok(api.get(away))}
     assert not has.keys() & absences.keys()
     has |= absences
     for number in range(10):
@@ -253,9 +253,9 @@ def test_points_4_and_6_of_twenty_who_race_a_submission_each_write_is_in_it_or_r
         assert has[students[number]] == (2 if done[number + 1] else "ABSENT")
     assert [has[student] for student in students[15:]] == ["ABSENT"] * 3
     shown = api.ok(api.get(f"/cohort-subjects/{class_.subject}/results?term=FIRST"))
-    counted = {frozenset(score["assessment"] for score in one["scores"]) for one in shown}
+    counted = {frozenset(score["assessment"] for score in result["scores"]) for result in shown}
     # Papers that were added before do not count; those that were taken away are none of it.
-    left = {paper["id"], *(one["id"] for one, gone in zip(papers, done[18:], strict=True) if not gone)}
+    left = {paper["id"], *(spare["id"] for spare, gone in zip(papers, done[18:], strict=True) if not gone)}
     assert counted == {frozenset(left)}
     (listed,) = api.ok(class_.listed())
     assert (listed["state"], listed["assessments"], listed["blanks"]) == ("SUBMITTED", len(left), 0)
@@ -274,9 +274,9 @@ def test_an_assessment_is_added_before_a_submission_or_refused(committing):
         if number == 5:
             body = {"term": "FIRST", "blanks": "ABSENT"}
             return api.using().post(f"/cohort-subjects/{class_.subject}/submission", body)
-        one = object.__new__(Writes)
-        one.class_, one.api = class_, api.using()
-        return one.post_assessment()
+        writes = object.__new__(Writes)
+        writes.class_, writes.api = class_, api.using()
+        return writes.post_assessment()
 
     answers = run_concurrently(10, work)
 

@@ -47,10 +47,10 @@ class HandedIn(Arms):
 
     def row(self, number: int, batch: str) -> tuple[str, int, int]:
         """State, takers and blanks of a subject in an arm."""
-        (found,) = [
+        (row,) = [
             row for row in self.rows() if (row["cohort_subject"], row["batch"]) == (self.ids[number], batch)
         ]
-        return found["state"], found["takers"], found["blanks"]
+        return row["state"], row["takers"], row["blanks"]
 
     def paper(self, number: int) -> str:
         """The assessment of a subject."""
@@ -58,24 +58,24 @@ class HandedIn(Arms):
 
     def away(self, number: int) -> dict[str, str]:
         """The absences of a subject, by student."""
-        found = self.api.ok(self.api.get(f"/assessments/{self.paper(number)}/absences"))
-        return {one["student"]["id"]: one["status"] for one in found}
+        absences = self.api.ok(self.api.get(f"/assessments/{self.paper(number)}/absences"))
+        return {absence["student"]["id"]: absence["status"] for absence in absences}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_arms(prepared):
     return prepared(HandedIn)
 
 
 @pytest.fixture
-def arms(rehearsed, made):
-    return deepcopy(made)
+def arms(rehearsed, made_arms):
+    return deepcopy(made_arms)
 
 
 def blanks(answer):
     """The admission numbers that a refusal names."""
     assert answer.status_code == 409, answer.get_json()
-    return [number for one in answer.get_json()["errors"]["json"]["blanks"] for number in one["students"]]
+    return [number for blank in answer.get_json()["errors"]["json"]["blanks"] for number in blank["students"]]
 
 
 @pytest.mark.parametrize("with_batch", [True, False])
@@ -110,7 +110,7 @@ def test_the_blanks_of_a_newcomer_become_absences_and_all_is_published(arms, wit
     arms.api.ok(arms.take_back(0, arms.first))
     assert blanks(arms.hand_in(0, batch)) == arms.admission_numbers([late])
     arms.api.ok(arms.hand_in(0, batch, blanks="ABSENT"))
-    assert [one["students"] for one in arms.api.ok(arms.publish())] == [3, 2]
+    assert [publication["students"] for publication in arms.api.ok(arms.publish())] == [3, 2]
 
 
 def test_who_comes_once_all_is_handed_in_has_no_part(arms):
@@ -120,7 +120,7 @@ def test_who_comes_once_all_is_handed_in_has_no_part(arms):
     for number in range(2):
         assert arms.api.ok(arms.hand_in(number))["takers"] == 4
         assert arms.row(number, arms.first) == ("SUBMITTED", 2, 0)
-    assert [one["students"] for one in arms.api.ok(arms.publish())] == [2, 2]
+    assert [publication["students"] for publication in arms.api.ok(arms.publish())] == [2, 2]
     assert arms.api.get(f"/students/{late}/report-card?term=FIRST").status_code == 404
 
 
@@ -197,8 +197,8 @@ def test_a_correction_of_what_was_published_lets_nobody_in(arms, positions):
     late = arms.come(arms.first)
     new = arms.make.batch(arms.cohort)["id"]
     newest = arms.come(new)
-    for one in published:
-        arms.api.ok(arms.reopen(one))
+    for publication in published:
+        arms.api.ok(arms.reopen(publication))
     arms.api.ok(arms.take_back(0))
 
     assert arms.row(0, arms.first) == ("OPEN", 2, 0)
@@ -207,7 +207,7 @@ def test_a_correction_of_what_was_published_lets_nobody_in(arms, positions):
 
     assert (corrected["state"], corrected["takers"]) == ("SUBMITTED", 4)
     assert arms.row(0, new) == ("OPEN", 0, 0)
-    assert [one["students"] for one in arms.api.ok(arms.publish())] == [2, 2]
+    assert [publication["students"] for publication in arms.api.ok(arms.publish())] == [2, 2]
     assert arms.api.get(f"/students/{late}/report-card?term=FIRST").status_code == 404
     assert blanks(arms.hand_in(0, new)) == arms.admission_numbers([newest])
     for number in range(2):
@@ -216,8 +216,8 @@ def test_a_correction_of_what_was_published_lets_nobody_in(arms, positions):
 
 
 def test_in_an_arm_that_is_made_later_whoever_has_no_score_is_judged_with_who_has_one(arms):
-    for one in arms.published():
-        arms.api.ok(arms.reopen(one))
+    for publication in arms.published():
+        arms.api.ok(arms.reopen(publication))
     new = arms.make.batch(arms.cohort)["id"]
     scored, blank = arms.come(new), arms.come(new)
     for number in range(2):
@@ -229,7 +229,7 @@ def test_in_an_arm_that_is_made_later_whoever_has_no_score_is_judged_with_who_ha
     for number in range(2):
         arms.api.ok(arms.hand_in(number, blanks="ABSENT"))
         assert arms.row(number, new) == ("SUBMITTED", 2, 0)
-    assert [one["students"] for one in arms.api.ok(arms.publish(arms.first, arms.second, new))] == [2, 2, 2]
+    assert [row["students"] for row in arms.api.ok(arms.publish(arms.first, arms.second, new))] == [2, 2, 2]
 
 
 def test_of_many_who_come_at_once_with_the_submission_none_is_blank_in_it(committing):
@@ -312,7 +312,7 @@ class Model:
 
     def move(self) -> None:
         student = self.anyone()
-        batch = next(one for one in self.batches if one != self.place[student][0])
+        batch = next(batch for batch in self.batches if batch != self.place[student][0])
         self.arms.make.enrolled(self.arms.cohort, {"id": student}, batch=batch)
         self.place[student] = batch, self.moment
 
@@ -324,7 +324,7 @@ class Model:
         path = f"/cohorts/{self.arms.cohort['id']}/remove_students"
         self.arms.api.ok(self.arms.api.patch(path, body))
         del self.place[student]
-        self.takes = {one for one in self.takes if one[1] != student}
+        self.takes = {pair for pair in self.takes if pair[1] != student}
 
     def choose(self) -> None:
         student = self.anyone()
@@ -353,13 +353,13 @@ class Model:
 
     def submit(self, number: int, batch: str | None, blank: str) -> None:
         """Hand in an arm or all, and hold the answer against the model."""
-        open_ = [one for one in ([batch] if batch else self.batches) if (number, one) not in self.held]
-        takers = {one: self.takers(number, one, at_submission=True) for one in open_}
+        open_ = [arm for arm in ([batch] if batch else self.batches) if (number, arm) not in self.held]
+        takers = {arm: self.takers(number, arm, at_submission=True) for arm in open_}
         if batch is None:
             begun = any(which == number for which, _ in self.held)
-            taken = {one: students for one, students in takers.items() if students}
+            taken = {arm: students for arm, students in takers.items() if students}
             takers = taken if taken or begun else takers
-        missing = self.missing(number, [one for students in takers.values() for one in students])
+        missing = self.missing(number, [student for students in takers.values() for student in students])
         answer = self.arms.hand_in(number, batch, blanks=blank)
         if missing:
             self.refused[blank == "REFUSE"] += 1
@@ -368,9 +368,9 @@ class Model:
             return
         self.arms.api.ok(answer)
         self.marked |= {(number, student) for student in missing}
-        self.held |= {(number, one): self.moment for one in takers}
-        for one in takers:
-            assert self.arms.row(number, one) == ("SUBMITTED", len(takers[one]), 0)
+        self.held |= {(number, arm): self.moment for arm in takers}
+        for arm in takers:
+            assert self.arms.row(number, arm) == ("SUBMITTED", len(takers[arm]), 0)
 
     def take_back(self) -> None:
         if self.held:

@@ -80,19 +80,19 @@ def test_what_blanks_become_and_the_log_are_of_one_moment(committing, tenancy, b
     assert [known[moment]["log"][0]["takers"] for moment in (BEFORE, AFTER)] == [3, 2]
     assert [known[moment]["log"][0]["assessments"] for moment in (BEFORE, AFTER)] == [2, 1]
 
-    found: list[str] = []
+    order: list[str] = []
     last = False
     while not last:
-        with between.acting(len(found), lambda: school.all_is(AFTER)):
+        with between.acting(len(order), lambda: school.all_is(AFTER)):
             assert school.api.ok(school.submit(blanks="ABSENT"))["state"] == "SUBMITTED"
-            last = between.sent <= len(found)
+            last = between.sent <= len(order)
         stored = school.stored()
-        (moment,) = (one for one in known if known[one] == stored)
-        found.append(moment)
+        (moment,) = (moment for moment in known if known[moment] == stored)
+        order.append(moment)
         school.forget()
         school.all_is(BEFORE)
 
     # What comes before it is judged counts, and nothing that comes after it.
-    assert found == [AFTER] * found.count(AFTER) + [BEFORE] * found.count(BEFORE)
-    assert found.count(AFTER) >= 2
-    assert found.count(BEFORE) >= 2
+    assert order == [AFTER] * order.count(AFTER) + [BEFORE] * order.count(BEFORE)
+    assert order.count(AFTER) >= 2
+    assert order.count(BEFORE) >= 2

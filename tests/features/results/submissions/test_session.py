@@ -40,8 +40,8 @@ class School:
 
     def of_class(self, cohort, term):
         """The submissions of one class, as they are listed with the others."""
-        found = self.listed(cohort=cohort["id"], term=term)
-        return [{**one, "cohort": cohort["id"], "classroom": cohort["classroom"]} for one in found]
+        rows = self.listed(cohort=cohort["id"], term=term)
+        return [{**row, "cohort": cohort["id"], "classroom": cohort["classroom"]} for row in rows]
 
     def calendar(self, term, start, end):
         body = {"start_date": start, "end_date": end, "times_opened": None, "next_term_begins": None}
@@ -51,35 +51,37 @@ class School:
     def all(self):
         """All of them, class by class, and term by term."""
         classes = sorted((self.arms.cohort, self.other), key=lambda cohort: cohort["classroom"])
-        return [one for each in classes for term in ("FIRST", "SECOND") for one in self.of_class(each, term)]
+        return [
+            row for cohort in classes for term in ("FIRST", "SECOND") for row in self.of_class(cohort, term)
+        ]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_school(prepared):
     return prepared(School)
 
 
 @pytest.fixture
-def school(rehearsed, made):
-    return deepcopy(made)
+def school(rehearsed, made_school):
+    return deepcopy(made_school)
 
 
 def test_without_a_batch_they_are_those_of_all_classes_of_the_current_session(school):
     listed = school.listed()
 
     assert listed == school.all
-    assert {one["cohort"] for one in listed} == {school.arms.cohort["id"], school.other["id"]}
-    assert len([one for one in listed if one["state"] != "NOTHING_COUNTS"]) == 6
-    assert all("classroom" not in one for one in school.listed(batch=school.arms.a, term="FIRST"))
+    assert {row["cohort"] for row in listed} == {school.arms.cohort["id"], school.other["id"]}
+    assert len([row for row in listed if row["state"] != "NOTHING_COUNTS"]) == 6
+    assert all("classroom" not in row for row in school.listed(batch=school.arms.a, term="FIRST"))
 
 
 def test_of_a_term_by_name_or_id_and_in_a_state(school):
-    first = [one for one in school.all if one["term"]["term"] == "FIRST"]
+    first = [row for row in school.all if row["term"]["term"] == "FIRST"]
 
     assert school.listed(term="FIRST") == school.listed(term=school.arms.term["id"]) == first
     submitted = school.listed(state="SUBMITTED")
-    assert [(one["batch"], one["state"]) for one in submitted] == [(school.arms.a, "SUBMITTED")]
-    assert school.listed(state="OPEN", term="FIRST") == [one for one in first if one["state"] == "OPEN"]
+    assert [(row["batch"], row["state"]) for row in submitted] == [(school.arms.a, "SUBMITTED")]
+    assert school.listed(state="OPEN", term="FIRST") == [row for row in first if row["state"] == "OPEN"]
     assert school.listed(state="SUBMITTED", batch=school.arms.a, term="FIRST")
     assert school.listed(state="SUBMITTED", batch=school.arms.b, term="FIRST") == []
 
@@ -92,7 +94,7 @@ def test_without_a_term_they_are_those_of_the_term_of_today_by_its_calendar(scho
     school.calendar(school.arms.term, start, yesterday)
     assert school.listed() == school.all
     school.calendar(school.second, str(today), str(today))
-    assert {one["term"]["term"] for one in school.listed()} == {"SECOND"}
+    assert {row["term"]["term"] for row in school.listed()} == {"SECOND"}
     school.calendar(school.second, tomorrow, tomorrow)
     assert school.listed() == school.all
 
@@ -100,11 +102,11 @@ def test_without_a_term_they_are_those_of_the_term_of_today_by_its_calendar(scho
 def test_a_teacher_sees_what_is_theirs_and_so_does_mine(school):
     arms, own = school.arms, Own(school.make)
     teacher, form_teacher = own.subject_teacher(arms.subject, arms.b), own.form_teacher(arms.a)
-    of_class = [one for one in school.all if one["cohort"] == arms.cohort["id"]]
+    of_class = [row for row in school.all if row["cohort"] == arms.cohort["id"]]
 
     taught = (arms.subject["id"], arms.b)
     assert school.listed(teacher) == [
-        one for one in of_class if (one["cohort_subject"], one["batch"]) == taught
+        row for row in of_class if (row["cohort_subject"], row["batch"]) == taught
     ]
     assert school.listed(form_teacher) == of_class
     assert school.listed(own.teacher()[1]) == []

@@ -17,18 +17,18 @@ OF_ALL = {"batch": None, "batch_name": None}
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def made_class(prepared):
     return prepared(Class)
 
 
 @pytest.fixture
-def taught(rehearsed, made):
-    return deepcopy(made)
+def taught(rehearsed, made_class):
+    return deepcopy(made_class)
 
 
 def logged(api, entity, entity_id):
-    found = api.ok(api.get("/audit", query_string={"entity": entity, "id": entity_id}))["data"]
-    return [(entry["action"], entry["old"], entry["new"]) for entry in found]
+    entries = api.ok(api.get("/audit", query_string={"entity": entity, "id": entity_id}))["data"]
+    return [(entry["action"], entry["old"], entry["new"]) for entry in entries]
 
 
 def settings(api, **values):
@@ -38,8 +38,8 @@ def settings(api, **values):
 
 def absences(api, class_):
     """The absences of the assessment, by student, as the subject's results show them."""
-    found = api.ok(api.get(f"/cohort-subjects/{class_.subject}/results?term=FIRST"))
-    return {one["student"]["id"]: one["scores"][0]["absence"] for one in found}
+    results = api.ok(api.get(f"/cohort-subjects/{class_.subject}/results?term=FIRST"))
+    return {result["student"]["id"]: result["scores"][0]["absence"] for result in results}
 
 
 # Submit
@@ -91,7 +91,7 @@ def test_the_term_may_be_named_by_its_id(api, taught):
 def test_blanks_are_refused_and_named(api, make):
     taught = Class(make, 3, marked=1)
     second = make.assessment(taught.taught.subject, taught.term, abbreviation="Z2", category="EXAM")
-    numbers = {one: api.ok(api.get(f"/students/{one}"))["admission_number"] for one in taught.students}
+    numbers = {pupil: api.ok(api.get(f"/students/{pupil}"))["admission_number"] for pupil in taught.students}
 
     answer = taught.submit()
 
@@ -101,11 +101,11 @@ def test_blanks_are_refused_and_named(api, make):
         {
             "assessment": taught.assessment["id"],
             "abbreviation": taught.assessment["abbreviation"],
-            "students": sorted(numbers[one] for one in taught.students[1:]),
+            "students": sorted(numbers[pupil] for pupil in taught.students[1:]),
         },
         {"assessment": second["id"], "abbreviation": "Z2", "students": sorted(numbers.values())},
     ]
-    assert [(one["state"], one["blanks"]) for one in api.ok(taught.listed())] == [("OPEN", 5)]
+    assert [(row["state"], row["blanks"]) for row in api.ok(taught.listed())] == [("OPEN", 5)]
     assert logged(api, "submission", taught.subject) == []
 
 
@@ -117,7 +117,7 @@ def test_at_most_200_blanks_are_named(api, make):
     answer = taught.submit()
 
     assert message(answer).startswith("There are 210 blanks: ")
-    named = [number for one in answer.get_json()["errors"]["json"]["blanks"] for number in one["students"]]
+    named = [number for row in answer.get_json()["errors"]["json"]["blanks"] for number in row["students"]]
     assert len(named) == 200
 
 
@@ -133,8 +133,8 @@ def test_blanks_become_absences_and_are_audited(api, make, status):
     shown = {scored: None} if status == "EXCUSED" else {scored: None, **dict.fromkeys(blank, status)}
     assert absences(api, taught) == shown
     entries = logged(api, "absence", taught.assessment["id"])
-    new = [{"student": one, "status": status, "source": "submission"} for one in blank]
-    assert sorted(entries, key=str) == sorted((("create", None, one) for one in new), key=str)
+    new = [{"student": student, "status": status, "source": "submission"} for student in blank]
+    assert sorted(entries, key=str) == sorted((("create", None, absence) for absence in new), key=str)
     ((_, _, said),) = logged(api, "submission", taught.subject)
     assert said["absences"] == {"status": status, "number": 2}
 
@@ -143,16 +143,16 @@ def test_where_nothing_counts_there_is_nothing_to_submit(api, make):
     taught = Class(make, category="FIRST_TERM")
     without = Class(make, include_in_final=False)
 
-    for one in (taught, without):
-        answer = one.submit(blanks="ABSENT")
+    for class_ in (taught, without):
+        answer = class_.submit(blanks="ABSENT")
 
         assert (answer.status_code, message(answer)) == (
             409,
             "Nothing counts in this subject and term: there is nothing to submit.",
         )
-        (listed,) = api.ok(one.listed())
+        (listed,) = api.ok(class_.listed())
         shown = (listed["state"], listed["takers"], listed["assessments"], listed["blanks"])
-        assert shown == ("NOTHING_COUNTS", len(one.students), 0, 0)
+        assert shown == ("NOTHING_COUNTS", len(class_.students), 0, 0)
 
 
 def test_with_categories_something_needs_a_weight(api, make, taught):
@@ -339,7 +339,7 @@ def test_who_enters_scores_hands_in_and_who_publishes_reopens(api, make, taught)
 def test_point_11_a_submission_takes_few_messages_however_many_students(api, make, messages, students):
     taught = Class(make, students, marked=0)
 
-    with messages() as found:
+    with messages() as submitted:
         api.ok(taught.submit(blanks="ABSENT"))
     with messages() as reopened:
         api.ok(taught.reopen())
@@ -347,6 +347,6 @@ def test_point_11_a_submission_takes_few_messages_however_many_students(api, mak
         api.ok(taught.listed())
 
     # Binding; locks and what decides; what is written and the answer; the audit log and the commit.
-    assert (len(found), len(reopened), len(listed)) == (4, 4, 1)
+    assert (len(submitted), len(reopened), len(listed)) == (4, 4, 1)
     # Of statements, binding and end apart: three locks and what decides, three writes and the answer.
-    assert sum(sent.count(";\n") + 1 for sent in found[1:-1]) == 8
+    assert sum(sent.count(";\n") + 1 for sent in submitted[1:-1]) == 8

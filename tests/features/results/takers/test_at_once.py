@@ -69,8 +69,8 @@ def test_of_several_changes_at_once_the_audit_log_has_each_that_was_made(committ
     answers = run_concurrently(8, lambda number: change(api.using(), subject, bool(number % 2)))
 
     assert {answer.status_code for answer in answers} == {200}
-    found = api.ok(api.get("/audit", query_string={"id": subject["id"]}))["data"]
-    steps = [one["new"]["elective"] for one in reversed(found) if one["action"] == "update"]
+    entries = api.ok(api.get("/audit", query_string={"id": subject["id"]}))["data"]
+    steps = [entry["new"]["elective"] for entry in reversed(entries) if entry["action"] == "update"]
     assert steps == [number % 2 == 0 for number in range(len(steps))]
     assert api.ok(api.get(f"/cohort-subjects/{subject['id']}"))["elective"] is bool(len(steps) % 2)
 
@@ -97,8 +97,8 @@ def test_a_submission_at_the_same_moment_has_the_takers_of_before_or_of_after(co
         # Nothing is blank that was submitted.
         api.ok(arms.publish())
         taking = 4 if changed.status_code == 200 else 1
-        frozen = [one for card in cards(api).values() for one in card["subjects"]]
-        assert sum(one["subject"]["id"] == elective["id"] for one in frozen) == taking
+        frozen = [row for card in cards(api).values() for row in card["subjects"]]
+        assert sum(row["subject"]["id"] == elective["id"] for row in frozen) == taking
 
 
 def test_a_publication_at_the_same_moment_has_the_takers_of_before(committing):
@@ -126,7 +126,7 @@ def test_students_who_choose_and_drop_at_once_are_all_noted(committing):
     api = arms.api
     first, second = arms.published()
     everyone = [student for student, _ in arms.everyone]
-    others = [one for one in everyone if one not in arms.takers]
+    others = [student for student in everyone if student not in arms.takers]
 
     for publication in (first, second):
         api.ok(arms.reopen(publication))

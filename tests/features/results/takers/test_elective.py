@@ -73,15 +73,15 @@ def test_a_change_is_in_the_audit_log_once_and_the_same_again_is_not(api, make):
     for elective in (True, False, False):
         api.ok(change(api, subject, elective))
 
-    found = [one for one in entries(api, id=subject["id"]) if one["action"] == "update"]
-    assert [(one["old"], one["new"]) for one in found] == [({"elective": True}, {"elective": False})]
+    updates = [entry for entry in entries(api, id=subject["id"]) if entry["action"] == "update"]
+    assert [(entry["old"], entry["new"]) for entry in updates] == [({"elective": True}, {"elective": False})]
     # Nobody chose it: as wherever a subject is compulsory, the student has no entry.
     assert entries(api, entity="subject-enrollment") == []
 
 
 def test_an_unknown_subject_and_that_of_another_school_are_404(api, make_other):
     unknown, foreign = (
-        change(api, {"id": one}, True) for one in (str(uuid4()), make_other.cohort_subject()["id"])
+        change(api, {"id": identity}, True) for identity in (str(uuid4()), make_other.cohort_subject()["id"])
     )
 
     assert unknown.status_code == foreign.status_code == 404
@@ -135,12 +135,12 @@ def test_a_submission_holds_it_until_each_class_is_published(api, make):
     arms.mark()
     arms.submit()
     subject, arm = arms.subjects[0], make.api.ok(make.api.get(f"/cohorts/{arms.cohort['id']}/batches"))
-    names = {one["id"]: one["name"] for one in arm}
+    names = {batch["id"]: batch["name"] for batch in arm}
     classroom = api.ok(api.get("/classrooms"))[0]["name"]
 
     answer = change(api, subject, True)
 
-    both = [f"{classroom} {names[one]}" for one in (arms.first, arms.second)]
+    both = [f"{classroom} {names[batch]}" for batch in (arms.first, arms.second)]
     assert answer.status_code == 409
     assert answer.get_json()["errors"]["json"] == {
         "not_published": [{"term": "First term", "arms": sorted(both)}]

@@ -39,8 +39,8 @@ class Chosen(Arms):
         ]
 
     def subjects_of(self, student, **query):
-        found = self.api.ok(self.api.get(f"/students/{student}/results", query_string=query))
-        return [one["subject"]["id"] for one in found["subjects"]]
+        result = self.api.ok(self.api.get(f"/students/{student}/results", query_string=query))
+        return [row["subject"]["id"] for row in result["subjects"]]
 
     def score(self, student, score):
         return self.make.entry(self.paper, student, self.first, score)
@@ -49,7 +49,7 @@ class Chosen(Arms):
         """The takers of the elective in the first arm, by the list of submissions."""
         query = {"batch": self.first, "term": "FIRST"}
         listed = self.api.ok(self.api.get("/submissions", query_string=query))
-        return next(one["takers"] for one in listed if one["cohort_subject"] == self.elective["id"])
+        return next(row["takers"] for row in listed if row["cohort_subject"] == self.elective["id"])
 
     def reopened_subject(self):
         body = {"term": "FIRST", "batch": self.first, "reason": "x"}
@@ -92,7 +92,7 @@ def test_an_elective_dropped_after_the_publication_stays_on_the_card(api, arms):
 
     assert (again["changed"], arms.on_cards()) == (0, [taker])
     live = api.ok(api.get(f"/students/{taker}/results", query_string={"term": "FIRST", "live": "true"}))
-    assert arms.elective["id"] in [one["subject"]["id"] for one in live["subjects"]]
+    assert arms.elective["id"] in [row["subject"]["id"] for row in live["subjects"]]
 
 
 def test_an_elective_dropped_while_reopened_goes_from_the_card(api, arms):
@@ -144,7 +144,7 @@ def test_who_takes_it_already_is_put_into_reopened_results_once(api, arms):
 
     assert arms.takers_in() == 2
     noted = entries(api, entity="subject-enrollment", id=other)
-    assert [one["new"] for one in noted] == [{"cohort_subject": arms.elective["id"]}]
+    assert [entry["new"] for entry in noted] == [{"cohort_subject": arms.elective["id"]}]
 
 
 def test_the_last_act_on_a_student_holds(api, arms):
@@ -171,7 +171,7 @@ def test_each_reopened_publication_of_the_cohort_notes_it_and_no_other(api, make
     api.ok(choose(api, elsewhere, []))
 
     with api.app.app_context(), in_transaction(SchoolBinding(api.school, read_only=True)):
-        changed = {str(one.id): one.takers_changed for one in db.session.query(Publication)}
+        changed = {str(row.id): row.takers_changed for row in db.session.query(Publication)}
 
     noted = {"in": [other], "out": []}
     assert changed == {first["id"]: {arms.elective["id"]: noted}, second["id"]: {}}
@@ -220,7 +220,7 @@ def test_who_has_come_with_a_part_in_the_term_has_the_present_subjects(api, make
     api.ok(change(api, arms.elective, False))
     (late,) = make.enrolled(arms.cohort)
     api.ok(arms.reopen(first))
-    for paper, subject in ((arms.papers["FIRST", one["id"]], one) for one in arms.subjects):
+    for paper, subject in ((arms.papers["FIRST", subject["id"]], subject) for subject in arms.subjects):
         body = {"term": "FIRST", "batch": arms.first, "reason": "x"}
         api.ok(api.post(f"/cohort-subjects/{subject['id']}/reopening", body))
         make.entry(paper, late, arms.first, 30)
@@ -257,15 +257,15 @@ def test_the_chain_submits_a_subject_that_everyone_has_dropped_since(api, arms):
 
     answer = api.post(f"/publications/{first['id']}/reopening?dry_run=true", {})
 
-    acts = [(one["act"], one["cohort_subject"]) for one in api.ok(answer)["chain"]]
+    acts = [(act["act"], act["cohort_subject"]) for act in api.ok(answer)["chain"]]
     assert acts == [("SUBMIT", arms.elective["id"]), ("PUBLISH", None)]
 
 
 def test_a_wrong_subject_is_taken_back_with_its_scores(api, arms):
     """It was taught to nobody: reopened, its assessment is deleted, and then it goes itself."""
     first, second = arms.published()
-    for one in (first, second):
-        api.ok(arms.reopen(one))
+    for publication in (first, second):
+        api.ok(arms.reopen(publication))
     body = {"term": "FIRST", "reason": "It is not taught here"}
     api.ok(api.post(f"/cohort-subjects/{arms.elective['id']}/reopening", body))
     api.ok(api.delete(f"/assessments/{arms.paper['id']}"))
@@ -278,10 +278,10 @@ def test_a_wrong_subject_is_taken_back_with_its_scores(api, arms):
         api.ok(drop(api, arms.elective, student))
     api.ok(api.delete(f"/cohort-subjects/{arms.elective['id']}"))
 
-    assert [one["version"] for one in api.ok(arms.publish())] == [2, 2]
+    assert [publication["version"] for publication in api.ok(arms.publish())] == [2, 2]
     assert arms.on_cards() == []
-    scores = [one for one in entries(api, entity="gradebook") if one["action"] == "delete"]
-    assert [one["old"]["score"] for one in scores] == [60, 60]
+    scores = [entry for entry in entries(api, entity="gradebook") if entry["action"] == "delete"]
+    assert [entry["old"]["score"] for entry in scores] == [60, 60]
 
 
 def test_the_score_of_a_mover_is_held_by_the_arm_of_their_card(api, make, arms):
