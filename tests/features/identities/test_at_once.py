@@ -22,7 +22,7 @@ def test_of_twenty_at_once_one_is_linked(committing, provider, link_users):
 
     assert answers.count(200) == 1
     assert set(answers) <= {200, 401, 429}
-    assert [one["subject"] for one in listed(api, student)] == [f"somebody {answers.index(200)}"]
+    assert [identity["subject"] for identity in listed(api, student)] == [f"somebody {answers.index(200)}"]
     other = an_account(api, committing)
     api.ok(invite(api, other, emails=["ada@example.com"]))
     answers = run_concurrently(

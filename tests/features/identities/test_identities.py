@@ -166,8 +166,8 @@ def test_unlinking_works_in_the_next_request_of_every_process(api, user, provide
         "deleted": True,
     }
 
-    for one in (state, link_users(api)):
-        api.app.extensions["school-service"] = one
+    for app_state in (state, link_users(api)):
+        api.app.extensions["school-service"] = app_state
         for method, path in (
             ("GET", "/me"),
             ("GET", "/users"),
@@ -441,7 +441,7 @@ class TestPassword:
 
         refused = api.ok(api.get("/audit?entity=refused-sign-in"))["data"]
         assert len(refused) == 11
-        assert {one["entity_id"] for one in refused} == {user["id"], None}
+        assert {entry["entity_id"] for entry in refused} == {user["id"], None}
         assert user["username"] not in str(refused)
         assert listed(api, user) == []
 

@@ -47,9 +47,11 @@ def test_each_guardian_of_the_class_without_an_account_gets_one_and_a_code(famil
     made = family.api.ok(family.give())
 
     # By the class list, by their first child: the father's is the first student.
-    assert [one["guardian"] for one in made] == [family.father, family.mother]
-    assert [one["username"] for one in made] == ["ola.ogunleye", "ola.ogunleye2"]
-    assert [family.account(one["guardian"]) for one in made] == [one["user"] for one in made]
+    assert [invitation["guardian"] for invitation in made] == [family.father, family.mother]
+    assert [invitation["username"] for invitation in made] == ["ola.ogunleye", "ola.ogunleye2"]
+    assert [family.account(invitation["guardian"]) for invitation in made] == [
+        invitation["user"] for invitation in made
+    ]
     assert family.account(family.stopped) is family.account(family.elsewhere) is None
     roles = family.api.ok(family.api.get(f"/users/{made[0]['user']}"))["roles"]
     assert len(roles) == 1
@@ -79,15 +81,15 @@ def test_all_of_it_is_on_record(family):
     made = family.api.ok(family.give())
 
     def logged(entity, entity_id):
-        found = family.api.ok(family.api.get("/audit", query_string={"entity": entity, "id": entity_id}))[
+        entries = family.api.ok(family.api.get("/audit", query_string={"entity": entity, "id": entity_id}))[
             "data"
         ]
-        return [change["new"] for change in found]
+        return [change["new"] for change in entries]
 
-    for one in made:
-        assert {"user": one["user"]} in logged("guardian", one["guardian"])
-        assert {"role": "Guardian"} in logged("user", one["user"])
-        assert logged("invitation", one["id"])[0]["user"] == one["user"]
+    for invitation in made:
+        assert {"user": invitation["user"]} in logged("guardian", invitation["guardian"])
+        assert {"role": "Guardian"} in logged("user", invitation["user"])
+        assert logged("invitation", invitation["id"])[0]["user"] == invitation["user"]
 
 
 def test_it_needs_the_rights_of_both_acts(family):
@@ -108,11 +110,11 @@ def test_what_is_no_class_or_no_time_is_refused(family, fields):
 
 
 def test_the_other_schools_class_is_as_an_unknown_one(family, make_other):
-    def said(batch):
+    def refusal(batch):
         answer = family.give(batch=batch)
         return answer.status_code, answer.get_json()["message"]
 
-    assert said(make_other.cohort()["id"]) == said(str(uuid4()))
+    assert refusal(make_other.cohort()["id"]) == refusal(str(uuid4()))
 
 
 def test_a_class_without_guardians_has_nobody_to_invite(api, make):

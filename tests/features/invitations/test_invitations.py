@@ -70,8 +70,8 @@ def person(api, make):
 def in_school(api, statement, **values):
     """Run a statement in the school; returns its rows, where it has some."""
     with in_transaction(SchoolBinding(UUID(str(api.school)))):
-        found = db.session.execute(text(statement), values)
-        return found.all() if found.returns_rows else []
+        result = db.session.execute(text(statement), values)
+        return result.all() if result.returns_rows else []
 
 
 def expire(api, invitation_id):
@@ -126,12 +126,12 @@ def test_an_invitation_is_taken(api, person, make, caplog):
     assert is_refused(take(api, made["code"]))
     api.ok(sign_in(api, person))
     # Who did what is on record, and the code nowhere.
-    found = entries(api, "invitation")
-    assert [(one["action"], one["entity_id"]) for one in found] == [
+    changes = entries(api, "invitation")
+    assert [(change["action"], change["entity_id"]) for change in changes] == [
         ("update", made["id"]),
         ("create", made["id"]),
     ]
-    assert found[0]["new"] == {"used": True, "user": person["id"]}
+    assert changes[0]["new"] == {"used": True, "user": person["id"]}
     assert entries(api, "sign-in")[1]["entity_id"] == person["id"]
     log = api.get("/audit?pageSize=100").get_data(as_text=True) + caplog.text
     rows = str(in_school(api, "SELECT old, new FROM audit_entries"))
@@ -305,7 +305,7 @@ class TestOneself:
         cohort = make.cohort()
         students = [make.student() for _ in range(2)]
         make.enrolled(cohort, *students)
-        own, other = ({"id": one["user"]} for one in students)
+        own, other = ({"id": student["user"]} for student in students)
         api.ok(
             api.put(
                 f"/users/{own['id']}/roles",
@@ -316,9 +316,11 @@ class TestOneself:
         caller = make.signed_in(api.ok(api.get(f"/users/{own['id']}")), PASSWORD)
         body = {"batch": cohort["id"], "everybody": True}
 
-        assert [one["user"] for one in caller.ok(caller.post("/invitations", body))] == [other["id"]]
+        assert [invitation["user"] for invitation in caller.ok(caller.post("/invitations", body))] == [
+            other["id"]
+        ]
         assert caller.post("/invitations/slips?format=xlsx", body).status_code == 200
-        assert [one["user"] for one in api.ok(api.get("/invitations"))["data"]] == [other["id"]]
+        assert [invitation["user"] for invitation in api.ok(api.get("/invitations"))["data"]] == [other["id"]]
         api.ok(api.patch(f"/cohorts/{cohort['id']}/remove_students", {"student_ids": [students[1]["id"]]}))
         assert caller.ok(caller.post("/invitations", body)) == []
 
@@ -356,7 +358,7 @@ class TestWhom:
         api.ok(
             api.post(
                 f"/cohorts/{cohort['id']}/enrollment",
-                {"batch": cohort["id"], "students": [one["id"] for one in students]},
+                {"batch": cohort["id"], "students": [student["id"] for student in students]},
             )
         )
         with_password = {"id": students[2]["user"]}
@@ -364,21 +366,27 @@ class TestWhom:
 
         made = api.ok(api.post("/invitations", {"batch": cohort["id"]}))
 
-        assert [one["name"] for one in made] == ["Émeka Bello", "Ẹniọlá Bello", "Zainab Bello"]
+        assert [invitation["name"] for invitation in made] == ["Émeka Bello", "Ẹniọlá Bello", "Zainab Bello"]
         listed = api.ok(api.get(f"/invitations?batch={cohort['id']}"))
-        assert [one["user"] for one in listed["data"]] == [one["user"] for one in made]
+        assert [invitation["user"] for invitation in listed["data"]] == [
+            invitation["user"] for invitation in made
+        ]
         assert listed["total"] == 3
         assert set(listed["data"][0]) == {
             "id", "user", "username", "name", "email", "created_at", "created_by_name", "expires_at",
         }  # fmt: skip
         everybody = api.ok(api.post("/invitations", {"batch": cohort["id"], "everybody": True, "days": 1}))
         assert len(everybody) == 4
-        assert not {one["code"] for one in made} & {one["code"] for one in everybody}
+        assert not {invitation["code"] for invitation in made} & {
+            invitation["code"] for invitation in everybody
+        }
 
     def test_users_are_answered_in_their_order(self, api, make):
         users = [an_account(api, make, first_name=name) for name in ("Zainab", "Ada", "Musa")]
 
-        assert [one["user"] for one in api.ok(invite(api, *users))] == [user["id"] for user in users]
+        assert [invitation["user"] for invitation in api.ok(invite(api, *users))] == [
+            user["id"] for user in users
+        ]
 
     @pytest.mark.parametrize(
         ("body", "field"),
@@ -425,7 +433,7 @@ class TestWhom:
         )
         with messages() as sent:
             made = api.ok(api.post("/invitations", {"users": rows}))
-        assert [one["user"] for one in made] == rows
+        assert [invitation["user"] for invitation in made] == rows
         assert len(sent) <= 6
 
     def test_a_few_expired_ones_go_with_a_new_one(self, api, make):
@@ -495,7 +503,9 @@ def test_of_twenty_who_invite_one_at_once_a_single_code_is_valid(committing):
     )
 
     for user in users:
-        codes = [one["code"] for each in made for one in each if one["user"] == user["id"]]
+        codes = [
+            invitation["code"] for each in made for invitation in each if invitation["user"] == user["id"]
+        ]
         assert len(set(codes)) == 10
     assert api.ok(api.get("/invitations"))["total"] == 3
 

@@ -84,9 +84,9 @@ def test_a_class_of_forty_has_ten_slips_a_page(api, batch, issuer):
     assert written.split().count(to_type) == 40
     addresses = []
     for page in pages(pdf):
-        found = [code.text for code in zxingcpp.read_barcodes(page)]
-        assert len(found) == 10
-        addresses += found
+        texts = [code.text for code in zxingcpp.read_barcodes(page)]
+        assert len(texts) == 10
+        addresses += texts
     codes = [address.removeprefix(f"{ISSUER}/{api.school}/invitation/") for address in addresses]
     assert all(len(code) == 14 for code in codes)
     assert all(code in written for code in codes)
@@ -100,17 +100,17 @@ def test_a_class_of_forty_has_ten_slips_a_page(api, batch, issuer):
 @needs_poppler
 @pytest.mark.program
 def test_the_address_to_type_names_the_school_as_people_do(api, batch, issuer, tenancy):
-    def named(short_name):
+    def rename(short_name):
         with tenancy.admin.begin() as connection:
             change_school(connection, api.school, short_name=short_name)
         # Its details are remembered for some seconds.
         api.app.extensions["school-service"]._schools._fresh._values.clear()
 
-    named("queen-amina-college-of-lagos-and-kaduna")
+    rename("queen-amina-college-of-lagos-and-kaduna")
     try:
         pdf = slips(api, batch).get_data()
     finally:
-        named(None)
+        rename(None)
 
     address = f"{ISSUER}/invitation?school=queen-amina-college-of-lagos-and-kaduna"
     assert text_of(pdf, "-raw").split().count(address) == 40

@@ -31,16 +31,16 @@ def me(client):
 
 
 def test_an_administrator(api, place):
-    found = me(api)
+    profile = me(api)
 
     user = api.ok(api.get(f"/users/{place.admin_id}"))
-    assert (found["user"], found["school"]) == (user, user["school"])
-    assert [(role["name"], role["reach"]) for role in found["roles"]] == [("Administrator", "SCHOOL")]
-    names = [each["permission"] for each in found["permissions"]]
+    assert (profile["user"], profile["school"]) == (user, user["school"])
+    assert [(role["name"], role["reach"]) for role in profile["roles"]] == [("Administrator", "SCHOOL")]
+    names = [each["permission"] for each in profile["permissions"]]
     assert names == sorted(names)
     assert "write:gradebooks" in names
-    assert {each["reach"] for each in found["permissions"]} == {"SCHOOL"}
-    assert {**found, "user": None, "school": None, "roles": [], "permissions": []} == {
+    assert {each["reach"] for each in profile["permissions"]} == {"SCHOOL"}
+    assert {**profile, "user": None, "school": None, "roles": [], "permissions": []} == {
         **NOTHING,
         "user": None,
         "school": None,
@@ -58,11 +58,11 @@ def test_a_teacher_is_told_what_they_teach_whatever_their_reach(arms, make, own,
     make.api.ok(make.api.patch(f"/teachers/{arms.a}/add_to_batch", {"teacher_id": employee["id"]}))
 
     with messages() as sent:
-        found = me(teacher)
+        profile = me(teacher)
 
     assert len(sent) == 1
-    assert found["permissions"] == [{"permission": "read:students", "reach": reach}]
-    assert found["classes"] == [
+    assert profile["permissions"] == [{"permission": "read:students", "reach": reach}]
+    assert profile["classes"] == [
         {
             "batch": arms.a,
             "batch_name": "A",
@@ -71,44 +71,44 @@ def test_a_teacher_is_told_what_they_teach_whatever_their_reach(arms, make, own,
             "session": arms.session["id"],
         }
     ]
-    (taught,) = found["subjects"]
+    (taught,) = profile["subjects"]
     listed = make.api.ok(make.api.get(f"/subject-teachers?batch={arms.b}"))["data"]
     assert taught in listed
     assert (taught["cohort_subject"], taught["batch"]) == (arms.subject["id"], arms.b)
-    assert found["employee"]["id"] == employee["id"]
-    assert found["employee"]["title"] == employee["title"]
+    assert profile["employee"]["id"] == employee["id"]
+    assert profile["employee"]["title"] == employee["title"]
 
 
 def test_a_student_is_told_who_they_are(arms, make, own):
     student = own.student(arms.in_a[0], "read:students")
 
-    found = me(student)
+    profile = me(student)
 
-    assert found["student"] == {
+    assert profile["student"] == {
         **make.api.ok(make.api.get(f"/students/{arms.in_a[0]}")),
         "guardian": None,
     }
-    assert (found["employee"], found["classes"], found["subjects"]) == (None, [], [])
+    assert (profile["employee"], profile["classes"], profile["subjects"]) == (None, [], [])
 
 
 def test_a_user_without_a_role_is_told_too(make):
     caller = make.caller()
 
-    found = me(caller)
+    profile = me(caller)
 
-    assert found["user"]["id"] == caller.user["id"]
-    assert {name: found[name] for name in NOTHING} == NOTHING
+    assert profile["user"]["id"] == caller.user["id"]
+    assert {name: profile[name] for name in NOTHING} == NOTHING
 
 
 def test_it_answers_while_the_password_must_be_changed(api, make):
     api.ok(api.patch("/settings", {"must_change_password": True}))
     caller = make.caller("read:students")
 
-    found = me(caller)
+    profile = me(caller)
 
-    assert found["must_change_password"] is True
-    assert found["user"]["id"] == caller.user["id"]
-    assert {name: found[name] for name in NOTHING} == NOTHING
+    assert profile["must_change_password"] is True
+    assert profile["user"]["id"] == caller.user["id"]
+    assert {name: profile[name] for name in NOTHING} == NOTHING
     assert caller.get("/students").status_code == 403
 
 
@@ -121,12 +121,12 @@ def test_a_client(api, grant, place, messages, granted, shown):
     client = api.using(token=issue_client_token(key, client_id, [place.id])["access_token"])
 
     with messages() as sent:
-        found = me(client)
+        profile = me(client)
 
     assert len(sent) == 2
-    assert (found["user"], found["client"], found["school"]["id"]) == (None, client_id, str(place.id))
-    assert len(found["permissions"]) >= shown
-    assert {each["reach"] for each in found["permissions"]} == {"SCHOOL"}
+    assert (profile["user"], profile["client"], profile["school"]["id"]) == (None, client_id, str(place.id))
+    assert len(profile["permissions"]) >= shown
+    assert {each["reach"] for each in profile["permissions"]} == {"SCHOOL"}
 
 
 def test_nobody_is_refused(api):

@@ -61,15 +61,15 @@ def schemas_in(document: dict[str, Any], schema: Any) -> Iterator[str]:
     seen: set[str] = set()
     waiting = [schema]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, list):
-            waiting += one
-        elif isinstance(one, dict):
-            name = str(one.get("$ref", "")).rpartition("/")[2]
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, dict):
+            name = str(part.get("$ref", "")).rpartition("/")[2]
             if name and name not in seen:
                 seen.add(name)
                 waiting.append(document["components"]["schemas"][name])
-            waiting += [value for key, value in one.items() if key != "$ref"]
+            waiting += [value for key, value in part.items() if key != "$ref"]
     return iter(seen)
 
 
@@ -164,7 +164,7 @@ def promoted(make: Factory, person: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared: Callable[..., Any]) -> dict[str, dict[str, Any]]:
+def originals(prepared: Callable[..., Any]) -> dict[str, dict[str, Any]]:
     """A student and an employee of whom there is all that there can be, both administrators."""
     return prepared(
         lambda make: {
@@ -175,11 +175,11 @@ def made(prepared: Callable[..., Any]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.fixture
-def administrator_of(api, make, made):
+def administrator_of(api, make, originals):
     """Answers a student or an employee who is an administrator, who has left or not, with a history or none."""
 
     def administrator(kind: str, *, left: bool, history: bool = True) -> dict[str, Any]:
-        person = deepcopy(made[kind]) if history else promoted(make, make.student())
+        person = deepcopy(originals[kind]) if history else promoted(make, make.student())
         if left and kind == "students":
             removed = {"student_ids": [person["id"]]}
             api.ok(api.patch(f"/cohorts/{person['cohort_id']}/remove_students", removed))

@@ -40,7 +40,7 @@ def taught(make):
 
 
 def names_of(people):
-    return [(one["last_name"], one["first_name"]) for one in people]
+    return [(person["last_name"], person["first_name"]) for person in people]
 
 
 def students_of(rows):
@@ -113,8 +113,8 @@ def test_so_have_published_results(api, make, taught):
         "cards": api.ok(api.get(f"/publications/{publication['id']}/cards")),
     }
 
-    found = {name: students_of(rows) for name, rows in lists.items()}
-    assert found == dict.fromkeys(lists, IN_ORDER)
+    orders = {name: students_of(rows) for name, rows in lists.items()}
+    assert orders == dict.fromkeys(lists, IN_ORDER)
 
 
 def test_so_have_employees(api, make):
@@ -129,7 +129,7 @@ def test_accounts_are_listed_by_username_in_that_way(api, make):
     for username in reversed(usernames):
         make.user(username=unicodedata.normalize("NFD", username))
 
-    shown = [one["username"] for one in api.ok(api.get("/users?pageSize=1000"))["data"]]
+    shown = [user["username"] for user in api.ok(api.get("/users?pageSize=1000"))["data"]]
 
     assert [username for username in shown if username in usernames] == usernames
 
@@ -182,12 +182,12 @@ def test_a_sheet_may_have_them_either_way(api, make):
     assessment = make.assessment(empty.subject, empty.term)
     sheet = "admission_number,first_name,last_name,score\nẸ̀/1,Ṣadé,Ẹ̀zẹ,5\n"
 
-    found = [
+    outcomes = [
         counts(upload(api, assessment, unicodedata.normalize(form, sheet).encode(), "scores.csv"))
         for form in ("NFC", "NFD")
     ]
 
-    assert found == [(1, 1, 0, 0, 0), (1, 0, 0, 1, 0)]
+    assert outcomes == [(1, 1, 0, 0, 0), (1, 0, 0, 1, 0)]
 
 
 def test_an_import_finds_who_is_there(api, make):

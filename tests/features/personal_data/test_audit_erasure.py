@@ -67,13 +67,13 @@ def test_roles_passwords_and_deletions_stay(committing, tenancy, erased):
     erase_audit(tenancy, api.school)
 
     account = erased["employees"]["user"]
-    found = [(entry["old"], entry["new"]) for entry in log_of(api) if entry["entity_id"] == account]
+    changes = [(entry["old"], entry["new"]) for entry in log_of(api) if entry["entity_id"] == account]
 
-    assert ({}, {"password": "set"}) in found
-    assert any(old == {"role": None} and new["role"].startswith("Role") for old, new in found if old)
+    assert ({}, {"password": "set"}) in changes
+    assert any(old == {"role": None} and new["role"].startswith("Role") for old, new in changes if old)
     nobody = dict.fromkeys(("username", "first_name", "last_name", "gender"))
-    assert (None, nobody) in found
-    assert (nobody, None) in found
+    assert (None, nobody) in changes
+    assert (nobody, None) in changes
 
 
 def test_of_those_who_were_not_erased_nothing_changes(committing, tenancy, erased):
@@ -113,7 +113,9 @@ def test_who_acted_has_the_pseudonym(committing, tenancy):
 
     erase_audit(tenancy, api.school)
 
-    (entry,) = [one for one in log_of(api) if (one["entity"], one["action"]) == ("classroom", "update")]
+    (entry,) = [
+        entry for entry in log_of(api) if (entry["entity"], entry["action"]) == ("classroom", "update")
+    ]
     shown = api.ok(api.get(f"/students/{student['id']}"))
     assert entry["actor"] == student["user"]
     assert (entry["actor_name"], entry["address"]) == (f"Erased {shown['last_name']}", None)
@@ -184,8 +186,8 @@ def test_it_works_however_the_installation_is_made(server, way):
 
         with tenancy.admin.begin() as connection:
             enter(connection, school.schema)
-            found = connection.execute(text("SELECT entity, new FROM audit_entries ORDER BY at")).all()
-    assert [tuple(row) for row in found] == [
+            rows = connection.execute(text("SELECT entity, new FROM audit_entries ORDER BY at")).all()
+    assert [tuple(row) for row in rows] == [
         ("user", {"first_name": None}),
         ("audit", {"erased": True, "entries": 1}),
     ]

@@ -40,7 +40,7 @@ PLACES = {
     "left_out_students": lambda told: told.get("left_out_students", []),
     "promotion_decisions": lambda told: told.get("promotion_decisions", []),
     "promotion_amendments": lambda told: [
-        one for decision in told.get("promotion_decisions", []) for one in decision["amended"]
+        amendment for decision in told.get("promotion_decisions", []) for amendment in decision["amended"]
     ],
     "metric_scores": lambda told: [score for metric in told.get("metrics", []) for score in metric["scores"]],
     "graduates": lambda told: [told["graduate"]] if told.get("graduate") else [],
@@ -81,14 +81,14 @@ def rows_of_person(connection, table, person):
     conditions = {"users": f"id IN ({account})", table: f"id = '{person}'"}
     keys = connection.execute(FOREIGN_KEYS).all()
     while True:
-        found = {
+        more = {
             key.child: f"{key.column} IN (SELECT {key.key} FROM {key.parent} WHERE {conditions[key.parent]})"
             for key in keys
             if key.parent in conditions and key.child not in conditions
         }
-        if not found:
+        if not more:
             break
-        conditions |= found
+        conditions |= more
     return {
         name: connection.execute(text(f"SELECT row_to_json(t) FROM {name} t WHERE {condition}"))
         .scalars()
@@ -105,10 +105,10 @@ def as_told(value):
 
 def untold(rows, told):
     """Say what the database has of a person and the document has not."""
-    found = []
+    faults = []
     for table, stored in rows.items():
         if table not in PLACES:
-            found.append(
+            faults.append(
                 f"the table {table} refers to a person: tell of it in features/personal_data/reads.py"
             )
             continue
@@ -122,12 +122,12 @@ def untold(rows, told):
                 if name not in columns or (said := fact_of(columns[name])) is None or said.told
             }
             if not any(
-                wanted.items() <= {name: one.get(name, ...) for name in wanted}.items() for one in shown
+                wanted.items() <= {name: row.get(name, ...) for name in wanted}.items() for row in shown
             ):
-                found.append(f"a row of {table} is not told as it is: {wanted}")
+                faults.append(f"a row of {table} is not told as it is: {wanted}")
         if len(shown) != len(stored):
-            found.append(f"{table} has {len(stored)} rows of the person, the document {len(shown)}")
-    return found
+            faults.append(f"{table} has {len(stored)} rows of the person, the document {len(shown)}")
+    return faults
 
 
 @pytest.fixture
@@ -144,8 +144,8 @@ def people(committing, catalogue):
     def read():
         catalogue.rollback()
         return [
-            (rows_of_person(catalogue, kind, one["id"]), api.ok(api.get(f"/{kind}/{one['id']}/data")))
-            for kind, one in made
+            (rows_of_person(catalogue, kind, person["id"]), api.ok(api.get(f"/{kind}/{person['id']}/data")))
+            for kind, person in made
         ]
 
     catalogue.commit()
@@ -153,12 +153,12 @@ def people(committing, catalogue):
 
 
 def test_every_row_and_every_column_is_told(people):
-    found = people()
+    documents = people()
 
-    for rows, told in found:
+    for rows, told in documents:
         assert untold(rows, told) == []
-    with_rows = {table for rows, _ in found for table, stored in rows.items() if stored}
-    assert with_rows == {table for rows, _ in found for table in rows} == PLACES.keys()
+    with_rows = {table for rows, _ in documents for table, stored in rows.items() if stored}
+    assert with_rows == {table for rows, _ in documents for table in rows} == PLACES.keys()
 
 
 def test_what_the_audit_log_says_of_these_records_is_told(people, catalogue):
@@ -175,7 +175,7 @@ def test_what_the_audit_log_says_of_these_records_is_told(people, catalogue):
 
         assert logged
         # An administrator did all of it, of whom the person is told nothing.
-        shown = [{name: one[name] for name in one if name != "change_set"} for one in logged]
+        shown = [{name: entry[name] for name in entry if name != "change_set"} for entry in logged]
         by_another = [{**entry, **dict.fromkeys(OF_THE_ACTOR & entry.keys())} for entry in shown]
         # The last says that the copy was made, and was written after it.
         *before, copied = by_another
@@ -221,7 +221,7 @@ def test_what_is_not_told_is_hidden_for_a_reason():
         f"{table}.{column.name}"
         for table in PLACES
         for column in db.metadata.tables[table].columns
-        if (found := fact_of(column)) and not found.told
+        if (fact := fact_of(column)) and not fact.told
     }
 
     # Hashes and codes, another's name, and what may harm somebody else: see features/personal_data/stored.py.
@@ -244,7 +244,7 @@ def test_what_is_not_told_is_hidden_for_a_reason():
 def erased(table, *ways):
     """Name the columns of a table that erasing treats in one of these ways."""
     columns = db.metadata.tables[table].columns
-    return {column.name for column in columns if (found := fact_of(column)) and found.erased in ways}
+    return {column.name for column in columns if (fact := fact_of(column)) and fact.erased in ways}
 
 
 GONE = {table for table in PLACES if not erased(table, STAYS, EMPTIED)}

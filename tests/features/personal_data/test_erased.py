@@ -91,7 +91,7 @@ def test_results_stay_under_the_pseudonym(api, make):
     after = api.ok(api.get(path_of("students", student)))
     for name in ("enrollments", "gradebook_entries", "metrics"):
         assert len(after[name]) == 1
-    undated = [{**one, "started_on": None, "ended_on": None} for one in before["enrollments"]]
+    undated = [{**enrollment, "started_on": None, "ended_on": None} for enrollment in before["enrollments"]]
     assert (after["enrollments"], after["gradebook_entries"]) == (undated, before["gradebook_entries"])
     assert after["metrics"] == before["metrics"]
     shown = api.ok(api.get(f"/students/{student['id']}"))
@@ -130,7 +130,7 @@ def test_absences_comments_and_cards_lose_their_words_and_names_and_no_figure(ap
     }
     assert (card["average"], card["version"], card["state"]) == (62.5, 1, "PUBLISHED")
     (decision,) = after["promotion_decisions"]
-    amended = [{**one, "reason": None} for one in before["promotion_decisions"][0]["amended"]]
+    amended = [{**amendment, "reason": None} for amendment in before["promotion_decisions"][0]["amended"]]
     assert decision == {**before["promotion_decisions"][0], "reason": None, "amended": amended}
     assert (decision["outcome"], decision["average"]) == ("LEFT_OUT", 62.5)
 
@@ -151,14 +151,14 @@ def test_an_employee_stays_with_department_category_and_position_alone(api, make
 
     erase(api, "employees", employee)
 
-    found = api.ok(api.get(path_of("employees", employee)))
+    document = api.ok(api.get(path_of("employees", employee)))
     stays = {"id", "user_id", "contact_id", "created_at", "deleted_at"}
     stays |= {name for named in ("department", "category", "position") for name in (named, f"{named}_id")}
-    assert {name: found["employee"][name] for name in stays} == {name: before[name] for name in stays}
-    assert all(found["employee"][name] in (None, "") for name in found["employee"].keys() - stays)
-    assert (found["bank_account"], found["next_of_kin"], found["form_teachers"]) == (None, None, [])
-    assert found["subject_teachers"] == []
-    (contact,) = found["contacts"]
+    assert {name: document["employee"][name] for name in stays} == {name: before[name] for name in stays}
+    assert all(document["employee"][name] in (None, "") for name in document["employee"].keys() - stays)
+    assert (document["bank_account"], document["next_of_kin"], document["form_teachers"]) == (None, None, [])
+    assert document["subject_teachers"] == []
+    (contact,) = document["contacts"]
     assert (contact["email_address"], contact["phone_number"], contact["physical_address"]) == ("", "", "")
 
 

@@ -8,7 +8,7 @@ from tests.features.personal_data.test_erased import dump
 from tests.threads import run_concurrently
 
 
-def told(api, guardian):
+def data_of(api, guardian):
     return api.ok(api.get(f"/guardians/{guardian['id']}/data"))
 
 
@@ -19,29 +19,34 @@ def erase(api, guardian):
 def test_all_that_is_stored_is_told(api, make):
     guardian = make_guardian(make)
 
-    found = told(api, guardian)
+    document = data_of(api, guardian)
 
-    stored = {name: found["guardian"][name] for name in PRIVATE_OF_GUARDIAN}
+    stored = {name: document["guardian"][name] for name in PRIVATE_OF_GUARDIAN}
     assert stored == {**PRIVATE_OF_GUARDIAN, "phone_number": "0807-Zxqvjk"}
-    assert (found["user"]["username"], len(found["contacts"])) == ("halima.zxqvjk", 1)
-    assert [role["role"][:4] for role in found["roles"]][-1:] == ["Role"]
-    assert [one["student_id"] for one in found["children"]] == guardian["students"]
-    assert [bool(one["stopped_at"]) for one in found["children"]] == [False, True]
-    assert {entry["entity"] for entry in found["audit"]} == {
+    assert (document["user"]["username"], len(document["contacts"])) == ("halima.zxqvjk", 1)
+    assert [role["role"][:4] for role in document["roles"]][-1:] == ["Role"]
+    assert [child["student_id"] for child in document["children"]] == guardian["students"]
+    assert [bool(child["stopped_at"]) for child in document["children"]] == [False, True]
+    assert {entry["entity"] for entry in document["audit"]} == {
         "guardian",
         "student-guardian",
         "user",
         "contact",
     }
     # Not why they are stopped, nor by whom.
-    assert "fights" not in str(found)
-    assert not {"stop_reason", "stopped_by", "stopped_by_name"} & found["children"][1].keys()
+    assert "fights" not in str(document)
+    assert not {"stop_reason", "stopped_by", "stopped_by_name"} & document["children"][1].keys()
 
 
 def test_without_an_account_the_record_is_told(api, make):
-    found = told(api, make.guardian())
+    document = data_of(api, make.guardian())
 
-    assert (found["user"], found["roles"], found["contacts"], found["children"]) == (None, [], [], [])
+    assert (document["user"], document["roles"], document["contacts"], document["children"]) == (
+        None,
+        [],
+        [],
+        [],
+    )
 
 
 def test_nothing_private_is_left_but_in_the_log(committing, tenancy):
@@ -123,8 +128,11 @@ def test_erasing_a_student_erases_guardians_without_account_and_other_child(api,
 
     api.ok(api.delete(f"/students/{student['id']}/data"))
 
-    found = api.ok(api.get("/guardians"))["data"]
-    assert {one["id"]: len(one["children"]) for one in found} == {kept["id"]: 1, with_account["id"]: 0}
+    guardians = api.ok(api.get("/guardians"))["data"]
+    assert {guardian["id"]: len(guardian["children"]) for guardian in guardians} == {
+        kept["id"]: 1,
+        with_account["id"]: 0,
+    }
     assert api.ok(api.get(f"/students/{student['id']}/guardians")) == []
 
 
@@ -134,7 +142,7 @@ def test_who_may_not_erase_the_account_erases_nothing(api, make):
 
     assert erase(clerk, guardian).status_code == 403
     assert erase(make.caller("write:students"), guardian).status_code == 403
-    assert told(api, guardian)["guardian"]["full_name"] == PRIVATE_OF_GUARDIAN["full_name"]
+    assert data_of(api, guardian)["guardian"]["full_name"] == PRIVATE_OF_GUARDIAN["full_name"]
 
 
 def test_who_may_not_end_the_sessions_of_an_employee_erases_no_guardian_of_theirs(api, make):
@@ -154,9 +162,9 @@ def test_who_may_not_end_the_sessions_of_an_employee_erases_no_guardian_of_their
 
 def test_who_is_unknown_or_of_the_other_school_is_not_found(api, other_api, make):
     guardian = make.guardian()
-    for client, one in ((api, {"id": UNKNOWN_ID}), (other_api, guardian)):
-        assert client.get(f"/guardians/{one['id']}/data").status_code == 404
-        assert erase(client, one).status_code == 404
+    for client, person in ((api, {"id": UNKNOWN_ID}), (other_api, guardian)):
+        assert client.get(f"/guardians/{person['id']}/data").status_code == 404
+        assert erase(client, person).status_code == 404
 
 
 def test_of_many_at_once_one_erases(committing):

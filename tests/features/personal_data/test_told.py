@@ -19,62 +19,62 @@ KINDS = {"students": make_student, "employees": make_employee}
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-def told(api, kind, person):
+def data_of(api, kind, person):
     return api.ok(api.get(f"/{kind}/{person['id']}/data"))
 
 
 def test_a_student_with_all_that_is_stored(api, make):
     student = make_student(make)
 
-    found = told(api, "students", student)
+    document = data_of(api, "students", student)
 
-    stored = {**found["user"], **found["student"]}
+    stored = {**document["user"], **document["student"]}
     assert {name: stored[name] for name in PRIVATE_OF_STUDENT} == {
         **PRIVATE_OF_STUDENT,
         "last_name": "Bello-Zxqvjk",
     }
-    (link,) = found["guardians"]
+    (link,) = document["guardians"]
     assert {name: link[name] for name in ("full_name", "relationship", "is_primary")} == {
         "full_name": GUARDIAN["full_name"],
         "relationship": GUARDIAN["relationship"],
         "is_primary": True,
     }
-    assert found["user"]["username"] == "chidinma.zxqvjk"
-    assert [one["phone_number"] for one in found["contacts"]] == ["0805-Zxqvjk"]
-    assert sorted(role["role"][:4] for role in found["roles"]) == ["Role", "Stud"]
-    (enrollment,) = found["enrollments"]
+    assert document["user"]["username"] == "chidinma.zxqvjk"
+    assert [contact["phone_number"] for contact in document["contacts"]] == ["0805-Zxqvjk"]
+    assert sorted(role["role"][:4] for role in document["roles"]) == ["Role", "Stud"]
+    (enrollment,) = document["enrollments"]
     assert enrollment["batch"] == "A"
     assert enrollment["classroom"].startswith("JSS")
-    (entry,) = found["gradebook_entries"]
+    (entry,) = document["gradebook_entries"]
     assert (entry["score"], entry["total_points"], entry["term"]) == (12.5, 20, "First term")
-    (metric,) = found["metrics"]
+    (metric,) = document["metrics"]
     assert [score["score"] for score in metric["scores"]] == [5, 3]
-    assert len(found["subject_enrollments"]) == 1
-    assert found["graduate"] is None
+    assert len(document["subject_enrollments"]) == 1
+    assert document["graduate"] is None
 
 
 def test_a_graduate(api, make):
     student = make_graduate(make)
 
-    assert told(api, "students", student)["graduate"]["number"] == 1
+    assert data_of(api, "students", student)["graduate"]["number"] == 1
 
 
 def test_an_employee_with_all_that_is_stored(api, make):
     employee = make_employee(make)
 
-    found = told(api, "employees", employee)
+    document = data_of(api, "employees", employee)
 
-    assert found["user"]["first_name"] == "Adaeze-Zxqvjk"
-    assert found["employee"]["religion"] == "R-Zxqvjk"
-    assert {name: found["employee"][name] for name in ("dob", "join_date")} == {
+    assert document["user"]["first_name"] == "Adaeze-Zxqvjk"
+    assert document["employee"]["religion"] == "R-Zxqvjk"
+    assert {name: document["employee"][name] for name in ("dob", "join_date")} == {
         "dob": "1985-04-12",
         "join_date": "2020-01-06",
     }
-    assert found["bank_account"]["account_number"] == "12-Zxqvjk"
-    assert found["next_of_kin"]["relationship"] == "husband-Zxqvjk"
-    assert len(found["contacts"]) == 2
-    assert [post["batch"] for post in found["form_teachers"]] == ["A"]
-    assert [taught["batch"] for taught in found["subject_teachers"]] == ["A"]
+    assert document["bank_account"]["account_number"] == "12-Zxqvjk"
+    assert document["next_of_kin"]["relationship"] == "husband-Zxqvjk"
+    assert len(document["contacts"]) == 2
+    assert [post["batch"] for post in document["form_teachers"]] == ["A"]
+    assert [taught["batch"] for taught in document["subject_teachers"]] == ["A"]
 
 
 @each_kind
@@ -97,27 +97,27 @@ def test_the_audit_log_tells_what_changed_and_who_only_where_it_was_the_person(a
     of_another = make.user()["user"]
     own.ok(own.patch(f"/users/{of_another['id']}", {"first_name": "Somebody else"}))
 
-    found = told(api, "students", student)["audit"]
+    entries = data_of(api, "students", student)["audit"]
 
-    by_the_person = [entry for entry in found if entry["actor"] is not None]
+    by_the_person = [entry for entry in entries if entry["actor"] is not None]
     assert [(entry["old"], entry["new"]) for entry in by_the_person] == [
         ({"first_name": "Chidinma"}, {"first_name": "Adá"})
     ]
     assert {entry["actor"] for entry in by_the_person} == {student["user"]}
-    assert str(place.admin_id) not in str(found)
-    assert "Somebody else" not in str(found)
-    moments = [datetime.fromisoformat(entry["at"]) for entry in found]
+    assert str(place.admin_id) not in str(entries)
+    assert "Somebody else" not in str(entries)
+    moments = [datetime.fromisoformat(entry["at"]) for entry in entries]
     assert len(moments) > 2
     assert moments == sorted(moments)
 
 
 def test_a_deleted_employee_is_told_too(api, make):
     employee = make_employee(make)
-    before = told(api, "employees", employee)
+    before = data_of(api, "employees", employee)
     api.ok(api.delete(f"/employees/{employee['id']}?release=true"))
     assert api.get(f"/employees/{employee['id']}").status_code == 404
 
-    after = told(api, "employees", employee)
+    after = data_of(api, "employees", employee)
 
     assert after["employee"]["deleted_at"] is not None
     assert after["bank_account"] == before["bank_account"]
@@ -133,7 +133,7 @@ def test_a_score_of_a_deleted_assessment_is_told_too(api, make):
     make.entry(assessment, taught.students[0], taught.cohort["id"], 7)
     api.ok(api.delete(f"/assessments/{assessment['id']}"))
 
-    (entry,) = told(api, "students", {"id": taught.students[0]})["gradebook_entries"]
+    (entry,) = data_of(api, "students", {"id": taught.students[0]})["gradebook_entries"]
 
     assert entry["score"] == 7
 
@@ -191,8 +191,8 @@ def test_it_costs_three_round_trips_however_much_there_is(api, make, messages, k
         for _ in range(count):
             make.contact(account)
             api.ok(api.patch(f"/users/{account['id']}", {"first_name": f"Ada {_}"}))
-        told(api, kind, person)
+        data_of(api, kind, person)
         with messages() as sent:
-            found = told(api, kind, person)
+            document = data_of(api, kind, person)
         assert len(sent) == 3, sent
-        assert len(found["contacts"]) >= count
+        assert len(document["contacts"]) >= count

@@ -54,7 +54,7 @@ def put(api, user, content, boundary="a-boundary-of-parts"):
     )
 
 
-def shown(api, user, **options):
+def photo_of(api, user, **options):
     return api.get(f"/users/{user['id']}/photo", **options)
 
 
@@ -65,7 +65,7 @@ def opened(content):
 
 
 def is_like(colour, other):
-    return all(abs(one - two) < 30 for one, two in zip(colour, other, strict=True))
+    return all(abs(left - right) < 30 for left, right in zip(colour, other, strict=True))
 
 
 @pytest.fixture
@@ -74,11 +74,11 @@ def user(make):
 
 
 def test_a_photo_is_made_anew(api, user):
-    assert shown(api, user).status_code == 404
+    assert photo_of(api, user).status_code == 404
 
     answer = api.ok(put(api, user, picture(3000, 4000)))
 
-    content = shown(api, user)
+    content = photo_of(api, user)
     digest = sha256(content.get_data()).hexdigest()
     assert answer == {
         **user,
@@ -104,13 +104,13 @@ def test_a_photo_is_made_anew(api, user):
 def test_its_address_and_tags(api, user, monkeypatch):
     before = api.get(f"/users/{user['id']}").headers["ETag"]
     first = api.ok(put(api, user, picture()))
-    tag, photo_tag = api.get(f"/users/{user['id']}").headers["ETag"], shown(api, user).headers["ETag"]
+    tag, photo_tag = api.get(f"/users/{user['id']}").headers["ETag"], photo_of(api, user).headers["ETag"]
     assert tag != before
     # The same picture again is the same photo, and time changes nothing.
     assert api.ok(put(api, user, picture())) == first
     assert len(api.ok(api.get(f"/audit?id={user['id']}"))["data"]) == 2
     assert api.get(f"/users/{user['id']}", headers={"If-None-Match": tag}).status_code == 304
-    kept = shown(api, user, headers={"If-None-Match": photo_tag})
+    kept = photo_of(api, user, headers={"If-None-Match": photo_tag})
     assert (kept.status_code, kept.get_data(), kept.headers["Cache-Control"]) == (
         304,
         b"",
@@ -122,21 +122,21 @@ def test_its_address_and_tags(api, user, monkeypatch):
 
     second = api.ok(put(api, user, picture(400, 400)))
     assert second["photo"] != first["photo"]
-    assert shown(api, user, headers={"If-None-Match": photo_tag}).status_code == 200
+    assert photo_of(api, user, headers={"If-None-Match": photo_tag}).status_code == 200
 
     state = api.app.extensions["school-service"]
     monkeypatch.setattr(state, "settings", replace(state.settings, public_url="https://example.org/x"))
-    found = api.ok(api.get(f"/users/{user['id']}"))["photo"]
-    assert found == second["photo"].replace("https://schools.example.org", "https://example.org/x")
+    address = api.ok(api.get(f"/users/{user['id']}"))["photo"]
+    assert address == second["photo"].replace("https://schools.example.org", "https://example.org/x")
 
 
 def test_a_generated_client_gets_the_bytes_as_the_type_that_it_knows(api, user):
     api.ok(put(api, user, picture()))
 
-    as_file = shown(api, user, headers={"Accept": "application/octet-stream"})
+    as_file = photo_of(api, user, headers={"Accept": "application/octet-stream"})
 
     assert (as_file.mimetype, as_file.headers["Vary"]) == ("application/octet-stream", "Accept")
-    assert as_file.data == shown(api, user).data
+    assert as_file.data == photo_of(api, user).data
 
 
 def test_an_address_that_was_written_by_hand_is_answered_as_it_is(api, user):
@@ -144,14 +144,14 @@ def test_an_address_that_was_written_by_hand_is_answered_as_it_is(api, user):
     in_school(api, "UPDATE users SET photo = :photo WHERE id = :id", photo=address, id=user["id"])
 
     assert api.ok(api.get(f"/users/{user['id']}"))["photo"] == address
-    assert shown(api, user).status_code == 404
+    assert photo_of(api, user).status_code == 404
 
 
 def test_a_photo_is_taken_away(api, user):
     api.ok(put(api, user, picture()))
 
     assert api.ok(api.delete(f"/users/{user['id']}/photo")) == user
-    assert shown(api, user).status_code == 404
+    assert photo_of(api, user).status_code == 404
     assert api.delete(f"/users/{user['id']}/photo").status_code == 404
     assert api.ok(api.get(f"/audit?id={user['id']}"))["data"][0]["new"] == {"photo": "removed"}
 
@@ -175,7 +175,7 @@ def test_it_stands_upright(api, user, orientation, left, top, size):
     for format in ("JPEG", "PNG"):
         api.ok(put(api, user, picture(1200, 900, format=format, orientation=orientation)))
 
-        image = opened(shown(api, user).get_data())
+        image = opened(photo_of(api, user).get_data())
         width, height = image.size
         assert image.size == (size if size[0] < size[1] else (480, 360))
         if left is not None:
@@ -198,7 +198,7 @@ def test_every_kind_of_colours_becomes_rgb(api, user, mode):
 
     api.ok(put(api, user, written.getvalue()))
 
-    made = opened(shown(api, user).get_data())
+    made = opened(photo_of(api, user).get_data())
     expected = (128,) * 3 if mode == "I;16" else (255,) * 3
     assert (made.mode, made.size) == ("RGB", (100, 100))
     assert is_like(made.getpixel((50, 50)), expected)
@@ -256,14 +256,14 @@ def test_what_is_no_photo_is_refused(api, user):
         answer = put(api, user, content)
         if what == "a jpeg with two sizes" and answer.status_code == 200:
             # Decoders stop at its first end.
-            assert opened(shown(api, user).get_data()).size == (100, 100)
+            assert opened(photo_of(api, user).get_data()).size == (100, 100)
             api.ok(api.delete(f"/users/{user['id']}/photo"))
             continue
         assert answer.status_code == 422, what
     assert put(api, user, b"x" * (8 * 2**20 + 1)).status_code == 413
     assert api.put(f"/users/{user['id']}/photo", data={"picture": (io.BytesIO(b""), "a")}).status_code == 422
     assert api.put(f"/users/{user['id']}/photo", {"image": "x"}).status_code == 415
-    assert shown(api, user).status_code == 404
+    assert photo_of(api, user).status_code == 404
 
 
 def test_broken_pictures_of_all_kinds_are_refused_or_made(api, user):
@@ -303,7 +303,7 @@ def test_a_printer_that_hangs_is_busy(api, user, monkeypatch):
         hanging.close()
 
     assert (answer.status_code, "Retry-After" in answer.headers) == (503, True)
-    assert shown(api, user).status_code == 404
+    assert photo_of(api, user).status_code == 404
 
 
 class TestWhoSets:
@@ -343,16 +343,16 @@ class TestWhoSets:
             ("DELETE", {}),
         ):
             assert api.request(method, f"/users/{theirs['id']}/photo", **data).status_code == 404
-        assert shown(api, {"id": UNKNOWN_ID}).status_code == 404
+        assert photo_of(api, {"id": UNKNOWN_ID}).status_code == 404
         assert put(api, {"id": UNKNOWN_ID}, picture()).status_code == 404
-        assert shown(api.using(token=None), user).status_code == 401
-        assert shown(api.using(school=other_api.school), user).status_code == 403
+        assert photo_of(api.using(token=None), user).status_code == 401
+        assert photo_of(api.using(school=other_api.school), user).status_code == 403
 
         api.ok(api.delete(f"/users/{user['id']}/delete"))
-        assert shown(api, user).status_code == 404
+        assert photo_of(api, user).status_code == 404
         assert put(api, user, picture()).status_code == 404
         assert api.ok(api.put(f"/users/{user['id']}/restore"))["photo"]
-        assert shown(api, user).status_code == 200
+        assert photo_of(api, user).status_code == 200
 
 
 def test_two_at_once_leave_one_whole_photo(committing):
@@ -363,9 +363,9 @@ def test_two_at_once_leave_one_whole_photo(committing):
     answers = run_concurrently(6, lambda number: put(api.using(), user, picture(*sizes[number])).status_code)
 
     assert set(answers) <= {200, 503}
-    found = api.ok(api.get(f"/users/{user['id']}"))["photo"]
-    content = shown(api, user).get_data()
-    assert found.endswith(f"?v={sha256(content).hexdigest()[:12]}")
+    address = api.ok(api.get(f"/users/{user['id']}"))["photo"]
+    content = photo_of(api, user).get_data()
+    assert address.endswith(f"?v={sha256(content).hexdigest()[:12]}")
     assert opened(content).size in sizes
 
 
@@ -381,25 +381,25 @@ class TestWhoSees:
 
         cohort = make.cohort()
         other = make.batch(cohort)
-        found = {}
+        people = {}
         for name, batch in (("one", cohort["id"]), ("two", other["id"])):
             student = make.student()
             make.enrolled(cohort, student, batch=batch)
             teacher = make.employee()
             api.ok(api.patch(f"/teachers/{batch}/add_to_batch", {"teacher_id": teacher["id"]}))
-            found[f"student {name}"], found[f"form teacher {name}"] = (
+            people[f"student {name}"], people[f"form teacher {name}"] = (
                 person(student),
                 make.account_of(teacher),
             )
-            found[f"child {name}"] = student
-        found["nobody"] = make.user()["user"]
-        accounts = {name: user for name, user in found.items() if "child" not in name}
+            people[f"child {name}"] = student
+        people["nobody"] = make.user()["user"]
+        accounts = {name: user for name, user in people.items() if "child" not in name}
         for user in accounts.values():
             api.ok(put(api, user, picture(100, 100)))
-        return {**found, "accounts": accounts, "cohort": cohort["id"]}
+        return {**people, "accounts": accounts, "cohort": cohort["id"]}
 
-    def seen(self, client, school):
-        answers = {name: shown(client, user).status_code for name, user in school["accounts"].items()}
+    def names_shown(self, client, school):
+        answers = {name: photo_of(client, user).status_code for name, user in school["accounts"].items()}
         assert set(answers.values()) <= {200, 404}
         return {name for name, status in answers.items() if status == 200}
 
@@ -413,20 +413,20 @@ class TestWhoSees:
 
     def test_by_relation(self, api, make, school):
         everybody = set(school["accounts"])
-        one = {"student one", "form teacher one"}
+        names = {"student one", "form teacher one"}
         for permissions in ((), ("read:users",)):
             pupil = self.account(api, make, school["student one"], *permissions)
-            assert self.seen(pupil, school) == one
+            assert self.names_shown(pupil, school) == names
             teacher = self.account(api, make, school["form teacher one"], *permissions)
-            assert self.seen(teacher, school) == one
+            assert self.names_shown(teacher, school) == names
         guardian = make.guardian(school["child two"])
         api.ok(api.put(f"/guardians/{guardian['id']}/account", {"user": school["nobody"]["id"]}))
         parent = self.account(api, make, school["nobody"])
-        assert self.seen(parent, school) == {"student two", "form teacher two", "nobody"}
-        assert self.seen(make.caller("read:users"), school) == everybody
-        assert self.seen(make.caller("read:students"), school) == set()
+        assert self.names_shown(parent, school) == {"student two", "form teacher two", "nobody"}
+        assert self.names_shown(make.caller("read:users"), school) == everybody
+        assert self.names_shown(make.caller("read:students"), school) == set()
         # Out of reach is as unknown is.
-        refused, unknown = (shown(pupil, {"id": id}) for id in (school["student two"]["id"], str(uuid4())))
+        refused, unknown = (photo_of(pupil, {"id": id}) for id in (school["student two"]["id"], str(uuid4())))
         for answer in (refused, unknown):
             assert answer.status_code == 404
         assert refused.get_json()["message"] == unknown.get_json()["message"]
@@ -443,7 +443,7 @@ class TestWhoSees:
             with app.app_context():
                 key = app.extensions["school-service"].verifier.key
                 token = issue_client_token(key, name, [])["access_token"]
-            answer = shown(committing.api.using(token=token), user)
+            answer = photo_of(committing.api.using(token=token), user)
             assert answer.status_code == status
             assert status == 200 or "read:users" in answer.get_json()["message"]
 
@@ -465,9 +465,9 @@ class TestWhoSees:
             (pupil, school["student two"], 2),
             (parent, school["student two"], 2),
         ):
-            shown(client, user)
+            photo_of(client, user)
             with messages() as sent:
-                shown(client, user)
+                photo_of(client, user)
             assert len(sent) == number
 
 

@@ -109,8 +109,8 @@ def test_an_unknown_owner_is_422(api, make, make_other):
     deleted = make.user()["user"]
     api.ok(api.delete(f"/users/{deleted['id']}/delete"))
 
-    for one in ({"id": str(uuid4())}, make_other.user()["user"], deleted, make.student()):
-        answer = api.post("/contacts", body(one))
+    for user in ({"id": str(uuid4())}, make_other.user()["user"], deleted, make.student()):
+        answer = api.post("/contacts", body(user))
 
         assert answer.status_code == 422
         assert answer.get_json()["errors"] == {"json": {"owner": ["no such user"]}}
@@ -127,7 +127,7 @@ def test_a_second_with_the_same_address_is_a_conflict(api, make, owner):
 
 
 def test_another_owner_may_have_the_same_address(make, owner):
-    made = [make.contact(one, email_address="a@example.com") for one in (owner, None)]
+    made = [make.contact(user, email_address="a@example.com") for user in (owner, None)]
 
     assert made[0]["owner"] != made[1]["owner"]
 
@@ -170,7 +170,7 @@ def three(make, owner):
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "index"),
     [
         ({}, 2),
         ({"email_address": "a@example.com"}, 0),
@@ -181,8 +181,8 @@ def three(make, owner):
     ],
     ids=str,
 )
-def test_the_newest_that_matches_is_shown(api, owner, three, query, found):
-    assert api.ok(contact(api, owner["id"], **query)) == three[found]
+def test_the_newest_that_matches_is_shown(api, owner, three, query, index):
+    assert api.ok(contact(api, owner["id"], **query)) == three[index]
 
 
 @pytest.mark.parametrize(

@@ -22,13 +22,13 @@ def path_of(employee):
 def elsewhere(api):
     """An LGA that is not of the state of ORIGIN, with its state."""
     states = api.ok(api.get("/states"))
-    state = next(one["id"] for one in states if one["id"] != ORIGIN["state"])
+    state = next(state["id"] for state in states if state["id"] != ORIGIN["state"])
     return {"lga": api.ok(api.get("/lgas", query_string={"state": state}))[0]["id"], "state": state}
 
 
 def audited(api, entity, record_id):
-    found = api.ok(api.get("/audit", query_string={"entity": entity, "id": record_id}))["data"]
-    return [(entry["old"], entry["new"]) for entry in reversed(found) if entry["action"] == "update"]
+    entries = api.ok(api.get("/audit", query_string={"entity": entity, "id": record_id}))["data"]
+    return [(entry["old"], entry["new"]) for entry in reversed(entries) if entry["action"] == "update"]
 
 
 def test_department_category_and_position_change(api, make, employee):

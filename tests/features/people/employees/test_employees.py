@@ -119,7 +119,7 @@ class TestCreating:
 
         first, second = (api.ok(api.post("/employees", body)) for _ in range(2))
 
-        assert {one["id"] for one in listed(api)} == {first["id"], second["id"]}
+        assert {employee["id"] for employee in listed(api)} == {first["id"], second["id"]}
         assert second["username"] == f"{first['username']}2"
 
     def test_born_on_the_day_of_joining_is_borne(self, make):
@@ -192,15 +192,15 @@ class TestReading:
 
         shown = listed(api)
 
-        keys = [(one["last_name"], one["first_name"], one["id"]) for one in shown]
+        keys = [(employee["last_name"], employee["first_name"], employee["id"]) for employee in shown]
         assert keys == sorted(keys)
         assert [key[:2] for key in keys] == sorted(people)
 
     def test_the_other_school_has_its_own(self, api, other_api, make, make_other):
         made, other = make.employee(), make_other.employee()
 
-        assert [one["id"] for one in listed(api)] == [made["id"]]
-        assert [one["id"] for one in listed(other_api)] == [other["id"]]
+        assert [employee["id"] for employee in listed(api)] == [made["id"]]
+        assert [employee["id"] for employee in listed(other_api)] == [other["id"]]
 
     @pytest.mark.parametrize("path", UNKNOWN_PATHS)
     def test_unknown_and_of_the_other_school_are_not_found(self, api, make_other, path):

@@ -23,7 +23,7 @@ def remove(api, batch, teacher):
     return api.delete(f"/teachers/{batch}/teachers/{teacher}")
 
 
-def shown(api, batch):
+def form_teacher(api, batch):
     return api.ok(api.get(f"/teachers/{batch}"))
 
 
@@ -42,7 +42,7 @@ def test_a_form_teacher_is_added_shown_and_removed(api, make, batch):
     teacher = make.employee()
 
     assert api.ok(add(api, batch, teacher["id"])) == as_form_teacher(batch, teacher)
-    assert shown(api, batch) == as_form_teacher(batch, teacher)
+    assert form_teacher(api, batch) == as_form_teacher(batch, teacher)
     assert api.ok(remove(api, batch, teacher["id"])) == {"id": teacher["id"], "deleted": True}
     assert api.get(f"/teachers/{batch}").status_code == 404
 
@@ -61,9 +61,9 @@ def test_of_several_the_latest_is_shown_and_the_answer_is_of_the_one_added(api, 
     for teacher in (first, second, third):
         assert api.ok(add(api, batch, teacher["id"])) == as_form_teacher(batch, teacher)
 
-    assert shown(api, batch) == as_form_teacher(batch, third)
+    assert form_teacher(api, batch) == as_form_teacher(batch, third)
     api.ok(remove(api, batch, third["id"]))
-    assert shown(api, batch) == as_form_teacher(batch, second)
+    assert form_teacher(api, batch) == as_form_teacher(batch, second)
 
 
 def test_adding_again_changes_nothing(api, make, batch):
@@ -71,7 +71,7 @@ def test_adding_again_changes_nothing(api, make, batch):
     for teacher in (first, second, first):
         assert api.ok(add(api, batch, teacher["id"])) == as_form_teacher(batch, teacher)
 
-    assert shown(api, batch) == as_form_teacher(batch, second)
+    assert form_teacher(api, batch) == as_form_teacher(batch, second)
     api.ok(remove(api, batch, first["id"]))
     assert remove(api, batch, first["id"]).status_code == 404
 
@@ -83,7 +83,7 @@ def test_whoever_comes_back_is_the_latest(api, make, batch):
     api.ok(remove(api, batch, first["id"]))
     api.ok(add(api, batch, first["id"]))
 
-    assert shown(api, batch) == as_form_teacher(batch, first)
+    assert form_teacher(api, batch) == as_form_teacher(batch, first)
 
 
 def test_of_those_added_at_one_moment_the_highest_id_is_shown(api, make, place, batch):
@@ -93,7 +93,7 @@ def test_of_those_added_at_one_moment_the_highest_id_is_shown(api, make, place, 
     with in_transaction(SchoolBinding(place.id)):
         db.session.execute(text("UPDATE form_teachers SET created_at = '2025-09-01T00:00:00Z'"))
 
-    assert shown(api, batch) == as_form_teacher(batch, teachers[3])
+    assert form_teacher(api, batch) == as_form_teacher(batch, teachers[3])
 
 
 def test_each_batch_has_its_own(api, make):
@@ -104,7 +104,7 @@ def test_each_batch_has_its_own(api, make):
 
     assert api.get(f"/teachers/{arm}").status_code == 404
     assert api.ok(add(api, arm, of_arm["id"])) == as_form_teacher(arm, of_arm)
-    assert shown(api, cohort["id"]) == as_form_teacher(cohort["id"], of_first)
+    assert form_teacher(api, cohort["id"]) == as_form_teacher(cohort["id"], of_first)
     assert remove(api, arm, of_first["id"]).status_code == 404
 
 
@@ -147,7 +147,7 @@ def test_the_other_school_takes_no_one_away(api, other_api, make, batch):
 
     assert remove(other_api, batch, teacher["id"]).status_code == 404
     assert other_api.get(f"/teachers/{batch}").status_code == 404
-    assert shown(api, batch) == as_form_teacher(batch, teacher)
+    assert form_teacher(api, batch) == as_form_teacher(batch, teacher)
 
 
 @pytest.mark.parametrize(
@@ -183,9 +183,9 @@ def test_whose_account_is_deleted_is_not_shown_until_it_is_restored(api, make, b
     user = make.account_of(second)
 
     api.ok(api.delete(f"/users/{user['id']}/delete"))
-    assert shown(api, batch) == as_form_teacher(batch, first)
+    assert form_teacher(api, batch) == as_form_teacher(batch, first)
     api.ok(api.put(f"/users/{user['id']}/restore"))
-    assert shown(api, batch) == as_form_teacher(batch, second)
+    assert form_teacher(api, batch) == as_form_teacher(batch, second)
 
 
 def test_whose_account_is_deleted_is_not_added_and_can_be_removed(api, make, batch):
@@ -219,7 +219,7 @@ def test_the_school_may_come_from_the_token(api, make, batch):
     without = api.using(school=None)
 
     api.ok(add(without, batch, teacher["id"]))
-    assert shown(without, batch) == as_form_teacher(batch, teacher)
+    assert form_teacher(without, batch) == as_form_teacher(batch, teacher)
     api.ok(remove(without, batch, teacher["id"]))
 
 
@@ -241,7 +241,7 @@ def test_showing_costs_one_round_trip_however_many_there_are(api, make, batch, m
         for _ in range(4):
             api.ok(add(api, batch, make.employee()["id"]))
         with messages() as sent:
-            shown(api, batch)
+            form_teacher(api, batch)
         assert len(sent) == 1, sent
 
 

@@ -98,11 +98,11 @@ def changed(body, path, *value):
 def reasons(answer, path):
     """Why the member at a path was refused; no other was."""
     assert answer.status_code == 422, answer.get_data(as_text=True)
-    found = answer.get_json()["errors"]["json"]
+    errors = answer.get_json()["errors"]["json"]
     for name in path.split("."):
-        assert list(found) == [name]
-        found = found[name]
-    return found
+        assert list(errors) == [name]
+        errors = errors[name]
+    return errors
 
 
 @pytest.fixture
@@ -130,9 +130,9 @@ def refuse(api, body, path, values):
 
 def test_the_count_sees_an_employee(api, make, place):
     before, after = ({}, {})
-    for found in (before, after):
+    for counts in (before, after):
         with in_transaction(SchoolBinding(place.id)):
-            found.update(db.session.execute(text(COUNT)).mappings().one())
+            counts.update(db.session.execute(text(COUNT)).mappings().one())
         make.employee()
 
     assert {table: after[table] - before[table] for table in TABLES} == {
@@ -184,9 +184,9 @@ def test_what_is_no_object_is_invalid(api, body, path, nothing_left):
 
 @pytest.mark.parametrize("path", OBJECTS)
 def test_an_empty_object_lacks_all_of_its_members(api, body, path, nothing_left):
-    found = reasons(api.post("/employees", changed(body, path, {})), path)
+    errors = reasons(api.post("/employees", changed(body, path, {})), path)
 
-    assert set(found) == set(body[path])
+    assert set(errors) == set(body[path])
 
 
 def test_a_strange_email_address_is_invalid(api, body, nothing_left):
@@ -203,11 +203,11 @@ def test_all_that_is_wrong_is_named_at_once(api, body, nothing_left):
         changed(changed(body, "dob", "x"), "bank_details.account_number", ""), "contact.phone_number"
     )
 
-    found = api.post("/employees", wrong).get_json()["errors"]["json"]
+    errors = api.post("/employees", wrong).get_json()["errors"]["json"]
 
-    assert set(found) == {"dob", "bank_details", "contact"}
-    assert set(found["bank_details"]) == {"account_number"}
-    assert set(found["contact"]) == {"phone_number"}
+    assert set(errors) == {"dob", "bank_details", "contact"}
+    assert set(errors["bank_details"]) == {"account_number"}
+    assert set(errors["contact"]) == {"phone_number"}
 
 
 def test_who_was_born_after_joining_is_refused(api, body, nothing_left):
@@ -264,10 +264,10 @@ def test_an_lga_of_another_state_is_refused(api, body, nothing_left):
 
 def test_the_lga_of_the_same_name_in_another_state_is_another(api, body, nothing_left):
     """Surulere lies in Lagos, and another one in Oyo."""
-    found = {lga["state"]: lga["id"] for lga in api.ok(api.get("/lgas")) if lga["name"] == "Surulere"}
-    (elsewhere,) = found.keys() - {body["state"]}
+    lgas = {lga["state"]: lga["id"] for lga in api.ok(api.get("/lgas")) if lga["name"] == "Surulere"}
+    (elsewhere,) = lgas.keys() - {body["state"]}
 
-    answer = api.post("/employees", {**body, "lga": found[elsewhere]})
+    answer = api.post("/employees", {**body, "lga": lgas[elsewhere]})
 
     assert reasons(answer, "lga") == ["does not lie in the state"]
 

@@ -19,7 +19,7 @@ def clerk(make):
 
 
 @pytest.fixture
-def made(clerk):
+def account(clerk):
     """The account of somebody else, as its maker was answered it: without a password."""
     body = {"username": "bisi.ajayi", "first_name": "Bísí", "last_name": "Àjàyí", "gender": "FEMALE"}
     return clerk.ok(clerk.post("/users", {**body, "password": PASSWORD}))
@@ -31,8 +31,8 @@ def user(make):
     return make.user()["user"]
 
 
-def as_maker(clerk, made):
-    return clerk.using(token=made["access_token"]["access_token"])
+def as_maker(clerk, account):
+    return clerk.using(token=account["access_token"]["access_token"])
 
 
 def signed_in(clerk, user, password=PASSWORD):
@@ -73,7 +73,7 @@ class TestRights:
 
     @pytest.fixture
     def give(self, api, clerk, provider):
-        [role] = [one for one in api.ok(api.get("/roles")) if one["name"] == "Administrator"]
+        [role] = [role for role in api.ok(api.get("/roles")) if role["name"] == "Administrator"]
 
         def give(user):
             answer = api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
@@ -85,16 +85,18 @@ class TestRights:
     def may_nothing(self, client):
         return (client.get("/me").status_code, client.get("/users").status_code) == (200, 403)
 
-    def test_the_maker_of_an_account_may_nothing_by_it(self, clerk, made):
-        assert self.may_nothing(as_maker(clerk, made))
+    def test_the_maker_of_an_account_may_nothing_by_it(self, clerk, account):
+        assert self.may_nothing(as_maker(clerk, account))
 
     def test_the_maker_of_an_administrators_account_is_signed_out_and_does_not_know_the_password(
-        self, clerk, made, give
+        self, clerk, account, give
     ):
-        assert [(one["kind"], one["ended"]) for one in give(made["user"])] == [("PASSWORD", True)]
+        assert [(credential["kind"], credential["ended"]) for credential in give(account["user"])] == [
+            ("PASSWORD", True)
+        ]
 
-        assert as_maker(clerk, made).get("/me").status_code == 401
-        assert signed_in(clerk, made["user"]) is None
+        assert as_maker(clerk, account).get("/me").status_code == 401
+        assert signed_in(clerk, account["user"]) is None
 
     def test_the_inviter_of_an_account_may_nothing_by_it(self, clerk, user, provider):
         taken = by_code(clerk, Planted("INVITATION", clerk, user, provider))
@@ -104,7 +106,9 @@ class TestRights:
     def test_the_inviter_of_an_administrator_has_a_code_that_is_not_valid(self, clerk, user, provider, give):
         planted = Planted("INVITATION", clerk, user, provider)
 
-        assert ("INVITATION", True) in [(one["kind"], one["ended"]) for one in give(user)]
+        assert ("INVITATION", True) in [
+            (credential["kind"], credential["ended"]) for credential in give(user)
+        ]
 
         assert by_code(clerk, planted) is None
 
@@ -116,7 +120,7 @@ class TestRights:
         entered = by_link(clerk, planted)
         assert self.may_nothing(entered)
 
-        assert ("LINK", True) in [(one["kind"], one["ended"]) for one in give(user)]
+        assert ("LINK", True) in [(credential["kind"], credential["ended"]) for credential in give(user)]
 
         assert entered.get("/me").status_code == 403
         assert entered.get("/users").get_json()["errors"] == {"token": ["not linked"]}
@@ -132,7 +136,9 @@ class TestRights:
         Planted("PASSWORD", clerk, user, provider)
         entered = signed_in(clerk, user)
 
-        assert [(one["kind"], one["ended"]) for one in give(user)] == [("PASSWORD", True)]
+        assert [(credential["kind"], credential["ended"]) for credential in give(user)] == [
+            ("PASSWORD", True)
+        ]
 
         assert entered.get("/me").status_code == 401
         assert signed_in(clerk, user) is None
@@ -160,16 +166,18 @@ class TestChildren:
     def reads_nothing(self, client, student):
         return {client.get(f"/students/{student['id']}/{what}").status_code for what in READ} == {403}
 
-    def test_the_maker_of_an_account_reads_no_child_by_it(self, clerk, made, student):
-        assert self.reads_nothing(as_maker(clerk, made), student)
+    def test_the_maker_of_an_account_reads_no_child_by_it(self, clerk, account, student):
+        assert self.reads_nothing(as_maker(clerk, account), student)
 
     def test_the_maker_of_a_guardians_account_is_signed_out_and_does_not_know_the_password(
-        self, clerk, made, give
+        self, clerk, account, give
     ):
-        assert [(one["kind"], one["ended"]) for one in give(made["user"])] == [("PASSWORD", True)]
+        assert [(credential["kind"], credential["ended"]) for credential in give(account["user"])] == [
+            ("PASSWORD", True)
+        ]
 
-        assert as_maker(clerk, made).get("/me").status_code == 401
-        assert signed_in(clerk, made["user"]) is None
+        assert as_maker(clerk, account).get("/me").status_code == 401
+        assert signed_in(clerk, account["user"]) is None
 
     def test_the_inviter_of_an_account_reads_no_child_by_it(self, clerk, user, provider, student):
         taken = by_code(clerk, Planted("INVITATION", clerk, user, provider))
@@ -179,7 +187,9 @@ class TestChildren:
     def test_the_inviter_of_a_guardian_has_a_code_that_is_not_valid(self, clerk, user, provider, give):
         planted = Planted("INVITATION", clerk, user, provider)
 
-        assert ("INVITATION", True) in [(one["kind"], one["ended"]) for one in give(user)]
+        assert ("INVITATION", True) in [
+            (credential["kind"], credential["ended"]) for credential in give(user)
+        ]
 
         assert by_code(clerk, planted) is None
 
@@ -191,7 +201,7 @@ class TestChildren:
         entered = by_link(clerk, planted)
         assert entered.get("/me").status_code == 200
 
-        assert ("LINK", True) in [(one["kind"], one["ended"]) for one in give(user)]
+        assert ("LINK", True) in [(credential["kind"], credential["ended"]) for credential in give(user)]
 
         assert entered.get("/me").get_json()["errors"] == {"token": ["not linked"]}
         assert self.reads_nothing(entered, student)
@@ -207,7 +217,9 @@ class TestChildren:
         Planted("PASSWORD", clerk, user, provider)
         entered = signed_in(clerk, user)
 
-        assert [(one["kind"], one["ended"]) for one in give(user)] == [("PASSWORD", True)]
+        assert [(credential["kind"], credential["ended"]) for credential in give(user)] == [
+            ("PASSWORD", True)
+        ]
 
         assert entered.get("/me").status_code == 401
         assert signed_in(clerk, user) is None
@@ -237,7 +249,7 @@ def test_a_student_or_guardian_gets_no_password_by_who_reads_no_results(api, mak
         clerk.post("/students", {**body, "password": PASSWORD}),
     )
 
-    assert [("read:results" in one.get_json()["message"], one.status_code) for one in refused] == [
+    assert [("read:results" in answer.get_json()["message"], answer.status_code) for answer in refused] == [
         (True, 403)
     ] * 3
     assert api.ok(api.get("/students"))["total"] == 1

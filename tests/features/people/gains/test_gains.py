@@ -110,7 +110,9 @@ class TestEveryWay:
 
         told = gaining.account_in(gaining.happen())
 
-        assert [(one["kind"], one["ended"]) for one in told["credentials"]] == [(kind, False)]
+        assert [(credential["kind"], credential["ended"]) for credential in told["credentials"]] == [
+            (kind, False)
+        ]
         planted.api = api
         assert planted.enters()
 
@@ -255,7 +257,7 @@ class TestGains:
         gaining.happen()
         gaining.role = make.role("read:metrics")
 
-        assert [one["ended"] for one in gaining.happen()["credentials"]] == [False]
+        assert [credential["ended"] for credential in gaining.happen()["credentials"]] == [False]
         assert planted.enters()
 
     def test_a_role_that_is_given_to_all_of_a_kind_is_no_gain(self, api, make, provider):
@@ -263,8 +265,8 @@ class TestGains:
         user = api.ok(api.get(f"/users/{student['user']}"))
         maker = make.caller(*MAKING)
         planted = Planted("LINK", maker, user, provider)
-        [role] = [one for one in api.ok(api.get("/roles")) if one["given_to"] == "STUDENTS"]
-        ids = [*(one["id"] for one in role["permissions"]), make._permission("read:metrics")]
+        [role] = [role for role in api.ok(api.get("/roles")) if role["given_to"] == "STUDENTS"]
+        ids = [*(permission["id"] for permission in role["permissions"]), make._permission("read:metrics")]
 
         answer = api.ok(api.patch(f"/roles/{role['id']}/permissions", {"permissionIds": ids}))
 
@@ -301,15 +303,23 @@ class TestGains:
         assert planted.enters()
 
     def test_administrators_gain_by_a_new_permission(self, api, make, provider):
-        role = next(one for one in api.ok(api.get("/roles")) if one["name"] == "Administrator")
+        role = next(role for role in api.ok(api.get("/roles")) if role["name"] == "Administrator")
         user = make.user()["user"]
         api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
-        maker = make.caller(*(f"{one['access']}:{one['section']}" for one in api.ok(api.get("/permissions"))))
+        maker = make.caller(
+            *(
+                f"{permission['access']}:{permission['section']}"
+                for permission in api.ok(api.get("/permissions"))
+            )
+        )
         planted = Planted("LINK", maker, user, provider)
 
         told = api.ok(api.post("/permissions", {"section": "canteen", "access": "read"}))
 
-        ended = {(one["username"], one["kind"]): one["ended"] for one in told["credentials"]}
+        ended = {
+            (credential["username"], credential["kind"]): credential["ended"]
+            for credential in told["credentials"]
+        }
         assert ended == {
             (user["username"], "LINK"): True,
             (user["username"], "PASSWORD"): False,
@@ -343,13 +353,13 @@ class TestGains:
         gaining.happen()
 
         newest = api.ok(api.get("/audit?pageSize=4"))["data"]
-        found = {(one["entity"], one["action"]): (one["old"], one["new"]) for one in newest}
-        assert found == {
+        log = {(entry["entity"], entry["action"]): (entry["old"], entry["new"]) for entry in newest}
+        assert log == {
             ("user", "update"): ({}, {"password": "ended", "sessions": "ended"}),
             ("invitation", "delete"): (user, None),
             ("identity", "delete"): (link, None),
-        } | {("user", "update"): found["user", "update"]}
-        changes = [(one["old"], one["new"]) for one in newest if one["entity"] == "user"]
+        } | {("user", "update"): log["user", "update"]}
+        changes = [(entry["old"], entry["new"]) for entry in newest if entry["entity"] == "user"]
         assert ({}, {"password": "ended", "sessions": "ended"}) in changes
         assert planted.enters() is False
 
@@ -388,8 +398,8 @@ class TestWhatIsTold:
         told = gaining.happen()
 
         assert (told["credentials_total"], len(told["credentials"])) == (210, 200)
-        assert [one["ended"] for one in told["credentials"]] == [False] * 5 + [True] * 195
-        names = [one["username"] for one in told["credentials"]]
+        assert [credential["ended"] for credential in told["credentials"]] == [False] * 5 + [True] * 195
+        names = [credential["username"] for credential in told["credentials"]]
         assert names[:5] == [f"others {number}" for number in range(1, 6)]
         left = "SELECT count(*) FROM users WHERE username LIKE 'others %' AND password_hash IS NOT NULL"
         assert in_school(api, left) == [(5,)]
@@ -425,7 +435,7 @@ def test_nobody_lifts_a_stop_on_themselves(api, make):
     )
 
     assert [answer.status_code for answer in refused] == [403] * 4
-    [link] = [one for one in api.ok(api.get(of_student)) if one["guardian"] == gaining.guardian["id"]]
+    [link] = [link for link in api.ok(api.get(of_student)) if link["guardian"] == gaining.guardian["id"]]
     assert (link["user"], bool(link["stopped_at"])) == (gaining.user["id"], True)
     # Somebody else does; and without a stop one's own account is taken away.
     gaining.happen()
@@ -436,7 +446,7 @@ def test_nobody_lifts_a_stop_on_themselves(api, make):
 
 
 def administrator(api):
-    return next(one["id"] for one in api.ok(api.get("/roles")) if one["name"] == "Administrator")
+    return next(role["id"] for role in api.ok(api.get("/roles")) if role["name"] == "Administrator")
 
 
 @pytest.mark.parametrize("number", [3, 60])
@@ -445,7 +455,10 @@ def test_a_gain_of_many_costs_as_many_messages_as_that_of_few(api, make, message
     gaining.prepare()
     clerk = make.caller(*MAKING)
     many(api, gaining.role["id"], number, clerk)
-    ids = [*(one["id"] for one in gaining.role["permissions"]), make._permission("read:metrics")]
+    ids = [
+        *(permission["id"] for permission in gaining.role["permissions"]),
+        make._permission("read:metrics"),
+    ]
 
     with messages() as sent:
         told = api.ok(api.patch(f"/roles/{gaining.role['id']}/permissions", {"permissionIds": ids}))

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from tests.factories import PASSWORD
-from tests.features.people.guardians.test_guardians import entries, put, shown, stop_of
+from tests.features.people.guardians.test_guardians import entries, primary_of, put, stop_of
 
 WRITING = ("read:students", "write:students", "delete:students", "read:users", "write:users")
 
@@ -47,8 +47,8 @@ def test_a_new_account_has_the_guardians_names(api, make):
         "Okàfor",
         "",
     ]
-    found = make.signed_in(user).get("/guardians").get_json()
-    assert [each["id"] for each in found["data"]] == [guardian["id"]]
+    page = make.signed_in(user).get("/guardians").get_json()
+    assert [each["id"] for each in page["data"]] == [guardian["id"]]
     assert entries(api, "guardian", guardian["id"])[0] == (
         "update",
         {"user": None},
@@ -180,7 +180,7 @@ def test_what_gives_an_account_a_child_needs_to_read_results(api, make):
     assert [(answer.status_code, "read:results" in answer.get_json()["message"]) for answer in refused] == [
         (403, True)
     ] * len(refused)
-    assert shown(api, student) is None
+    assert primary_of(api, student) is None
     # What gives nothing is done: another text, a guardian without account, a stop.
     api.ok(put(clerk, other, guardian, relationship="uncle"))
     api.ok(
@@ -202,10 +202,13 @@ def test_nobody_with_an_account_is_renamed_by_a_students_record(api, make):
 
     api.ok(api.patch(f"/students/{student['id']}", {"guardian": {"full_name": "Ngozi"}}))
 
-    found = api.ok(api.get(f"/students/{student['id']}/guardians"))
-    assert [(one["full_name"], one["primary"]) for one in found] == [("Ngozi", True), ("Emeka Obi", False)]
+    guardians = api.ok(api.get(f"/students/{student['id']}/guardians"))
+    assert [(link["full_name"], link["primary"]) for link in guardians] == [
+        ("Ngozi", True),
+        ("Emeka Obi", False),
+    ]
     api.ok(put(api, student, guardian, primary=True))
-    assert [one["full_name"] for one in api.ok(api.get(f"/students/{student['id']}/guardians"))] == [
+    assert [link["full_name"] for link in api.ok(api.get(f"/students/{student['id']}/guardians"))] == [
         "Emeka Obi",
         "Ngozi",
     ]

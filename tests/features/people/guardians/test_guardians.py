@@ -26,26 +26,26 @@ def put(api, student, guardian, **link):
     )
 
 
-def shown(api, student):
+def primary_of(api, student):
     """The guardian whom a student's record shows."""
     return api.ok(api.get(f"/students/{student['id']}"))["guardian"]
 
 
 def entries(api, entity, record_id=None):
-    found = api.ok(
+    page = api.ok(
         api.get("/audit", query_string={"entity": entity, **({"id": record_id} if record_id else {})})
     )
-    return [(one["action"], one["old"], one["new"]) for one in found["data"]]
+    return [(entry["action"], entry["old"], entry["new"]) for entry in page["data"]]
 
 
 # Persons.
 
 
 def test_a_guardian_is_shown_with_their_children(api, make):
-    one, two = make.student(first_name="Bisi", last_name="Okàfor"), make.student(last_name="Àkànbí")
+    first, second = make.student(first_name="Bisi", last_name="Okàfor"), make.student(last_name="Àkànbí")
     given = [
-        {"student": one["id"], "relationship": "mother", "primary": True},
-        {"student": two["id"], "relationship": None, "receives_reports": False},
+        {"student": first["id"], "relationship": "mother", "primary": True},
+        {"student": second["id"], "relationship": None, "receives_reports": False},
     ]
 
     made = api.ok(api.post("/guardians", {**TEXTS, "students": given}))
@@ -63,14 +63,14 @@ def test_a_guardian_is_shown_with_their_children(api, make):
             "receives_reports": primary is not False,
             "stopped_at": None,
         }
-        for student, relationship, primary in ((two, None, False), (one, "mother", True))
+        for student, relationship, primary in ((second, None, False), (first, "mother", True))
     ]
     assert api.ok(api.get(f"/guardians/{made['id']}")) == made
-    assert shown(api, one) == {
+    assert primary_of(api, first) == {
         **{n: TEXTS[n] for n in TEXTS if n != "physical_address"},
         "relationship": "mother",
     }
-    assert shown(api, two) is None
+    assert primary_of(api, second) is None
 
 
 def test_a_name_is_enough(api):
@@ -115,7 +115,7 @@ def test_children_who_are_unknown_or_named_twice_are_refused(api, make_other, ma
         ([make_other.student()["id"]], 0),
         ([student["id"], student["id"]], 1),
     ):
-        students = [{"student": one, "relationship": "aunt"} for one in ids]
+        students = [{"student": student, "relationship": "aunt"} for student in ids]
         answer = api.post("/guardians", {"full_name": "A", "students": students})
         assert answer.status_code == 422
         assert list(answer.get_json()["errors"]["json"]) == [f"students.{place}.student"]
@@ -127,20 +127,22 @@ def test_they_are_listed_by_name_searched_and_by_student(api, make):
     zainab = make.guardian(student, full_name="Zainab Ɗanladi", phone_number="0803 111")
     amina = make.guardian(full_name="Amina", email_address="amina@example.com")
 
-    def found(query=""):
-        return [one["full_name"] for one in api.ok(api.get(f"/guardians{query}"))["data"]]
+    def names(query=""):
+        return [guardian["full_name"] for guardian in api.ok(api.get(f"/guardians{query}"))["data"]]
 
-    assert found() == ["Amina", "Zainab Ɗanladi"]
-    assert found("?search=danladi zai") == ["Zainab Ɗanladi"]
-    assert found("?search=0803") == ["Zainab Ɗanladi"]
-    assert found("?search=AMINA@") == ["Amina"]
-    assert found("?search=%25") == []
-    assert found("?search=") == ["Amina", "Zainab Ɗanladi"]
-    assert found(f"?student={student['id']}") == ["Zainab Ɗanladi"]
-    assert found("?pageSize=1&pageNumber=1") == ["Zainab Ɗanladi"]
+    assert names() == ["Amina", "Zainab Ɗanladi"]
+    assert names("?search=danladi zai") == ["Zainab Ɗanladi"]
+    assert names("?search=0803") == ["Zainab Ɗanladi"]
+    assert names("?search=AMINA@") == ["Amina"]
+    assert names("?search=%25") == []
+    assert names("?search=") == ["Amina", "Zainab Ɗanladi"]
+    assert names(f"?student={student['id']}") == ["Zainab Ɗanladi"]
+    assert names("?pageSize=1&pageNumber=1") == ["Zainab Ɗanladi"]
     assert api.get(f"/guardians?student={uuid4()}").status_code == 422
     assert api.get("/guardians?student=x").status_code == 422
-    assert {zainab["id"], amina["id"]} == {one["id"] for one in api.ok(api.get("/guardians"))["data"]}
+    assert {zainab["id"], amina["id"]} == {
+        guardian["id"] for guardian in api.ok(api.get("/guardians"))["data"]
+    }
 
 
 def test_a_patch_changes_what_it_names_alone(api, make):
@@ -168,7 +170,7 @@ def test_a_guardian_is_deleted_with_their_links(api, make):
 
     assert api.get(f"/guardians/{made['id']}").status_code == 404
     assert links(api, student) == []
-    assert shown(api, student) is None
+    assert primary_of(api, student) is None
     assert entries(api, "guardian", made["id"])[0] == ("delete", {}, None)
     assert entries(api, "student-guardian", student["id"])[0] == ("delete", {"guardian": made["id"]}, None)
 
@@ -247,18 +249,18 @@ def test_a_student_has_one_primary_guardian(api, make):
     first, second = make.guardian(), make.guardian()
     api.ok(put(api, student, first, primary=True))
 
-    found = api.ok(put(api, student, second, primary=True))
+    guardians = api.ok(put(api, student, second, primary=True))
 
-    assert [(one["guardian"], one["primary"]) for one in found] == [
+    assert [(link["guardian"], link["primary"]) for link in guardians] == [
         (second["id"], True),
         (first["id"], False),
     ]
-    assert shown(api, student)["full_name"] == second["full_name"]
+    assert primary_of(api, student)["full_name"] == second["full_name"]
     third = make.guardian(students=[{"student": student["id"], "relationship": "x", "primary": True}])
-    assert shown(api, student)["full_name"] == third["full_name"]
-    assert [one["primary"] for one in links(api, student)] == [True, False, False]
+    assert primary_of(api, student)["full_name"] == third["full_name"]
+    assert [link["primary"] for link in links(api, student)] == [True, False, False]
     api.ok(put(api, student, third, primary=False))
-    assert shown(api, student) is None
+    assert primary_of(api, student) is None
 
 
 @pytest.mark.parametrize(
@@ -331,9 +333,9 @@ def test_a_stop_takes_the_primary_and_is_lifted(api, make):
 
     assert (stopped["primary"], stopped["receives_reports"]) == (False, False)
     assert (stopped["stop_reason"], stopped["stopped_at"] is None) == ("A court order", False)
-    assert shown(api, student) is None
+    assert primary_of(api, student) is None
     children = api.ok(api.get(f"/guardians/{guardian['id']}"))["children"]
-    assert {one["student"]: one["stopped_at"] for one in children} == {
+    assert {child["student"]: child["stopped_at"] for child in children} == {
         student["id"]: stopped["stopped_at"],
         other["id"]: None,
     }
@@ -402,7 +404,9 @@ def test_nothing_goes_around_a_stop(api, make):
     assert kept["receives_reports"] is False
     # Another person becomes the primary; the stopped one stays as they are.
     api.ok(api.patch(f"/students/{student['id']}", {"guardian": {"full_name": "Ngozi"}}))
-    assert [(one["full_name"], one["primary"], bool(one["stopped_at"])) for one in links(api, student)] == [
+    assert [
+        (link["full_name"], link["primary"], bool(link["stopped_at"])) for link in links(api, student)
+    ] == [
         ("Ngozi", True, False),
         ("Emeka Òbí", False, True),
     ]
@@ -423,8 +427,8 @@ def test_brothers_and_sisters_share_a_guardian(api, make):
         {"full_name": "Ngozi Eze", "phone_number": "another", "email_address": "n@EXAMPLE.com"},
     ):
         second = make.student(guardian=named)
-        assert [one["guardian"] for one in links(api, second)] == [
-            one["guardian"] for one in links(api, first)
+        assert [link["guardian"] for link in links(api, second)] == [
+            link["guardian"] for link in links(api, first)
         ]
     (guardian,) = api.ok(api.get("/guardians"))["data"]
     # What is known of them stays, and what was not is added.
@@ -437,7 +441,7 @@ def test_brothers_and_sisters_share_a_guardian(api, make):
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("guardian", "other"),
     [
         ({"full_name": "A"}, {"full_name": "A"}),
         ({"full_name": "A", "phone_number": "n/a"}, {"full_name": "A", "phone_number": "n/a"}),
@@ -446,8 +450,8 @@ def test_brothers_and_sisters_share_a_guardian(api, make):
         ({"full_name": "A", "email_address": "a@x.org"}, {"full_name": "B", "email_address": "a@x.org"}),
     ],
 )
-def test_others_are_other_people(api, make, one, other):
-    make.student(guardian=one)
+def test_others_are_other_people(api, make, guardian, other):
+    make.student(guardian=guardian)
     make.student(guardian=other)
 
     assert api.ok(api.get("/guardians"))["total"] == 2
@@ -475,9 +479,9 @@ def test_the_primarys_own_name_changes_that_person(api, make):
         "phone_number": None,
         "email_address": "n@x.org",
     }
-    assert shown(api, sister) == {**changed, "relationship": "aunt"}
-    (one,) = api.ok(api.get("/guardians"))["data"]
-    assert one["physical_address"] == "Yaba"
+    assert primary_of(api, sister) == {**changed, "relationship": "aunt"}
+    (guardian,) = api.ok(api.get("/guardians"))["data"]
+    assert guardian["physical_address"] == "Yaba"
 
 
 def test_another_name_makes_another_person_and_the_former_goes(api, make):
@@ -486,7 +490,7 @@ def test_another_name_makes_another_person_and_the_former_goes(api, make):
 
     api.ok(of_student(api, student, full_name="Emeka"))
 
-    assert [one["full_name"] for one in links(api, student)] == ["Emeka"]
+    assert [link["full_name"] for link in links(api, student)] == ["Emeka"]
     assert api.get(f"/guardians/{former['guardian']}").status_code == 404
     assert entries(api, "guardian", former["guardian"])[0] == ("delete", {}, None)
 
@@ -497,18 +501,18 @@ def test_the_former_stays_a_guardian_with_another_child(api, make):
 
     api.ok(of_student(api, student, full_name="Emeka", phone_number="2"))
 
-    assert [(one["full_name"], one["primary"]) for one in links(api, student)] == [
+    assert [(link["full_name"], link["primary"]) for link in links(api, student)] == [
         ("Emeka", True),
         ("Ngozi", False),
     ]
-    assert shown(api, sister)["full_name"] == "Ngozi"
+    assert primary_of(api, sister)["full_name"] == "Ngozi"
     # Null takes the link of the primary away; a person with another child stays.
     api.ok(api.patch(f"/students/{sister['id']}", {"guardian": None}))
     assert links(api, sister) == []
     api.ok(api.patch(f"/students/{sister['id']}", {"guardian": None}))
     assert api.ok(api.get("/guardians"))["total"] == 2
     api.ok(api.patch(f"/students/{student['id']}", {"guardian": None}))
-    assert [one["full_name"] for one in api.ok(api.get("/guardians"))["data"]] == ["Ngozi"]
+    assert [guardian["full_name"] for guardian in api.ok(api.get("/guardians"))["data"]] == ["Ngozi"]
 
 
 def test_a_guardian_of_the_student_who_is_named_becomes_the_primary(api, make):
@@ -517,8 +521,8 @@ def test_a_guardian_of_the_student_who_is_named_becomes_the_primary(api, make):
 
     api.ok(of_student(api, student, full_name="emeka obi", phone_number="3"))
 
-    (found,) = links(api, student)
-    assert (found["guardian"], found["primary"], found["phone_number"]) == (uncle["id"], True, "3")
+    (link,) = links(api, student)
+    assert (link["guardian"], link["primary"], link["phone_number"]) == (uncle["id"], True, "3")
 
 
 def test_who_is_found_in_the_school_becomes_the_primary(api, make):
@@ -527,8 +531,8 @@ def test_who_is_found_in_the_school_becomes_the_primary(api, make):
 
     api.ok(of_student(api, student, full_name="Emeka", phone_number="2", relationship="uncle"))
 
-    (found,) = links(api, student)
-    assert (found["guardian"], found["relationship"], found["primary"]) == (uncle["id"], "uncle", True)
+    (link,) = links(api, student)
+    assert (link["guardian"], link["relationship"], link["primary"]) == (uncle["id"], "uncle", True)
     same = api.ok(of_student(api, student, full_name="Emeka", phone_number="2", relationship="uncle"))
     assert same["guardian"]["relationship"] == "uncle"
     assert len(entries(api, "student-guardian", student["id"])) == 1
@@ -562,8 +566,8 @@ def test_two_primaries_at_once_are_one(committing):
     answers = run_concurrently(4, write)
 
     assert [answer.status_code for answer in answers] == [200] * 4
-    found = links(api, student)
-    assert [one["primary"] for one in found] == [True, False, False, False]
+    family = links(api, student)
+    assert [link["primary"] for link in family] == [True, False, False, False]
 
 
 def test_deleting_a_student_takes_the_links_and_who_has_no_other_child(api, make):
@@ -594,7 +598,7 @@ def test_a_list_costs_one_round_trip_however_long_it_is(api, make, messages):
 def test_a_write_costs_five_round_trips_at_most(api, make, messages):
     student, others = make.student(), [make.student() for _ in range(5)]
     guardian = make.guardian(student)
-    children = [{"student": one["id"], "relationship": "m", "primary": True} for one in others]
+    children = [{"student": student["id"], "relationship": "m", "primary": True} for student in others]
     body = {"first_name": "A", "last_name": "B", "admission_number": "M/1"}
     writes = [
         lambda: api.post("/guardians", {"full_name": "A", "students": children}),

@@ -29,7 +29,7 @@ def counts(api, content, query=""):
 
 
 def family_of(api, student):
-    return [(one["full_name"], one["relationship"], one["primary"]) for one in links(api, student)]
+    return [(link["full_name"], link["relationship"], link["primary"]) for link in links(api, student)]
 
 
 def test_brothers_and_sisters_share_guardians_of_the_sheet_and_of_the_school(api, make):
@@ -45,22 +45,22 @@ def test_brothers_and_sisters_share_guardians_of_the_sheet_and_of_the_school(api
     assert api.ok(api.get("/guardians"))["total"] == 1
     assert counts(api, content) == (2, 1)
 
-    assert [one["full_name"] for one in api.ok(api.get("/guardians"))["data"]] == [
+    assert [guardian["full_name"] for guardian in api.ok(api.get("/guardians"))["data"]] == [
         "Emeka Òbí",
         "Halima",
         "Ngọzi Òbí",
     ]
-    one, two, three = listed(api)
+    first_child, second_child, third_child = listed(api)
     assert (
-        family_of(api, one)
-        == family_of(api, two)
+        family_of(api, first_child)
+        == family_of(api, second_child)
         == [
             ("Ngọzi Òbí", "mother", True),
             ("Emeka Òbí", "father", False),
         ]
     )
-    assert family_of(api, three) == [("Halima", "aunt", True)]
-    assert one["guardian"]["full_name"] == "Ngọzi Òbí"
+    assert family_of(api, third_child) == [("Halima", "aunt", True)]
+    assert first_child["guardian"]["full_name"] == "Ngọzi Òbí"
 
 
 def test_the_same_person_twice_in_a_row_is_one_guardian(api):

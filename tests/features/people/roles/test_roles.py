@@ -12,14 +12,14 @@ from tests.conftest import PASSWORD, make_place
 from tests.threads import run_concurrently
 
 
-def named(permission):
+def permission_name(permission):
     return f"{permission['access']}:{permission['section']}"
 
 
 @pytest.fixture
 def permissions(api):
     """The permissions' ids, each by `access:section`."""
-    return {named(permission): permission["id"] for permission in api.ok(api.get("/permissions"))}
+    return {permission_name(permission): permission["id"] for permission in api.ok(api.get("/permissions"))}
 
 
 def set_permissions(api, role, *ids):
@@ -124,17 +124,17 @@ class TestShowingRoles:
         }
         own = {name for name, role in roles.items() if role["reach"] == "OWN"}
         assert own == {"Guardian", "Student", "Teacher"}
-        assert set(map(named, roles["Administrator"]["permissions"])) == set(Permission)
+        assert set(map(permission_name, roles["Administrator"]["permissions"])) == set(Permission)
         for name in ("Bursar", "Registrar", "Teacher", "Viewer"):
-            granted = set(map(named, roles[name]["permissions"]))
+            granted = set(map(permission_name, roles[name]["permissions"]))
             assert granted
             assert granted < set(Permission)
             assert "write:roles" not in granted
-        viewing = set(map(named, roles["Viewer"]["permissions"]))
+        viewing = set(map(permission_name, roles["Viewer"]["permissions"]))
         kept_back = {
             f"read:{section}" for section in ("audit", "changes", "employees", "export", "roles", "users")
         }
-        assert viewing == {one for one in Permission if one.access == "read"} - kept_back
+        assert viewing == {permission for permission in Permission if permission.access == "read"} - kept_back
 
     def test_a_viewer_reads_all_but_accounts_roles_employees_copies_and_the_audit_log(self, api):
         [viewer] = [role for role in api.ok(api.get("/roles")) if role["name"] == "Viewer"]
@@ -143,16 +143,18 @@ class TestShowingRoles:
         left_out = {
             f"read:{section}" for section in ("audit", "changes", "employees", "export", "roles", "users")
         }
-        assert set(map(named, viewer["permissions"])) == reads - left_out
+        assert set(map(permission_name, viewer["permissions"])) == reads - left_out
 
     def test_a_principal_has_what_teachers_and_registrars_have_and_leaves_roles_to_the_administrator(
         self, api
     ):
-        held = {role["name"]: set(map(named, role["permissions"])) for role in api.ok(api.get("/roles"))}
+        held = {
+            role["name"]: set(map(permission_name, role["permissions"])) for role in api.ok(api.get("/roles"))
+        }
         principal = held["Principal"]
 
         assert held["Teacher"] | held["Registrar"] <= principal
-        reads = {one for one in Permission if one.access == "read"}
+        reads = {permission for permission in Permission if permission.access == "read"}
         assert reads - principal == {"read:changes", "read:export"}
         kept = ("settings", "cohorts", "employees", "teachers", "assessments", "gradebooks")
         assert {f"{access}:{section}" for access in ("write", "delete") for section in kept} <= principal
@@ -179,7 +181,7 @@ class TestShowingRoles:
 
         assert [listed["name"] for listed in roles] == sorted(listed["name"] for listed in roles)
         assert role in roles
-        assert [named(permission) for permission in role["permissions"]] == [
+        assert [permission_name(permission) for permission in role["permissions"]] == [
             "delete:classrooms",
             "read:classrooms",
             "read:users",
@@ -225,7 +227,7 @@ class TestSettingPermissions:
 
         shown = api.ok(set_permissions(api, role, permissions["write:users"], permissions["read:roles"]))
 
-        assert set(map(named, shown["permissions"])) == {"write:users", "read:roles"}
+        assert set(map(permission_name, shown["permissions"])) == {"write:users", "read:roles"}
         assert shown == {**role, "permissions": shown["permissions"]}
         assert api.ok(api.get(f"/roles/{role['id']}")) == shown
 
@@ -243,11 +245,13 @@ class TestSettingPermissions:
         )
 
     def test_a_permission_named_twice_is_held_once(self, api, make, permissions):
-        one = permissions["read:users"]
+        permission = permissions["read:users"]
 
-        shown = api.ok(set_permissions(api, make.role(), one, one.upper(), f" {one} ", one))
+        shown = api.ok(
+            set_permissions(api, make.role(), permission, permission.upper(), f" {permission} ", permission)
+        )
 
-        assert list(map(named, shown["permissions"])) == ["read:users"]
+        assert list(map(permission_name, shown["permissions"])) == ["read:users"]
 
     def test_a_role_may_hold_every_permission(self, api, make, permissions):
         shown = api.ok(set_permissions(api, make.role(), *permissions.values()))
@@ -336,7 +340,9 @@ class TestSettingPermissions:
         """Whoever gives it has what was in it when it was given, or is refused."""
         place = make_place(app, tenancy, "Barewa College, Zaria")
         api = ApiClient(app, document, place.admin_token, place.id)
-        ids = {named(permission): permission["id"] for permission in api.ok(api.get("/permissions"))}
+        ids = {
+            permission_name(permission): permission["id"] for permission in api.ok(api.get("/permissions"))
+        }
         new = {"password": "s3cret", "first_name": "A", "last_name": "B", "gender": "MALE"}
         clerk = api.ok(api.post("/users", {**new, "username": "clerk"}))
         of_clerk = api.ok(api.post("/roles", {"name": "Clerk", "avatar": 1}))
@@ -365,7 +371,7 @@ class TestPermissions:
     def test_a_new_school_has_the_catalogue(self, api):
         listed = api.ok(api.get("/permissions"))
 
-        assert {named(permission) for permission in listed} == set(Permission)
+        assert {permission_name(permission) for permission in listed} == set(Permission)
         # Three of each section, but of the audit log and of the corrections of registers one.
         assert len(listed) == len(Permission) == 3 * 19 + 4
         assert all(set(permission) == {"id", "section", "access"} for permission in listed)

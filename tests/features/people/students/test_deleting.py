@@ -38,14 +38,18 @@ def test_account_contacts_and_guardian_go_too_and_the_names_are_free(api, make):
     assert again["number"] == student["number"] + 1
     api.ok(api.delete(f"/roles/{role}"))
     deleted = api.ok(api.get("/audit", query_string={"pageSize": 1000}))["data"]
-    found = {(one["entity"], one["entity_id"]): one["old"] for one in deleted if one["action"] == "delete"}
-    assert found["student", student["id"]] == {
+    records = {
+        (entry["entity"], entry["entity_id"]): entry["old"]
+        for entry in deleted
+        if entry["action"] == "delete"
+    }
+    assert records["student", student["id"]] == {
         "user": student["user"],
         "admission_number": "QC/1",
         "status": "ACTIVE",
     }
-    assert found["user", student["user"]]["username"] == "chidinma"
-    assert found["contact", contact["id"]] == {"owner": student["user"]}
+    assert records["user", student["user"]]["username"] == "chidinma"
+    assert records["contact", contact["id"]] == {"owner": student["user"]}
 
 
 def test_who_has_a_history_stays(api, make):
@@ -95,7 +99,7 @@ def test_nobody_deletes_an_account_that_may_more_than_they(api, make):
 
 def test_the_last_who_has_every_permission_stays(api, make):
     student = make.student(password="a password of some length", username="head")
-    (administrator,) = [one for one in api.ok(api.get("/roles")) if one["name"] == "Administrator"]
+    (administrator,) = [role for role in api.ok(api.get("/roles")) if role["name"] == "Administrator"]
     api.ok(api.put(f"/users/{student['user']}/roles", {"role": administrator["id"]}))
     signed_in = api.ok(
         api.post("/users/login", {"username": "head", "password": "a password of some length"})

@@ -25,8 +25,11 @@ def dates(student):
 
 
 def enrollments(api, student):
-    found = api.ok(api.get(f"/students/{student['id']}/data"))["enrollments"]
-    return [(one["started_on"], one["ended_on"], one["ended_at"] is not None) for one in found]
+    history = api.ok(api.get(f"/students/{student['id']}/data"))["enrollments"]
+    return [
+        (enrollment["started_on"], enrollment["ended_on"], enrollment["ended_at"] is not None)
+        for enrollment in history
+    ]
 
 
 @pytest.fixture

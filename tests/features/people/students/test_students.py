@@ -209,7 +209,7 @@ def test_students_of_one_name_have_an_order(api, make):
 
 
 @pytest.mark.parametrize(
-    ("search", "found"),
+    ("search", "numbers"),
     [
         ("chidi", ["QC/1"]),
         ("BÀLÓ", ["QC/1"]),
@@ -225,15 +225,15 @@ def test_students_of_one_name_have_an_order(api, make):
         ("   ", ["GC_3", "QC/1", "QC/50%"]),
     ],
 )
-def test_students_are_found_by_part_of_a_name_or_admission_number(api, make, search, found):
+def test_students_are_found_by_part_of_a_name_or_admission_number(api, make, search, numbers):
     make.student(first_name="Chidinma", middle_name="Ifẹ́", last_name="Bàlógun", admission_number="QC/1")
     make.student(first_name="Ada", last_name="Obi", admission_number="QC/50%")
     make.student(first_name="Musa", last_name="Bello", admission_number="GC_3")
 
     answer = api.ok(api.get("/students", query_string={"search": search}))
 
-    assert sorted(student["admission_number"] for student in answer["data"]) == found
-    assert answer["total"] == len(found)
+    assert sorted(student["admission_number"] for student in answer["data"]) == numbers
+    assert answer["total"] == len(numbers)
 
 
 @pytest.mark.parametrize(
@@ -255,13 +255,13 @@ def test_a_search_knows_no_accents(api, make, name, search, field):
     student = make.student(**{"first_name": "Wole", "last_name": "Eze", field: name})
     make.student(first_name="Wole", last_name="Eze")
 
-    found = api.ok(api.get("/students", query_string={"search": search}))
+    page = api.ok(api.get("/students", query_string={"search": search}))
 
-    assert [one["id"] for one in found["data"]] == [student["id"]]
+    assert [row["id"] for row in page["data"]] == [student["id"]]
 
 
 @pytest.mark.parametrize(
-    ("search", "found"),
+    ("search", "numbers"),
     [
         ("balogun chidinma", ["QC/1"]),
         ("ife  BALO chi", ["QC/1"]),
@@ -273,14 +273,14 @@ def test_a_search_knows_no_accents(api, make, name, search, field):
         ("a b", ["QC/1", "QC/2"]),
     ],
 )
-def test_a_search_takes_words_in_any_order_and_all_of_them(api, make, search, found):
+def test_a_search_takes_words_in_any_order_and_all_of_them(api, make, search, numbers):
     make.student(first_name="Chidinma", middle_name="Ifẹ", last_name="Bàlógun", admission_number="QC/1")
     make.student(first_name="Ada", last_name="Obi", admission_number="QC/2")
 
     answer = api.ok(api.get("/students", query_string={"search": search}))
 
-    assert sorted(student["admission_number"] for student in answer["data"]) == found
-    assert answer["total"] == len(found)
+    assert sorted(student["admission_number"] for student in answer["data"]) == numbers
+    assert answer["total"] == len(numbers)
 
 
 def test_a_search_finds_nobody_of_the_other_school(api, other_api, make):
@@ -296,8 +296,8 @@ def test_students_are_found_by_status(api, make, place):
     api.ok(api.patch(f"/students/{withdrawn['id']}", {"status": "WITHDRAWN"}))
 
     for student, status in ((active, "ACTIVE"), (graduated, "GRADUATED"), (withdrawn, "WITHDRAWN")):
-        assert [found["id"] for found in listed(api, f"?status={status}")] == [student["id"]]
-    assert [found["id"] for found in listed(api, "?status=ACTIVE&search=ada")] == [active["id"]]
+        assert [row["id"] for row in listed(api, f"?status={status}")] == [student["id"]]
+    assert [row["id"] for row in listed(api, "?status=ACTIVE&search=ada")] == [active["id"]]
     assert listed(api, "?status=ACTIVE&search=bisi") == []
 
 

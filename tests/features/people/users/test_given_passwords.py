@@ -45,7 +45,7 @@ def change_own(caller, password=NEW, current=PASSWORD):
 
 
 @pytest.fixture
-def made(api, make):
+def auth_user(api, make):
     """The AuthUser of an account that somebody else has just made, in a school that demands a change."""
     demand(api)
     return make.user()
@@ -115,10 +115,10 @@ class TestTheSetting:
 
 
 class TestWhoHasToChange:
-    def test_a_user_made_by_somebody_else(self, api, made):
-        assert made["must_change_password"] is True
-        assert is_shut_out(caller_of(api, made))
-        signed_in = sign_in(api, made["user"]["username"])
+    def test_a_user_made_by_somebody_else(self, api, auth_user):
+        assert auth_user["must_change_password"] is True
+        assert is_shut_out(caller_of(api, auth_user))
+        signed_in = sign_in(api, auth_user["user"]["username"])
         assert signed_in["must_change_password"] is True
         assert is_shut_out(caller_of(api, signed_in))
 
@@ -176,25 +176,25 @@ class TestWhoHasToChange:
             assert not is_shut_out(caller_of(api, sign_in(api, username)))
         assert sign_in(api, "admin", ADMINISTRATORS)["must_change_password"] is False
 
-    def test_nobody_once_it_is_switched_off(self, api, made):
-        caller = caller_of(api, sign_in(api, made["user"]["username"]))
+    def test_nobody_once_it_is_switched_off(self, api, auth_user):
+        caller = caller_of(api, sign_in(api, auth_user["user"]["username"]))
         assert is_shut_out(caller)
 
         demand(api, False)
 
         assert not is_shut_out(caller)
-        assert sign_in(api, made["user"]["username"])["must_change_password"] is False
+        assert sign_in(api, auth_user["user"]["username"])["must_change_password"] is False
 
-    def test_switched_on_twice_it_counts_from_the_first(self, api, made):
+    def test_switched_on_twice_it_counts_from_the_first(self, api, auth_user):
         demand(api)
 
-        assert is_shut_out(caller_of(api, sign_in(api, made["user"]["username"])))
+        assert is_shut_out(caller_of(api, sign_in(api, auth_user["user"]["username"])))
 
 
 class TestChanging:
     @pytest.fixture
-    def caller(self, api, made):
-        return caller_of(api, sign_in(api, made["user"]["username"]))
+    def caller(self, api, auth_user):
+        return caller_of(api, sign_in(api, auth_user["user"]["username"]))
 
     def test_ones_own_password_is_set_and_then_all_is_as_it_was(self, api, make, caller):
         api.ok(api.put(f"/users/{caller.user['id']}/roles", {"role": make.role("read:roles")["id"]}))

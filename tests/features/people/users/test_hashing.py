@@ -155,25 +155,25 @@ def test_who_may_enroll_nobody_any_more_imports_nobody_into_a_class(school, duri
     def withdraw():
         in_a_thread(lambda: other.ok(other.delete(f"/users/{clerk.user['id']}/roles/{role}")))
 
-    first, second = ([*one, "JSS 1"] for one in two_with_passwords())
+    first, second = ([*row, "JSS 1"] for row in two_with_passwords())
     columns = [*PASSWORDS, "class"]
     assert clerk.ok(upload(clerk, students_sheet(first, columns=columns)))["enrolled"] == 1
     during(withdraw)
     refused = upload(clerk, students_sheet(second, columns=columns))
 
     assert (refused.status_code, "write:cohorts" in refused.get_json()["message"]) == (403, True)
-    assert [one["admission_number"] for one in api.ok(api.get("/students"))["data"]] == [first[2]]
+    assert [student["admission_number"] for student in api.ok(api.get("/students"))["data"]] == [first[2]]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has a priority of each thread")
 def test_hashing_gives_way_to_short_requests(school, during):
     _, api = school
-    found = []
-    during(lambda: found.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
+    priorities = []
+    during(lambda: priorities.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())))
     api.ok(api.post("/users/login", {"username": "admin", "password": PASSWORD}))
     own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
-    assert found == [own + priority.NICENESS]
+    assert priorities == [own + priority.NICENESS]
 
 
 def test_no_more_than_the_turns_are_hashed_at_once(school, during, monkeypatch):

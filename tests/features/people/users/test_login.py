@@ -25,7 +25,7 @@ def sign_in(api, username="admin", password=PASSWORD, **options):
     return api.post("/users/login", {"username": username, "password": password}, **options)
 
 
-def said(answer):
+def content_of(answer):
     """What an answer says, but for the id of its request."""
     body = answer.get_json()
     del body["request_id"]
@@ -50,13 +50,13 @@ class TestSigningIn:
         role = make.role("write:students", "read:students", "read:roles")
         api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
 
-        found = api.ok(sign_in(api, "ada", "s3cret"))
+        answer = api.ok(sign_in(api, "ada", "s3cret"))
 
-        assert set(found) == {"user", "access_token", "permissions", "must_change_password"}
-        assert found["must_change_password"] is False
-        assert found["user"] == api.ok(api.get(f"/users/{user['id']}"))
-        assert found["permissions"] == role["permissions"]
-        token = found["access_token"]
+        assert set(answer) == {"user", "access_token", "permissions", "must_change_password"}
+        assert answer["must_change_password"] is False
+        assert answer["user"] == api.ok(api.get(f"/users/{user['id']}"))
+        assert answer["permissions"] == role["permissions"]
+        token = answer["access_token"]
         assert token == {"access_token": token["access_token"], "expires_in": 86400, "token_type": "Bearer"}
         caller = api.using(token=token["access_token"])
         assert caller.get("/roles").status_code == 200
@@ -186,7 +186,7 @@ class TestAWrongOne:
             ("' OR 1=1 --", PASSWORD),
             ("%", PASSWORD),
         ):
-            assert said(sign_in(api, username, password)) == WRONG
+            assert content_of(sign_in(api, username, password)) == WRONG
 
     def test_the_same_work_is_done_for_known_and_unknown_users(self, api, make, monkeypatch):
         deleted, student = make.user(username="gone")["user"], make.student()

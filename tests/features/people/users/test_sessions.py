@@ -266,7 +266,7 @@ class TestTakingAway:
     def operations(self, api, target):
         """Each with the path and what it sends."""
         role = api.ok(api.get(f"/roles/{api.ok(api.get(path(target)))['roles'][0]['roleId']}"))
-        found = {
+        calls = {
             "delete": ("DELETE", path(target, "delete"), None),
             "restore": ("PUT", path(target, "restore"), None),
             "role": ("DELETE", path(target, "roles", role["id"]), None),
@@ -275,8 +275,8 @@ class TestTakingAway:
             "sessions": ("DELETE", path(target, "sessions"), None),
         }
         if hasattr(target, "employee"):
-            found["employee"] = ("DELETE", f"/employees/{target.employee['id']}", None)
-        return found
+            calls["employee"] = ("DELETE", f"/employees/{target.employee['id']}", None)
+        return calls
 
     def test_who_lacks_one_is_refused(self, api, make, target):
         clerk = make.caller(*self.NEEDED, self.HELD[0])
@@ -381,9 +381,9 @@ class TestTheLastAdministrator:
     def test_where_nobody_has_every_permission_nothing_is_refused(self, api, place, administrator):
         taking = "DELETE FROM role_permissions WHERE role_id = :role AND permission_id = :permission"
         [graduates] = [
-            one["id"]
-            for one in administrator["permissions"]
-            if (one["access"], one["section"]) == ("write", "graduates")
+            permission["id"]
+            for permission in administrator["permissions"]
+            if (permission["access"], permission["section"]) == ("write", "graduates")
         ]
         in_school(api, taking, role=administrator["id"], permission=graduates)
 

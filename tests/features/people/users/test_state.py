@@ -29,11 +29,11 @@ def state_of(tenancy, place):
     def state_of(change="", *, user=place.admin_id, relations=False, session=None, subject=None):
         with tenancy.admin.connect() as connection:
             connection.exec_driver_sql(f'SET LOCAL search_path TO "{schema}"; {change}')
-            found = connection.exec_driver_sql(
+            result = connection.exec_driver_sql(
                 "SELECT * FROM caller_state(%s, now(), %s, %s, 'https://idp.example', %s)",
                 (user, relations, session, subject),
             )
-            state = found.mappings().one()
+            state = result.mappings().one()
             return state, set(connection.exec_driver_sql(LOCKED, (schema,)).scalars())
 
     return state_of

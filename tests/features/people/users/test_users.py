@@ -262,7 +262,7 @@ class TestListing:
         assert list(answer.get_json()["errors"]["query"]) == [query.partition("=")[0]]
 
     @pytest.mark.parametrize(
-        ("search", "found"),
+        ("search", "usernames"),
         [
             ("ngozi", {"n.eze"}),
             ("NGOZI", {"n.eze"}),
@@ -288,15 +288,15 @@ class TestListing:
             ("emale", set()),
         ],
     )
-    def test_it_is_searched_by_a_part_of_username_or_name(self, api, make, search, found):
+    def test_it_is_searched_by_a_part_of_username_or_name(self, api, make, search, usernames):
         make.user(username="n.eze", first_name="Ngozi", last_name="Eze")
         make.user(username="100%", first_name="Bola", last_name="Okàfor")
         make.user(username="a_b", first_name="Uche", last_name="OKÀFOR")
 
         page = api.ok(api.get("/users", query_string={"search": search}))
 
-        assert {user["username"] for user in page["data"]} == found
-        assert page["total"] == len(found)
+        assert {user["username"] for user in page["data"]} == usernames
+        assert page["total"] == len(usernames)
 
     def test_an_empty_search_finds_everybody(self, api, make):
         make.user()
