@@ -288,21 +288,21 @@ class TestMetadata:
     def test_it_is_what_the_rfc_asks_for(self, api, path):
         answer = api.using(token=None, school=None).get(path, base_url=BASE)
 
-        found = AuthorizationServerMetadata(api.ok(answer))
-        found.validate()
-        assert found["issuer"] == self.PATHS[path]
-        assert get_well_known_url(found["issuer"], external=True) in {BASE + one for one in self.PATHS}
+        metadata = AuthorizationServerMetadata(api.ok(answer))
+        metadata.validate()
+        assert metadata["issuer"] == self.PATHS[path]
+        assert get_well_known_url(metadata["issuer"], external=True) in {BASE + path for path in self.PATHS}
         assert answer.headers["Cache-Control"] == "no-store"
 
     def test_what_it_names_is_there(self, api, grant):
         caller = api.using(token=None, school=None)
-        found = api.ok(caller.get("/.well-known/oauth-authorization-server", base_url=BASE))
+        metadata = api.ok(caller.get("/.well-known/oauth-authorization-server", base_url=BASE))
         client, secret = grant()
 
-        keys = caller.get(found["jwks_uri"].removeprefix(BASE))
+        keys = caller.get(metadata["jwks_uri"].removeprefix(BASE))
         token = caller.request(
             "POST",
-            found["token_endpoint"].removeprefix(BASE),
+            metadata["token_endpoint"].removeprefix(BASE),
             data=urlencode(GRANT),
             content_type=FORM,
             headers=basic(client, secret),

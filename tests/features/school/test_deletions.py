@@ -32,7 +32,7 @@ def test_a_session_is_in_use_by_its_terms_and_cohorts(api, make):
     for term in api.ok(api.get("/terms", query_string={"session_id": session["id"]})):
         api.ok(api.delete(f"/terms/{term['id']}"))
     api.ok(api.delete(f"/sessions/{session['id']}"))
-    assert not any(one["current"] for one in api.ok(api.get("/sessions")))
+    assert not any(session["current"] for session in api.ok(api.get("/sessions")))
 
 
 def test_a_term_goes_with_its_calendar(api, make):
@@ -157,7 +157,7 @@ def test_the_first_arm_is_deleted_with_its_cohort_alone(api, make):
     )
 
     api.ok(api.delete(f"/batches/{other}"))
-    assert [one["id"] for one in api.ok(api.get(f"/cohorts/{cohort['id']}/batches"))] == [cohort["id"]]
+    assert [batch["id"] for batch in api.ok(api.get(f"/cohorts/{cohort['id']}/batches"))] == [cohort["id"]]
 
 
 def test_two_arms_of_a_cohort_do_not_have_the_same_name(api, make):
@@ -211,8 +211,16 @@ def test_a_new_name_changes_nothing_that_is_published(api, make, renamed):
     arms = Arms(make, 2, 1)
     publications = arms.published()
     before = answers(arms, publications)
-    room = next(one for one in api.ok(api.get("/classrooms")) if one["name"] == arms.cohort["classroom"])
-    base = next(one for one in api.ok(api.get("/templates")) if one["name"] == arms.subjects[0]["subject"])
+    room = next(
+        classroom
+        for classroom in api.ok(api.get("/classrooms"))
+        if classroom["name"] == arms.cohort["classroom"]
+    )
+    base = next(
+        template
+        for template in api.ok(api.get("/templates"))
+        if template["name"] == arms.subjects[0]["subject"]
+    )
     path = {
         "classroom": f"/classrooms/{room['id']}",
         "batch": f"/batches/{arms.first}",

@@ -19,7 +19,7 @@ from tenants.connections.deadline import DeadlineCursor
 from tenants.registry.schools import schema_name
 from tests.cli.program import DEADLINE, serving, wait_for
 from tests.client import ApiClient
-from tests.features.scores.scoresheets.test_killed_server import environment, seen, watching_schools
+from tests.features.scores.scoresheets.test_killed_server import environment, read_value, watching_schools
 from tests.features.sign_in.conftest import ISSUER, PUBLIC_URL, Client, Entrance, Person
 from tests.threads import run_concurrently
 
@@ -191,12 +191,12 @@ def test_a_refresh_whose_server_is_killed_can_be_sent_again(
         with entrance.tenancy.admin.begin() as locking:
             locking.execute(text(f"SELECT FROM {sessions} WHERE id = '{sid}' FOR UPDATE"))
             threads.submit(refresh, service)
-            wait_for(lambda: seen(watching, WAITING), "the refresh at the session that is locked")
+            wait_for(lambda: read_value(watching, WAITING), "the refresh at the session that is locked")
             if not stored:
                 service.process.kill()
         if stored:
             rotated = text(f"SELECT rotated_at IS NOT NULL FROM {sessions} WHERE id = '{sid}'")
-            wait_for(lambda: seen(watching, rotated), "the refresh that is stored")
+            wait_for(lambda: read_value(watching, rotated), "the refresh that is stored")
             service.process.kill()
         service.process.wait()
 

@@ -23,7 +23,7 @@ def edit(client: Client, *permissions: str, roles_decide: bool = False, **option
         change_client(connection, client.id, of_people=of_people, **options)
 
 
-def told(got: dict) -> tuple[list[str] | None, set[str]]:
+def powers_of(got: dict) -> tuple[list[str] | None, set[str]]:
     """Read what an access token is narrowed to, and the scope of its answer."""
     permissions = claims_of(got["access_token"]).get("permissions")
     return permissions and sorted(permissions), set(got["scope"].split())
@@ -40,13 +40,13 @@ def stored(entrance: Entrance, got: dict):
 def test_it_holds_from_the_next_refresh_and_for_good(entrance, person, secret):
     client = entrance.client(secret=secret, user_permissions=(READ, STUDENTS, WRITE))
     got = client.sign_in(person, scope="openid")
-    assert told(got)[0] == [READ, STUDENTS, WRITE]
+    assert powers_of(got)[0] == [READ, STUDENTS, WRITE]
 
     edit(client, READ, WRITE)
     assert entrance.with_token(got["access_token"]).get("/students").status_code == 200
     lowered = client.refresh(got["refresh_token"]).json
 
-    assert told(lowered) == ([READ, WRITE], {"openid", READ, WRITE})
+    assert powers_of(lowered) == ([READ, WRITE], {"openid", READ, WRITE})
     assert stored(entrance, lowered) == ([READ, WRITE], f"openid {READ} {WRITE}")
     assert entrance.with_token(lowered["access_token"]).get("/students").status_code == 403
     assert works(entrance, lowered["access_token"])
@@ -55,20 +55,20 @@ def test_it_holds_from_the_next_refresh_and_for_good(entrance, person, secret):
     risen = client.refresh(lowered["refresh_token"]).json
     edit(client, roles_decide=True)
     again = client.refresh(risen["refresh_token"]).json
-    assert told(risen) == told(again) == told(lowered)
+    assert powers_of(risen) == powers_of(again) == powers_of(lowered)
     assert is_refused(client.refresh(again["refresh_token"], scope=STUDENTS), "invalid_scope")
-    assert told(client.sign_in(person))[0] is None
+    assert powers_of(client.sign_in(person))[0] is None
 
 
 def test_a_session_that_nothing_narrowed_gets_the_ceiling(entrance, person):
     client = entrance.client()
     got = client.sign_in(person, scope="openid")
-    assert told(got) == (None, {"openid"})
+    assert powers_of(got) == (None, {"openid"})
 
     edit(client, STUDENTS)
     lowered = client.refresh(got["refresh_token"]).json
 
-    assert told(lowered) == ([STUDENTS], {"openid", STUDENTS})
+    assert powers_of(lowered) == ([STUDENTS], {"openid", STUDENTS})
     assert entrance.with_token(lowered["access_token"]).get("/classrooms").status_code == 403
 
 
@@ -78,7 +78,7 @@ def test_a_scope_is_narrowed_too(entrance, person):
 
     edit(client, WRITE, STUDENTS)
 
-    assert told(client.refresh(got["refresh_token"]).json) == ([WRITE], {"openid", WRITE})
+    assert powers_of(client.refresh(got["refresh_token"]).json) == ([WRITE], {"openid", WRITE})
 
 
 def test_one_that_nothing_is_left_of_ends(entrance, person):
@@ -102,27 +102,27 @@ def test_a_client_that_is_for_signing_in_alone_keeps_its_sessions_for_that(entra
     edit(client)
     lowered = client.refresh(got["refresh_token"]).json
 
-    assert told(lowered) == ([], {"openid"})
+    assert powers_of(lowered) == ([], {"openid"})
     caller = entrance.with_token(lowered["access_token"])
     assert caller.get("/auth/userinfo").status_code == 200
     assert caller.get("/classrooms").status_code == 403
-    assert told(client.refresh(lowered["refresh_token"]).json) == ([], {"openid"})
+    assert powers_of(client.refresh(lowered["refresh_token"]).json) == ([], {"openid"})
 
 
 def test_neither_a_repeated_refresh_nor_a_code_goes_beyond_it(entrance, person):
     client = entrance.client(user_permissions=(READ, WRITE))
     got, code = client.sign_in(person), client.begin(person)
     second = client.refresh(got["refresh_token"]).json
-    assert told(second)[0] == [READ, WRITE]
+    assert powers_of(second)[0] == [READ, WRITE]
 
     edit(client, READ)
 
     again = client.refresh(got["refresh_token"]).json
     assert again["refresh_token"] == second["refresh_token"]
-    assert told(again)[0] == [READ]
-    assert told(client.exchange(*code).json)[0] == [READ]
+    assert powers_of(again)[0] == [READ]
+    assert powers_of(client.exchange(*code).json)[0] == [READ]
     edit(client, READ, WRITE)
-    assert told(client.refresh(again["refresh_token"]).json)[0] == [READ]
+    assert powers_of(client.refresh(again["refresh_token"]).json)[0] == [READ]
 
 
 def test_sessions_are_ended_at_once_where_that_is_asked(entrance, person):

@@ -17,10 +17,10 @@ WITH_ITS_SECRET = {"the code is exchanged", "the session is refreshed", "the ses
 def test_the_table_of_signing_in(entrance, sent, secret):
     client, person = entrance.client(secret=secret), entrance.person("read:classrooms")
     client.sign_in(person)
-    found = {}
+    counts = {}
 
     def count(name):
-        found[name] = len(sent) - (2 if secret and name in WITH_ITS_SECRET else 0)
+        counts[name] = len(sent) - (2 if secret and name in WITH_ITS_SECRET else 0)
         sent.clear()
 
     sent.clear()
@@ -37,4 +37,4 @@ def test_the_table_of_signing_in(entrance, sent, secret):
     assert client.revoke(got["refresh_token"]).status_code == 200
     count("the session is given up")
 
-    assert found == numbers_of("Signing in")
+    assert counts == numbers_of("Signing in")

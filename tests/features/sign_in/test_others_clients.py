@@ -72,9 +72,9 @@ def person(shared_entrance) -> Person:
 
 
 def discover(base):
-    found = requests.get(f"{base}/auth/.well-known/openid-configuration", timeout=60).json()
-    assert found["issuer"] == f"{base}/auth"
-    return found
+    metadata = requests.get(f"{base}/auth/.well-known/openid-configuration", timeout=60).json()
+    assert metadata["issuer"] == f"{base}/auth"
+    return metadata
 
 
 def sign_in_at(address: str, person: Person, school) -> str:
@@ -94,7 +94,7 @@ def sign_in_at(address: str, person: Person, school) -> str:
 
 def assert_id_token(token, metadata, algorithm, client: Client, person: Person, **more):
     keys = KeySet.import_key_set(requests.get(metadata["jwks_uri"], timeout=60).json())
-    found = jwt.decode(token, keys, algorithms=[algorithm])
+    id_token = jwt.decode(token, keys, algorithms=[algorithm])
     assert metadata["id_token_signing_alg_values_supported"] == [algorithm]
     registry = jwt.JWTClaimsRegistry(
         iss={"essential": True, "value": metadata["issuer"]},
@@ -103,8 +103,8 @@ def assert_id_token(token, metadata, algorithm, client: Client, person: Person, 
         exp={"essential": True},
         **{name: {"essential": True, "value": value} for name, value in more.items()},
     )
-    registry.validate(found.claims)
-    assert found.claims["preferred_username"] == person.username
+    registry.validate(id_token.claims)
+    assert id_token.claims["preferred_username"] == person.username
 
 
 @pytest.mark.parametrize("secret", [False, True], ids=["public", "confidential"])

@@ -68,9 +68,9 @@ def sign_ins(service: Running) -> Mapping[tuple[str, ...], float]:
     address = service.wait_for_log("serving metrics")["address"]
     text = urllib3.request("GET", address, timeout=60).data.decode()
     families = text_string_to_metric_families(text)
-    (found,) = [family for family in families if family.name == "school_service_sign_ins"]
+    (counter,) = [family for family in families if family.name == "school_service_sign_ins"]
     return {
-        sample.labels["outcome"]: sample.value for sample in found.samples if sample.labels["of"] == "user"
+        sample.labels["outcome"]: sample.value for sample in counter.samples if sample.labels["of"] == "user"
     }
 
 

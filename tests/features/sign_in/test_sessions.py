@@ -79,9 +79,9 @@ def test_what_ends_a_session_ends_its_tokens_in_every_process(entrance, enter):
 
 
 def test_another_session_goes_on(entrance, person, client):
-    one, other = client.sign_in(person), client.sign_in(person)
+    session, other = client.sign_in(person), client.sign_in(person)
 
-    client.revoke(one["refresh_token"])
+    client.revoke(session["refresh_token"])
 
     assert works(entrance, other["access_token"])
     assert client.refresh(other["refresh_token"]).status_code == 200
@@ -112,15 +112,15 @@ def test_sessions_are_listed_with_their_clients(entrance, client):
     client.begin(person)
     mine = entrance.with_token(first["access_token"])
 
-    found = mine.get(f"/users/{person.id}/sessions").json
+    sessions = mine.get(f"/users/{person.id}/sessions").json
 
-    assert [(each["client"], each["client_name"], each["current"]) for each in found] == [
+    assert [(each["client"], each["client_name"], each["current"]) for each in sessions] == [
         (named.id, "Ìwé app", False),
         (client.id, client.id, True),
     ]
-    assert found[1]["id"] == claims_of(first["access_token"])["sid"]
-    assert found[1]["user_agent"] == "Firefox on a telephone"
-    assert found[1]["address"] == "127.0.0.1"
+    assert sessions[1]["id"] == claims_of(first["access_token"])["sid"]
+    assert sessions[1]["user_agent"] == "Firefox on a telephone"
+    assert sessions[1]["address"] == "127.0.0.1"
     assert [each["current"] for each in entrance.admin.get(f"/users/{person.id}/sessions").json] == [
         False,
         False,
@@ -341,9 +341,9 @@ def test_the_issuer_is_the_public_address_whatever_the_request_says(entrance, ho
         "/auth/.well-known/oauth-authorization-server": ISSUER,
         "/.well-known/oauth-authorization-server": public,
     }.items():
-        found = app.get(place, headers={"Host": host, **forwarded}).json
-        assert found["issuer"] == issuer, place
-        addresses = [value for name, value in found.items() if name.endswith(("_endpoint", "_uri"))]
+        metadata = app.get(place, headers={"Host": host, **forwarded}).json
+        assert metadata["issuer"] == issuer, place
+        addresses = [value for name, value in metadata.items() if name.endswith(("_endpoint", "_uri"))]
         assert len(addresses) >= 2
         assert all(address.startswith(f"{public}/auth/") for address in addresses), place
 

@@ -17,13 +17,13 @@ READS = ("read:attendance", "read:students")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Kept)
 
 
 @pytest.fixture
-def kept(rehearsed, made):
-    return deepcopy(made)
+def class_(rehearsed, original):
+    return deepcopy(original)
 
 
 def absences(api, **query):
@@ -33,13 +33,13 @@ def absences(api, **query):
 def briefly(api, **query):
     """Who is away: admission number, part, code and kind."""
     return [
-        (one["student"]["admission_number"], one["part"], one["code"], one["kind"])
-        for one in absences(api, **query)
+        (absence["student"]["admission_number"], absence["part"], absence["code"], absence["kind"])
+        for absence in absences(api, **query)
     ]
 
 
-def test_the_absent_and_the_excused_are_listed_with_the_guardians_to_tell(api, make, kept, messages):
-    child = {"id": kept.students["R/1"]}
+def test_the_absent_and_the_excused_are_listed_with_the_guardians_to_tell(api, make, class_, messages):
+    child = {"id": class_.students["R/1"]}
     mother = make.guardian(child, full_name="Ngọzi Zubairu", phone_number="0803 123 4567")
     make.guardian(child, full_name="Àbíkẹ́ Adé", email_address="abike@example.com")
     silent, stopped = (make.guardian(child, full_name=name) for name in ("Not Told", "Stopped One"))
@@ -49,16 +49,16 @@ def test_the_absent_and_the_excused_are_listed_with_the_guardians_to_tell(api, m
         api.put(f"{link}/{silent['id']}", {"relationship": "uncle", "receives_reports": False}),
     )
     api.ok(api.put(f"{link}/{stopped['id']}/stop", {"reason": "A court said so."}))
-    kept.take(codes={"R/1": "A", "R/2": "E", "R/3": "L"})
+    class_.take(codes={"R/1": "A", "R/2": "E", "R/3": "L"})
 
     with messages() as sent:
-        found = absences(api)
+        absentees = absences(api)
 
     assert len(sent) == 1
     student = api.ok(api.get(f"/students/{child['id']}"))
-    assert found[0] == {
+    assert absentees[0] == {
         "student": {name: student[name] for name in ("id", "admission_number", "first_name", "last_name")},
-        "batch": kept.batch,
+        "batch": class_.batch,
         "batch_name": "A",
         "part": "DAY",
         "code": "A",
@@ -79,45 +79,45 @@ def test_the_absent_and_the_excused_are_listed_with_the_guardians_to_tell(api, m
         ],
     }
     assert briefly(api) == [("R/1", "DAY", "A", "ABSENT"), ("R/2", "DAY", "E", "EXCUSED")]
-    assert found[1]["guardians"] == []
-    assert found == absences(api, date=str(today()))
-    assert absences(api, date=kept.key(1)["date"]) == []
+    assert absentees[1]["guardians"] == []
+    assert absentees == absences(api, date=str(today()))
+    assert absences(api, date=class_.key(1)["date"]) == []
 
 
-def test_an_absence_counts_as_corrected_once_the_register_is_submitted(api, make, kept):
-    subject = make.cohort_subject(kept.cohort)["id"]
-    kept.take(cohort_subject=subject, period=1, codes={"R/1": "A"})
-    api.ok(kept.put(codes={"R/1": "A", "R/2": "A"}))
+def test_an_absence_counts_as_corrected_once_the_register_is_submitted(api, make, class_):
+    subject = make.cohort_subject(class_.cohort)["id"]
+    class_.take(cohort_subject=subject, period=1, codes={"R/1": "A"})
+    api.ok(class_.put(codes={"R/1": "A", "R/2": "A"}))
     assert absences(api) == []
 
-    kept.take()
-    assert [one[0] for one in briefly(api)] == ["R/1", "R/2"]
+    class_.take()
+    assert [absence[0] for absence in briefly(api)] == ["R/1", "R/2"]
 
-    api.ok(kept.correct(codes={"R/1": "P", "R/2": "E", "R/3": "A"}))
+    api.ok(class_.correct(codes={"R/1": "P", "R/2": "E", "R/3": "A"}))
     assert briefly(api) == [("R/2", "DAY", "E", "EXCUSED"), ("R/3", "DAY", "A", "ABSENT")]
-    api.ok(kept.correct(codes={"R/1": None, "R/2": None, "R/3": None}))
+    api.ok(class_.correct(codes={"R/1": None, "R/2": None, "R/3": None}))
     assert briefly(api) == [("R/1", "DAY", "A", "ABSENT"), ("R/2", "DAY", "A", "ABSENT")]
 
 
-def test_each_half_of_a_day_is_a_row_by_name_and_then_by_part(api, kept):
-    kept.set(parts="HALF_DAYS")
-    kept.take(part="AFTERNOON", codes={"R/1": "A", "R/2": "E"})
-    kept.take(part="MORNING", codes={"R/1": "A"})
+def test_each_half_of_a_day_is_a_row_by_name_and_then_by_part(api, class_):
+    class_.set(parts="HALF_DAYS")
+    class_.take(part="AFTERNOON", codes={"R/1": "A", "R/2": "E"})
+    class_.take(part="MORNING", codes={"R/1": "A"})
 
-    assert [one[:2] for one in briefly(api)] == [
+    assert [absence[:2] for absence in briefly(api)] == [
         ("R/1", "MORNING"),
         ("R/1", "AFTERNOON"),
         ("R/2", "AFTERNOON"),
     ]
 
 
-def test_a_mover_who_is_present_in_one_arm_is_not_away(api, make, kept):
-    arm = make.batch(kept.cohort)["id"]
-    kept.admit(1, arm)
-    kept.take(codes={"R/1": "A", "R/2": "A"})
+def test_a_mover_who_is_present_in_one_arm_is_not_away(api, make, class_):
+    arm = make.batch(class_.cohort)["id"]
+    class_.admit(1, arm)
+    class_.take(codes={"R/1": "A", "R/2": "A"})
     for name in ("R/1", "R/2"):
-        kept.move(name, arm)
-    kept.take(batch=arm, codes={"R/1": "P", "R/2": "E"})
+        class_.move(name, arm)
+    class_.take(batch=arm, codes={"R/1": "P", "R/2": "E"})
 
     assert briefly(api) == [("R/2", "DAY", "E", "EXCUSED")]
     assert absences(api)[0]["batch"] == arm
@@ -132,8 +132,8 @@ def test_a_mover_who_is_present_in_one_arm_is_not_away(api, make, kept):
         ({"date": ""}, None),
     ],
 )
-def test_a_day_to_come_and_no_day_are_refused(api, kept, query, told):
-    kept.take(codes={"R/1": "A"})
+def test_a_day_to_come_and_no_day_are_refused(api, class_, query, told):
+    class_.take(codes={"R/1": "A"})
     answer = api.get(PATH, query_string=query)
 
     assert answer.status_code == 422
@@ -142,8 +142,8 @@ def test_a_day_to_come_and_no_day_are_refused(api, kept, query, told):
     assert told is None or errors["date"] == told
 
 
-def test_today_is_the_school_s(api, kept, monkeypatch):
-    kept.take(codes={"R/1": "A"})
+def test_today_is_the_school_s(api, class_, monkeypatch):
+    class_.take(codes={"R/1": "A"})
     before = datetime(today().year, today().month, today().day, tzinfo=UTC) - timedelta(minutes=30)
     monkeypatch.setattr(scopes, "now", lambda: before)
     # Of the day before in UTC, 23:30, and of this one in Lagos.
@@ -152,50 +152,50 @@ def test_today_is_the_school_s(api, kept, monkeypatch):
     assert absences(api, date=str(today())) != []
 
 
-def test_it_needs_both_permissions_and_the_narrower_reach_holds(api, make, kept, messages):
+def test_it_needs_both_permissions_and_the_narrower_reach_holds(api, make, class_, messages):
     own = Own(make)
-    guardian = make.guardian({"id": kept.students["R/1"]})["full_name"]
-    arm = make.batch(kept.cohort)["id"]
-    kept.admit(1, arm)
-    kept.take(codes={"R/1": "A", "R/2": "A"})
-    kept.take(batch=arm, codes={"R/4": "A"})
+    guardian = make.guardian({"id": class_.students["R/1"]})["full_name"]
+    arm = make.batch(class_.cohort)["id"]
+    class_.admit(1, arm)
+    class_.take(codes={"R/1": "A", "R/2": "A"})
+    class_.take(batch=arm, codes={"R/4": "A"})
     for permission in READS:
         assert make.caller(permission).get(PATH).status_code == 403
-    assert [one[0] for one in briefly(make.caller(*READS))] == ["R/1", "R/2", "R/4"]
+    assert [absence[0] for absence in briefly(make.caller(*READS))] == ["R/1", "R/2", "R/4"]
 
     employee, narrow = own.teacher("read:students")
-    api.ok(api.patch(f"/teachers/{kept.batch}/add_to_batch", {"teacher_id": employee["id"]}))
+    api.ok(api.patch(f"/teachers/{class_.batch}/add_to_batch", {"teacher_id": employee["id"]}))
     role = make.role("read:attendance")
     api.ok(api.put(f"/users/{make.account_of(employee)['id']}/roles", {"role": role["id"]}))
-    for teacher in (narrow, own.form_teacher(kept.batch, *READS)):
+    for teacher in (narrow, own.form_teacher(class_.batch, *READS)):
         with messages() as sent:
-            found = absences(teacher)
+            absentees = absences(teacher)
         assert len(sent) == 2
-        assert [one["student"]["admission_number"] for one in found] == ["R/1", "R/2"]
-        assert [one["full_name"] for one in found[0]["guardians"]] == [guardian]
-    subject = make.cohort_subject(kept.cohort)
+        assert [absence["student"]["admission_number"] for absence in absentees] == ["R/1", "R/2"]
+        assert [person["full_name"] for person in absentees[0]["guardians"]] == [guardian]
+    subject = make.cohort_subject(class_.cohort)
     for other in (
         own.subject_teacher(subject, None, *READS),
-        own.student(kept.students["R/1"]),
+        own.student(class_.students["R/1"]),
         own.teacher(*READS)[1],
     ):
         assert absences(other) == []
 
 
-def test_a_form_teacher_reads_no_guardians_of_a_student_who_moved_away(api, make, kept):
-    make.guardian({"id": kept.students["R/1"]})
-    teacher = Own(make).form_teacher(kept.batch, *READS)
-    kept.take(codes={"R/1": "A"})
-    kept.move("R/1", make.batch(kept.cohort)["id"])
+def test_a_form_teacher_reads_no_guardians_of_a_student_who_moved_away(api, make, class_):
+    make.guardian({"id": class_.students["R/1"]})
+    teacher = Own(make).form_teacher(class_.batch, *READS)
+    class_.take(codes={"R/1": "A"})
+    class_.move("R/1", make.batch(class_.cohort)["id"])
 
-    (found,) = absences(teacher)
+    (absence,) = absences(teacher)
 
-    assert (found["student"]["admission_number"], found["guardians"]) == ("R/1", [])
+    assert (absence["student"]["admission_number"], absence["guardians"]) == ("R/1", [])
     assert len(absences(api)[0]["guardians"]) == 1
 
 
-def test_another_school_has_absences_of_its_own(api, make_other, kept):
-    kept.take(codes={"R/1": "A"})
+def test_another_school_has_absences_of_its_own(api, make_other, class_):
+    class_.take(codes={"R/1": "A"})
 
     assert absences(make_other.api) == []
     assert api.get(PATH, query_string={"batch": UNKNOWN_ID}).status_code == 422

@@ -77,13 +77,13 @@ class Worked(Kept):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Worked)
 
 
 @pytest.fixture
-def worked(rehearsed, made):
-    return deepcopy(made)
+def worked(rehearsed, original):
+    return deepcopy(original)
 
 
 def test_the_sums_of_both_arms(worked):
@@ -122,8 +122,8 @@ def test_a_student_s_own_sums_weeks_and_marks(api, worked):
 
 def test_who_is_away_too_often(api, worked):
     def chronic(**query):
-        found = api.ok(api.get("/attendance/chronic", query_string={"term": "FIRST", **query}))
-        return [(one["student"]["admission_number"], one["absent"], one["percent"]) for one in found["data"]]
+        page = api.ok(api.get("/attendance/chronic", query_string={"term": "FIRST", **query}))
+        return [(row["student"]["admission_number"], row["absent"], row["percent"]) for row in page["data"]]
 
     assert chronic() == []
     assert chronic(percent=7) == [("R/2", 2, 92.59), ("R/6", 2, 92.59)]
@@ -135,7 +135,7 @@ def test_who_is_away_too_often(api, worked):
 
 def test_what_is_missing_and_a_day_of_the_school(api, worked):
     first, last = worked.day(1, 1), worked.day(3, 5)
-    found = api.ok(api.get("/registers/missing", query_string={"from": str(first), "to": str(last)}))
+    registers = api.ok(api.get("/registers/missing", query_string={"from": str(first), "to": str(last)}))
 
     # Arm B has a student now, and had registers from the third week on; one of the second was taken later.
     open_times = [
@@ -146,18 +146,24 @@ def test_what_is_missing_and_a_day_of_the_school(api, worked):
         if (week, day) != (2, 3)
     ]
     of_b = [time for time in open_times[:18] if time != (str(worked.day(2, 5)), "MORNING")]
-    assert [(one["date"], one["part"]) for one in found if one["batch"] == worked.other] == of_b
-    assert [(one["date"], one["part"], one["state"]) for one in found if one["batch"] == worked.batch] == [
-        (str(last), "AFTERNOON", "DRAFT")
-    ]
+    assert [
+        (register["date"], register["part"]) for register in registers if register["batch"] == worked.other
+    ] == of_b
+    assert [
+        (register["date"], register["part"], register["state"])
+        for register in registers
+        if register["batch"] == worked.batch
+    ] == [(str(last), "AFTERNOON", "DRAFT")]
     for batch, there in ((worked.batch, SUMS.keys() - {"R/5"}), (worked.other, {"R/5"})):
         students = [worked.students[name] for name in there]
         begun = {"students": students, "batch": batch, "started_on": str(worked.day(3, 1))}
         api.ok(api.post(f"/cohorts/{worked.cohort['id']}/enrollment", begun))
     day = api.ok(api.get("/attendance/days", query_string={"date": str(worked.day(3, 5))}))
     assert [
-        tuple(one[name] for name in ("batch", "part", "state", "enrolled", "present", "absent", "unmarked"))
-        for one in day
+        tuple(
+            register[name] for name in ("batch", "part", "state", "enrolled", "present", "absent", "unmarked")
+        )
+        for register in day
     ] == [
         (worked.batch, "MORNING", "SUBMITTED", 5, 5, 0, 0),
         (worked.batch, "AFTERNOON", "DRAFT", 5, 0, 0, 5),

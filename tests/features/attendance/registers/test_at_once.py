@@ -13,7 +13,12 @@ from sqlalchemy import text
 
 from tests.cli.program import serving, wait_for
 from tests.features.attendance.classes import Kept
-from tests.features.scores.scoresheets.test_killed_server import GONE, environment, seen, watching_schools
+from tests.features.scores.scoresheets.test_killed_server import (
+    GONE,
+    environment,
+    read_value,
+    watching_schools,
+)
 from tests.threads import run_concurrently
 
 REQUESTS = 20  # of each thread in the storm
@@ -69,10 +74,10 @@ def test_a_storm_of_devices_ends_without_a_deadlock(committing):
                 case 0:
                     answer = kept.correct(codes=codes, api=api)
                 case 1:
-                    found = api.ok(kept.get(api=api))["id"]
-                    if found is None:
+                    register_id = api.ok(kept.get(api=api))["id"]
+                    if register_id is None:
                         continue
-                    answer = api.delete(f"/registers/{found}")
+                    answer = api.delete(f"/registers/{register_id}")
                 case 2:
                     status = random.choice(["CLOSED", "USUAL"])
                     answer = api.put("/school-days", {"days": [{"date": key["date"], "status": status}]})
@@ -125,12 +130,12 @@ def test_a_server_that_is_killed_leaves_nothing_of_a_register(committing, tenanc
 
             def blocked():
                 assert not answer.done(), answer.result()
-                return seen(watching, WAITING)
+                return read_value(watching, WAITING)
 
             pid = wait_for(blocked, "the marks at the one that is locked")
             service.process.kill()
             service.process.wait()
-        wait_for(lambda: seen(watching, GONE, pid=pid), "the end of the server's transaction")
+        wait_for(lambda: read_value(watching, GONE, pid=pid), "the end of the server's transaction")
         assert answer.result() is None
 
     assert kept.api.ok(kept.get()) == before

@@ -59,9 +59,9 @@ def test_the_sums_are_those_of_plain_python(api, make, rehearsed, seed):
                 where[name] = arms[where[name] == arms[0]]
                 kept.move(name, where[name])
             case "delete":
-                found = api.ok(kept.get(back, batch=arm, part=part))["id"]
-                if found:
-                    api.ok(api.delete(f"/registers/{found}"))
+                register_id = api.ok(kept.get(back, batch=arm, part=part))["id"]
+                if register_id:
+                    api.ok(api.delete(f"/registers/{register_id}"))
                 for of_key in (model.marks, model.fixes, model.state):
                     of_key.pop(key, None)
             case "correct":

@@ -20,13 +20,13 @@ DEFAULTS = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Kept)
 
 
 @pytest.fixture
-def kept(rehearsed, made):
-    return deepcopy(made)
+def class_(rehearsed, original):
+    return deepcopy(original)
 
 
 def test_a_school_that_has_chosen_nothing_has_the_defaults(other_api):
@@ -61,20 +61,20 @@ def test_what_is_no_setting_is_422(api, member, value):
     assert (answer.status_code, list(answer.get_json()["errors"]["json"])) == (422, [member])
 
 
-def test_parts_stay_while_the_current_term_has_a_register_of_a_day(api, make, kept):
-    subject = make.cohort_subject(kept.cohort)["id"]
-    kept.take(cohort_subject=subject, period=1)
-    kept.set(parts="HALF_DAYS")
-    register = kept.take(part="MORNING")
+def test_parts_stay_while_the_current_term_has_a_register_of_a_day(api, make, class_):
+    subject = make.cohort_subject(class_.cohort)["id"]
+    class_.take(cohort_subject=subject, period=1)
+    class_.set(parts="HALF_DAYS")
+    register = class_.take(part="MORNING")
 
     refused = api.patch("/attendance-settings", {"parts": "DAY"})
 
     assert refused.status_code == 409
-    kept.set(parts="HALF_DAYS", chronic_percent=5)
+    class_.set(parts="HALF_DAYS", chronic_percent=5)
     api.ok(api.delete(f"/registers/{register['id']}"))
-    kept.set(parts="DAY")
+    class_.set(parts="DAY")
     # That of a term that is over hinders nothing.
-    kept.take()
-    over = {**kept.calendar, "end_date": str(today() - timedelta(days=1))}
-    api.ok(api.put(f"/terms/{kept.term['id']}/calendar", over))
-    kept.set(parts="HALF_DAYS")
+    class_.take()
+    over = {**class_.calendar, "end_date": str(today() - timedelta(days=1))}
+    api.ok(api.put(f"/terms/{class_.term['id']}/calendar", over))
+    class_.set(parts="HALF_DAYS")

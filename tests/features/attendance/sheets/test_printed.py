@@ -49,7 +49,7 @@ class Term(Week):
             for n in range(students)
         ]  # fmt: skip
         make.enrolled(self.cohort, *made)
-        self.students = {one["admission_number"]: one["id"] for one in made}
+        self.students = {student["admission_number"]: student["id"] for student in made}
         self.closed = {
             self.at(2, 2): "Independence Day",
             self.at(6, 3): "Mid-term break",
@@ -105,7 +105,7 @@ class Term(Week):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     def make(factory):
         term = Term(factory)
         return term, term.sheet()
@@ -114,14 +114,14 @@ def made(prepared):
 
 
 @pytest.fixture
-def term(rehearsed, made):
-    return deepcopy(made[0])
+def term(rehearsed, original):
+    return deepcopy(original[0])
 
 
 @pytest.fixture(scope="module")
-def sheet(made):
+def sheet(original):
     """What is printed of the term as it was made."""
-    return made[1]
+    return original[1]
 
 
 def headings(sheet):
@@ -138,17 +138,17 @@ def rows_of(sheet):
 
 def totals(sheet):
     """Times opened, present and absent of each student, as the last columns have them."""
-    _, found = headings(sheet)
-    columns = [found["Times opened"], found["Times opened"] + 1, found["Absent"]]
+    _, places = headings(sheet)
+    columns = [places["Times opened"], places["Times opened"] + 1, places["Absent"]]
     return {who: tuple(row[column - 1].value for column in columns) for who, row in rows_of(sheet).items()}
 
 
 def sums_of(term):
-    found = term.api.ok(
+    sums = term.api.ok(
         term.api.get("/attendance/summary", query_string={"term": term.term["id"], "batch": term.batch})
     )
     return {
-        one["student"]["admission_number"]: (one["opened"], one["present"], one["absent"]) for one in found
+        row["student"]["admission_number"]: (row["opened"], row["present"], row["absent"]) for row in sums
     }
 
 
@@ -156,8 +156,8 @@ def test_the_totals_are_the_sums_of_the_students(api, term, sheet):
     assert totals(sheet) == sums_of(term)
     assert len(rows_of(sheet)) == 60
     below = {row[2].value: row for row in sheet.iter_rows() if row[2].value in SUMMARY}
-    _, found = headings(sheet)
-    column = found["Times opened"]
+    _, places = headings(sheet)
+    column = places["Times opened"]
     whole = [below[name][column].value for name in ("Boys present", "Girls present", "Present")]
     assert whole[0] + whole[1] == whole[2] == sum(present for _, present, _ in totals(sheet).values())
     assert below["Times opened"][column].value == len(term.times)
@@ -294,7 +294,7 @@ def test_libreoffice_prints_all_of_it(api, term, tmp_path):
     of_pages = text.split("\f")[:pages]
     for upper in (True, False):
         weeks = [re.findall(r"Week \d+", page) for page in of_pages[not upper :: 2]]
-        assert [name for page in weeks for name in page] == [f"Week {one}" for one in range(1, WEEKS + 1)]
+        assert [name for page in weeks for name in page] == [f"Week {week}" for week in range(1, WEEKS + 1)]
     for above, below in zip(of_pages[::2], of_pages[1::2], strict=True):
         assert sorted(re.findall(r"UHS/2023/\d+", above + below)) == sorted(term.students)
     assert all("Queen's College, Yaba" in page for page in of_pages)

@@ -14,13 +14,13 @@ from tests.sheets.libreoffice import needs_libreoffice, saved_by_libreoffice
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Week)
 
 
 @pytest.fixture
-def week(rehearsed, made):
-    return deepcopy(made)
+def week(rehearsed, original):
+    return deepcopy(original)
 
 
 def test_the_sheet_has_a_column_for_each_open_part_and_what_is_stored(api, week):
@@ -70,7 +70,7 @@ def test_names_stand_in_the_order_of_the_papers(api, week):
     assert [cell.value for cell in sheet[1][:3]] == [number, last, first]
     names = [[cell.value for cell in row[:3]] for row in given_first.iter_rows(min_row=2)]
     assert [[cell.value for cell in row[:3]] for row in sheet.iter_rows(min_row=2)] == [
-        [one, last, first] for one, first, last in names
+        [number, last, first] for number, first, last in names
     ]
     # It comes back as any other.
     cells = {"R/1": {week.column(0): "P"}}
@@ -186,10 +186,10 @@ def test_bad_rows_are_named_and_nothing_is_stored(api, week):
     if today().weekday() < 6:
         cells["R/2"][sunday] = "P"
         expected.append((3, sunday, "invalid"))
-    found = bad_rows(week.upload(fill(workbook, cells)))
+    errors = bad_rows(week.upload(fill(workbook, cells)))
 
-    assert set(expected) <= set(found)
-    assert {row for row, _, _ in found} == {row for row, _, _ in expected} | {4, 5}
+    assert set(expected) <= set(errors)
+    assert {row for row, _, _ in errors} == {row for row, _, _ in expected} | {4, 5}
     assert other["id"]
     assert week.log() == []
     assert week.register(today().weekday())["id"] is None
@@ -246,9 +246,12 @@ def test_a_dry_run_stores_nothing_and_says_what_would_change(api, week):
     answer = week.upload(fill(workbook, cells), dry_run="true")
 
     assert counts(answer) == (2, 1, 1, 0, 0)
-    changes = [(one["row"], one["column"], one["old"], one["new"]) for one in answer.get_json()["changes"]]
+    changes = [
+        (change["row"], change["column"], change["old"], change["new"])
+        for change in answer.get_json()["changes"]
+    ]
     assert changes == [(2, week.column(0), "P", "A"), (3, week.column(1, "PM"), None, "P")]
-    assert [one["admission_number"] for one in answer.get_json()["not_in_sheet"]] == ["R/3"]
+    assert [student["admission_number"] for student in answer.get_json()["not_in_sheet"]] == ["R/3"]
     assert week.marks(0) == {"R/1": "P", "R/2": None, "R/3": None}
     assert week.register(1, "AFTERNOON")["id"] is None
     assert len(week.log()) == 1

@@ -14,7 +14,7 @@ def page(api, **filters):
     return api.ok(api.get("/cohort-subjects", query_string=filters))
 
 
-def found(api, **filters):
+def subject_ids(api, **filters):
     return [subject["id"] for subject in page(api, **filters)["data"]]
 
 
@@ -40,7 +40,7 @@ def test_the_list_is_in_order_of_names_and_paged(api, make):
     again = make.cohort_subject(make.cohort(), None)
 
     named = [subject["subject"] for subject in page(api)["data"]]
-    pages = [found(api, pageNumber=number, pageSize=3) for number in range(3)]
+    pages = [subject_ids(api, pageNumber=number, pageSize=3) for number in range(3)]
 
     assert named == sorted(named)
     assert [len(part) for part in pages] == [3, 1, 0]
@@ -64,7 +64,7 @@ def test_any_batch_of_a_cohort_finds_its_subjects(api, make):
     made = make.cohort_subject(cohort)
     make.cohort_subject()
 
-    assert found(api, batch=cohort["id"]) == found(api, batch=arm["id"]) == [made["id"]]
+    assert subject_ids(api, batch=cohort["id"]) == subject_ids(api, batch=arm["id"]) == [made["id"]]
 
 
 def test_the_base_finds_where_a_subject_is_taught(api, make):
@@ -72,7 +72,7 @@ def test_the_base_finds_where_a_subject_is_taught(api, make):
     made = [make.cohort_subject(subject=subject)["id"] for _ in range(2)]
     make.cohort_subject()
 
-    assert sorted(found(api, base=subject["id"])) == sorted(made)
+    assert sorted(subject_ids(api, base=subject["id"])) == sorted(made)
 
 
 def test_a_session_is_found_by_its_id_or_its_name(api, make):
@@ -80,7 +80,9 @@ def test_a_session_is_found_by_its_id_or_its_name(api, make):
     made = make.cohort_subject(make.cohort(session=session))
     make.cohort_subject()
 
-    assert found(api, session=session["id"]) == found(api, session=session["name"]) == [made["id"]]
+    assert (
+        subject_ids(api, session=session["id"]) == subject_ids(api, session=session["name"]) == [made["id"]]
+    )
 
 
 def test_filters_narrow_each_other(api, make):
@@ -91,8 +93,8 @@ def test_filters_narrow_each_other(api, make):
     make.cohort_subject(make.cohort(session=session), subject)
     other = make.session()
 
-    assert found(api, batch=cohort["id"], base=subject["id"], session=session["id"]) == [made["id"]]
-    assert found(api, batch=cohort["id"], session=other["id"]) == []
+    assert subject_ids(api, batch=cohort["id"], base=subject["id"], session=session["id"]) == [made["id"]]
+    assert subject_ids(api, batch=cohort["id"], session=other["id"]) == []
 
 
 @pytest.mark.parametrize("name", ["batch", "base", "session"])
@@ -167,7 +169,7 @@ def test_a_cohort_with_subjects_alone_may_change_its_session(api, make):
 
     api.ok(api.patch(f"/cohorts/{cohort['id']}", {"classroom": classroom["id"], "session_id": session["id"]}))
 
-    assert found(api, session=session["id"]) == [made["id"]]
+    assert subject_ids(api, session=session["id"]) == [made["id"]]
 
 
 def test_an_unknown_cohort_subject_is_not_found(api, make_other):
@@ -223,10 +225,11 @@ class TestWithoutTeacher:
     @staticmethod
     def wanting(client, **query):
         """The arms without a teacher, by subject."""
-        found = client.ok(client.get("/cohort-subjects", query_string={"without_teacher": "true", **query}))
-        assert found["total"] == len(found["data"])
+        answer = client.ok(client.get("/cohort-subjects", query_string={"without_teacher": "true", **query}))
+        assert answer["total"] == len(answer["data"])
         return {
-            one["id"]: [arm["batch_name"] for arm in one["arms_without_teacher"]] for one in found["data"]
+            subject["id"]: [arm["batch_name"] for arm in subject["arms_without_teacher"]]
+            for subject in answer["data"]
         }
 
     def test_it_lists_the_subjects_with_takers_in_an_arm_that_nobody_teaches(self, api, make, arms, own):
@@ -271,8 +274,8 @@ class TestWithoutTeacher:
     def test_without_the_filter_no_arms_are_told_and_it_is_one_message(self, api, arms, messages):
         for query in ("", "?without_teacher=false"):
             listed = api.ok(api.get(f"/cohort-subjects{query}"))["data"]
-            assert {one["id"] for one in listed} >= {arms.subject["id"], arms.other["id"]}
-            assert all("arms_without_teacher" not in one for one in listed)
+            assert {subject["id"] for subject in listed} >= {arms.subject["id"], arms.other["id"]}
+            assert all("arms_without_teacher" not in subject for subject in listed)
         with messages() as sent:
             self.wanting(api)
         assert len(sent) == 1

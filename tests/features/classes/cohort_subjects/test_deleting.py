@@ -51,7 +51,7 @@ def test_a_deleted_assessment_goes_along_with_its_scores_and_absences(api, make)
         ("absence", assessment["id"], {"student": taught.students[1], "status": "ABSENT"}),
     ):
         logged = api.ok(api.get("/audit", query_string={"entity": entity, "id": id}))["data"]
-        assert [one["old"] for one in logged if one["action"] == "delete"] == [old]
+        assert [entry["old"] for entry in logged if entry["action"] == "delete"] == [old]
 
 
 def test_scores_of_an_assessment_that_stands_are_counted_without_those_of_a_deleted_one(api, make):
@@ -102,7 +102,11 @@ def test_that_students_have_to_take_it_goes_along(api, make):
 
 
 def subject_of(api, taught):
-    return next(one for one in api.ok(api.get("/templates")) if one["name"] == taught.subject["subject"])
+    return next(
+        template
+        for template in api.ok(api.get("/templates"))
+        if template["name"] == taught.subject["subject"]
+    )
 
 
 def test_that_students_chose_it_is_in_the_way(api, make):

@@ -228,7 +228,7 @@ def test_moving_to_another_arm_keeps_the_subjects(api, make):
 
 def names(api, subject, **query):
     page = api.ok(api.get(f"/cohort-subjects/{subject['id']}/students", query_string=query))
-    return page["total"], [one["last_name"] for one in page["data"]]
+    return page["total"], [student["last_name"] for student in page["data"]]
 
 
 def test_who_takes_a_subject_is_listed_by_name_in_pages(api, make, messages):

@@ -20,22 +20,28 @@ class Place:
         self.a, self.b = self.cohort["id"], make.batch(self.cohort)["id"]
 
     def enroll(self, *students, batch=None, **days):
-        body = {"students": [one["id"] for one in students], "batch": batch or self.a, **days}
+        body = {"students": [student["id"] for student in students], "batch": batch or self.a, **days}
         return self.api.post(f"/cohorts/{self.a}/enrollment", body)
 
     def remove(self, *students, **days):
-        body = {"student_ids": [one["id"] for one in students], **days}
+        body = {"student_ids": [student["id"] for student in students], **days}
         return self.api.patch(f"/cohorts/{self.a}/remove_students", body)
 
     def listed(self):
         """Who is in the cohort, with the days there."""
-        found = self.api.ok(self.api.get(f"/cohorts/{self.a}/students"))
-        return {one["id"]: (one["batch"], one["started_on"], one["ended_on"]) for one in found}
+        students = self.api.ok(self.api.get(f"/cohorts/{self.a}/students"))
+        return {
+            student["id"]: (student["batch"], student["started_on"], student["ended_on"])
+            for student in students
+        }
 
     def of(self, student):
         """The days of each enrollment of a student, and whether it has ended."""
-        found = self.api.ok(self.api.get(f"/students/{student['id']}/data"))["enrollments"]
-        return [(one["started_on"], one["ended_on"], one["ended_at"] is not None) for one in found]
+        enrollments = self.api.ok(self.api.get(f"/students/{student['id']}/data"))["enrollments"]
+        return [
+            (enrollment["started_on"], enrollment["ended_on"], enrollment["ended_at"] is not None)
+            for enrollment in enrollments
+        ]
 
 
 @pytest.fixture
@@ -74,7 +80,7 @@ def test_enrolling_again_takes_a_day_that_is_given_and_leaves_one_that_is_not(ap
         assert classes.of(student) == [(stored, None, False)]
     entries = api.ok(api.get(f"/audit?entity=enrollment&id={student['id']}"))["data"]
     where = {"cohort": classes.a, "batch": classes.a}
-    assert [(one["action"], one["old"], one["new"]) for one in entries] == [
+    assert [(entry["action"], entry["old"], entry["new"]) for entry in entries] == [
         ("update", {**where, "started_on": FIRST}, {**where, "started_on": LAST}),
         ("update", {**where, "started_on": None}, {**where, "started_on": FIRST}),
         ("create", None, where),

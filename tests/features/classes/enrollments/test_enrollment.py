@@ -79,7 +79,7 @@ def test_the_answer_holds_the_students_of_the_request_alone_each_once(api, make)
 
     answered = api.ok(enroll(api, cohort, [student["id"], student["id"].upper(), student["id"]]))
 
-    assert [one["id"] for one in answered] == [student["id"]]
+    assert [student["id"] for student in answered] == [student["id"]]
     assert history(api, student["id"]) == [(cohort["id"], False)]
     assert len(ids_in(api, cohort)) == 2
 
@@ -207,7 +207,7 @@ def test_unknown_students_are_named_and_nobody_is_enrolled(api, make, make_other
 
     assert answer.status_code == 422
     assert answer.get_json()["errors"] == {
-        "json": {"students": [f"{one}: no such student" for one in unknown]}
+        "json": {"students": [f"{student_id}: no such student" for student_id in unknown]}
     }
     assert ids_in(api, cohort) == []
 
@@ -237,7 +237,9 @@ def test_removing_answers_all_who_remain(api, make):
 
     assert sorted(student["id"] for student in remaining) == sorted(staying)
     days = {"started_on": None, "ended_on": None}
-    assert api.ok(api.get(f"/cohorts/{cohort['id']}/students")) == [{**one, **days} for one in remaining]
+    assert api.ok(api.get(f"/cohorts/{cohort['id']}/students")) == [
+        {**student, **days} for student in remaining
+    ]
     assert history(api, leaving[0]) == [(cohort["id"], True)]
 
 
@@ -253,14 +255,14 @@ def test_removing_who_is_not_there_removes_nobody(api, make, make_other):
     (here,), (elsewhere,) = make.enrolled(cohort), make.enrolled(other)
     absent = [elsewhere, make.student()["id"], make_other.student()["id"], str(uuid4())]
 
-    for one in absent:
-        answer = remove(api, cohort, [here, one])
+    for student in absent:
+        answer = remove(api, cohort, [here, student])
         assert answer.status_code == 422
         (reason,) = answer.get_json()["errors"]["json"]["student_ids"]
         assert reason == (
-            f"{one}: no such student"
-            if one in absent[2:]
-            else f"{name_with_number(api, one)}: not in this cohort"
+            f"{student}: no such student"
+            if student in absent[2:]
+            else f"{name_with_number(api, student)}: not in this cohort"
         )
     assert ids_in(api, cohort) == [here]
     assert ids_in(api, other) == [elsewhere]

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 
-def found(api, **filters):
+def student_ids(api, **filters):
     return [student["id"] for student in api.ok(api.get("/students", query_string=filters))["data"]]
 
 
@@ -18,7 +18,7 @@ def test_a_cohort_filter_finds_the_students_of_all_its_batches(api, make):
     make.enrolled(make.cohort())
     make.student()
 
-    assert sorted(found(api, cohort=cohort["id"])) == sorted(students)
+    assert sorted(student_ids(api, cohort=cohort["id"])) == sorted(students)
 
 
 def test_a_batch_filter_finds_the_students_of_this_batch_alone(api, make):
@@ -26,9 +26,9 @@ def test_a_batch_filter_finds_the_students_of_this_batch_alone(api, make):
     arm = make.batch(cohort)
     first, second = make.enrolled(cohort), make.enrolled(cohort, batch=arm["id"])
 
-    assert found(api, batch=arm["id"]) == second
-    assert found(api, batch=cohort["id"]) == first
-    assert found(api, batch=arm["id"], cohort=cohort["id"]) == second
+    assert student_ids(api, batch=arm["id"]) == second
+    assert student_ids(api, batch=cohort["id"]) == first
+    assert student_ids(api, batch=arm["id"], cohort=cohort["id"]) == second
 
 
 def test_who_has_left_or_moved_is_not_found_there(api, make):
@@ -38,8 +38,8 @@ def test_who_has_left_or_moved_is_not_found_there(api, make):
     api.ok(api.patch(f"/cohorts/{cohort['id']}/remove_students", {"student_ids": left}))
     make.enrolled(cohort, {"id": moved[0]}, batch=arm["id"])
 
-    assert found(api, batch=cohort["id"]) == []
-    assert found(api, cohort=cohort["id"]) == moved
+    assert student_ids(api, batch=cohort["id"]) == []
+    assert student_ids(api, cohort=cohort["id"]) == moved
 
 
 def test_a_student_of_two_sessions_is_found_in_both(api, make):
@@ -47,7 +47,7 @@ def test_a_student_of_two_sessions_is_found_in_both(api, make):
     (student,) = make.enrolled(last_year)
     make.enrolled(this_year, {"id": student})
 
-    assert found(api, cohort=last_year["id"]) == found(api, cohort=this_year["id"]) == [student]
+    assert student_ids(api, cohort=last_year["id"]) == student_ids(api, cohort=this_year["id"]) == [student]
 
 
 def test_the_filter_joins_the_others(api, make):
@@ -57,8 +57,8 @@ def test_the_filter_joins_the_others(api, make):
     make.student(last_name="Ọ̀kánlàwọ́n")
     api.ok(api.patch(f"/students/{other['id']}", {"status": "WITHDRAWN"}))
 
-    assert found(api, cohort=cohort["id"], search="kánlàwọ́n") == [sought["id"]]
-    assert found(api, cohort=cohort["id"], status="WITHDRAWN") == [other["id"]]
+    assert student_ids(api, cohort=cohort["id"], search="kánlàwọ́n") == [sought["id"]]
+    assert student_ids(api, cohort=cohort["id"], status="WITHDRAWN") == [other["id"]]
 
 
 @pytest.mark.parametrize("name", ["batch", "cohort"])
@@ -81,7 +81,7 @@ def test_the_list_costs_one_round_trip_however_long_it_is(api, make, messages):
         for _ in range(size):
             make.enrolled(cohort)
         for filters in ({}, {"cohort": cohort["id"]}):
-            found(api, **filters)
+            student_ids(api, **filters)
             with messages() as sent:
-                found(api, **filters)
+                student_ids(api, **filters)
             assert len(sent) == 1, sent

@@ -244,8 +244,8 @@ def test_a_date_of_admission_is_read_as_a_birthday_is(api):
     answer = api.ok(upload(api, workbook([columns, *rows])))
 
     assert answer["warnings"] == ["admitted_on: 2 dates were read with the day first, as row 2 shows."]
-    found = [(one["admitted_on"], one["former_school"]) for one in listed(api)]
-    assert found == [("2019-09-16", "Corona"), ("2020-01-05", None)]
+    admissions = [(student["admitted_on"], student["former_school"]) for student in listed(api)]
+    assert admissions == [("2019-09-16", "Corona"), ("2020-01-05", None)]
 
 
 def test_a_new_student_who_left_is_an_error_of_the_row(api):
@@ -265,13 +265,13 @@ def test_phone_email_and_middle_are_headings_too(api):
 
     answer = api.ok(upload(api, workbook([columns, *rows])))
 
-    one, two = listed(api)
-    assert one["middle_name"] == "Ifẹ́"
-    assert (one["guardian"]["phone_number"], one["guardian"]["email_address"]) == (
+    first, second = listed(api)
+    assert first["middle_name"] == "Ifẹ́"
+    assert (first["guardian"]["phone_number"], first["guardian"]["email_address"]) == (
         "08031234567",
         "ngozi@example.com",
     )
-    assert two["guardian"] is None
+    assert second["guardian"] is None
     assert answer["warnings"] == [
         "Nothing was read of the column phone in rows without guardian_full_name: 3.",
         "Nothing was read of the column email in rows without guardian_full_name: 3.",
@@ -302,13 +302,13 @@ def test_a_number_that_can_be_none_is_a_warning(api):
         "+234 803 123 4567",
     ]
 
-    answer = api.ok(upload(api, workbook([PHONE, *students(*(["Ngozi", one] for one in numbers))])))
+    answer = api.ok(upload(api, workbook([PHONE, *students(*(["Ngozi", number] for number in numbers))])))
 
     assert answer["warnings"] == [
         "guardian_phone_number: 3 can be no telephone number: 0803 in row 2, ask the aunt in row 3, "
         "08031234567 08051234567 in row 5."
     ]
-    assert {one["guardian"]["phone_number"] for one in listed(api)} == set(numbers)
+    assert {student["guardian"]["phone_number"] for student in listed(api)} == set(numbers)
 
 
 def test_wrong_letters_beside_right_ones_are_a_warning(api):

@@ -186,7 +186,10 @@ def test_genders_are_stored_as_listed_and_that_is_told(api):
 
     answer = api.ok(upload(api, workbook([[*LEAST, "gender"], *rows])))
 
-    told = {(one["value"], one["stored"], one["rows"]) for one in answer["replaced_values"]}
+    told = {
+        (replacement["value"], replacement["stored"], replacement["rows"])
+        for replacement in answer["replaced_values"]
+    }
     assert told == {("F", "FEMALE", 2), ("female", "FEMALE", 1), ("f.", "FEMALE", 1), ("m", "MALE", 1)}
     genders = {student["admission_number"]: student["gender"] for student in listed(api)}
     assert list(map(genders.get, (number for _, _, number in people(7)))) == [

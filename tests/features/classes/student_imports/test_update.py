@@ -27,7 +27,7 @@ class Listed:
                 ("U/3", "Adé", "Cole"),
             )
         }
-        ids = [{"id": one} for one in self.students.values()]
+        ids = [{"id": student_id} for student_id in self.students.values()]
         make.enrolled(self.cohort, *ids[:2])
         make.enrolled(self.other, ids[2])
 
@@ -164,7 +164,7 @@ def test_a_value_that_was_changed_since_the_download_is_not_replaced(listed):
 def test_a_dry_run_tells_the_changes_and_stores_nothing(listed):
     answer = listed.send(write(listed.workbook(), 2, first_name="Ngozi"), dry_run="true")
 
-    changes = [(one["column"], one["old"], one["new"]) for one in answer.get_json()["changes"]]
+    changes = [(change["column"], change["old"], change["new"]) for change in answer.get_json()["changes"]]
     assert changes == [("first_name", "Ngọzi", "Ngozi")]
     assert listed.student("U/1")["first_name"] == "Ngọzi"
 
@@ -196,8 +196,10 @@ def guardian(listed, number, **texts):
 
 def family(listed, number):
     """The guardians of a student, the primary first: name, relationship and telephone number of each."""
-    found = listed.api.ok(listed.api.get(f"/students/{listed.students[number]}/guardians"))
-    return [(one["full_name"], one["relationship"], one["phone_number"]) for one in found]
+    guardians = listed.api.ok(listed.api.get(f"/students/{listed.students[number]}/guardians"))
+    return [
+        (guardian["full_name"], guardian["relationship"], guardian["phone_number"]) for guardian in guardians
+    ]
 
 
 def test_a_list_has_the_primary_guardian_and_another_and_sent_back_changes_nothing(listed):
@@ -239,7 +241,7 @@ def test_another_name_is_found_or_made_as_in_the_import_and_is_the_primary(liste
 
     assert family(listed, "U/1") == [("Bola Ade", None, "08077777777")]
     assert family(listed, "U/2") == [("Chi Obi", None, "08055555555")]
-    names = [one["full_name"] for one in listed.api.ok(listed.api.get("/guardians"))["data"]]
+    names = [guardian["full_name"] for guardian in listed.api.ok(listed.api.get("/guardians"))["data"]]
     # Who had no other child and no account has gone, as with PATCH /students/{id}.
     assert sorted(names) == ["Bola Ade", "Chi Obi"]
     entries = listed.api.ok(listed.api.get("/audit?entity=student-guardian"))["data"]
@@ -278,8 +280,8 @@ def test_guardians_that_are_wrong_are_named_by_their_cells_and_nothing_is_stored
 
 def test_a_stopped_guardian_does_not_come_back_by_a_list(listed):
     guardian(listed, "U/1")
-    (one,) = listed.api.ok(listed.api.get(f"/students/{listed.students['U/1']}/guardians"))
-    stop = f"/students/{listed.students['U/1']}/guardians/{one['guardian']}/stop"
+    (link,) = listed.api.ok(listed.api.get(f"/students/{listed.students['U/1']}/guardians"))
+    stop = f"/students/{listed.students['U/1']}/guardians/{link['guardian']}/stop"
     listed.api.ok(listed.api.put(stop, {"reason": "A court"}))
 
     answer = listed.send(write(listed.workbook(), 2, guardian_full_name="ada eze"))
@@ -290,8 +292,8 @@ def test_a_stopped_guardian_does_not_come_back_by_a_list(listed):
 
 def test_a_guardian_with_an_account_gets_a_child_from_who_may_read_results_alone(listed):
     guardian(listed, "U/3")
-    (one,) = listed.api.ok(listed.api.get(f"/students/{listed.students['U/3']}/guardians"))
-    listed.api.ok(listed.api.put(f"/guardians/{one['guardian']}/account", {"username": "ada.eze"}))
+    (link,) = listed.api.ok(listed.api.get(f"/students/{listed.students['U/3']}/guardians"))
+    listed.api.ok(listed.api.put(f"/guardians/{link['guardian']}/account", {"username": "ada.eze"}))
     workbook = write(listed.workbook(), 2, guardian_full_name="Ada Eze", guardian_phone_number="08031234567")
     clerk = listed.make.caller("write:students", "read:students")
 
@@ -319,7 +321,7 @@ def test_a_dry_run_tells_of_guardians_and_stores_nothing(listed):
 
     answer = listed.api.ok(listed.send(workbook, dry_run="true"))
 
-    assert [(one["column"], one["old"], one["new"]) for one in answer["changes"]] == [
+    assert [(change["column"], change["old"], change["new"]) for change in answer["changes"]] == [
         ("guardian_full_name", "Ada Eze", "Obi Eze")
     ]
     assert [name for name, *_ in family(listed, "U/1")] == ["Ada Eze"]
@@ -334,14 +336,14 @@ def test_the_messages_of_an_update_do_not_depend_on_its_rows(make, messages):
         lines += [
             f"M{size}/{number},A{number},G{number},0803000{number:04},H{number}" for number in range(size)
         ]
-        with messages() as found:
+        with messages() as statements:
             answer = make.api.post(
                 "/students/update-sheet",
                 data={"sheet": (BytesIO("\n".join(lines).encode()), "students.csv")},
                 content_type="multipart/form-data",
             )
         assert counts(answer) == (size, 0, size, 0, 0)
-        return len(found)
+        return len(statements)
 
     assert sent(2) == sent(12)
 
@@ -363,7 +365,7 @@ def test_the_date_of_leaving_is_of_who_has_left_and_is_the_last_day_in_the_class
     student = listed.student("U/1")
     assert (student["left_on"], student["leaving_reason"]) == (day, "Moved to Jos")
     data = listed.api.ok(listed.api.get(f"/students/{listed.students['U/1']}/data"))
-    assert [one["ended_on"] for one in data["enrollments"]] == [day]
+    assert [enrollment["ended_on"] for enrollment in data["enrollments"]] == [day]
     assert refused(listed.send(write(listed.workbook(), 2, admitted_on=session["end_date"]))) == [
         (2, "admitted_on", "invalid")
     ]

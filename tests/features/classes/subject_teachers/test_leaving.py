@@ -14,15 +14,18 @@ from tests.threads import run_concurrently
 pytestmark = pytest.mark.usefixtures("made_arms")
 
 
-def shown(api, employee):
+def dates_by_subject(api, employee):
     """The assignments of an employee, by subject and arm, with their dates."""
-    found = api.ok(api.get(f"/subject-teachers?employee={employee['id']}"))["data"]
-    return {(one["cohort_subject"], one["batch"]): (one["starts_on"], one["ends_on"]) for one in found}
+    assignments = api.ok(api.get(f"/subject-teachers?employee={employee['id']}"))["data"]
+    return {
+        (assignment["cohort_subject"], assignment["batch"]): (assignment["starts_on"], assignment["ends_on"])
+        for assignment in assignments
+    }
 
 
 def entries(api, entity):
-    found = api.ok(api.get(f"/audit?entity={entity}&pageSize=100"))["data"]
-    return [(one["action"], one["old"], one["new"]) for one in found]
+    page = api.ok(api.get(f"/audit?entity={entity}&pageSize=100"))["data"]
+    return [(entry["action"], entry["old"], entry["new"]) for entry in page]
 
 
 @pytest.fixture
@@ -63,7 +66,7 @@ def test_who_teaches_is_not_deleted_and_the_refusal_names_and_counts_it(arms, ma
     unnamed = make.caller("delete:employees").delete(f"/employees/{leaver['id']}")
     assert "teaches 2 subjects and looks after 1 form class: hand" in unnamed.get_json()["message"]
     assert api.ok(api.get(f"/employees/{leaver['id']}"))["id"] == leaver["id"]
-    assert set(shown(api, leaver).values()) >= {(None, None)}
+    assert set(dates_by_subject(api, leaver).values()) >= {(None, None)}
 
 
 def test_an_heir_has_the_subjects_and_classes_from_today_on(arms, make, own, leaver, heir, today):
@@ -72,13 +75,15 @@ def test_an_heir_has_the_subjects_and_classes_from_today_on(arms, make, own, lea
     api.ok(api.delete(f"/employees/{leaver['id']}?hand_over={heir['id']}"))
 
     of_leaver, of_heir = (arms.subject["id"], arms.a), (arms.other["id"], None)
-    assert shown(api, leaver) == {of_leaver: (None, day), of_heir: (before, day)}
-    assert shown(api, heir) == {of_leaver: (day, None), of_heir: (day, None)}
-    assert {one["employee"] for one in api.ok(api.get("/subject-teachers"))["data"]} == {heir["id"]}
+    assert dates_by_subject(api, leaver) == {of_leaver: (None, day), of_heir: (before, day)}
+    assert dates_by_subject(api, heir) == {of_leaver: (day, None), of_heir: (day, None)}
+    assert {assignment["employee"] for assignment in api.ok(api.get("/subject-teachers"))["data"]} == {
+        heir["id"]
+    }
     assert api.ok(api.get(f"/teachers/{arms.a}"))["last_name"] == heir["last_name"]
     client = own.caller(make.account_of(heir), "read:cohort-subjects", "read:students")
     mine = client.ok(client.get("/cohort-subjects"))["data"]
-    assert {one["id"] for one in mine} == {arms.subject["id"], arms.other["id"]}
+    assert {assignment["id"] for assignment in mine} == {arms.subject["id"], arms.other["id"]}
     logged = entries(api, "subject-teacher")
     assert tuple(sorted({action for action, *_ in logged[:4]}, reverse=True)) == ("update", "create")
     forms = entries(api, "form-teacher")
@@ -93,7 +98,7 @@ def test_what_the_heir_has_already_is_left(arms, make, own, leaver, heir, today)
 
     api.ok(api.delete(f"/employees/{leaver['id']}?hand_over={heir['id']}"))
 
-    assert shown(api, heir) == {
+    assert dates_by_subject(api, heir) == {
         (arms.subject["id"], arms.a): (since, None),
         (arms.other["id"], None): (str(today), None),
     }
@@ -105,7 +110,7 @@ def test_released_work_ends_today_and_is_nobodys(arms, make, leaver, today):
 
     api.ok(api.delete(f"/employees/{leaver['id']}?release=true"))
 
-    assert {ends for _, ends in shown(api, leaver).values()} == {str(today)}
+    assert {ends for _, ends in dates_by_subject(api, leaver).values()} == {str(today)}
     assert api.ok(api.get("/subject-teachers"))["data"] == []
     assert api.get(f"/teachers/{arms.a}").status_code == 404
 
@@ -118,8 +123,8 @@ def test_what_is_yet_to_begin_begins_for_the_heir_as_planned(arms, make, own, he
 
     api.ok(api.delete(f"/employees/{leaver['id']}?hand_over={heir['id']}"))
 
-    assert shown(api, leaver) == {(arms.subject["id"], arms.b): (None, str(today))}
-    assert shown(api, heir) == {
+    assert dates_by_subject(api, leaver) == {(arms.subject["id"], arms.b): (None, str(today))}
+    assert dates_by_subject(api, heir) == {
         (arms.subject["id"], arms.a): (soon, later),
         (arms.subject["id"], arms.b): (str(today), later),
     }
@@ -138,7 +143,7 @@ def test_what_is_over_is_in_nobodys_way(arms, make, own, today):
 
     api.ok(api.delete(f"/employees/{leaver['id']}"))
 
-    assert shown(api, leaver) == {
+    assert dates_by_subject(api, leaver) == {
         (arms.subject["id"], arms.a): (None, str(today)),
         (subject["id"], None): (None, None),
     }
@@ -152,7 +157,7 @@ def test_of_a_session_that_ended_60_days_ago_it_is_handed_over(make, own, heir, 
 
     assert api.delete(f"/employees/{leaver['id']}").status_code == 409
     api.ok(api.delete(f"/employees/{leaver['id']}?hand_over={heir['id']}"))
-    assert len(shown(api, heir)) == 1
+    assert len(dates_by_subject(api, heir)) == 1
 
 
 def test_it_needs_what_assigning_and_taking_need(make, leaver, heir):
@@ -173,7 +178,7 @@ def test_an_heir_who_may_not_teach_is_refused_and_nothing_is_stored(arms, make, 
     api, deleted, closed = make.api, make.employee(), make.employee()
     api.ok(api.delete(f"/employees/{deleted['id']}"))
     api.ok(api.delete(f"/users/{make.account_of(closed)['id']}/delete"))
-    before = shown(api, leaver)
+    before = dates_by_subject(api, leaver)
 
     for heir in (deleted["id"], closed["id"], leaver["id"], make_other.employee()["id"], UNKNOWN_ID, "", "x"):
         answer = api.delete(f"/employees/{leaver['id']}", query_string={"hand_over": heir})
@@ -182,7 +187,7 @@ def test_an_heir_who_may_not_teach_is_refused_and_nothing_is_stored(arms, make, 
     both = {"hand_over": make.employee()["id"], "release": "true"}
     assert api.delete(f"/employees/{leaver['id']}", query_string=both).status_code == 422
     assert api.delete(f"/employees/{leaver['id']}?release=perhaps").status_code == 422
-    assert shown(api, leaver) == before
+    assert dates_by_subject(api, leaver) == before
     for unknown in (UNKNOWN_ID, make_other.employee()["id"]):
         assert api.delete(f"/employees/{unknown}?release=true").status_code == 404
 
@@ -191,24 +196,24 @@ def test_another_school_is_not_concerned(make, make_other, other_api, leaver, he
     theirs = make_other.employee()
     row = {"cohort_subject": make_other.cohort_subject()["id"], "employee": theirs["id"]}
     other_api.ok(other_api.put("/subject-teachers", {"assignments": [row]}))
-    before = shown(other_api, theirs)
+    before = dates_by_subject(other_api, theirs)
 
     assert other_api.delete(f"/employees/{leaver['id']}?release=true").status_code == 404
     make.api.ok(make.api.delete(f"/employees/{leaver['id']}?hand_over={heir['id']}"))
-    assert shown(other_api, theirs) == before
+    assert dates_by_subject(other_api, theirs) == before
 
 
 def test_who_has_more_permissions_is_not_deleted_nor_their_work_handed_over(make, own, leaver, heir):
     """The last check refuses, and all before it is undone."""
     own.caller(make.account_of(leaver), "write:roles", reach="SCHOOL")
-    before = shown(make.api, leaver)
+    before = dates_by_subject(make.api, leaver)
 
     refused = make.caller("delete:employees", "write:teachers").delete(
         f"/employees/{leaver['id']}?hand_over={heir['id']}"
     )
 
     assert refused.status_code == 403
-    assert (shown(make.api, leaver), shown(make.api, heir)) == (before, {})
+    assert (dates_by_subject(make.api, leaver), dates_by_subject(make.api, heir)) == (before, {})
 
 
 def test_if_match_is_judged_before(make, leaver):

@@ -57,15 +57,15 @@ def of_term(arms, path, **query):
 
 
 def subject_of(subjects, arms):
-    (found,) = [each for each in subjects if each.get("id") == arms.subject["id"]]
-    return found
+    (subject,) = [each for each in subjects if each.get("id") == arms.subject["id"]]
+    return subject
 
 
 class TestSubmissions:
     def test_each_arm_has_its_own_or_those_of_all(self, api, taught):
-        found = api.ok(api.get(of_term(taught, "/submissions", cohort=taught.cohort["id"])))
+        submissions = api.ok(api.get(of_term(taught, "/submissions", cohort=taught.cohort["id"])))
 
-        counting = [row for row in found if row["state"] != "NOTHING_COUNTS"]
+        counting = [row for row in submissions if row["state"] != "NOTHING_COUNTS"]
         assert [(row["batch"], row["teachers"]) for row in counting] == [(taught.a, IN_A), (taught.b, IN_B)]
         of_a = next(
             row
@@ -210,11 +210,11 @@ class TestOneRoster:
             name: make.account_of(person)["id"] for name, person in taught.people.items() if name != "Left"
         }
 
-        found = exported()
+        files = exported()
 
         rows = {
             row["userSourcedId"]: row
-            for row in found["enrollments"]
+            for row in files["enrollments"]
             if row["classSourcedId"] == taught.subject["id"] and row["role"] == "teacher"
         }
         # Who has left is not there, nor whose assignment ended before the session began.
@@ -231,8 +231,8 @@ class TestOneRoster:
         assert days["Òkóró"] == (f"{year}-01-01", f"{int(year) + 1}-01-01")
         assert days["Longer"] == ("", own.today())
         for file, column in (("users", "sourcedId"), ("roles", "userSourcedId")):
-            assert rows.keys() <= {row[column] for row in found[file]}
-        assert {row["role"] for row in found["roles"] if row["userSourcedId"] in rows} == {"teacher"}
+            assert rows.keys() <= {row[column] for row in files[file]}
+        assert {row["role"] for row in files["roles"] if row["userSourcedId"] in rows} == {"teacher"}
 
     def test_without_one_of_all_arms_the_oldest_is_primary(self, api, taught, exported, make, own):
         first, second = make.employee(), make.employee()

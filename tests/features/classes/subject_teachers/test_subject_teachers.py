@@ -134,16 +134,16 @@ class TestPutting:
 
 class TestListing:
     def test_by_what_is_asked_for(self, api, make, put):
-        cohort, one, two = make.cohort(), make.employee(), make.employee()
+        cohort, teacher, colleague = make.cohort(), make.employee(), make.employee()
         batch, first, second = make.batch(cohort), make.cohort_subject(cohort), make.cohort_subject(cohort)
         elsewhere = make.cohort_subject()
         of_a, of_b, of_all, other = (
             put(each)[0]["id"]
             for each in (
-                row(first, one, cohort["id"]),
-                row(first, two, batch["id"]),
-                row(second, one),
-                row(elsewhere, two),
+                row(first, teacher, cohort["id"]),
+                row(first, colleague, batch["id"]),
+                row(second, teacher),
+                row(elsewhere, colleague),
             )
         )
 
@@ -154,9 +154,9 @@ class TestListing:
         assert ids(f"?cohort_subject={first['id']}") == {of_a, of_b}
         assert ids(f"?batch={batch['id']}") == {of_b, of_all}
         assert ids(f"?batch={cohort['id']}") == {of_a, of_all}
-        assert ids(f"?employee={two['id']}") == {of_b, other}
+        assert ids(f"?employee={colleague['id']}") == {of_b, other}
         assert ids(f"?session={cohort['session']}") == {of_a, of_b, of_all}
-        assert ids(f"?session={cohort['session']}&employee={two['id']}") == {of_b}
+        assert ids(f"?session={cohort['session']}&employee={colleague['id']}") == {of_b}
         for name in ("cohort_subject", "batch", "employee", "session"):
             assert api.get(f"{PATH}?{name}={UNKNOWN_ID}").status_code == 422
 
@@ -258,17 +258,17 @@ class TestCopying:
         put(*(row(subject, last[name], ends_on=str(ends[name]) if name in ends else None) for name in last))
         sessions = {"from_session": before["session"], "to_session": after["session"]}
 
-        found = [api.ok(api.post(f"{PATH}/copy{query}", sessions)) for query in ("?dry_run=true", "", "")]
+        answers = [api.ok(api.post(f"{PATH}/copy{query}", sessions)) for query in ("?dry_run=true", "", "")]
 
         left_out = {
             "classroom": room["name"],
-            "subject": found[0]["left_out"][0]["subject"],
+            "subject": answers[0]["left_out"][0]["subject"],
             "batch_name": None,
             "employee_name": f"{last['Yesterday']['first_name']} Yesterday",
             "code": "ENDED",
         }
-        assert [each["left_out"] for each in found] == [[left_out]] * 3
-        counts = [(each["rows"], each["copied"], each["already_there"]) for each in found]
+        assert [each["left_out"] for each in answers] == [[left_out]] * 3
+        counts = [(each["rows"], each["copied"], each["already_there"]) for each in answers]
         assert counts == [(6, 5, 0), (6, 5, 0), (6, 0, 5)]
         assert {
             (each["last_name"], each["ends_on"]) for each in listed(api, f"?session={after['session']}")
@@ -283,12 +283,12 @@ class TestCopying:
         ended, stays = make.employee(last_name="Ended"), make.employee(last_name="Stays")
         put(row(subject, ended, ends_on="2025-07-17"), row(subject, stays, ends_on="2025-07-18"))
 
-        found = api.ok(
+        answer = api.ok(
             api.post(f"{PATH}/copy", {"from_session": before["session"], "to_session": after["session"]})
         )
 
-        assert (found["rows"], found["copied"]) == (2, 1)
-        assert [each["code"] for each in found["left_out"]] == ["ENDED"]
+        assert (answer["rows"], answer["copied"]) == (2, 1)
+        assert [each["code"] for each in answer["left_out"]] == ["ENDED"]
         (made,) = listed(api, f"?session={after['session']}")
         assert (made["last_name"], made["ends_on"]) == ("Stays", None)
 
@@ -300,9 +300,9 @@ class TestCopying:
         api.ok(api.delete(f"/employees/{left['id']}?release=true"))
 
         sessions = {"from_session": before["session"], "to_session": after["session"]}
-        found = api.ok(api.post(f"{PATH}/copy", sessions))["left_out"]
+        left_out = api.ok(api.post(f"{PATH}/copy", sessions))["left_out"]
 
-        assert {each["employee_name"]: each["code"] for each in found} == {
+        assert {each["employee_name"]: each["code"] for each in left_out} == {
             f"{left['first_name']} {left['last_name']}": "LEFT",
             f"{stays['first_name']} {stays['last_name']}": "ENDED",
         }

@@ -17,17 +17,17 @@ NOTHING = (None, None, None)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Said)
 
 
 @pytest.fixture
-def said(rehearsed, made):
-    return deepcopy(made)
+def class_(rehearsed, original):
+    return deepcopy(original)
 
 
-def row(said, number, **members):
-    return {"student": said.students[f"C/{number}"], **members}
+def row(class_, number, **members):
+    return {"student": class_.students[f"C/{number}"], **members}
 
 
 def refused(answer, field="comments"):
@@ -37,21 +37,21 @@ def refused(answer, field="comments"):
     return "; ".join(words)
 
 
-def test_everybody_in_the_batch_is_listed_by_name(api, make, said):
+def test_everybody_in_the_batch_is_listed_by_name(api, make, class_):
     for number, name in (("C/1", "Ọ̀ṣun"), ("C/2", "Ɗan Ladi"), ("C/3", "Àbíọ̀dún")):
-        api.ok(api.patch(f"/students/{said.students[number]}", {"last_name": name}))
+        api.ok(api.patch(f"/students/{class_.students[number]}", {"last_name": name}))
 
     answer = api.ok(
-        said.put(row(said, 2, times_present=112, form_teacher_comment="  Ó dára púpọ̀.\nẸ ṣeun  "))
+        class_.put(row(class_, 2, times_present=112, form_teacher_comment="  Ó dára púpọ̀.\nẸ ṣeun  "))
     )
 
-    assert answer == api.ok(said.get())
-    assert [one["student"]["last_name"] for one in answer] == ["Àbíọ̀dún", "Ɗan Ladi", "Ọ̀ṣun"]
+    assert answer == api.ok(class_.get())
+    assert [comment["student"]["last_name"] for comment in answer] == ["Àbíọ̀dún", "Ɗan Ladi", "Ọ̀ṣun"]
     assert answer[0] | {"student": None} == dict.fromkeys(
         ("student", "times_present", "form_teacher_comment", "principal_comment", "updated_at")
     )
     assert answer[1]["student"] == {
-        "id": said.students["C/2"],
+        "id": class_.students["C/2"],
         "admission_number": "C/2",
         "first_name": "Chidinma",
         "last_name": "Ɗan Ladi",
@@ -61,46 +61,50 @@ def test_everybody_in_the_batch_is_listed_by_name(api, make, said):
     assert abs(datetime.now(UTC) - datetime.fromisoformat(answer[1]["updated_at"])) < timedelta(minutes=5)
 
 
-def test_a_member_left_out_stays_and_null_clears_it(api, said):
-    api.ok(said.put(row(said, 1, times_present=0, form_teacher_comment="Good", principal_comment="Fine")))
-    api.ok(said.put(row(said, 1, form_teacher_comment="Better"), row(said, 2, times_present=5)))
-    assert said.comments_by_number() == {"C/1": (0, "Better", "Fine"), "C/2": (5, None, None), "C/3": NOTHING}
+def test_a_member_left_out_stays_and_null_clears_it(api, class_):
+    api.ok(class_.put(row(class_, 1, times_present=0, form_teacher_comment="Good", principal_comment="Fine")))
+    api.ok(class_.put(row(class_, 1, form_teacher_comment="Better"), row(class_, 2, times_present=5)))
+    assert class_.comments_by_number() == {
+        "C/1": (0, "Better", "Fine"),
+        "C/2": (5, None, None),
+        "C/3": NOTHING,
+    }
 
-    api.ok(said.put(row(said, 1, times_present=None, principal_comment=None), row(said, 3)))
+    api.ok(class_.put(row(class_, 1, times_present=None, principal_comment=None), row(class_, 3)))
 
-    assert said.comments_by_number() == {
+    assert class_.comments_by_number() == {
         "C/1": (None, "Better", None),
         "C/2": (5, None, None),
         "C/3": NOTHING,
     }
 
 
-def test_a_member_that_is_another_than_expected_is_not_replaced(api, said):
-    api.ok(said.put(row(said, 1, times_present=10, form_teacher_comment="Good")))
-    api.ok(said.put(row(said, 1, form_teacher_comment="Fair")))
+def test_a_member_that_is_another_than_expected_is_not_replaced(api, class_):
+    api.ok(class_.put(row(class_, 1, times_present=10, form_teacher_comment="Good")))
+    api.ok(class_.put(row(class_, 1, form_teacher_comment="Fair")))
     seen = {"form_teacher_comment": "Good"}
 
-    refused = said.put(
-        row(said, 1, form_teacher_comment="Poor", expected=seen), row(said, 2, times_present=1)
+    refused = class_.put(
+        row(class_, 1, form_teacher_comment="Poor", expected=seen), row(class_, 2, times_present=1)
     )
 
     assert refused.status_code == 409
-    (found,) = refused.get_json()["errors"]["rows"]
-    assert (found["row"], found["column"], found["code"]) == (0, "form_teacher_comment", "changed")
-    assert "School Administrator" in found["message"]
-    assert said.comments_by_number() == {"C/1": (10, "Fair", None), "C/2": NOTHING, "C/3": NOTHING}
+    (error,) = refused.get_json()["errors"]["rows"]
+    assert (error["row"], error["column"], error["code"]) == (0, "form_teacher_comment", "changed")
+    assert "School Administrator" in error["message"]
+    assert class_.comments_by_number() == {"C/1": (10, "Fair", None), "C/2": NOTHING, "C/3": NOTHING}
     # Another member was not expected, and the text that is stored is no conflict.
-    api.ok(said.put(row(said, 1, times_present=11, form_teacher_comment="Fair", expected=seen)))
-    assert said.comments_by_number()["C/1"] == (11, "Fair", None)
+    api.ok(class_.put(row(class_, 1, times_present=11, form_teacher_comment="Fair", expected=seen)))
+    assert class_.comments_by_number()["C/1"] == (11, "Fair", None)
 
 
-def test_the_log_has_what_changed_and_of_texts_that_they_did(api, said):
-    term, hand = said.term["id"], {"source": "hand"}
-    api.ok(said.put(row(said, 1, times_present=3, form_teacher_comment="Good")))
-    api.ok(said.put(row(said, 1, times_present=4, form_teacher_comment="Good"), row(said, 2)))
-    api.ok(said.put(row(said, 1, times_present=4)))
+def test_the_log_has_what_changed_and_of_texts_that_they_did(api, class_):
+    term, hand = class_.term["id"], {"source": "hand"}
+    api.ok(class_.put(row(class_, 1, times_present=3, form_teacher_comment="Good")))
+    api.ok(class_.put(row(class_, 1, times_present=4, form_teacher_comment="Good"), row(class_, 2)))
+    api.ok(class_.put(row(class_, 1, times_present=4)))
 
-    assert said.log() == [
+    assert class_.log() == [
         (
             "create",
             "C/1",
@@ -116,19 +120,19 @@ def test_the_log_has_what_changed_and_of_texts_that_they_did(api, said):
     ]
 
 
-def test_the_term_is_one_of_the_batchs_session_by_its_id_or_name(api, make, said):
-    second = make.term({"id": said.cohort["session"]}, term="SECOND")
-    api.ok(said.put(row(said, 1, times_present=1), term=second["id"]))
-    api.ok(said.put(row(said, 1, times_present=2), term=said.term["id"].upper()))
+def test_the_term_is_one_of_the_batchs_session_by_its_id_or_name(api, make, class_):
+    second = make.term({"id": class_.cohort["session"]}, term="SECOND")
+    api.ok(class_.put(row(class_, 1, times_present=1), term=second["id"]))
+    api.ok(class_.put(row(class_, 1, times_present=2), term=class_.term["id"].upper()))
 
     assert (
-        said.comments_by_number(term="SECOND")["C/1"],
-        said.comments_by_number(term=second["id"].upper())["C/1"],
+        class_.comments_by_number(term="SECOND")["C/1"],
+        class_.comments_by_number(term=second["id"].upper())["C/1"],
     ) == (
         (1, None, None),
         (1, None, None),
     )
-    assert said.comments_by_number()["C/1"] == (2, None, None)
+    assert class_.comments_by_number()["C/1"] == (2, None, None)
     elsewhere = make.term()
     for term, words in (
         ("THIRD", "no such term"),
@@ -136,70 +140,70 @@ def test_the_term_is_one_of_the_batchs_session_by_its_id_or_name(api, make, said
         (str(uuid4()), "no such term"),
         (elsewhere["id"], "is not of the batch's session"),
     ):
-        assert refused(said.put(row(said, 1), term=term), "term") == words
-        answer = said.get(term=term)
+        assert refused(class_.put(row(class_, 1), term=term), "term") == words
+        answer = class_.get(term=term)
         assert (answer.status_code, answer.get_json()["errors"]["query"]) == (422, {"term": [words]})
 
 
-def test_an_unknown_batch_is_422_and_an_empty_one_an_empty_list(api, make, said):
-    answer = said.get(batch=str(uuid4()))
+def test_an_unknown_batch_is_422_and_an_empty_one_an_empty_list(api, make, class_):
+    answer = class_.get(batch=str(uuid4()))
     assert (answer.status_code, answer.get_json()["errors"]["query"]) == (422, {"batch": ["no such batch"]})
-    assert refused(said.put(row(said, 1), batch=str(uuid4())), "batch") == "no such batch"
+    assert refused(class_.put(row(class_, 1), batch=str(uuid4())), "batch") == "no such batch"
 
-    arm = make.batch(said.cohort)
-    assert api.ok(said.get(batch=arm["id"])) == []
+    arm = make.batch(class_.cohort)
+    assert api.ok(class_.get(batch=arm["id"])) == []
 
 
-def test_an_arm_has_its_own_students_and_their_comments_follow_them(api, make, said):
-    arm = make.batch(said.cohort)
-    api.ok(said.put(row(said, 1, form_teacher_comment="Good")))
-    make.enrolled(said.cohort, {"id": said.students["C/1"]}, batch=arm["id"])
+def test_an_arm_has_its_own_students_and_their_comments_follow_them(api, make, class_):
+    arm = make.batch(class_.cohort)
+    api.ok(class_.put(row(class_, 1, form_teacher_comment="Good")))
+    make.enrolled(class_.cohort, {"id": class_.students["C/1"]}, batch=arm["id"])
 
-    assert said.comments_by_number().keys() == {"C/2", "C/3"}
-    assert said.comments_by_number(batch=arm["id"]) == {"C/1": (None, "Good", None)}
-    assert refused(said.put(row(said, 1, times_present=1))) == (
-        f"{name_with_number(api, said.students['C/1'])}: not in the batch"
+    assert class_.comments_by_number().keys() == {"C/2", "C/3"}
+    assert class_.comments_by_number(batch=arm["id"]) == {"C/1": (None, "Good", None)}
+    assert refused(class_.put(row(class_, 1, times_present=1))) == (
+        f"{name_with_number(api, class_.students['C/1'])}: not in the batch"
     )
-    api.ok(said.put(row(said, 1, times_present=1), batch=arm["id"]))
-    assert said.comments_by_number(batch=arm["id"]) == {"C/1": (1, "Good", None)}
+    api.ok(class_.put(row(class_, 1, times_present=1), batch=arm["id"]))
+    assert class_.comments_by_number(batch=arm["id"]) == {"C/1": (1, "Good", None)}
 
 
-def test_the_withdrawn_are_in_no_list(api, said):
-    student = said.students["C/2"]
-    api.ok(said.put(row(said, 2, times_present=1)))
+def test_the_withdrawn_are_in_no_list(api, class_):
+    student = class_.students["C/2"]
+    api.ok(class_.put(row(class_, 2, times_present=1)))
     api.ok(api.patch(f"/students/{student}", {"status": "WITHDRAWN"}))
 
-    assert said.comments_by_number().keys() == {"C/1", "C/3"}
-    assert refused(said.put(row(said, 1, times_present=1), row(said, 2))) == (
+    assert class_.comments_by_number().keys() == {"C/1", "C/3"}
+    assert refused(class_.put(row(class_, 1, times_present=1), row(class_, 2))) == (
         f"{name_with_number(api, student)}: withdrawn"
     )
-    assert said.comments_by_number()["C/1"] == NOTHING
+    assert class_.comments_by_number()["C/1"] == NOTHING
 
 
-def test_all_who_are_at_fault_are_named_and_nothing_is_stored(api, said):
-    said.opened(100)
+def test_all_who_are_at_fault_are_named_and_nothing_is_stored(api, class_):
+    class_.opened(100)
     stranger = str(uuid4())
 
-    answer = said.put(
-        row(said, 1, times_present=101),
-        row(said, 2, times_present=100),
-        row(said, 3, times_present=1),
-        row(said, 3, times_present=1),
+    answer = class_.put(
+        row(class_, 1, times_present=101),
+        row(class_, 2, times_present=100),
+        row(class_, 3, times_present=1),
+        row(class_, 3, times_present=1),
         {"student": stranger, "times_present": 1},
     )
 
     assert refused(answer) == (
-        f"{name_with_number(api, said.students['C/3'])}: named more than once; {stranger}: no such student; "
-        f"{name_with_number(api, said.students['C/1'])}: present more often than the 100 times that school opened"
+        f"{name_with_number(api, class_.students['C/3'])}: named more than once; {stranger}: no such student; "
+        f"{name_with_number(api, class_.students['C/1'])}: present more often than the 100 times that school opened"
     )
-    assert set(said.comments_by_number().values()) == {NOTHING}
-    assert said.log() == []
-    api.ok(said.put(row(said, 1, times_present=100)))
+    assert set(class_.comments_by_number().values()) == {NOTHING}
+    assert class_.log() == []
+    api.ok(class_.put(row(class_, 1, times_present=100)))
 
 
-def test_school_can_not_have_opened_less_often_than_somebody_came(api, said):
-    api.ok(said.put(row(said, 1, times_present=90), row(said, 2, times_present=70)))
-    path = f"/terms/{said.term['id']}/calendar"
+def test_school_can_not_have_opened_less_often_than_somebody_came(api, class_):
+    api.ok(class_.put(row(class_, 1, times_present=90), row(class_, 2, times_present=70)))
+    path = f"/terms/{class_.term['id']}/calendar"
 
     answer = api.put(path, {"times_opened": 89})
 
@@ -208,7 +212,7 @@ def test_school_can_not_have_opened_less_often_than_somebody_came(api, said):
         "School opened 89 times, but a student was present 90 times in the term."
     )
     assert api.ok(api.get(path))["times_opened"] is None
-    said.opened(90)
+    class_.opened(90)
 
 
 @pytest.mark.parametrize(
@@ -229,9 +233,9 @@ def test_school_can_not_have_opened_less_often_than_somebody_came(api, said):
     ],
     ids=lambda members: str(members)[:40],
 )
-def test_bad_members_are_422(said, members):
-    assert said.put(row(said, 1, **members)).status_code == 422
-    assert said.comments_by_number()["C/1"] == NOTHING
+def test_bad_members_are_422(class_, members):
+    assert class_.put(row(class_, 1, **members)).status_code == 422
+    assert class_.comments_by_number()["C/1"] == NOTHING
 
 
 @pytest.mark.parametrize(
@@ -249,17 +253,19 @@ def test_bad_members_are_422(said, members):
     ],
     ids=lambda body: str(body)[:40],
 )
-def test_bad_bodies_are_422(said, body):
-    assert said.put(row(said, 1), **body).status_code == 422
+def test_bad_bodies_are_422(class_, body):
+    assert class_.put(row(class_, 1), **body).status_code == 422
 
 
-def test_the_bounds_and_any_text_are_taken(api, said):
+def test_the_bounds_and_any_text_are_taken(api, class_):
     text = "#let x = $1$ *bold* = + - @ \u200f שלום 张 😀 ".ljust(500, "Ẹ")
     api.ok(
-        said.put(row(said, 1, times_present=400, form_teacher_comment=text), row(said, 2, times_present=0))
+        class_.put(
+            row(class_, 1, times_present=400, form_teacher_comment=text), row(class_, 2, times_present=0)
+        )
     )
 
-    assert said.comments_by_number() == {
+    assert class_.comments_by_number() == {
         "C/1": (400, text.strip(), None),
         "C/2": (0, None, None),
         "C/3": NOTHING,
@@ -269,14 +275,14 @@ def test_the_bounds_and_any_text_are_taken(api, said):
 # Who may
 
 
-def test_a_principals_comment_needs_a_permission_of_its_own(api, make, said):
+def test_a_principals_comment_needs_a_permission_of_its_own(api, make, class_):
     form_teacher = make.caller("write:metrics")
     principal = make.caller("write:metrics", "write:results")
-    api.ok(said.put(row(said, 1, principal_comment="Fine"), api=principal))
+    api.ok(class_.put(row(class_, 1, principal_comment="Fine"), api=principal))
 
     for comment in ("Better", None):
-        answer = said.put(
-            row(said, 1, principal_comment=comment), row(said, 2, times_present=1), api=form_teacher
+        answer = class_.put(
+            row(class_, 1, principal_comment=comment), row(class_, 2, times_present=1), api=form_teacher
         )
         assert (answer.status_code, answer.get_json()["message"]) == (
             403,
@@ -286,31 +292,31 @@ def test_a_principals_comment_needs_a_permission_of_its_own(api, make, said):
         assert (row_of_it["row"], row_of_it["column"], row_of_it["message"]) == (
             0,
             "principal_comment",
-            f"{name_with_number(api, said.students['C/1'])}, principal comment: would change the principal's word: "
+            f"{name_with_number(api, class_.students['C/1'])}, principal comment: would change the principal's word: "
             "leave it as it was",
         )
-    assert said.comments_by_number() == {"C/1": (None, None, "Fine"), "C/2": NOTHING, "C/3": NOTHING}
+    assert class_.comments_by_number() == {"C/1": (None, None, "Fine"), "C/2": NOTHING, "C/3": NOTHING}
     # As it stands it may be sent along.
-    api.ok(said.put(row(said, 1, principal_comment="Fine", times_present=4), api=form_teacher))
-    assert said.comments_by_number()["C/1"] == (4, None, "Fine")
+    api.ok(class_.put(row(class_, 1, principal_comment="Fine", times_present=4), api=form_teacher))
+    assert class_.comments_by_number()["C/1"] == (4, None, "Fine")
 
 
-def test_the_other_schools_records_are_none(api, other_api, make_other, said):
+def test_the_other_schools_records_are_none(api, other_api, make_other, class_):
     theirs = Said(make_other)
     other_api.ok(theirs.put(row(theirs, 1, times_present=1)))
 
-    for answer in (said.get(batch=theirs.batch), said.put(row(said, 1), batch=theirs.batch)):
+    for answer in (class_.get(batch=theirs.batch), class_.put(row(class_, 1), batch=theirs.batch)):
         assert answer.status_code == 422
-    for answer in (said.get(term=theirs.term["id"]), said.put(row(said, 1), term=theirs.term["id"])):
+    for answer in (class_.get(term=theirs.term["id"]), class_.put(row(class_, 1), term=theirs.term["id"])):
         assert answer.status_code == 422
     stranger = row(theirs, 1, times_present=9)
     assert (
-        refused(said.put(row(said, 1, times_present=1), stranger))
+        refused(class_.put(row(class_, 1, times_present=1), stranger))
         == f"{stranger['student']}: no such student"
     )
     assert theirs.get(api=api.using(school=other_api.school)).status_code == 403
     assert theirs.put(stranger, api=api.using(school=other_api.school)).status_code == 403
-    assert said.comments_by_number()["C/1"] == NOTHING
+    assert class_.comments_by_number()["C/1"] == NOTHING
     assert theirs.comments_by_number()["C/1"] == (1, None, None)
 
 
@@ -318,36 +324,36 @@ def test_the_other_schools_records_are_none(api, other_api, make_other, said):
 
 
 def test_of_members_entered_at_once_each_holds(committing):
-    said = Said(committing, 2)
+    class_ = Said(committing, 2)
     members = [{"times_present": 7}, {"form_teacher_comment": "Good"}, {"principal_comment": "Fine"}]
 
     answers = run_concurrently(
-        3, lambda n: said.put(row(said, 1, **members[n]), api=said.api.using()).status_code
+        3, lambda n: class_.put(row(class_, 1, **members[n]), api=class_.api.using()).status_code
     )
 
     assert answers == [200] * 3
-    assert said.comments_by_number()["C/1"] == (7, "Good", "Fine")
-    assert sorted(name for *_, new in said.log() for name in new["changed"]) == [
+    assert class_.comments_by_number()["C/1"] == (7, "Good", "Fine")
+    assert sorted(name for *_, new in class_.log() for name in new["changed"]) == [
         "form_teacher_comment",
         "principal_comment",
         "times_present",
     ]
-    assert [action for action, *_ in said.log()] == ["create", "update", "update"]
+    assert [action for action, *_ in class_.log()] == ["create", "update", "update"]
 
 
 def test_a_calendar_and_an_attendance_at_once_fit_together(committing):
-    said = Said(committing, 1)
-    path = f"/terms/{said.term['id']}/calendar"
+    class_ = Said(committing, 1)
+    path = f"/terms/{class_.term['id']}/calendar"
 
     def send(number):
         if number % 2:
-            return said.put(row(said, 1, times_present=100), api=said.api.using()).status_code
-        return said.api.using().put(path, {"times_opened": 50}).status_code
+            return class_.put(row(class_, 1, times_present=100), api=class_.api.using()).status_code
+        return class_.api.using().put(path, {"times_opened": 50}).status_code
 
     statuses = run_concurrently(6, send)
 
-    opened = said.api.ok(said.api.get(path))["times_opened"]
-    (present, _, _) = said.comments_by_number()["C/1"]
+    opened = class_.api.ok(class_.api.get(path))["times_opened"]
+    (present, _, _) = class_.comments_by_number()["C/1"]
     assert (opened, present) in {(50, None), (None, 100)}
     assert 200 in statuses
     assert set(statuses) <= {200, 409, 422}
@@ -355,14 +361,15 @@ def test_a_calendar_and_an_attendance_at_once_fit_together(committing):
 
 @pytest.mark.parametrize("students", [2, 30])
 def test_messages_do_not_depend_on_how_many(make_other, messages, students):
-    said, api = Said(make_other, students), make_other.api
+    class_, api = Said(make_other, students), make_other.api
     rows = [
-        {"student": one, "times_present": 1, "form_teacher_comment": "Good"} for one in said.students.values()
+        {"student": student, "times_present": 1, "form_teacher_comment": "Good"}
+        for student in class_.students.values()
     ]
 
     with messages() as sent:
-        answer = api.ok(said.put(*rows))
+        answer = api.ok(class_.put(*rows))
     with messages() as read:
-        assert api.ok(said.get()) == answer
+        assert api.ok(class_.get()) == answer
 
     assert (len(answer), len(sent), len(read)) == (students, 5, 1)

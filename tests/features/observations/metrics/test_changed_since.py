@@ -35,13 +35,13 @@ class Watched(Observed):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Watched)
 
 
 @pytest.fixture
-def seen(rehearsed, made):
-    return deepcopy(made)
+def class_(rehearsed, original):
+    return deepcopy(original)
 
 
 def changed(answer):
@@ -51,104 +51,107 @@ def changed(answer):
     ]
 
 
-def test_a_score_that_was_changed_since_the_download_is_not_replaced(seen):
-    content = fill(seen.workbook(), {"A/1": {"painting": 5}, "A/2": {"painting": 1}})
-    seen.enter({"A/1": {"painting": 2}})
+def test_a_score_that_was_changed_since_the_download_is_not_replaced(class_):
+    content = fill(class_.workbook(), {"A/1": {"painting": 5}, "A/2": {"painting": 1}})
+    class_.enter({"A/1": {"painting": 2}})
 
-    ((column, code, message),) = changed(seen.upload(content))
+    ((column, code, message),) = changed(class_.upload(content))
 
     assert (column, code) == ("painting", "changed")
     assert '"5" would replace 2, which ' in message
     assert "for Ngọzi Eze (A/1)" in message
-    assert seen.scores() == {"A/1": {"painting": 2, "flexibility": 3}}
+    assert class_.scores() == {"A/1": {"painting": 2, "flexibility": 3}}
 
 
-def test_another_trait_that_changed_is_named_and_not_lost(seen, make):
-    content = fill(seen.workbook(), {"A/1": {"painting": 5}})
-    seen.enter({"A/1": {"flexibility": 1}})
+def test_another_trait_that_changed_is_named_and_not_lost(class_, make):
+    content = fill(class_.workbook(), {"A/1": {"painting": 5}})
+    class_.enter({"A/1": {"flexibility": 1}})
 
-    assert [column for column, _, _ in changed(seen.upload(content))] == ["flexibility"]
+    assert [column for column, _, _ in changed(class_.upload(content))] == ["flexibility"]
 
 
-def test_a_sheet_is_no_obstacle_to_itself_but_to_its_copy(seen, make):
-    workbook = seen.workbook()
+def test_a_sheet_is_no_obstacle_to_itself_but_to_its_copy(class_, make):
+    workbook = class_.workbook()
     first, second = (fill(workbook, {"A/1": {"painting": score}}) for score in (5, 2))
-    assert counts(seen.upload(first)) == (2, 0, 1, 0, 1)
-    assert counts(seen.upload(second)) == (2, 0, 1, 0, 1)
+    assert counts(class_.upload(first)) == (2, 0, 1, 0, 1)
+    assert counts(class_.upload(second)) == (2, 0, 1, 0, 1)
 
-    assert changed(seen.upload(first, api=make.caller("write:metrics")))
-
-
-def test_force_replaces_and_is_on_record(seen):
-    content = fill(seen.workbook(), {"A/1": {"painting": 5}, "A/2": {"painting": 1}})
-    seen.enter({"A/1": {"painting": 2}})
-
-    assert counts(seen.post(content, force="true")) == (2, 1, 1, 0, 0)
-
-    assert seen.scores()["A/1"] == {"painting": 5, "flexibility": 3}
-    assert {new["score"]["painting"]: new.get("forced") for _, _, new in seen.log()[:2]} == {5: True, 1: None}
+    assert changed(class_.upload(first, api=make.caller("write:metrics")))
 
 
-def test_a_dry_run_tells_what_would_change_and_who_is_missing(seen):
-    workbook = seen.workbook()
+def test_force_replaces_and_is_on_record(class_):
+    content = fill(class_.workbook(), {"A/1": {"painting": 5}, "A/2": {"painting": 1}})
+    class_.enter({"A/1": {"painting": 2}})
+
+    assert counts(class_.post(content, force="true")) == (2, 1, 1, 0, 0)
+
+    assert class_.scores()["A/1"] == {"painting": 5, "flexibility": 3}
+    assert {new["score"]["painting"]: new.get("forced") for _, _, new in class_.log()[:2]} == {
+        5: True,
+        1: None,
+    }
+
+
+def test_a_dry_run_tells_what_would_change_and_who_is_missing(class_):
+    workbook = class_.workbook()
     gone = next(cells[0].row for cells in workbook["Metrics"].iter_rows() if cells[0].value == "A/2")
     workbook["Metrics"].delete_rows(gone)
-    before = seen.log()
+    before = class_.log()
 
-    answer = seen.api.ok(
-        seen.post(fill(workbook, {"A/1": {"painting": 5, "drawing and arts": 1}}), dry_run="true")
+    answer = class_.api.ok(
+        class_.post(fill(workbook, {"A/1": {"painting": 5, "drawing and arts": 1}}), dry_run="true")
     )
 
-    told = {(one["column"], one["old"], one["new"]) for one in answer["changes"]}
+    told = {(change["column"], change["old"], change["new"]) for change in answer["changes"]}
     assert told == {("painting", 4, 5), ("drawing and arts", None, 1)}
-    assert [one["admission_number"] for one in answer["not_in_sheet"]] == ["A/2"]
+    assert [student["admission_number"] for student in answer["not_in_sheet"]] == ["A/2"]
     assert (answer["rows"], answer["updated"]) == (1, 1)
-    assert (seen.scores(), seen.log()) == ({"A/1": {"painting": 4, "flexibility": 3}}, before)
+    assert (class_.scores(), class_.log()) == ({"A/1": {"painting": 4, "flexibility": 3}}, before)
 
 
-def test_a_row_with_the_name_of_another_is_refused(seen):
-    workbook = seen.workbook()
+def test_a_row_with_the_name_of_another_is_refused(class_):
+    workbook = class_.workbook()
     rows = list(workbook["Metrics"].iter_rows(min_row=2, max_col=3))
-    (one, two), (other, name) = ((row[1].value, row[2].value) for row in rows)
-    for row, names in zip(rows, ((other, name), (one, two)), strict=True):
+    (first, last), (other_first, other_last) = ((row[1].value, row[2].value) for row in rows)
+    for row, names in zip(rows, ((other_first, other_last), (first, last)), strict=True):
         row[1].value, row[2].value = names
 
-    assert bad_rows(seen.upload(saved(workbook))) == [(row, "first_name", "invalid") for row in (2, 3)]
+    assert bad_rows(class_.upload(saved(workbook))) == [(row, "first_name", "invalid") for row in (2, 3)]
 
 
-def test_a_csv_file_is_a_sheet_where_the_request_says_of_what(seen):
-    header = ";".join(["Admission number", *(trait.capitalize() for trait in seen.traits)])
-    content = f"{header}\nA/2;5{';' * (len(seen.traits) - 1)}\n".encode("utf-16")
+def test_a_csv_file_is_a_sheet_where_the_request_says_of_what(class_):
+    header = ";".join(["Admission number", *(trait.capitalize() for trait in class_.traits)])
+    content = f"{header}\nA/2;5{';' * (len(class_.traits) - 1)}\n".encode("utf-16")
 
-    assert seen.post(content).status_code == 422
-    answer = seen.post(content, term="FIRST", metric_type=PSYCHOMOTOR)
+    assert class_.post(content).status_code == 422
+    answer = class_.post(content, term="FIRST", metric_type=PSYCHOMOTOR)
     assert counts(answer) == (1, 1, 0, 0, 0)
-    assert seen.scores()["A/2"] == {seen.traits[0]: 5}
-    assert seen.post(content, term="SECOND", metric_type=PSYCHOMOTOR).status_code == 422
+    assert class_.scores()["A/2"] == {class_.traits[0]: 5}
+    assert class_.post(content, term="SECOND", metric_type=PSYCHOMOTOR).status_code == 422
 
 
-def test_a_score_sheet_is_no_metric_sheet(seen, make):
+def test_a_score_sheet_is_no_metric_sheet(class_, make):
     taught = make.taught()
     assessment = make.assessment(taught.subject, taught.term)
 
-    assert seen.upload(saved(download(make.api, assessment))).status_code == 422
+    assert class_.upload(saved(download(make.api, assessment))).status_code == 422
 
 
-def test_it_costs_two_statements_more_where_there_is_something_to_tell(seen, messages):
-    content = fill(seen.workbook(), {"A/1": dict.fromkeys(seen.traits, 5), "A/2": {"painting": 1}})
+def test_it_costs_two_statements_more_where_there_is_something_to_tell(class_, messages):
+    content = fill(class_.workbook(), {"A/1": dict.fromkeys(class_.traits, 5), "A/2": {"painting": 1}})
     with messages() as right:
-        counts(seen.post(content, dry_run="true"))
-    seen.enter({"A/1": {"painting": 2, "flexibility": 2}})
+        counts(class_.post(content, dry_run="true"))
+    class_.enter({"A/1": {"painting": 2, "flexibility": 2}})
     with messages() as late:
-        assert len(changed(seen.post(content))) == 2
+        assert len(changed(class_.post(content))) == 2
 
     # The changes in the audit log, and the clock of the school.
     assert len(late) - len(right) == 2
 
 
-def test_the_sheet_of_the_other_school_is_refused(seen, make_other):
+def test_the_sheet_of_the_other_school_is_refused(class_, make_other):
     theirs = Watched(make_other)
     content = fill(theirs.workbook(), {"A/1": {"painting": 1}})
 
-    assert seen.post(content, force="true").status_code == 422
-    assert seen.scores()["A/1"]["painting"] == 4
+    assert class_.post(content, force="true").status_code == 422
+    assert class_.scores()["A/1"]["painting"] == 4

@@ -14,8 +14,12 @@ def message(answer):
 
 
 def traits(api, metric_type=PSYCHOMOTOR):
-    found = api.ok(api.get("/metric-definitions"))
-    return {one["name"]: one["id"] for one in found if one["metric_type"] == metric_type}
+    definitions = api.ok(api.get("/metric-definitions"))
+    return {
+        definition["name"]: definition["id"]
+        for definition in definitions
+        if definition["metric_type"] == metric_type
+    }
 
 
 def test_a_trait_with_scores_keeps_its_type_and_stays(api, make):
@@ -27,7 +31,7 @@ def test_a_trait_with_scores_keeps_its_type_and_stays(api, make):
         words = "The metric definition is in use by 2 trait scores."
         assert (answer.status_code, message(answer)) == (409, words)
     assert api.ok(api.patch(path, {"name": "Penmanship"}))["name"] == "Penmanship"
-    assert {tuple(one) for one in seen.scores().values()} == {("Penmanship",)}
+    assert {tuple(scores) for scores in seen.scores().values()} == {("Penmanship",)}
 
 
 def test_without_scores_it_changes_its_type_and_comes_last(api, make):
@@ -98,8 +102,8 @@ def test_what_is_published_stays_until_it_is_reopened(api, make):
 
 def test_a_sheet_that_was_downloaded_before_a_trait_was_renamed_is_taken(api, make):
     seen = Observed(make, 2)
-    one, other = seen.students
-    api.ok(seen.send({one: {"handwriting": 4}}))
+    student, other = seen.students
+    api.ok(seen.send({student: {"handwriting": 4}}))
     workbook = seen.workbook()
     ids = traits(api)
     # Two names change places, too: each column is of the trait that it was of.
@@ -110,7 +114,7 @@ def test_a_sheet_that_was_downloaded_before_a_trait_was_renamed_is_taken(api, ma
     counts = api.ok(seen.upload(fill(workbook, {other: {"handwriting": 3, "construction": 5}})))
 
     assert (counts["created"], counts["unchanged"]) == (1, 1)
-    assert seen.scores() == {one: {"painting": 4}, other: {"painting": 3, "Building": 5}}
+    assert seen.scores() == {student: {"painting": 4}, other: {"painting": 3, "Building": 5}}
 
 
 def test_a_sheet_without_the_column_of_a_trait_that_took_a_name_since_is_refused(api, make):

@@ -11,7 +11,10 @@ PATH = "/metric-definitions"
 
 
 def listed(api):
-    return [(one["metric_type"], one["position"], one["name"]) for one in api.ok(api.get(PATH))]
+    return [
+        (definition["metric_type"], definition["position"], definition["name"])
+        for definition in api.ok(api.get(PATH))
+    ]
 
 
 def add(api, name="curiosity", metric_type="AFFECTIVE"):

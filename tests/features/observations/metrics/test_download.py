@@ -20,30 +20,30 @@ NAMES = ("=1+1", "=cmd|' /C calc'!A0", "+2", "-3", "@SUM(A1)", "Ọlá\u0301dél
 
 def three_seen(make):
     """Three students, of whom the first has two scores."""
-    seen = Observed(make, 0)
+    class_ = Observed(make, 0)
     people = [("Ada", "Eze", "Q/1"), ("Bola", "Àdé", "Q/2"), ("Chi", "Eze", "Q/3")]
     made = [make.student(first_name=f, last_name=n, admission_number=a) for f, n, a in people]
-    make.enrolled(seen.cohort, *made)
-    counts(seen.send({"Q/1": {"handwriting": 5, "painting": 2}}))
-    return seen
+    make.enrolled(class_.cohort, *made)
+    counts(class_.send({"Q/1": {"handwriting": 5, "painting": 2}}))
+    return class_
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(three_seen)
 
 
 @pytest.fixture
-def seen(rehearsed, made):
-    return deepcopy(made)
+def class_(rehearsed, original):
+    return deepcopy(original)
 
 
 def rows(sheet):
     return [tuple(cell.value for cell in row) for row in sheet.iter_rows()]
 
 
-def test_it_has_a_row_for_everyone_with_the_scores_that_there_are(seen):
-    shown = rows(seen.workbook()["Metrics"])
+def test_it_has_a_row_for_everyone_with_the_scores_that_there_are(class_):
+    shown = rows(class_.workbook()["Metrics"])
 
     assert shown[0] == (*STUDENT, *TRAITS)
     blank = (None,) * len(TRAITS)
@@ -54,10 +54,10 @@ def test_it_has_a_row_for_everyone_with_the_scores_that_there_are(seen):
     ]
 
 
-def test_each_term_and_type_has_its_own(make, seen):
-    make.term({"id": seen.cohort["session"]}, term="SECOND")
-    affective = seen.workbook(metric_type=AFFECTIVE)["Metrics"]
-    second = seen.workbook(term="SECOND")["Metrics"]
+def test_each_term_and_type_has_its_own(make, class_):
+    make.term({"id": class_.cohort["session"]}, term="SECOND")
+    affective = class_.workbook(metric_type=AFFECTIVE)["Metrics"]
+    second = class_.workbook(term="SECOND")["Metrics"]
 
     assert [cell.value for cell in affective[1]][3:5] == ["punctuality", "neatness"]
     assert len(affective[1]) == 3 + 10
@@ -65,14 +65,14 @@ def test_each_term_and_type_has_its_own(make, seen):
         assert {cell.value for row in sheet.iter_rows(min_row=2, min_col=4) for cell in row} == {None}
 
 
-def test_a_new_trait_has_the_last_column(api, seen):
+def test_a_new_trait_has_the_last_column(api, class_):
     api.ok(api.post("/metric-definitions", {"name": "sewing", "metric_type": PSYCHOMOTOR}))
 
-    assert [cell.value for cell in seen.workbook()["Metrics"][1]][-2:] == ["handling tools", "sewing"]
+    assert [cell.value for cell in class_.workbook()["Metrics"][1]][-2:] == ["handling tools", "sewing"]
 
 
-def test_only_scores_can_be_typed_and_only_those_that_there_can_be(seen):
-    sheet = seen.workbook()["Metrics"]
+def test_only_scores_can_be_typed_and_only_those_that_there_can_be(class_):
+    sheet = class_.workbook()["Metrics"]
 
     assert sheet.protection.sheet
     assert sheet.protection.password is None
@@ -87,8 +87,8 @@ def test_only_scores_can_be_typed_and_only_those_that_there_can_be(seen):
         assert (rule.showErrorMessage, rule.allow_blank) == (True, True)
 
 
-def test_its_header_and_its_names_are_frozen_and_its_columns_are_wide_enough(seen):
-    sheet = seen.workbook()["Metrics"]
+def test_its_header_and_its_names_are_frozen_and_its_columns_are_wide_enough(class_):
+    sheet = class_.workbook()["Metrics"]
 
     assert sheet.freeze_panes == "D2"
     for column in sheet.iter_cols():
@@ -97,13 +97,13 @@ def test_its_header_and_its_names_are_frozen_and_its_columns_are_wide_enough(see
 
 
 @pytest.mark.parametrize("arm", [False, True])
-def test_its_details_say_what_it_is(api, make, seen, place, arm):
-    batch = make.batch(seen.cohort) if arm else {"id": seen.batch, "name": "A"}
-    session = api.ok(api.get(f"/sessions/{seen.cohort['session']}"))
+def test_its_details_say_what_it_is(api, make, class_, place, arm):
+    batch = make.batch(class_.cohort) if arm else {"id": class_.batch, "name": "A"}
+    session = api.ok(api.get(f"/sessions/{class_.cohort['session']}"))
 
-    assert without_times(seen.workbook(batchId=batch["id"])["Details"]) == [
+    assert without_times(class_.workbook(batchId=batch["id"])["Details"]) == [
         ("School", place.name),
-        ("Class", f"{seen.cohort['classroom']} {batch['name']}"),
+        ("Class", f"{class_.cohort['classroom']} {batch['name']}"),
         ("Batch", batch["name"]),
         ("Session", session["name"]),
         ("Term", "FIRST"),
@@ -111,34 +111,34 @@ def test_its_details_say_what_it_is(api, make, seen, place, arm):
         ("Metric type", PSYCHOMOTOR),
         ("Scores", "5 (excellent) to 1 (poor)"),
         ("Batch ID", batch["id"]),
-        ("Term ID", seen.term["id"]),
+        ("Term ID", class_.term["id"]),
         *DOWNLOADED,
     ]
 
 
-def test_who_is_in_the_batch_now_alone_is_on_it(api, make, seen):
-    arm = make.batch(seen.cohort)["id"]
-    make.enrolled(seen.cohort, make.student(admission_number="Q/4"), batch=arm)
+def test_who_is_in_the_batch_now_alone_is_on_it(api, make, class_):
+    arm = make.batch(class_.cohort)["id"]
+    make.enrolled(class_.cohort, make.student(admission_number="Q/4"), batch=arm)
     left = {"student_ids": [record["id"] for record in api.ok(api.get("/students?search=Q/1"))["data"]]}
-    api.ok(api.patch(f"/cohorts/{seen.cohort['id']}/remove_students", left))
+    api.ok(api.patch(f"/cohorts/{class_.cohort['id']}/remove_students", left))
 
-    assert sorted(row[0] for row in rows(seen.workbook()["Metrics"])[1:]) == ["Q/2", "Q/3"]
-    assert [row[0] for row in rows(seen.workbook(batchId=arm)["Metrics"])[1:]] == ["Q/4"]
+    assert sorted(row[0] for row in rows(class_.workbook()["Metrics"])[1:]) == ["Q/2", "Q/3"]
+    assert [row[0] for row in rows(class_.workbook(batchId=arm)["Metrics"])[1:]] == ["Q/4"]
 
 
-def test_its_order_is_that_of_students(api, seen):
-    listed = api.ok(api.get(f"/students?batch={seen.batch}"))["data"]
+def test_its_order_is_that_of_students(api, class_):
+    listed = api.ok(api.get(f"/students?batch={class_.batch}"))["data"]
 
-    shown = rows(seen.workbook()["Metrics"])[1:]
+    shown = rows(class_.workbook()["Metrics"])[1:]
     assert [row[0] for row in shown] == [student["admission_number"] for student in listed]
 
 
-def test_scores_of_the_term_come_along_to_another_arm(api, make, seen):
-    arm = make.batch(seen.cohort)["id"]
+def test_scores_of_the_term_come_along_to_another_arm(api, make, class_):
+    arm = make.batch(class_.cohort)["id"]
     (moving,) = api.ok(api.get("/students?search=Q/1"))["data"]
-    make.enrolled(seen.cohort, moving, batch=arm)
+    make.enrolled(class_.cohort, moving, batch=arm)
 
-    assert rows(seen.workbook(batchId=arm)["Metrics"])[1][3] == 5
+    assert rows(class_.workbook(batchId=arm)["Metrics"])[1][3] == 5
 
 
 def test_a_batch_without_students_has_a_sheet_too(make):
@@ -147,10 +147,10 @@ def test_a_batch_without_students_has_a_sheet_too(make):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_text_stays_a_text_whatever_it_starts_with(api, make, name):
-    seen = Observed(make, 0)
-    make.enrolled(seen.cohort, make.student(first_name=name, last_name=name, admission_number=name))
+    class_ = Observed(make, 0)
+    make.enrolled(class_.cohort, make.student(first_name=name, last_name=name, admission_number=name))
     api.ok(api.post("/metric-definitions", {"name": name, "metric_type": PSYCHOMOTOR}))
-    workbook = seen.workbook()
+    workbook = class_.workbook()
 
     sheet = workbook["Metrics"]
     cells = [*sheet[2][:3], sheet[1][-1]]
@@ -160,11 +160,11 @@ def test_a_text_stays_a_text_whatever_it_starts_with(api, make, name):
 
 @pytest.mark.parametrize("name", ["sheet", "scores", "metric_id", "x" * 120, "_x0001_", "_x0041_", "😀" * 60])
 def test_a_trait_may_have_any_name(api, make, name):
-    seen = Observed(make)
-    counts(seen.send({"A/1": {"painting": 3}}))
+    class_ = Observed(make)
+    counts(class_.send({"A/1": {"painting": 3}}))
     api.ok(api.post("/metric-definitions", {"name": name, "metric_type": PSYCHOMOTOR}))
 
-    answer = seen.download()
+    answer = class_.download()
     workbook = opened(answer)
     sheet = workbook["Metrics"]
     assert sheet.cell(2, sheet.max_column).value is None
@@ -172,9 +172,9 @@ def test_a_trait_may_have_any_name(api, make, name):
 
     # To Excel a workbook is broken in which the title of a message has more than 32 characters.
     assert all(len(rule.errorTitle) <= 32 for rule in sheet.data_validations.dataValidation)
-    assert counts(seen.upload(answer.data)) == (3, 0, 0, 1, 2)
-    assert counts(seen.upload(saved(workbook))) == (3, 0, 1, 0, 2)
-    assert seen.scores() == {"A/1": {"painting": 3, name: 4}}
+    assert counts(class_.upload(answer.data)) == (3, 0, 0, 1, 2)
+    assert counts(class_.upload(saved(workbook))) == (3, 0, 1, 0, 2)
+    assert class_.scores() == {"A/1": {"painting": 3, name: 4}}
 
 
 def test_the_file_is_named_by_what_it_is_of(other_api, make_other):
@@ -193,14 +193,14 @@ def test_the_file_is_named_by_what_it_is_of(other_api, make_other):
 
 
 def test_it_costs_a_fixed_number_of_statements(make, messages):
-    seen = Observed(make, 0)
+    class_ = Observed(make, 0)
     costs = []
     for size in (1, 300):
         made = [make.student() for _ in range(size)]
-        make.enrolled(seen.cohort, *made)
-        counts(seen.send({student["admission_number"]: dict.fromkeys(TRAITS, 3) for student in made}))
+        make.enrolled(class_.cohort, *made)
+        counts(class_.send({student["admission_number"]: dict.fromkeys(TRAITS, 3) for student in made}))
         with messages() as sent:
-            seen.workbook()
+            class_.workbook()
         costs.append(len(sent))
 
     # Begin, the batch, the term, the traits, the class list, the end.
@@ -223,50 +223,50 @@ def test_it_costs_a_fixed_number_of_statements(make, messages):
         {"metric_type": "COGNITIVE"},
     ],
 )
-def test_wrong_input_is_refused(seen, query):
-    answer = seen.download(**query)
+def test_wrong_input_is_refused(class_, query):
+    answer = class_.download(**query)
 
     assert answer.status_code == 422
     assert list(answer.get_json()["errors"]["query"]) == list(query)
 
 
-def test_an_unknown_batch_is_named(seen, make_other):
+def test_an_unknown_batch_is_named(class_, make_other):
     for unknown in (uuid4(), make_other.cohort()["id"]):
-        answer = seen.download(batchId=unknown)
+        answer = class_.download(batchId=unknown)
 
         assert answer.status_code == 422
         assert answer.get_json()["errors"]["query"] == {"batchId": ["no such batch"]}
 
 
-def test_the_term_may_be_named_or_be_an_id(make, seen):
-    for term in ("FIRST", seen.term["id"], seen.term["id"].upper()):
-        assert ("Term ID", seen.term["id"]) in rows(seen.workbook(term=term)["Details"])
+def test_the_term_may_be_named_or_be_an_id(make, class_):
+    for term in ("FIRST", class_.term["id"], class_.term["id"].upper()):
+        assert ("Term ID", class_.term["id"]) in rows(class_.workbook(term=term)["Details"])
 
 
 @pytest.mark.parametrize("term", ["SECOND", "first", "First term", "1", UNKNOWN_ID])
-def test_an_unknown_term_is_named(seen, term):
-    answer = seen.download(term=term)
+def test_an_unknown_term_is_named(class_, term):
+    answer = class_.download(term=term)
 
     assert answer.status_code == 422
     assert answer.get_json()["errors"]["query"] == {"term": ["no such term"]}
 
 
-def test_a_term_of_another_session_is_refused(make, make_other, seen):
-    answer = seen.download(term=make.term(term="SECOND")["id"])
+def test_a_term_of_another_session_is_refused(make, make_other, class_):
+    answer = class_.download(term=make.term(term="SECOND")["id"])
 
     assert answer.status_code == 422
     assert answer.get_json()["errors"]["query"] == {"term": ["is not of the batch's session"]}
-    assert seen.download(term="SECOND").status_code == 422
-    foreign = seen.download(term=make_other.term()["id"])
+    assert class_.download(term="SECOND").status_code == 422
+    foreign = class_.download(term=make_other.term()["id"])
     assert foreign.get_json()["errors"]["query"] == {"term": ["no such term"]}
 
 
-def test_the_other_school_has_its_own(api, other_api, seen, make_other):
+def test_the_other_school_has_its_own(api, other_api, class_, make_other):
     theirs = Observed(make_other)
 
-    assert seen.download(other_api).status_code == 422
-    assert seen.download(other_api.using(school=api.school)).status_code == 403
-    assert seen.download(api.using(school=None)).status_code == 400
+    assert class_.download(other_api).status_code == 422
+    assert class_.download(other_api.using(school=api.school)).status_code == 403
+    assert class_.download(api.using(school=None)).status_code == 400
     assert theirs.download(api).status_code == 422
     assert len(rows(theirs.workbook()["Metrics"])) == 1 + 3
 

@@ -18,7 +18,7 @@ def test_scores_come_back_and_the_rest_is_as_it_was(api, make, tmp_path):
     for name in ("=1+1", "007", "Ìwà rere"):
         api.ok(api.post("/metric-definitions", {"name": name, "metric_type": AFFECTIVE}))
     listed = api.ok(api.get("/metric-definitions"))
-    traits = tuple(one["name"] for one in listed if one["metric_type"] == AFFECTIVE)
+    traits = tuple(definition["name"] for definition in listed if definition["metric_type"] == AFFECTIVE)
     seen = Observed(make, 0, metric_type=AFFECTIVE, traits=traits)
     people = [
         ("=cmd|' /C calc'!A0", "Bàlógun", "A/1"),

@@ -17,22 +17,22 @@ HAND, FIRST_TRAIT, SECOND_TRAIT = {"source": "hand"}, *TRAITS[:2]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Observed)
 
 
 @pytest.fixture
-def seen(rehearsed, made):
-    return deepcopy(made)
+def class_(rehearsed, original):
+    return deepcopy(original)
 
 
-def put(seen, *records, api=None, **query):
-    asked = {"batch": seen.batch, "term": "FIRST", **query}
-    return (api or seen.api).put("/metrics", list(records), query_string=asked)
+def put(class_, *records, api=None, **query):
+    asked = {"batch": class_.batch, "term": "FIRST", **query}
+    return (api or class_.api).put("/metrics", list(records), query_string=asked)
 
 
-def record(seen, number, scores, metric_type=PSYCHOMOTOR, **fields):
-    student = seen.students.get(number, number)
+def record(class_, number, scores, metric_type=PSYCHOMOTOR, **fields):
+    student = class_.students.get(number, number)
     return {"student": student, "metric_type": metric_type, "metric_scores": scores, **fields}
 
 
@@ -42,73 +42,73 @@ def refused(answer, status=422):
     return [(row["row"], row["column"], row["code"]) for row in rows]
 
 
-def test_traits_of_both_types_are_entered_changed_and_answered(seen):
-    seen.api.ok(put(seen, record(seen, "A/1", {FIRST_TRAIT: 2, SECOND_TRAIT: 3})))
+def test_traits_of_both_types_are_entered_changed_and_answered(class_):
+    class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: 2, SECOND_TRAIT: 3})))
 
-    answer = seen.api.ok(
+    answer = class_.api.ok(
         put(
-            seen,
-            record(seen, "A/1", {FIRST_TRAIT.upper(): 5}),
-            record(seen, "A/1", {BEHAVIOUR: 4}, AFFECTIVE),
-            record(seen, "A/2", {SECOND_TRAIT: 1}),
-            term=seen.term["id"],
+            class_,
+            record(class_, "A/1", {FIRST_TRAIT.upper(): 5}),
+            record(class_, "A/1", {BEHAVIOUR: 4}, AFFECTIVE),
+            record(class_, "A/2", {SECOND_TRAIT: 1}),
+            term=class_.term["id"],
         )
     )
 
-    assert answer == seen.records()
-    found = {(one["admission_number"], one["metric_type"]): one["metric_scores"] for one in answer}
-    assert found == {
+    assert answer == class_.records()
+    scores = {(row["admission_number"], row["metric_type"]): row["metric_scores"] for row in answer}
+    assert scores == {
         ("A/1", AFFECTIVE): {BEHAVIOUR: 4},
         ("A/1", PSYCHOMOTOR): {FIRST_TRAIT: 5, SECOND_TRAIT: 3},
         ("A/2", PSYCHOMOTOR): {SECOND_TRAIT: 1},
     }
 
 
-def test_each_record_is_on_record_as_entered_by_hand(seen):
-    seen.api.ok(put(seen, record(seen, "A/1", {FIRST_TRAIT: 2})))
-    seen.api.ok(put(seen, record(seen, "A/1", {FIRST_TRAIT: 3})))
-    seen.api.ok(put(seen, record(seen, "A/1", {FIRST_TRAIT: 3})))
+def test_each_record_is_on_record_as_entered_by_hand(class_):
+    class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: 2})))
+    class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: 3})))
+    class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: 3})))
 
-    assert seen.log() == [
+    assert class_.log() == [
         ("update", {"score": {FIRST_TRAIT: 2}, **HAND}, {"score": {FIRST_TRAIT: 3}, **HAND}),
         ("create", None, {"score": {FIRST_TRAIT: 2}, **HAND}),
     ]
 
 
-def test_a_sheet_and_a_list_follow_one_another(seen):
-    seen.api.ok(seen.send({"A/1": {FIRST_TRAIT: 2}}))
-    seen.api.ok(put(seen, record(seen, "A/1", {FIRST_TRAIT: 3})))
-    seen.api.ok(seen.send({"A/1": {FIRST_TRAIT: 4}}))
+def test_a_sheet_and_a_list_follow_one_another(class_):
+    class_.api.ok(class_.send({"A/1": {FIRST_TRAIT: 2}}))
+    class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: 3})))
+    class_.api.ok(class_.send({"A/1": {FIRST_TRAIT: 4}}))
 
-    assert seen.scores() == {"A/1": {FIRST_TRAIT: 4}}
-    assert [new["source"] for _, _, new in seen.log()] == ["sheet", "hand", "sheet"]
+    assert class_.scores() == {"A/1": {FIRST_TRAIT: 4}}
+    assert [new["source"] for _, _, new in class_.log()] == ["sheet", "hand", "sheet"]
 
 
-def test_what_came_by_no_sheet_is_told_to_the_student_too(seen):
-    student = seen.students["A/1"]
-    seen.api.ok(put(seen, record(seen, "A/1", {FIRST_TRAIT: 2})))
+def test_what_came_by_no_sheet_is_told_to_the_student_too(class_):
+    student = class_.students["A/1"]
+    class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: 2})))
 
-    told = seen.api.ok(seen.api.get(f"/students/{student}/data"))
+    told = class_.api.ok(class_.api.get(f"/students/{student}/data"))
 
     (metric,) = told["metrics"]
     assert (metric["sheet"], metric["metric_type"]) == (None, PSYCHOMOTOR)
 
 
-def test_null_takes_a_score_away_and_the_record_with_the_last(seen):
-    seen.api.ok(put(seen, record(seen, "A/1", {FIRST_TRAIT: 2, SECOND_TRAIT: 3})))
+def test_null_takes_a_score_away_and_the_record_with_the_last(class_):
+    class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: 2, SECOND_TRAIT: 3})))
 
-    seen.api.ok(put(seen, record(seen, "A/1", {FIRST_TRAIT: None})))
-    assert seen.scores() == {"A/1": {SECOND_TRAIT: 3}}
-    assert seen.api.ok(put(seen, record(seen, "A/1", {SECOND_TRAIT: None}))) == []
-    assert seen.api.ok(put(seen, record(seen, "A/1", {SECOND_TRAIT: None}))) == []
+    class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: None})))
+    assert class_.scores() == {"A/1": {SECOND_TRAIT: 3}}
+    assert class_.api.ok(put(class_, record(class_, "A/1", {SECOND_TRAIT: None}))) == []
+    assert class_.api.ok(put(class_, record(class_, "A/1", {SECOND_TRAIT: None}))) == []
 
-    assert seen.log()[0] == ("delete", {"score": {SECOND_TRAIT: 3}, **HAND}, None)
+    assert class_.log()[0] == ("delete", {"score": {SECOND_TRAIT: 3}, **HAND}, None)
 
 
-def test_records_that_are_wrong_are_told_200_times_and_by_place_100_times(seen):
-    nobody = [record(seen, str(uuid4()), {FIRST_TRAIT: 2}) for _ in range(500)]
+def test_records_that_are_wrong_are_told_200_times_and_by_place_100_times(class_):
+    nobody = [record(class_, str(uuid4()), {FIRST_TRAIT: 2}) for _ in range(500)]
 
-    errors = put(seen, *nobody).get_json()["errors"]
+    errors = put(class_, *nobody).get_json()["errors"]
 
     assert [row["row"] for row in errors["rows"]] == [*range(200)]
     assert list(map(int, errors["json"]["metrics"])) == [*range(100)]
@@ -116,33 +116,33 @@ def test_records_that_are_wrong_are_told_200_times_and_by_place_100_times(seen):
 
 
 @pytest.mark.parametrize("member", ["metric_scores", "expected"])
-def test_a_record_has_100_scores_at_most(seen, member):
+def test_a_record_has_100_scores_at_most(class_, member):
     scores = {f"trait {number}": "x" for number in range(101)}
 
-    answer = put(seen, record(seen, "A/1", {FIRST_TRAIT: 2}, **{member: scores}))
+    answer = put(class_, record(class_, "A/1", {FIRST_TRAIT: 2}, **{member: scores}))
 
     assert answer.get_json()["errors"]["json"]["metrics"] == {"0": {member: ["Has more than 100 members."]}}
 
 
-def test_a_trait_that_nobody_knows_is_said_back_by_60_characters(seen):
+def test_a_trait_that_nobody_knows_is_said_back_by_60_characters(class_):
     long = "n" * 100
 
-    wrong = put(seen, record(seen, "A/1", {long: "x"})).get_json()["errors"]["json"]
-    unknown = put(seen, record(seen, "A/1", {long: 2})).get_json()["errors"]["rows"]
+    wrong = put(class_, record(class_, "A/1", {long: "x"})).get_json()["errors"]["json"]
+    unknown = put(class_, record(class_, "A/1", {long: 2})).get_json()["errors"]["rows"]
 
     assert list(wrong["metrics"]["0"]["metric_scores"]) == [long[:60]]
     assert [long[:59] in row["message"] and long[:61] not in row["message"] for row in unknown] == [True]
 
 
-def test_to_take_away_needs_the_permission_to_delete(seen):
-    clerk = seen.make.caller("write:metrics")
-    seen.api.ok(put(seen, record(seen, "A/1", {FIRST_TRAIT: 2}), api=clerk))
+def test_to_take_away_needs_the_permission_to_delete(class_):
+    clerk = class_.make.caller("write:metrics")
+    class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: 2}), api=clerk))
 
-    answer = put(seen, record(seen, "A/1", {FIRST_TRAIT: None}), api=clerk)
+    answer = put(class_, record(class_, "A/1", {FIRST_TRAIT: None}), api=clerk)
 
     assert answer.status_code == 403
     assert answer.get_json()["message"].endswith("needs the permission delete:metrics.")
-    seen.api.ok(put(seen, record(seen, "A/1", {SECOND_TRAIT: None}), api=clerk))
+    class_.api.ok(put(class_, record(class_, "A/1", {SECOND_TRAIT: None}), api=clerk))
 
 
 @pytest.mark.parametrize(
@@ -158,45 +158,47 @@ def test_to_take_away_needs_the_permission_to_delete(seen):
         ({FIRST_TRAIT: 5}, {}, False),
     ],
 )
-def test_what_was_expected(seen, scores, expected, conflict):
-    seen.api.ok(put(seen, record(seen, "A/1", {FIRST_TRAIT: 2})))
+def test_what_was_expected(class_, scores, expected, conflict):
+    class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: 2})))
 
-    answer = put(seen, record(seen, "A/2", {FIRST_TRAIT: 1}), record(seen, "A/1", scores, expected=expected))
+    answer = put(
+        class_, record(class_, "A/2", {FIRST_TRAIT: 1}), record(class_, "A/1", scores, expected=expected)
+    )
 
     if conflict:
         (trait,) = scores
         assert refused(answer, 409) == [(1, trait, "changed")]
-        assert seen.scores() == {"A/1": {FIRST_TRAIT: 2}}
+        assert class_.scores() == {"A/1": {FIRST_TRAIT: 2}}
     else:
-        seen.api.ok(answer)
+        class_.api.ok(answer)
 
 
-def test_a_conflict_names_who_changed_it(seen):
-    seen.api.ok(put(seen, record(seen, "A/1", {FIRST_TRAIT: 2})))
-    who = seen.api.ok(seen.api.get("/audit?entity=metric"))["data"][0]["actor_name"]
+def test_a_conflict_names_who_changed_it(class_):
+    class_.api.ok(put(class_, record(class_, "A/1", {FIRST_TRAIT: 2})))
+    who = class_.api.ok(class_.api.get("/audit?entity=metric"))["data"][0]["actor_name"]
 
-    answer = put(seen, record(seen, "A/1", {FIRST_TRAIT: 5}, expected={FIRST_TRAIT: 3}))
+    answer = put(class_, record(class_, "A/1", {FIRST_TRAIT: 5}, expected={FIRST_TRAIT: 3}))
 
     (row,) = answer.get_json()["errors"]["rows"]
     assert row["message"].startswith(
-        f"{name_with_number(seen.api, seen.students['A/1'])}, {FIRST_TRAIT}: "
+        f"{name_with_number(class_.api, class_.students['A/1'])}, {FIRST_TRAIT}: "
         f'"5" would replace 2, which {who} entered on 20'
     )
 
 
-def test_records_that_are_wrong_are_named_all_at_once(seen, make_other):
-    stranger, foreign = seen.make.student()["id"], make_other.student()["id"]
+def test_records_that_are_wrong_are_named_all_at_once(class_, make_other):
+    stranger, foreign = class_.make.student()["id"], make_other.student()["id"]
 
     answer = put(
-        seen,
-        record(seen, "A/1", {FIRST_TRAIT: 2}),
-        record(seen, "A/2", {"Whistling": 2}),
-        record(seen, "A/3", {BEHAVIOUR: 2}),
-        record(seen, stranger, {FIRST_TRAIT: 2}),
-        record(seen, foreign, {FIRST_TRAIT: 2}),
-        record(seen, str(uuid4()), {FIRST_TRAIT: 2}),
-        record(seen, "A/1", {SECOND_TRAIT: 2}),
-        record(seen, "A/2", {FIRST_TRAIT: 2, FIRST_TRAIT.upper(): 3}, expected={"Whistling": 1}),
+        class_,
+        record(class_, "A/1", {FIRST_TRAIT: 2}),
+        record(class_, "A/2", {"Whistling": 2}),
+        record(class_, "A/3", {BEHAVIOUR: 2}),
+        record(class_, stranger, {FIRST_TRAIT: 2}),
+        record(class_, foreign, {FIRST_TRAIT: 2}),
+        record(class_, str(uuid4()), {FIRST_TRAIT: 2}),
+        record(class_, "A/1", {SECOND_TRAIT: 2}),
+        record(class_, "A/2", {FIRST_TRAIT: 2, FIRST_TRAIT.upper(): 3}, expected={"Whistling": 1}),
     )
 
     assert refused(answer) == [
@@ -210,7 +212,7 @@ def test_records_that_are_wrong_are_named_all_at_once(seen, make_other):
         (7, "metric_scores", "duplicate"),
         (7, "expected", "unknown"),
     ]
-    assert seen.records() == []
+    assert class_.records() == []
 
 
 @pytest.mark.parametrize(
@@ -230,25 +232,25 @@ def test_records_that_are_wrong_are_named_all_at_once(seen, make_other):
         ({"term": "FIRST"}, "term"),
     ],
 )
-def test_wrong_types_are_named_by_their_place(seen, fields, field):
-    answer = put(seen, {**record(seen, "A/1", {FIRST_TRAIT: 2}), **fields})
+def test_wrong_types_are_named_by_their_place(class_, fields, field):
+    answer = put(class_, {**record(class_, "A/1", {FIRST_TRAIT: 2}), **fields})
 
     assert answer.status_code == 422
     assert list(answer.get_json()["errors"]["json"]["metrics"]["0"]) == [field]
 
 
-def test_empty_and_too_long(seen):
-    records = [record(seen, str(uuid4()), {FIRST_TRAIT: 2}) for _ in range(501)]
+def test_empty_and_too_long(class_):
+    records = [record(class_, str(uuid4()), {FIRST_TRAIT: 2}) for _ in range(501)]
 
     for body in ([], records):
-        answer = put(seen, *body)
+        answer = put(class_, *body)
         assert answer.status_code == 422
         assert answer.get_json()["errors"]["json"]["metrics"] == ["Length must be between 1 and 500."]
 
 
-def test_the_batch_and_the_term(seen, make_other):
-    one = record(seen, "A/1", {FIRST_TRAIT: 2})
-    other_term = seen.make.term()["id"]
+def test_the_batch_and_the_term(class_, make_other):
+    traits = record(class_, "A/1", {FIRST_TRAIT: 2})
+    other_term = class_.make.term()["id"]
     foreign = make_other.cohort()["id"]
 
     for query in (
@@ -260,7 +262,7 @@ def test_the_batch_and_the_term(seen, make_other):
         {"term": other_term},
         {"term": make_other.term()["id"]},
     ):
-        answer = put(seen, one, **query)
+        answer = put(class_, traits, **query)
         assert answer.status_code == 422, query
         errors = answer.get_json()["errors"]
         assert list(errors) == ["query"], (query, errors)
@@ -268,33 +270,34 @@ def test_the_batch_and_the_term(seen, make_other):
 
 
 @pytest.mark.parametrize("more", [0, 30])
-def test_round_trips_do_not_depend_on_how_many(seen, messages, more):
-    others = [seen.make.student(admission_number=f"B/{number}") for number in range(more)]
+def test_round_trips_do_not_depend_on_how_many(class_, messages, more):
+    others = [class_.make.student(admission_number=f"B/{number}") for number in range(more)]
     if others:
-        seen.make.enrolled(seen.cohort, *others)
-    seen.students |= {other["admission_number"]: other["id"] for other in others}
-    scores = [record(seen, number, {FIRST_TRAIT: 2, SECOND_TRAIT: 3}) for number in seen.students]
-    seen.api.ok(put(seen, *scores))
-    again = [record(seen, number, {FIRST_TRAIT: 4, SECOND_TRAIT: None}) for number in seen.students]
-    behaviour = [record(seen, number, {BEHAVIOUR: 4}, AFFECTIVE) for number in seen.students]
+        class_.make.enrolled(class_.cohort, *others)
+    class_.students |= {other["admission_number"]: other["id"] for other in others}
+    scores = [record(class_, number, {FIRST_TRAIT: 2, SECOND_TRAIT: 3}) for number in class_.students]
+    class_.api.ok(put(class_, *scores))
+    again = [record(class_, number, {FIRST_TRAIT: 4, SECOND_TRAIT: None}) for number in class_.students]
+    behaviour = [record(class_, number, {BEHAVIOUR: 4}, AFFECTIVE) for number in class_.students]
 
     with messages() as sent:
-        seen.api.ok(put(seen, *again, *behaviour))
+        class_.api.ok(put(class_, *again, *behaviour))
 
     assert len(sent) == 5
 
 
 def test_of_two_who_expected_the_same_one_is_told(committing):
-    seen = Observed(committing, 3)
+    class_ = Observed(committing, 3)
 
     def enter(number):
         score = number % 5 + 1
         records = [
-            record(seen, one, {FIRST_TRAIT: score}, expected={FIRST_TRAIT: None}) for one in seen.students
+            record(class_, student, {FIRST_TRAIT: score}, expected={FIRST_TRAIT: None})
+            for student in class_.students
         ]
-        return put(seen, *records, api=seen.api.using()).status_code
+        return put(class_, *records, api=class_.api.using()).status_code
 
     statuses = run_concurrently(5, enter)
 
     assert sorted(statuses) == [200, 409, 409, 409, 409]
-    assert len({tuple(scores.items()) for scores in seen.scores().values()}) == 1
+    assert len({tuple(scores.items()) for scores in class_.scores().values()}) == 1

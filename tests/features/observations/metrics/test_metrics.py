@@ -48,14 +48,18 @@ def test_they_come_by_name_number_term_and_type(make):
             details = seen.details(term=term["id"])
             counts(seen.upload(seen.sheet({str(number): scores for number in range(1, 5)}, details)))
 
-    shown = [(one["admission_number"], one["term"], one["metric_type"]) for one in seen.records()]
+    shown = [(record["admission_number"], record["term"], record["metric_type"]) for record in seen.records()]
 
     of_student = [(term, name) for term in ("FIRST", "SECOND") for name in ("AFFECTIVE", "PSYCHOMOTOR")]
-    assert shown == [(number, *one) for number in ("1", "4", "2", "3") for one in of_student]
+    assert shown == [(number, *columns) for number in ("1", "4", "2", "3") for columns in of_student]
 
 
 def affective(api):
-    return [one["name"] for one in api.ok(api.get("/metric-definitions")) if one["metric_type"] == AFFECTIVE]
+    return [
+        definition["name"]
+        for definition in api.ok(api.get("/metric-definitions"))
+        if definition["metric_type"] == AFFECTIVE
+    ]
 
 
 @pytest.mark.parametrize(("again", "done"), [(3, (1, 0, 1, 0, 0)), (2, (1, 0, 0, 1, 0))])

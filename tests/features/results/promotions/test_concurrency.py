@@ -16,7 +16,7 @@ from tests.features.results.submissions.classes import message
 from tests.features.scores.scoresheets.test_killed_server import (
     GONE,
     environment,
-    seen,
+    read_value,
     tables_locked,
     watching_schools,
 )
@@ -114,9 +114,11 @@ def test_a_score_that_comes_while_a_promotion_is_undone_is_refused(end, tenancy)
         with tenancy.admin.begin() as locking:
             locking.execute(text(f"SELECT FROM {assessments} FOR UPDATE"))
             undoing = threads.submit(end.api.using().delete, f"/promotions/{promotion['id']}")
-            wait_for(lambda: seen(watching, WAITING, query=LOCKING), "the one who undoes, at the assessment")
+            wait_for(
+                lambda: read_value(watching, WAITING, query=LOCKING), "the one who undoes, at the assessment"
+            )
             scoring = threads.submit(end.api.using().post, "/gradebooks", score)
-            wait_for(lambda: seen(watching, WAITING, query=SCORING), "the score, behind them")
+            wait_for(lambda: read_value(watching, WAITING, query=SCORING), "the score, behind them")
         undone, refused = undoing.result(), scoring.result()
 
     assert (undone.status_code, refused.status_code) == (200, 422)
@@ -177,12 +179,12 @@ def test_must_hold_6_a_server_that_is_killed_leaves_nothing_of_it(end, tenancy, 
 
             def blocked():
                 assert not answer.done(), answer.result()
-                return seen(watching, WAITING, query=query)
+                return read_value(watching, WAITING, query=query)
 
             pid = wait_for(blocked, "the last of what it writes")
             service.process.kill()
             service.process.wait()
-        wait_for(lambda: seen(watching, GONE, pid=pid), "the end of the server's transaction")
+        wait_for(lambda: read_value(watching, GONE, pid=pid), "the end of the server's transaction")
         assert answer.result() is None
 
     assert (end.stored(), standing_of(end)) == (before, standing)
@@ -253,7 +255,7 @@ def test_a11_who_promotes_waits_for_who_reopens_the_card_and_is_refused(committi
         )
         with watching_schools(tenancy) as watching:
             promoting = threads.submit(lambda: api.using().post("/promotions", body))
-            wait_for(lambda: seen(watching, WAITING, query=LOCKING), "who promotes, at the card")
+            wait_for(lambda: read_value(watching, WAITING, query=LOCKING), "who promotes, at the card")
         reopening.execute(
             text(
                 "UPDATE publications SET state = 'REOPENED', reopened_at = now(), reopened_by = 'x',"
@@ -332,10 +334,11 @@ def test_an_amendment_waits_for_the_card_of_the_next_session_and_is_refused(end,
         # All is judged, and the cards have to wait.
         with tables_locked(tenancy, api.school, "report_cards"):
             publishing = threads.submit(lambda: api.using().post("/publications", body))
-            wait_for(lambda: seen(watching, WAITING, query="UPDATE%publications%"), "the publication")
+            wait_for(lambda: read_value(watching, WAITING, query="UPDATE%publications%"), "the publication")
             amending = threads.submit(end.amend, promotion, student, "REPEATED", end.again["id"])
             wait_for(
-                lambda: amending.done() or seen(watching, WAITING, query=LOCKING), "the amendment, behind it"
+                lambda: amending.done() or read_value(watching, WAITING, query=LOCKING),
+                "the amendment, behind it",
             )
             assert not amending.done()
         published, refused = publishing.result(), amending.result()

@@ -18,7 +18,7 @@ from tests.features.results.submissions.classes import Class
 from tests.features.scores.scoresheets.test_killed_server import (
     GONE,
     environment,
-    seen,
+    read_value,
     tables_locked,
     watching_schools,
 )
@@ -132,13 +132,15 @@ def test_settings_and_bands_that_change_meanwhile_wait_until_it_is_published(com
         # All is judged, and the cards have to wait.
         with tables_locked(tenancy, api.school, "report_cards"):
             publishing = threads.submit(arms.publish)
-            wait_for(lambda: seen(watching, WAITING, beginning="UPDATE%publications%"), "the publication")
+            wait_for(
+                lambda: read_value(watching, WAITING, beginning="UPDATE%publications%"), "the publication"
+            )
             changing = []
             for beginning, act in acts:
                 changing.append(threads.submit(act, api.using()))
                 wait_for(
                     lambda begun=beginning, last=changing[-1]: (
-                        last.done() or seen(watching, WAITING, beginning=begun)
+                        last.done() or read_value(watching, WAITING, beginning=begun)
                     ),
                     "the change, behind it or done",
                 )
@@ -204,7 +206,7 @@ def test_point_6_a_server_that_is_killed_while_it_publishes_and_submits_leaves_n
             def blocked(answer, beginning):
                 # On Citus tables bear the names of shards.
                 assert not answer.done(), answer.result()
-                return seen(watching, WAITING, beginning=f"{beginning}%")
+                return read_value(watching, WAITING, beginning=f"{beginning}%")
 
             pids = [
                 wait_for(lambda: blocked(publishing, "UPDATE%publications"), "the publication at its cards"),
@@ -215,7 +217,9 @@ def test_point_6_a_server_that_is_killed_while_it_publishes_and_submits_leaves_n
             service.process.kill()
             service.process.wait()
         for pid in pids:
-            wait_for(lambda pid=pid: seen(watching, GONE, pid=pid), "the end of the server's transaction")
+            wait_for(
+                lambda pid=pid: read_value(watching, GONE, pid=pid), "the end of the server's transaction"
+            )
         assert [publishing.result(), submitting.result()] == [None, None]
 
     assert (arms.listed(cohort=arms.cohort["id"]), cards(api)) == (before, frozen)

@@ -11,7 +11,7 @@ from tenants.registry.schools import schema_name
 from tests.cli.program import wait_for
 from tests.features.results.promotions.test_concurrency import WAITING
 from tests.features.results.submissions.classes import Class
-from tests.features.scores.scoresheets.test_killed_server import seen, watching_schools
+from tests.features.scores.scoresheets.test_killed_server import read_value, watching_schools
 
 SUBMITTING = "SELECT terms.id%JOIN cohorts%"
 DELETING = "SELECT terms.id%FOR UPDATE%"
@@ -29,9 +29,11 @@ def test_a_term_that_is_deleted_meanwhile_is_no_deadlock(committing, tenancy, ac
         with tenancy.admin.begin() as locking:
             locking.execute(text(f"SELECT FROM {assessments} FOR UPDATE"))
             acting = threads.submit(getattr(taught, act))
-            wait_for(lambda: seen(watching, WAITING, query=SUBMITTING), "who hands in, at the assessment")
+            wait_for(
+                lambda: read_value(watching, WAITING, query=SUBMITTING), "who hands in, at the assessment"
+            )
             deleting = threads.submit(api.using().delete, f"/terms/{taught.term['id']}")
-            wait_for(lambda: seen(watching, WAITING, query=DELETING), "who deletes, at the term")
+            wait_for(lambda: read_value(watching, WAITING, query=DELETING), "who deletes, at the term")
         acted, deleted = acting.result(), deleting.result()
 
     assert (acted.status_code, deleted.status_code) == (200, 409)

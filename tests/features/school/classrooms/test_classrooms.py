@@ -81,6 +81,6 @@ def test_names_that_differ_in_case_a_mark_an_apostrophe_or_a_space_within_are_tw
     for name in names:
         make.classroom(name=name)
 
-    assert {one["name"] for one in api.ok(api.get("/classrooms"))} >= set(names)
+    assert {classroom["name"] for classroom in api.ok(api.get("/classrooms"))} >= set(names)
     for taken in (" Room One ", "Room O\u0301ne"):
         assert api.post("/classrooms", {"name": taken, "level": "Junior"}).status_code == 409

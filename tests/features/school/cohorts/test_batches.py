@@ -29,9 +29,9 @@ def test_a_cohort_is_born_with_the_batches_that_are_named(api, make):
 
     cohort = api.ok(new_cohort(make, [" Gold ", "Silver", "Àṣà"]))
 
-    found = {batch["name"]: batch for batch in batches(api, cohort)}
-    assert {name: batch["number"] for name, batch in found.items()} == {"Gold": 2, "Silver": 3, "Àṣà": 4}
-    assert [name for name, batch in found.items() if batch["id"] == cohort["id"]] == ["Gold"]
+    arms = {batch["name"]: batch for batch in batches(api, cohort)}
+    assert {name: batch["number"] for name, batch in arms.items()} == {"Gold": 2, "Silver": 3, "Àṣà": 4}
+    assert [name for name, batch in arms.items() if batch["id"] == cohort["id"]] == ["Gold"]
     assert make.batch(cohort)["number"] == 5
     logged = api.ok(api.get("/audit", query_string={"entity": "batch"}))["data"]
     assert [entry["new"]["name"] for entry in logged if entry["new"]["cohort"] == cohort["id"]][1:] == [

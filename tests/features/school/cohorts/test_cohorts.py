@@ -74,11 +74,11 @@ def test_the_cohorts_of_a_session_are_listed_with_their_arms(api, make):
     cohort, other = make.cohort(session=session), make.cohort()
     arms = [make.batch(cohort, name="Gold"), api.ok(api.get(f"/batches/{cohort['id']}"))]
 
-    found = api.ok(api.get(f"/cohorts?session={session['id']}"))
+    cohorts = api.ok(api.get(f"/cohorts?session={session['id']}"))
 
-    assert found == [{**cohort, "batches": sorted(arms, key=lambda arm: arm["name"])}]
+    assert cohorts == [{**cohort, "batches": sorted(arms, key=lambda arm: arm["name"])}]
     assert "batches" not in api.ok(api.get(f"/cohorts/{cohort['id']}"))
-    assert other["id"] not in {listed["id"] for listed in found}
+    assert other["id"] not in {listed["id"] for listed in cohorts}
 
 
 def test_a_caller_of_an_arm_is_shown_that_arm_of_the_cohort(api, make):
@@ -87,9 +87,9 @@ def test_a_caller_of_an_arm_is_shown_that_arm_of_the_cohort(api, make):
     arm = make.batch(cohort, name="Gold")
     teacher = Own(make).form_teacher(arm["id"])
 
-    (found,) = teacher.ok(teacher.get(f"/cohorts?session={session['id']}"))
+    (row,) = teacher.ok(teacher.get(f"/cohorts?session={session['id']}"))
 
-    assert (found["id"], found["batches"]) == (cohort["id"], [arm])
+    assert (row["id"], row["batches"]) == (cohort["id"], [arm])
 
 
 def test_cohorts_of_an_unknown_session_or_one_of_another_school_are_none_to_list(api, make, make_other):

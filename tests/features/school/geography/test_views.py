@@ -47,9 +47,9 @@ def test_nationalities_are_those_of_iso_3166(api):
 def test_lgas_are_filtered_by_state(api):
     total = 0
     for state in api.ok(api.get("/states")):
-        found = api.ok(api.get(f"/lgas?state={state['id']}"))
-        assert {lga["state"] for lga in found} == {state["id"]}
-        total += len(found)
+        lgas = api.ok(api.get(f"/lgas?state={state['id']}"))
+        assert {lga["state"] for lga in lgas} == {state["id"]}
+        total += len(lgas)
 
     assert total == 774
 
@@ -57,11 +57,11 @@ def test_lgas_are_filtered_by_state(api):
 def test_lagos_has_its_twenty(api):
     [lagos] = [state for state in api.ok(api.get("/states")) if state["name"] == "Lagos"]
 
-    found = api.ok(api.get(f"/lgas?state={lagos['id'].upper()}"))
+    lgas = api.ok(api.get(f"/lgas?state={lagos['id'].upper()}"))
 
     assert lagos == {"id": "b24e9dee-e6fa-50b2-9d04-008e55cdef37", "name": "Lagos", "code": "LA"}
-    assert len(found) == 20
-    assert {"id": "180bf54a-a072-5fcf-ae4c-f7a33b902cbc", "name": "Surulere", "state": lagos["id"]} in found
+    assert len(lgas) == 20
+    assert {"id": "180bf54a-a072-5fcf-ae4c-f7a33b902cbc", "name": "Surulere", "state": lagos["id"]} in lgas
 
 
 def test_an_unknown_state_is_invalid(api):

@@ -95,9 +95,9 @@ def put(api, content, which="logo", name="logo.png"):
 
 
 def logged(api):
-    found = api.ok(api.get("/audit", query_string={"entity": "letterhead"}))["data"]
-    assert {change["entity_id"] for change in found} <= {str(api.school)}
-    return [(change["old"], change["new"]) for change in reversed(found)]
+    entries = api.ok(api.get("/audit", query_string={"entity": "letterhead"}))["data"]
+    assert {change["entity_id"] for change in entries} <= {str(api.school)}
+    return [(change["old"], change["new"]) for change in reversed(entries)]
 
 
 def about(content, media_type="image/png", width=40, height=40):
@@ -440,8 +440,8 @@ def test_what_nothing_names_any_more_is_gone_and_what_a_publication_names_stays(
     def stored(statement="SELECT width FROM pictures ORDER BY width"):
         with tenancy.admin.begin() as connection:
             connection.execute(text(f'SET LOCAL search_path TO "{schema}"'))
-            found = connection.execute(text(statement))
-            return list(found.scalars()) if found.returns_rows else None
+            result = connection.execute(text(statement))
+            return list(result.scalars()) if result.returns_rows else None
 
     for width in (20, 21, 22):
         api.ok(put(api, png(width)))
@@ -512,7 +512,7 @@ def test_what_it_costs(api, printed, messages):
 
 
 @pytest.mark.parametrize(
-    ("content", "found"),
+    ("content", "picture"),
     [
         (png(17, 1999), PictureFormat("image/png", 17, 1999)),
         (jpeg(1999, 17), PictureFormat("image/jpeg", 1999, 17)),
@@ -524,8 +524,8 @@ def test_what_it_costs(api, printed, messages):
     ],
     ids=range(3),
 )
-def test_the_size_is_read_from_the_first_bytes(content, found):
-    assert read_format(content, service.LIMITS) == found
+def test_the_size_is_read_from_the_first_bytes(content, picture):
+    assert read_format(content, service.LIMITS) == picture
 
 
 def test_no_beginning_of_a_picture_is_read_beyond_its_end():

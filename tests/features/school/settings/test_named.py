@@ -17,15 +17,15 @@ class NamedSetting:
     """A setting known by its name: path, what one is called, an employee's member for it, and a new school's own."""
 
     path: str
-    one: str
+    singular: str
     member: str
     defaults: tuple[str, ...]
 
     def __str__(self):
-        return self.one
+        return self.singular
 
     def make(self, make, **fields):
-        return getattr(make, self.one.replace(" ", "_"))(**fields)
+        return getattr(make, self.singular.replace(" ", "_"))(**fields)
 
 
 NAMED_SETTINGS = (
@@ -36,23 +36,23 @@ NAMED_SETTINGS = (
 
 
 @pytest.fixture(params=NAMED_SETTINGS, ids=str)
-def named(request):
+def kind(request):
     return request.param
 
 
-def names(api, named):
-    return [setting["name"] for setting in api.ok(api.get(named.path))]
+def names(api, kind):
+    return [setting["name"] for setting in api.ok(api.get(kind.path))]
 
 
-def test_a_new_school_has_the_default_ones_in_order_of_name(api, named):
-    assert names(api, named) == sorted(named.defaults)
+def test_a_new_school_has_the_default_ones_in_order_of_name(api, kind):
+    assert names(api, kind) == sorted(kind.defaults)
 
 
-def test_one_is_created_with_a_trimmed_name_and_listed(api, make, named):
-    made = named.make(make, name="  Éducation  ")
+def test_one_is_created_with_a_trimmed_name_and_listed(api, make, kind):
+    made = kind.make(make, name="  Éducation  ")
 
     assert made["name"] == "Éducation"
-    assert made in api.ok(api.get(named.path))
+    assert made in api.ok(api.get(kind.path))
 
 
 def test_a_department_tells_when_it_was_created(make):
@@ -67,14 +67,14 @@ def test_the_others_have_an_id_and_a_name_alone(api, path):
     assert {frozenset(setting) for setting in api.ok(api.get(path))} == {frozenset({"id", "name"})}
 
 
-def test_a_taken_name_is_a_conflict(api, make, named):
-    named.make(make, name="Estates")
+def test_a_taken_name_is_a_conflict(api, make, kind):
+    kind.make(make, name="Estates")
 
-    answer = api.post(named.path, {"name": " Estates "})
+    answer = api.post(kind.path, {"name": " Estates "})
 
-    article = "An" if named.one[0] == "e" else "A"
+    article = "An" if kind.singular[0] == "e" else "A"
     assert answer.status_code == 409
-    assert answer.get_json()["message"] == f"{article} {named.one} with this name exists already."
+    assert answer.get_json()["message"] == f"{article} {kind.singular} with this name exists already."
     assert answer.get_json()["errors"] == {"json": {"name": ["already taken"]}}
 
 
@@ -96,44 +96,44 @@ def test_a_taken_name_is_a_conflict(api, make, named):
     ],
     ids=repr,
 )
-def test_a_body_that_is_no_setting_is_422(api, named, body):
-    answer = api.post(named.path, body)
+def test_a_body_that_is_no_setting_is_422(api, kind, body):
+    answer = api.post(kind.path, body)
 
     assert answer.status_code == 422
-    assert names(api, named) == sorted(named.defaults)
+    assert names(api, kind) == sorted(kind.defaults)
 
 
-def test_the_longest_name_is_stored_whole(make, named):
-    assert named.make(make, name="漢" * 120)["name"] == "漢" * 120
+def test_the_longest_name_is_stored_whole(make, kind):
+    assert kind.make(make, name="漢" * 120)["name"] == "漢" * 120
 
 
-def test_one_is_deleted(api, make, named):
-    made = named.make(make)
+def test_one_is_deleted(api, make, kind):
+    made = kind.make(make)
 
-    assert api.ok(api.delete(f"{named.path}/{made['id']}")) == {"id": made["id"], "deleted": True}
-    assert made["name"] not in names(api, named)
-    assert api.delete(f"{named.path}/{made['id']}").status_code == 404
-
-
-def test_the_default_ones_can_be_deleted_and_made_again(api, named):
-    for setting in api.ok(api.get(named.path)):
-        api.ok(api.delete(f"{named.path}/{setting['id']}"))
-    assert names(api, named) == []
-
-    api.ok(api.post(named.path, {"name": named.defaults[0]}))
-
-    assert names(api, named) == [named.defaults[0]]
+    assert api.ok(api.delete(f"{kind.path}/{made['id']}")) == {"id": made["id"], "deleted": True}
+    assert made["name"] not in names(api, kind)
+    assert api.delete(f"{kind.path}/{made['id']}").status_code == 404
 
 
-def test_one_that_an_employee_has_is_in_use(api, make, named):
-    made = named.make(make)
-    employee = make.employee(**{named.member: made["id"]})
+def test_the_default_ones_can_be_deleted_and_made_again(api, kind):
+    for setting in api.ok(api.get(kind.path)):
+        api.ok(api.delete(f"{kind.path}/{setting['id']}"))
+    assert names(api, kind) == []
+
+    api.ok(api.post(kind.path, {"name": kind.defaults[0]}))
+
+    assert names(api, kind) == [kind.defaults[0]]
+
+
+def test_one_that_an_employee_has_is_in_use(api, make, kind):
+    made = kind.make(make)
+    employee = make.employee(**{kind.member: made["id"]})
 
     for _ in range(2):
-        answer = api.delete(f"{named.path}/{made['id']}")
+        answer = api.delete(f"{kind.path}/{made['id']}")
         assert answer.status_code == 409
-        assert answer.get_json()["message"] == f"The {named.one} is in use by an employee."
-        assert made in api.ok(api.get(named.path))
+        assert answer.get_json()["message"] == f"The {kind.singular} is in use by an employee."
+        assert made in api.ok(api.get(kind.path))
         # The record of a deleted employee stays.
         api.delete(f"/employees/{employee['id']}")
 
@@ -154,43 +154,43 @@ def test_of_one_that_is_deleted_and_taken_at_once_there_is_one_or_the_other(comm
         assert (taken.status_code, deleted.status_code) in {(200, 409), (422, 200)}
 
 
-def test_an_unknown_one_is_not_found(api, named):
-    answer = api.delete(f"{named.path}/{uuid4()}")
+def test_an_unknown_one_is_not_found(api, kind):
+    answer = api.delete(f"{kind.path}/{uuid4()}")
 
-    assert (answer.status_code, answer.get_json()["message"]) == (404, f"No such {named.one}.")
-
-
-def test_one_of_another_setting_is_not_found(api, make, named):
-    others = [other.make(make)["id"] for other in NAMED_SETTINGS if other is not named]
-
-    assert {api.delete(f"{named.path}/{other}").status_code for other in others} == {404}
+    assert (answer.status_code, answer.get_json()["message"]) == (404, f"No such {kind.singular}.")
 
 
-def test_the_other_school_has_its_own(api, other_api, make, make_other, named):
-    made = named.make(make, name="Estates")
+def test_one_of_another_setting_is_not_found(api, make, kind):
+    others = [other.make(make)["id"] for other in NAMED_SETTINGS if other is not kind]
 
-    assert "Estates" not in names(other_api, named)
-    assert other_api.delete(f"{named.path}/{made['id']}").status_code == 404
-    assert named.make(make_other, name="Estates")["id"] != made["id"]
-    assert other_api.using(school=api.school).get(named.path).status_code == 403
-    assert "Estates" in names(api, named)
+    assert {api.delete(f"{kind.path}/{other}").status_code for other in others} == {404}
 
 
-def test_a_list_costs_one_round_trip_however_long_it_is(api, make, named, messages):
+def test_the_other_school_has_its_own(api, other_api, make, make_other, kind):
+    made = kind.make(make, name="Estates")
+
+    assert "Estates" not in names(other_api, kind)
+    assert other_api.delete(f"{kind.path}/{made['id']}").status_code == 404
+    assert kind.make(make_other, name="Estates")["id"] != made["id"]
+    assert other_api.using(school=api.school).get(kind.path).status_code == 403
+    assert "Estates" in names(api, kind)
+
+
+def test_a_list_costs_one_round_trip_however_long_it_is(api, make, kind, messages):
     for size in (5, 45):
         for _ in range(size):
-            named.make(make)
-        api.ok(api.get(named.path))
+            kind.make(make)
+        api.ok(api.get(kind.path))
         with messages() as sent:
-            api.ok(api.get(named.path))
+            api.ok(api.get(kind.path))
         assert len(sent) == 1, sent
 
 
 def test_of_many_with_one_name_at_once_one_is_made(committing):
-    for named in NAMED_SETTINGS:
+    for kind in NAMED_SETTINGS:
         answers = run_concurrently(
-            10, lambda _, named=named: committing.api.using().post(named.path, {"name": "Estates"})
+            10, lambda _, kind=kind: committing.api.using().post(kind.path, {"name": "Estates"})
         )
 
         assert sorted(answer.status_code for answer in answers) == [200] + [409] * 9
-        assert names(committing.api, named).count("Estates") == 1
+        assert names(committing.api, kind).count("Estates") == 1

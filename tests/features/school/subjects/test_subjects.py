@@ -155,10 +155,16 @@ def test_subjects_stand_by_position_and_then_by_name(api, make):
 
     listed = api.ok(api.get("/templates"))
 
-    assert [one["name"] for one in listed] == ["English", "Mathematics", "Yoruba", "Biology", "Chemistry"]
+    assert [subject["name"] for subject in listed] == [
+        "English",
+        "Mathematics",
+        "Yoruba",
+        "Biology",
+        "Chemistry",
+    ]
     changed = api.ok(api.patch(f"/templates/{listed[0]['id']}", {"position": None}))
     assert changed["position"] is None
-    assert [one["name"] for one in api.ok(api.get("/templates"))][-1] == "English"
+    assert [template["name"] for template in api.ok(api.get("/templates"))][-1] == "English"
 
 
 @pytest.mark.parametrize("position", [-1, 10_000, 1.5, "1", True, []])

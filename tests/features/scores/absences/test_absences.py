@@ -17,13 +17,13 @@ from tests.threads import run_concurrently
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(lambda make: make.taught(3))
 
 
 @pytest.fixture
-def taught(rehearsed, made):
-    return deepcopy(made)
+def taught(rehearsed, original):
+    return deepcopy(original)
 
 
 @pytest.fixture
@@ -40,13 +40,16 @@ def send(api, assessment, *absences):
 
 
 def listed(api, assessment):
-    return {one["student"]["id"]: (one["status"], one["note"]) for one in api.ok(api.get(path(assessment)))}
+    return {
+        absence["student"]["id"]: (absence["status"], absence["note"])
+        for absence in api.ok(api.get(path(assessment)))
+    }
 
 
 def logged(api, assessment):
     """What the audit log has of an assessment's absences, the first first."""
-    found = api.ok(api.get("/audit", query_string={"entity": "absence", "id": assessment["id"]}))["data"]
-    return [(change["action"], change["old"], change["new"]) for change in reversed(found)]
+    entries = api.ok(api.get("/audit", query_string={"entity": "absence", "id": assessment["id"]}))["data"]
+    return [(change["action"], change["old"], change["new"]) for change in reversed(entries)]
 
 
 def refused(answer):
@@ -71,7 +74,7 @@ def test_they_are_entered_and_listed_by_name(api, make, taught, assessment):
     )
 
     assert answer == api.ok(api.get(path(assessment)))
-    assert [(one["student"]["last_name"], one["status"], one["note"]) for one in answer] == [
+    assert [(absence["student"]["last_name"], absence["status"], absence["note"]) for absence in answer] == [
         ("Àbíọ̀dún", "ABSENT", None),
         ("Ọ̀ṣun", "EXCUSED", "Ó ṣàìsàn\nìwé dókítà"),
     ]
@@ -157,7 +160,7 @@ def test_whoever_can_have_none_is_named_and_nothing_is_stored(api, make, taught,
     elsewhere, nobody = make.student()["id"], str(uuid4())
 
     students = (first, second, withdrawn, elsewhere, nobody)
-    answer = send(api, chosen, *({"student": one, "status": "ABSENT"} for one in students))
+    answer = send(api, chosen, *({"student": student, "status": "ABSENT"} for student in students))
 
     assert refused(answer) == (
         f"{nobody}: no such student; {name_with_number(api, withdrawn)}: withdrawn; "
@@ -282,13 +285,13 @@ def test_a_score_takes_the_absence_away_and_both_are_on_record(api, taught, asse
     assert listed(api, assessment) == {second: ("EXCUSED", None)}
     assert logged(api, assessment)[2:] == [("delete", {"student": first, "status": "ABSENT"}, None)]
     made = api.ok(api.get("/audit", query_string={"pageSize": 2}))["data"]
-    assert {(one["entity"], one["entity_id"]) for one in made} == {
+    assert {(change["entity"], change["entity_id"]) for change in made} == {
         ("absence", assessment["id"]),
         ("gradebook", entry["id"]),
     }
-    for one in made:
-        assert (one["request_id"], one["address"]) == (answer.headers["X-Request-ID"], "127.0.0.1")
-    assert len({(one["actor"], one["actor_name"]) for one in made}) == 1
+    for change in made:
+        assert (change["request_id"], change["address"]) == (answer.headers["X-Request-ID"], "127.0.0.1")
+    assert len({(change["actor"], change["actor_name"]) for change in made}) == 1
     # With an absence to take away as without.
     assert len(sent) == 3
 
@@ -306,8 +309,8 @@ def test_a_score_that_is_refused_leaves_the_absence(api, taught, assessment):
 def test_an_absence_of_another_assessment_stays(api, make, taught, assessment):
     student = taught.students[0]
     other = make.assessment(taught.subject, taught.term)
-    for one in (assessment, other):
-        api.ok(send(api, one, {"student": student, "status": "ABSENT"}))
+    for exam in (assessment, other):
+        api.ok(send(api, exam, {"student": student, "status": "ABSENT"}))
 
     api.ok(score(api, taught, assessment, student))
 
@@ -390,7 +393,7 @@ def test_a_score_looks_for_an_absence_only_where_there_may_be_one(api, make, tau
 def test_messages_do_not_depend_on_how_many(api, make, messages, students):
     taught = make.taught(students)
     assessment = make.assessment(taught.subject, taught.term)
-    rows = [{"student": one, "status": "ABSENT", "note": "away"} for one in taught.students]
+    rows = [{"student": student, "status": "ABSENT", "note": "away"} for student in taught.students]
 
     with messages() as sent:
         answer = api.ok(send(api, assessment, *rows))

@@ -218,7 +218,9 @@ def test_they_come_by_due_date_and_by_page(api, make):
     last = page(api, filters(taught, pageSize=2, pageNumber=1))
     beyond = page(api, filters(taught, pageSize=2, pageNumber=2))
 
-    assert [one["id"] for one in first["data"] + last["data"]] == [made[day]["id"] for day in sorted(days)]
+    assert [assessment["id"] for assessment in first["data"] + last["data"]] == [
+        made[day]["id"] for day in sorted(days)
+    ]
     assert (first["total"], first["total_pages"], beyond["total"], beyond["data"]) == (3, 2, 3, [])
 
 

@@ -25,13 +25,13 @@ def reasons(answer):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Class)
 
 
 @pytest.fixture
-def taught(rehearsed, made):
-    return deepcopy(made)
+def taught(rehearsed, original):
+    return deepcopy(original)
 
 
 def path(taught):
@@ -102,8 +102,8 @@ def test_it_moves_to_another_term_of_the_session_with_its_scores(api, make, taug
     moved = api.ok(api.patch(path(taught), {"term": "SECOND"}))
 
     assert moved == {**taught.assessment, "term": second["id"]}
-    found = api.ok(api.get("/gradebooks", query_string={"term": second["id"]}))
-    assert found["total"] == 2
+    gradebooks = api.ok(api.get("/gradebooks", query_string={"term": second["id"]}))
+    assert gradebooks["total"] == 2
     assert api.ok(api.patch(path(taught), {"term": taught.term["id"]})) == taught.assessment
     entries = api.ok(api.get("/audit", query_string={"entity": "assessment"}))["data"]
     assert [entry["new"] for entry in entries][:2] == [{"term": taught.term["id"]}, {"term": second["id"]}]
@@ -138,7 +138,9 @@ def test_a_sheet_that_was_downloaded_before_is_taken(api, make, taught):
     api.ok(api.patch(path(taught), {"name": "Renamed", "total_points": 40, "file_name": "other.xlsx"}))
     api.ok(api.patch(f"/batches/{taught.cohort['id']}", {"name": "Gold"}))
     base = next(
-        one for one in api.ok(api.get("/templates")) if one["name"] == taught.taught.subject["subject"]
+        template
+        for template in api.ok(api.get("/templates"))
+        if template["name"] == taught.taught.subject["subject"]
     )
     api.ok(api.patch(f"/templates/{base['id']}", {"name": "Renamed"}))
 

@@ -34,13 +34,13 @@ class Cohort:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Cohort)
 
 
 @pytest.fixture
-def taught(rehearsed, made):
-    return deepcopy(made)
+def taught(rehearsed, original):
+    return deepcopy(original)
 
 
 def places(answer, status=422):
@@ -53,14 +53,19 @@ def test_each_subject_gets_it_in_the_order_given(taught):
 
     made = taught.api.ok(taught.post(third, first, term="FIRST"))
 
-    assert [one["subject"] for one in made] == [third, first]
+    assert [assessment["subject"] for assessment in made] == [third, first]
     shown = {name: value for name, value in BODY.items() if name != "description"}
-    for one in made:
-        assert one == {**shown, "id": one["id"], "subject": one["subject"], "term": taught.term["id"]}
-        assert taught.api.ok(taught.api.get(f"/assessments/{one['id']}")) == one
+    for assessment in made:
+        assert assessment == {
+            **shown,
+            "id": assessment["id"],
+            "subject": assessment["subject"],
+            "term": taught.term["id"],
+        }
+        assert taught.api.ok(taught.api.get(f"/assessments/{assessment['id']}")) == assessment
     assert taught.number() == [1, 0, 1]
     log = taught.api.ok(taught.api.get("/audit?entity=assessment"))["data"]
-    assert {entry["entity_id"] for entry in log[:2]} == {one["id"] for one in made}
+    assert {entry["entity_id"] for entry in log[:2]} == {assessment["id"] for assessment in made}
     assert {entry["new"]["name"] for entry in log[:2]} == {BODY["name"]}
 
 

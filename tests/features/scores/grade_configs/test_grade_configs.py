@@ -55,16 +55,17 @@ def bands(api):
 
 
 def band(api, letter):
-    return next(one for one in bands(api) if one["letter_grade"] == letter)
+    return next(band for band in bands(api) if band["letter_grade"] == letter)
 
 
 def new_band(lower, upper, letter="X"):
     return {"lower_threshold": lower, "upper_threshold": upper, "letter_grade": letter, "remarks": "Some"}
 
 
-def shown(bands):
+def columns(bands):
     return [
-        (one["letter_grade"], one["lower_threshold"], one["upper_threshold"], one["remarks"]) for one in bands
+        (band["letter_grade"], band["lower_threshold"], band["upper_threshold"], band["remarks"])
+        for band in bands
     ]
 
 
@@ -80,7 +81,7 @@ def scored(make, score, total=100):
 
 
 def test_a_new_school_has_the_bands_of_waec_the_highest_first(api):
-    assert shown(bands(api)) == WAEC
+    assert columns(bands(api)) == WAEC
 
 
 def test_one_is_created_and_listed_in_its_place(api, make):
@@ -225,7 +226,7 @@ def test_bands_side_by_side_are_made_and_deleted_at_once(committing):
         return api.post("/grade-configs", new_band(number, number + 0.99))
 
     assert {answer.status_code for answer in run_concurrently(20, work)} == {200}
-    assert [one["lower_threshold"] for one in bands(committing.api)] == list(range(19, 9, -1))
+    assert [band["lower_threshold"] for band in bands(committing.api)] == list(range(19, 9, -1))
 
 
 def test_an_overlap_that_the_database_alone_notices_is_a_conflict(api, rehearsed):
@@ -265,7 +266,7 @@ def test_a_boundary_moves_from_one_band_to_the_next(api):
     api.ok(api.patch(f"/grade-configs/{higher['id']}", {"lower_threshold": 72}))
     api.ok(api.patch(f"/grade-configs/{lower['id']}", {"upper_threshold": 71.99}))
 
-    assert shown(bands(api))[1:3] == [("B2", 72, 74, "Very Good"), ("B3", 65, 71.99, "Good")]
+    assert columns(bands(api))[1:3] == [("B2", 72, 74, "Very Good"), ("B3", 65, 71.99, "Good")]
 
 
 @pytest.mark.parametrize(
@@ -355,8 +356,8 @@ def test_the_grade_of_a_score_is_in_use_and_no_other(api, make, score, total, le
     scored(make, score, total)
 
     refused = []
-    for one in bands(api):
-        answer = api.delete(f"/grade-configs/{one['id']}")
+    for band in bands(api):
+        answer = api.delete(f"/grade-configs/{band['id']}")
         if answer.status_code != 200:
             refused.append((answer.status_code, answer.get_json()["message"]))
 
@@ -406,11 +407,11 @@ def test_every_change_is_in_the_audit_log(api, make):
     api.ok(api.patch(path, {"lower_threshold": 45.50}))
     api.ok(api.delete(path))
 
-    found = api.ok(api.get("/audit", query_string={"entity": "grade-config", "id": made["id"]}))["data"]
+    entries = api.ok(api.get("/audit", query_string={"entity": "grade-config", "id": made["id"]}))["data"]
 
     first = {"lower_threshold": 40, "upper_threshold": 60, "letter_grade": "A1", "remarks": "Excellent"}
     second = {**first, "lower_threshold": 45.5}
-    assert [(entry["action"], entry["old"], entry["new"]) for entry in reversed(found)] == [
+    assert [(entry["action"], entry["old"], entry["new"]) for entry in reversed(entries)] == [
         ("create", None, first),
         ("update", first, second),
         ("delete", second, None),
@@ -420,7 +421,7 @@ def test_every_change_is_in_the_audit_log(api, make):
 def test_the_other_school_has_its_own(api, other_api, make, make_other):
     made = make.without_grade_bands().grade_band(40, 60, letter_grade="P")
 
-    assert shown(bands(other_api)) == WAEC
+    assert columns(bands(other_api)) == WAEC
     assert other_api.patch(f"/grade-configs/{made['id']}", {"remarks": "Good"}).status_code == 404
     assert other_api.delete(f"/grade-configs/{made['id']}").status_code == 404
     assert other_api.using(school=api.school).get("/grade-configs").status_code == 403

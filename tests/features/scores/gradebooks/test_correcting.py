@@ -11,13 +11,13 @@ from tests.threads import run_concurrently
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(lambda make: make.taught())
 
 
 @pytest.fixture
-def taught(rehearsed, made):
-    return deepcopy(made)
+def taught(rehearsed, original):
+    return deepcopy(original)
 
 
 @pytest.fixture
@@ -37,8 +37,8 @@ def correct(api, entry, score):
 
 
 def logged(api, entry):
-    found = api.ok(api.get("/audit", query_string={"entity": "gradebook", "id": entry["id"]}))["data"]
-    return [(change["old"], change["new"]) for change in reversed(found) if change["action"] == "update"]
+    entries = api.ok(api.get("/audit", query_string={"entity": "gradebook", "id": entry["id"]}))["data"]
+    return [(change["old"], change["new"]) for change in reversed(entries) if change["action"] == "update"]
 
 
 def by_hand(score):

@@ -14,13 +14,13 @@ from tests.threads import run_concurrently
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(lambda make: make.taught(2))
 
 
 @pytest.fixture
-def taught(rehearsed, made):
-    return deepcopy(made)
+def taught(rehearsed, original):
+    return deepcopy(original)
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ def ids(api, **query):
 
 
 def logged(api, entry_id):
-    found = api.ok(api.get("/audit", query_string={"entity": "gradebook", "id": entry_id}))["data"]
-    return [(change["action"], change["old"], change["new"]) for change in found]
+    entries = api.ok(api.get("/audit", query_string={"entity": "gradebook", "id": entry_id}))["data"]
+    return [(change["action"], change["old"], change["new"]) for change in entries]
 
 
 def reasons(answer, location="json"):
@@ -286,29 +286,29 @@ def test_they_come_in_order_of_creation_and_by_page(api, make, taught):
 
     pages = [page(api, pageNumber=number, pageSize=2) for number in range(3)]
 
-    assert [one["data"] for one in pages] == [made[:2], made[2:], []]
-    assert {(one["total"], one["total_pages"]) for one in pages} == {(3, 2)}
+    assert [page["data"] for page in pages] == [made[:2], made[2:], []]
+    assert {(page["total"], page["total_pages"]) for page in pages} == {(3, 2)}
 
 
 def test_they_are_listed_by_student_assessment_and_term_and_all_of_these(api, make, taught, assessment):
-    one, other = taught.students[0], *make.enrolled(taught.cohort)
+    first, second = taught.students[0], *make.enrolled(taught.cohort)
     later_term = make.term({"id": taught.cohort["session"]}, term="SECOND")
     later = make.assessment(taught.subject, later_term)
     batch = taught.cohort["id"]
     made = [
-        make.entry(exam, student, batch)["id"] for exam in (assessment, later) for student in (one, other)
+        make.entry(exam, student, batch)["id"] for exam in (assessment, later) for student in (first, second)
     ]
 
     assert ids(api) == made
-    assert ids(api, student=one) == [made[0], made[2]]
+    assert ids(api, student=first) == [made[0], made[2]]
     assert ids(api, assessment=assessment["id"]) == made[:2]
     assert ids(api, term=later_term["id"]) == made[2:]
-    everything = {"batch": batch, "student": other, "assessment": later["id"], "term": later_term["id"]}
+    everything = {"batch": batch, "student": second, "assessment": later["id"], "term": later_term["id"]}
     assert ids(api, **everything) == [made[3]]
     assert ids(api, **{**everything, "term": taught.term["id"]}) == []
     assert ids(api, student=make.student()["id"]) == []
     api.ok(api.delete(f"/assessments/{later['id']}"))
-    assert ids(api, student=one) == [made[0]]
+    assert ids(api, student=first) == [made[0]]
     answer = api.get("/gradebooks", query_string={"assessment": later["id"]})
     assert reasons(answer, "query") == {"assessment": ["no such assessment"]}
 

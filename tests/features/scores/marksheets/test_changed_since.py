@@ -11,13 +11,13 @@ from tests.threads import run_concurrently
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Marked)
 
 
 @pytest.fixture
-def arm(rehearsed, made):
-    return deepcopy(made)
+def arm(rehearsed, original):
+    return deepcopy(original)
 
 
 def message(answer):

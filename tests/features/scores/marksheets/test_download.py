@@ -18,13 +18,13 @@ from tests.features.scores.marksheets.arms import Marked
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Marked)
 
 
 @pytest.fixture
-def arm(rehearsed, made):
-    return deepcopy(made)
+def arm(rehearsed, original):
+    return deepcopy(original)
 
 
 def cells(sheet):
@@ -103,7 +103,7 @@ def test_the_sheets_of_an_arm_are_a_zip_with_one_for_each_subject_to_be_marked(a
     assert file_name(answer).endswith(".zip")
     archive = ZipFile(BytesIO(answer.data))
     assert sorted(name.split()[0] for name in archive.namelist()) == sorted(
-        one["subject"].split()[0] for one in (arm.subject, other)
+        subject["subject"].split()[0] for subject in (arm.subject, other)
     )
     of_subject = next(name for name in archive.namelist() if name.startswith(arm.subject["subject"]))
     content = archive.read(of_subject)

@@ -11,20 +11,23 @@ from tests.features.scores.marksheets.arms import MARKS, Marked, refused, totals
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Marked)
 
 
 @pytest.fixture
-def arm(rehearsed, made):
-    return deepcopy(made)
+def arm(rehearsed, original):
+    return deepcopy(original)
 
 
 def test_the_marks_are_of_each_student_in_each_assessment_with_their_totals(arm):
     answer = arm.api.get(arm.path("scores"))
 
     body = arm.api.ok(answer)
-    assert [(one["abbreviation"], one["category"], one["total_points"]) for one in body["assessments"]] == [
+    assert [
+        (assessment["abbreviation"], assessment["category"], assessment["total_points"])
+        for assessment in body["assessments"]
+    ] == [
         ("CA1", "CA1", 20),
         ("CA2", "CA2", 20),
         ("EX", "EXAM", 60),
@@ -195,8 +198,8 @@ def test_any_number_of_marks_takes_as_many_messages(arm, messages, students):
     made = [arm.make.student() for _ in range(students)]
     arm.make.enrolled(arm.cohort, *made)
     records = [
-        {"student": one["id"], "assessment": assessment["id"], "score": 7}
-        for one in made
+        {"student": student["id"], "assessment": assessment["id"], "score": 7}
+        for student in made
         for assessment in arm.assessments
     ]
 

@@ -14,13 +14,13 @@ from tests.sheets.workbooks import saved
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Marked)
 
 
 @pytest.fixture
-def arm(rehearsed, made):
-    return deepcopy(made)
+def arm(rehearsed, original):
+    return deepcopy(original)
 
 
 def test_changed_cells_are_entered_in_every_assessment_at_once(arm):
@@ -259,8 +259,11 @@ def test_assessments_of_one_heading_have_their_names_too(arm):
 
     arm.api.ok(arm.send(fill(workbook, {"A/3": {headings[4]: 1, headings[5]: 2}})))
 
-    stored = {one["assessment"]: one["score"] for one in arm.api.ok(arm.api.get("/gradebooks"))["data"]}
-    assert sorted(stored[one["id"]] for one in again) == [1, 2]
+    stored = {
+        gradebook["assessment"]: gradebook["score"]
+        for gradebook in arm.api.ok(arm.api.get("/gradebooks"))["data"]
+    }
+    assert sorted(stored[assessment["id"]] for assessment in again) == [1, 2]
 
 
 def test_without_hidden_sheets_columns_are_found_by_heading_and_no_cell_is_emptied(arm):
@@ -316,7 +319,7 @@ def test_unknown_ids_and_those_of_another_school_or_cohort_are_refused_alike(arm
     elsewhere = Marked(make_other)
     stranger = arm.make.taught(1)
 
-    def said(subject=None, **query):
+    def refusals(subject=None, **query):
         form = {"mark_sheet": (BytesIO(b"no sheet"), "marks.xlsx")}
         path = arm.path(**query) if subject is None else arm.path(**query).replace(arm.subject["id"], subject)
         answers = [
@@ -327,15 +330,15 @@ def test_unknown_ids_and_those_of_another_school_or_cohort_are_refused_alike(arm
         ]
         return {(answer.status_code, str(answer.get_json().get("errors"))) for answer in answers}
 
-    assert said(str(uuid4())) == said(elsewhere.subject["id"]) == {(404, "None")}
-    unknown = said(batch=str(uuid4()))
+    assert refusals(str(uuid4())) == refusals(elsewhere.subject["id"]) == {(404, "None")}
+    unknown = refusals(batch=str(uuid4()))
     assert {status for status, _ in unknown} == {422}
-    assert said(batch=elsewhere.batch) == unknown
-    assert {status for status, _ in said(batch=stranger.cohort["id"])} == {422}
-    no_term = said(term=str(uuid4()))
+    assert refusals(batch=elsewhere.batch) == unknown
+    assert {status for status, _ in refusals(batch=stranger.cohort["id"])} == {422}
+    no_term = refusals(term=str(uuid4()))
     assert {status for status, _ in no_term} == {422}
-    assert said(term=elsewhere.term["id"]) == no_term
-    assert {status for status, _ in said(term=stranger.term["id"])} == {422}
+    assert refusals(term=elsewhere.term["id"]) == no_term
+    assert {status for status, _ in refusals(term=stranger.term["id"])} == {422}
 
 
 @pytest.mark.parametrize("content", [b"", b"nothing", saved(Workbook())])
@@ -365,9 +368,12 @@ def test_a_dry_run_tells_what_would_change_and_stores_nothing(arm):
     answer = arm.send(workbook, dry_run="true")
 
     assert counts(answer) == (3, 1, 2, 0, 0)
-    changes = [(one["row"], one["column"], one["old"], one["new"]) for one in answer.get_json()["changes"]]
+    changes = [
+        (change["row"], change["column"], change["old"], change["new"])
+        for change in answer.get_json()["changes"]
+    ]
     assert changes == [(2, "CA1 (20)", 12.5, None), (3, "CA1 (20)", "ABSENT", 4), (4, "EX (60)", None, 1)]
-    assert [one["admission_number"] for one in answer.get_json()["not_in_sheet"]] == ["A/4"]
+    assert [student["admission_number"] for student in answer.get_json()["not_in_sheet"]] == ["A/4"]
     assert totals(answer)[0] == ("CA1 (20)", 1, 4, 0, 0, 3)
     assert arm.marks() == MARKS
 

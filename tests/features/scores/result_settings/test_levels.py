@@ -36,9 +36,9 @@ def reasons(answer):
 
 
 def logged(api, entity):
-    found = api.ok(api.get("/audit", query_string={"entity": entity}))["data"]
-    assert {one["entity_id"] for one in found} <= {str(api.school)}
-    return [(one["old"], one["new"]) for one in reversed(found)]
+    entries = api.ok(api.get("/audit", query_string={"entity": entity}))["data"]
+    assert {entry["entity_id"] for entry in entries} <= {str(api.school)}
+    return [(entry["old"], entry["new"]) for entry in reversed(entries)]
 
 
 def test_a_level_has_the_settings_of_the_school_until_it_has_its_own(api):
@@ -106,7 +106,7 @@ def test_a_level_has_all_of_its_bands_at_once(api):
 
     stored = api.ok(api.put(BANDS, SCALE))
 
-    assert stored == [{"id": None, **one} for one in reversed(SCALE)]
+    assert stored == [{"id": None, **band} for band in reversed(SCALE)]
     assert api.ok(api.get(BANDS)) == stored
     assert api.ok(api.get("/grade-configs")) == school
     assert api.ok(api.put(BANDS, [*reversed(SCALE)])) == stored
@@ -134,4 +134,4 @@ def test_bands_that_grade_nothing_or_twice_are_refused(api, bands):
     api.ok(api.put(BANDS, SCALE))
 
     assert api.put(BANDS, bands).status_code == 422
-    assert [one["letter_grade"] for one in api.ok(api.get(BANDS))] == ["D", "P"]
+    assert [band["letter_grade"] for band in api.ok(api.get(BANDS))] == ["D", "P"]

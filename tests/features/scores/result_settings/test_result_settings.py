@@ -56,9 +56,9 @@ def weight(category, weight, level=None):
 
 
 def logged(api):
-    found = api.ok(api.get("/audit", query_string={"entity": "result-settings"}))["data"]
-    assert {change["entity_id"] for change in found} <= {str(api.school)}
-    return [(change["action"], change["old"], change["new"]) for change in reversed(found)]
+    entries = api.ok(api.get("/audit", query_string={"entity": "result-settings"}))["data"]
+    assert {change["entity_id"] for change in entries} <= {str(api.school)}
+    return [(change["action"], change["old"], change["new"]) for change in reversed(entries)]
 
 
 def reason(answer, field):
@@ -178,8 +178,8 @@ def test_one_term_has_to_weigh_something(api, left):
 
     words = reason(api.patch(PATH, {"term_weights": nothing}), "term_weights")
     assert words == "one of them must be more than 0"
-    one = {**nothing, left: 0.01}
-    assert api.ok(api.patch(PATH, {"term_weights": one}))["term_weights"] == one
+    weights = {**nothing, left: 0.01}
+    assert api.ok(api.patch(PATH, {"term_weights": weights}))["term_weights"] == weights
 
 
 @pytest.mark.parametrize(

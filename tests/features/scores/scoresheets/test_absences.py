@@ -15,19 +15,19 @@ WITH_ABSENCE = (*HEADER, "absence")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Exam)
 
 
 @pytest.fixture
-def exam(rehearsed, made):
-    return deepcopy(made)
+def exam(rehearsed, original):
+    return deepcopy(original)
 
 
 def absences(exam):
     """The absences of the assessment, by admission number."""
-    found = exam.api.ok(exam.api.get(f"/assessments/{exam.assessment['id']}/absences"))
-    return {one["student"]["admission_number"]: one["status"] for one in found}
+    answer = exam.api.ok(exam.api.get(f"/assessments/{exam.assessment['id']}/absences"))
+    return {absence["student"]["admission_number"]: absence["status"] for absence in answer}
 
 
 def enter(exam, **statuses):
@@ -48,10 +48,10 @@ def send(exam, *rows, query="", header=WITH_ABSENCE):
 
 
 def logged(exam):
-    found = exam.api.ok(exam.api.get("/audit", query_string={"entity": "absence"}))["data"]
+    entries = exam.api.ok(exam.api.get("/audit", query_string={"entity": "absence"}))["data"]
     names = {student: number for number, student in exam.students.items()}
     changes = []
-    for change in reversed(found):
+    for change in reversed(entries):
         assert change["entity_id"] == exam.assessment["id"]
         both = [
             value and {**value, "student": names[value["student"]]}
@@ -100,9 +100,9 @@ def test_a_sheet_has_the_absences_of_its_own_assessment(exam):
 
 def test_without_it_the_workbook_is_the_same_as_ever(exam):
     def parts(query=""):
-        found = parts_of(downloaded(exam, query).data)
+        texts = parts_of(downloaded(exam, query).data)
         # Of the moment of the download.
-        return {name: text for name, text in found.items() if "sheet2" not in name and "core" not in name}
+        return {name: text for name, text in texts.items() if "sheet2" not in name and "core" not in name}
 
     before = parts()
     enter(exam, A1="ABSENT")
@@ -173,8 +173,8 @@ def test_the_note_stays(exam):
 
     send(exam, ("A/1", None, "EXC"))
 
-    (found,) = exam.api.ok(exam.api.get(f"/assessments/{exam.assessment['id']}/absences"))
-    assert (found["status"], found["note"]) == ("EXCUSED", "no letter")
+    (absence,) = exam.api.ok(exam.api.get(f"/assessments/{exam.assessment['id']}/absences"))
+    assert (absence["status"], absence["note"]) == ("EXCUSED", "no letter")
 
 
 def test_bad_rows_are_named_and_nothing_is_stored(exam):
@@ -222,7 +222,10 @@ def test_a_dry_run_tells_it_and_stores_nothing(exam):
     rows = (("A/1", 12, None), ("A/2", None, "EXC"), ("A/3", None, "ABS"))
     answer = exam.api.ok(send(exam, *rows, query="?dry_run=true"))
 
-    told = [(one["admission_number"], one["column"], one["old"], one["new"]) for one in answer["changes"]]
+    told = [
+        (change["admission_number"], change["column"], change["old"], change["new"])
+        for change in answer["changes"]
+    ]
     assert told == [
         ("A/1", "score", None, 12),
         ("A/1", "absence", "ABSENT", None),

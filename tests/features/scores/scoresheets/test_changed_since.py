@@ -45,21 +45,21 @@ class Class(Exam):
         entries = {
             entry["student"]: entry["id"] for entry in self.api.ok(self.api.get("/gradebooks"))["data"]
         }
-        found = entries.get(self.students[number])
-        if found:
-            self.api.ok(self.api.patch(f"/gradebooks/{found}", {"score": score}))
+        entry_id = entries.get(self.students[number])
+        if entry_id:
+            self.api.ok(self.api.patch(f"/gradebooks/{entry_id}", {"score": score}))
         else:
             self.make.entry(self.assessment, self.students[number], self.cohort["id"], score)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Class)
 
 
 @pytest.fixture
-def exam(rehearsed, made):
-    return deepcopy(made)
+def exam(rehearsed, original):
+    return deepcopy(original)
 
 
 def changed(answer):
@@ -225,11 +225,12 @@ def test_a_dry_run_tells_what_would_change_and_who_is_missing(exam):
         {"admission_number": "A/3", "first_name": "Adé", "last_name": "O'Neil Bàlógun"}
     ]
     assert [
-        (one["admission_number"], one["column"], one["old"], one["new"]) for one in answer["changes"]
+        (change["admission_number"], change["column"], change["old"], change["new"])
+        for change in answer["changes"]
     ] == [
         ("A/2", "score", None, 30),
         ("A/1", "score", 45, 50.5),
-    ] or [one["old"] for one in answer["changes"]] == [45, None]
+    ] or [change["old"] for change in answer["changes"]] == [45, None]
     assert {name: answer[name] for name in ("rows", "created", "updated", "unchanged", "blank")} == {
         "rows": 2, "created": 1, "updated": 1, "unchanged": 0, "blank": 0,
     }  # fmt: skip

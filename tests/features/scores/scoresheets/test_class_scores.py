@@ -14,14 +14,14 @@ from tests.threads import run_concurrently
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(lambda make: Class(make, 4, marked=2))
 
 
 @pytest.fixture
-def group(rehearsed, made):
+def group(rehearsed, original):
     """Four students; the first two have 12.5 of 20 points."""
-    return deepcopy(made)
+    return deepcopy(original)
 
 
 def path(group):
@@ -34,11 +34,11 @@ def put(group, *scores, api=None):
 
 def stored(group):
     """What each has, in the order of the students: the score, or the absence."""
-    found = {
-        one["student"]["id"]: one["absence"] if one["score"] is None else one["score"]
-        for one in group.api.ok(group.api.get(path(group)))
+    scores = {
+        row["student"]["id"]: row["absence"] if row["score"] is None else row["score"]
+        for row in group.api.ok(group.api.get(path(group)))
     }
-    return [found[student] for student in group.students]
+    return [scores[student] for student in group.students]
 
 
 def refused(answer, status=422):
@@ -65,8 +65,8 @@ def absence(student, status, **fields):
 
 
 def logged(group, entity):
-    found = group.api.ok(group.api.get("/audit", query_string={"entity": entity}))["data"]
-    return [(change["action"], change["old"], change["new"]) for change in found]
+    entries = group.api.ok(group.api.get("/audit", query_string={"entity": entity}))["data"]
+    return [(change["action"], change["old"], change["new"]) for change in entries]
 
 
 # What it does
@@ -79,10 +79,10 @@ def test_scores_and_absences_are_entered_changed_and_answered_for_the_whole_clas
 
     assert answer == group.api.ok(group.api.get(path(group)))
     assert stored(group) == [12.5, 0, 19.25, "EXCUSED"]
-    assert [one["student"]["last_name"] for one in answer] == sorted(
-        one["student"]["last_name"] for one in answer
+    assert [row["student"]["last_name"] for row in answer] == sorted(
+        row["student"]["last_name"] for row in answer
     )
-    assert {one["batch"] for one in answer} == {group.cohort["id"]}
+    assert {row["batch"] for row in answer} == {group.cohort["id"]}
     entries = group.api.ok(group.api.get(f"/gradebooks?assessment={group.assessment['id']}"))
     assert sorted(entry["score"] for entry in entries["data"]) == [0, 12.5, 19.25]
 
@@ -155,8 +155,8 @@ def test_an_absence_keeps_its_note(group):
 
     group.api.ok(put(group, absence(student, "EXCUSED")))
 
-    (found,) = group.api.ok(group.api.get(f"/assessments/{group.assessment['id']}/absences"))
-    assert (found["status"], found["note"]) == ("EXCUSED", "malaria")
+    (row,) = group.api.ok(group.api.get(f"/assessments/{group.assessment['id']}/absences"))
+    assert (row["status"], row["note"]) == ("EXCUSED", "malaria")
 
 
 def test_the_list_may_stand_in_an_object(group):
@@ -336,9 +336,9 @@ def test_an_assessment_that_is_not_there(group, make_other):
     foreign = make_other.assessment(taught.subject, taught.term)["id"]
     record = [score(group.students[0], 1)]
 
-    for one in (uuid4(), foreign):
-        assert group.api.put(f"/assessments/{one}/scores", record).status_code == 404
-        assert group.api.get(f"/assessments/{one}/scores").status_code == 404
+    for assessment_id in (uuid4(), foreign):
+        assert group.api.put(f"/assessments/{assessment_id}/scores", record).status_code == 404
+        assert group.api.get(f"/assessments/{assessment_id}/scores").status_code == 404
     group.api.ok(group.api.delete(f"/assessments/{group.assessment['id']}"))
     assert put(group, *record).status_code == 404
     assert group.api.get(path(group)).status_code == 404
@@ -400,7 +400,8 @@ def test_taking_away_needs_the_permission_to_delete(group):
 def test_round_trips_do_not_depend_on_how_many(make, messages, students):
     group = Class(make, students, marked=2)
     records = [
-        score(one, 5, expected=12.5 if number < 2 else None) for number, one in enumerate(group.students)
+        score(student, 5, expected=12.5 if number < 2 else None)
+        for number, student in enumerate(group.students)
     ]
     group.api.ok(put(group, absence(group.students[-1], "ABSENT")))
     records[-1] = absence(group.students[-1], None)

@@ -27,7 +27,7 @@ NAMES = ("=1+1", "+2", "-3", "@SUM(A1)", "Ọlá\u0301délé", 'O\'Neil "Ò"', "
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     def build(make):
         """An assessment of 60 points; of three students, the first has a score."""
         cohort = make.cohort()
@@ -43,8 +43,8 @@ def made(prepared):
 
 
 @pytest.fixture
-def exam(rehearsed, made):
-    return deepcopy(made)
+def exam(rehearsed, original):
+    return deepcopy(original)
 
 
 def rows(sheet):
@@ -108,8 +108,8 @@ def test_it_is_taken_with_serial_numbers_and_without_as_the_release_before_wrote
     before = fill(download(api, exam), {"Q/1": 21, "Q/2": 22, "Q/3": 23})
     answers.append(api.ok(upload(api, exam, before)))
 
-    assert [(one["rows"], one["created"] + one["updated"]) for one in answers] == [(3, 3), (3, 3)]
-    assert ["ignored_columns" in one for one in answers] == [False, False]
+    assert [(answer["rows"], answer["created"] + answer["updated"]) for answer in answers] == [(3, 3), (3, 3)]
+    assert ["ignored_columns" in answer for answer in answers] == [False, False]
 
 
 def test_names_stand_in_the_order_of_the_papers(api, exam):

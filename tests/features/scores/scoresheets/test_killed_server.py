@@ -47,12 +47,12 @@ def test_leaves_nothing_of_it(committing, tenancy, settings, tmp_path):
 
             def blocked():
                 assert not answer.done(), answer.result()
-                return seen(watching, WAITING)
+                return read_value(watching, WAITING)
 
             pid = wait_for(blocked, "the upload at the score that changes")
             service.process.kill()
             service.process.wait()
-        wait_for(lambda: seen(watching, GONE, pid=pid), "the end of the server's transaction")
+        wait_for(lambda: read_value(watching, GONE, pid=pid), "the end of the server's transaction")
         assert answer.result() is None
 
     assert committing.api.ok(committing.api.get("/gradebooks"))["total"] == 1
@@ -108,7 +108,7 @@ def send(service, assessment, content, api):
         return None
 
 
-def seen(connection, statement, **values):
-    found = connection.execute(statement, values).scalar()
+def read_value(connection, statement, **values):
+    value = connection.execute(statement, values).scalar()
     connection.rollback()
-    return found
+    return value

@@ -291,8 +291,8 @@ def test_a_search_of_students_reads_both_indexes(app, school, search):
     assert {"ix_students_search", "ix_users_search"} <= indexes
     names = [f"ada eze {n} a/{8 * c + n}" for c in range(1, 2001) for n in range(1, 9)]
     words = search.lower().replace("á", "a").split()
-    found = [name for name in names if all(word in name for word in words)]
-    assert json.loads(answer[0])["total"] == len(found)
+    matches = [name for name in names if all(word in name for word in words)]
+    assert json.loads(answer[0])["total"] == len(matches)
 
 
 @pytest.mark.parametrize(
@@ -319,8 +319,8 @@ def explain(statement, given):
     """Answer which tables a statement reads as a whole, and what it answers."""
     values = statement.parameters(given)
     scans = {"Seq Scan", "Parallel Seq Scan"}
-    found = {node["Relation Name"] for node in plan(statement, values) if node["Node Type"] in scans}
-    return found, db.session.connection().exec_driver_sql(statement.sql, values).all()
+    tables = {node["Relation Name"] for node in plan(statement, values) if node["Node Type"] in scans}
+    return tables, db.session.connection().exec_driver_sql(statement.sql, values).all()
 
 
 def plan(statement, values):

@@ -73,13 +73,13 @@ def test_a_term_shows_its_own_scores_and_still_everyone(api, make):
         for term in (taught.term, second)
     ]
 
-    def shown(**query):
+    def entry_ids(**query):
         lines = sheet(api, taught.subject, **query)
         return sorted(entry["id"] for line in lines for entry in line["gradebooks"])
 
-    assert shown() == sorted(entry["id"] for entry in entries)
-    assert shown(term=taught.term["id"]) == [entries[0]["id"]]
-    assert shown(term=second["id"]) == [entries[1]["id"]]
+    assert entry_ids() == sorted(entry["id"] for entry in entries)
+    assert entry_ids(term=taught.term["id"]) == [entries[0]["id"]]
+    assert entry_ids(term=second["id"]) == [entries[1]["id"]]
     elsewhere = sheet(api, taught.subject, term=make.term()["id"])
     assert [line["gradebooks"] for line in elsewhere] == [[], []]
 
@@ -91,17 +91,17 @@ def test_it_shows_who_takes_the_subject_now(api, make):
     path = f"/cohort-subjects/{elective['id']}/students"
     stays, goes = taught.students
 
-    def shown():
+    def entries_by_student():
         return {line["student"]["id"]: line["gradebooks"] for line in sheet(api, elective)}
 
-    assert shown() == {}
+    assert entries_by_student() == {}
     api.ok(api.patch(path, [stays, goes]))
     entry = make.entry(assessment, goes, taught.cohort["id"])
-    assert shown() == {stays: [], goes: [entry]}
+    assert entries_by_student() == {stays: [], goes: [entry]}
     api.ok(api.delete(f"{path}/{goes}"))
-    assert shown() == {stays: []}
+    assert entries_by_student() == {stays: []}
     api.ok(api.patch(path, [goes]))
-    assert shown() == {stays: [], goes: [entry]}
+    assert entries_by_student() == {stays: [], goes: [entry]}
 
 
 def test_scores_of_another_subject_are_not_on_it(api, make):

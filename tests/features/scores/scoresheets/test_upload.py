@@ -50,18 +50,18 @@ class Exam:
         return {number: (given or [None])[0] for number, given in scores(self.api, self.subject).items()}
 
     def log(self):
-        found = self.api.ok(self.api.get("/audit", query_string={"entity": "gradebook", "pageSize": 1000}))
-        return [(change["action"], change["old"], change["new"]) for change in found["data"]]
+        page = self.api.ok(self.api.get("/audit", query_string={"entity": "gradebook", "pageSize": 1000}))
+        return [(change["action"], change["old"], change["new"]) for change in page["data"]]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Exam)
 
 
 @pytest.fixture
-def exam(rehearsed, made):
-    return deepcopy(made)
+def exam(rehearsed, original):
+    return deepcopy(original)
 
 
 def row(number, score=None):

@@ -17,7 +17,7 @@ from school_service.features.sign_in.pages.clients import KnownClients
 from tenants.registry.schools import schema_name, schools
 from tests.cli.program import wait_for
 from tests.conftest import make_place
-from tests.features.scores.scoresheets.test_killed_server import seen, watching_schools
+from tests.features.scores.scoresheets.test_killed_server import read_value, watching_schools
 from tests.features.sign_in.pages.test_sign_in_page import (
     NEW,
     action_of,
@@ -213,7 +213,10 @@ def test_a_form_that_is_sent_twice_is_no_wrong_code(entrance, browser, person):
     answers = run_concurrently(4, lambda _: choose(entrance.app.test_client(), address, step=step))
 
     assert sorted(answer.status_code for answer in answers) == [200, 409, 409, 409]
-    for page in (*(one for one in answers if one.status_code == 409), choose(browser, address, step=step)):
+    for page in (
+        *(answer for answer in answers if answer.status_code == 409),
+        choose(browser, address, step=step),
+    ):
         check_page(page, 409)
         assert SET_ALREADY in text_of(page)
         assert "ask your school" in text_of(page)
@@ -308,7 +311,7 @@ def test_a_code_that_is_taken_waits_for_the_account_and_is_judged_anew(entrance,
         other.execute(text(f"SELECT FROM {schema}.users WHERE id = '{person.id}' FOR NO KEY UPDATE"))
         taking = threads.submit(choose, entrance.app.test_client(), address)
         with watching_schools(entrance.tenancy) as watching:
-            wait_for(lambda: seen(watching, waiting), "who takes the invitation")
+            wait_for(lambda: read_value(watching, waiting), "who takes the invitation")
         # Whoever has the account has the invitation, too.
         other.execute(text("SET LOCAL lock_timeout TO '2s'"))
         other.execute(text(f"DELETE FROM {schema}.invitations WHERE user_id = '{person.id}'"))

@@ -78,7 +78,7 @@ def town(settings, tenancy):
 def graver(complaints):
     """Leave out that the school has no logo, and what is Swagger UI's own form."""
     known = ("/logo", "Password field is not contained in a form")
-    return [one for one in complaints if not any(words in one for words in known)]
+    return [complaint for complaint in complaints if not any(words in complaint for words in known)]
 
 
 def fill_in(browser, **fields):
@@ -165,7 +165,9 @@ def test_authorize_on_the_docs_page_signs_in_and_an_operation_answers(browser, t
 
     wait(browser, opened)
     press(browser, "[aria-label='Apply given OAuth2 credentials']")
-    popup = wait(browser, lambda _: next((one for one in browser.window_handles if one != page), None))
+    popup = wait(
+        browser, lambda _: next((window for window in browser.window_handles if window != page), None)
+    )
     browser.switch_to.window(popup)
     fill_in(browser, username=person.username, password=person.password)
     wait(browser, lambda _: browser.window_handles == [page])

@@ -75,12 +75,12 @@ def test_no_parameter_of_the_sign_in_page_is_worked_on_where_it_is_long(
     given = dict(parse_qsl(address.query))
     sent = sender(entrance, "GET")
 
-    def asked(text: str) -> Callable[[], None]:
+    def request_with(text: str) -> Callable[[], None]:
         return sent(f"{address.path}?{with_parameter(given, name, text)}")
 
-    watch = Stopwatch(asked(SHORT))
+    watch = Stopwatch(request_with(SHORT))
     for kind, write in TEXTS.items():
-        watch.judge(f"{name}: {kind}", asked(write(HEADER_LIMIT // 3)))
+        watch.judge(f"{name}: {kind}", request_with(write(HEADER_LIMIT // 3)))
 
 
 @pytest.mark.parametrize(

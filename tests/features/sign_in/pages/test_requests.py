@@ -142,13 +142,13 @@ def test_permissions_beyond_the_ceiling_alone_are_refused(ceiling):
 
 def test_what_is_there_twice_or_empty_is_not_read():
     raw = b"client_id=a&client_id=b&redirect_uri=&state=%FF"
-    found = Query(raw)
-    assert (found.only("client_id"), found.only("redirect_uri"), found.only("nonce")) == (None, None, None)
-    assert found.only("state") == b"\xff".decode(errors="surrogateescape")
+    query = Query(raw)
+    assert (query.only("client_id"), query.only("redirect_uri"), query.only("nonce")) == (None, None, None)
+    assert query.only("state") == b"\xff".decode(errors="surrogateescape")
 
 
 def test_the_address_keeps_what_was_sent_and_takes_another_school():
-    found = Query(b"state=a%0Ab+c%ff&school=one&x&%73chool=two&y='\"<>\xe9")
-    assert found.address() == "?state=a%0Ab+c%ff&x&y='%22%3C%3E%E9"
-    assert found.address("queen-amina") == "?state=a%0Ab+c%ff&x&y='%22%3C%3E%E9&school=queen-amina"
+    query = Query(b"state=a%0Ab+c%ff&school=one&x&%73chool=two&y='\"<>\xe9")
+    assert query.address() == "?state=a%0Ab+c%ff&x&y='%22%3C%3E%E9"
+    assert query.address("queen-amina") == "?state=a%0Ab+c%ff&x&y='%22%3C%3E%E9&school=queen-amina"
     assert Query(b"").address("a&b") == "?school=a%26b"

@@ -59,11 +59,11 @@ def person(entrance):
 
 def fields_of(page):
     """The names of the fields of a page, and their values."""
-    found = {}
+    fields = {}
     for tag in re.findall(r"<input [^>]*>", page.get_data(as_text=True)):
         given = dict(re.findall(r'(\S+)="([^"]*)"', tag))
-        found[given["name"]] = html.unescape(given.get("value", ""))
-    return found
+        fields[given["name"]] = html.unescape(given.get("value", ""))
+    return fields
 
 
 def text_of(page):
@@ -470,8 +470,8 @@ def test_the_school_is_named_chosen_or_typed(entrance, browser):
     assert entrance.place.name in text_of(by_name)
 
     # One school needs no name; with many its name is typed.
-    one = entrance.client()
-    alone = browser.get(one.ask(school="")[0])
+    client = entrance.client()
+    alone = browser.get(client.ask(school="")[0])
     assert "Password" in text_of(alone)
     assert "another school" not in text_of(alone)
     every = entrance.client(school_ids=both)
@@ -553,7 +553,7 @@ def test_a_password_that_was_given_is_changed_on_the_way(entrance, browser, app_
             ),
         )
         assert sorted(answer.status_code for answer in answers) == [303, 422, 422, 422]
-        (answer,) = [one for one in answers if one.status_code == 303]
+        (answer,) = [answer for answer in answers if answer.status_code == 303]
         code = parse_qs(urlsplit(answer.location).query)["code"][0]
         assert app_of_people.exchange(code, verifier).status_code == 200
         check_page(choose("yet another password"), 422)
@@ -682,7 +682,7 @@ def test_no_log_has_a_query_or_a_code(enter):
     lines = stream.getvalue()
     for secret in (code, verifier, "5tate", "h1nt", "n0nce", person.password, "K7QM", "code_challenge", "?"):
         assert secret not in lines, secret
-    line = next(one for one in map(json.loads, lines.splitlines()) if one.get("status") == 303)
+    line = next(line for line in map(json.loads, lines.splitlines()) if line.get("status") == 303)
     assert (line["path"], line["client"]) == ("/auth/authorize", client.id)
     assert line["school"] == str(chatty.place.id)
 
@@ -768,20 +768,24 @@ def test_a_page_is_one_message_and_its_form_as_many_as_signing_in_over_the_api(
     sent.clear()
     assert signed_in(browser, address, person).status_code == 303
     assert len(sent) <= of_login, sent
-    assert sum("registry.clients" in one for one in sent) >= 1
+    assert sum("registry.clients" in statement for statement in sent) >= 1
 
 
 def test_the_document_has_the_way_in_where_people_sign_in(entrance, enter):
     spec = entrance.document.spec
     flow = spec["components"]["securitySchemes"]["oauth2"]["flows"]["authorizationCode"]
     assert (flow["authorizationUrl"], flow["tokenUrl"]) == ("auth/authorize", "auth/oauth/token")
-    needs = [one["security"] for one in entrance.document.operations().values() if one.get("security")]
+    needs = [
+        operation["security"]
+        for operation in entrance.document.operations().values()
+        if operation.get("security")
+    ]
     assert len(needs) > 100
-    assert all(one == [{"bearer": []}, {"oauth2": []}] for one in needs)
+    assert all(need == [{"bearer": []}, {"oauth2": []}] for need in needs)
     assert not any(path.startswith(("/auth/authorize", "/auth/invitation")) for path in spec["paths"])
     closed = enter(public_url=None).document
     assert "oauth2" not in closed.spec["components"]["securitySchemes"]
-    assert [{"bearer": []}] in [one["security"] for one in closed.operations().values()]
+    assert [{"bearer": []}] in [operation["security"] for operation in closed.operations().values()]
 
 
 def test_the_docs_page_is_led_back_to_under_its_policy(browser):

@@ -45,4 +45,4 @@ def test_nothing_else_is_a_step():
         "\udcff" + value,
         *(value[:at] + chr(ord(value[at]) ^ 1) + value[at + 1 :] for at in range(len(value))),
     ]
-    assert [one for one in others if read_step(keys, one, Step, at=1000.0) is not None] == []
+    assert [step for step in others if read_step(keys, step, Step, at=1000.0) is not None] == []

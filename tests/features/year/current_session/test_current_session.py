@@ -48,12 +48,12 @@ def test_the_current_session_is_shown_with_its_size(api, make, session):
     api.ok(api.patch(f"/cohorts/{cohort['id']}/remove_students", {"student_ids": [students[0]["id"]]}))
     make.employee()
 
-    found = api.ok(api.get(PATH))
+    answer = api.ok(api.get(PATH))
 
-    assert found["session"] == api.ok(api.get(f"/sessions/{session['id']}"))
-    assert found["term"] is None
+    assert answer["session"] == api.ok(api.get(f"/sessions/{session['id']}"))
+    assert answer["term"] is None
     assert before["counts"] == {"students": 3, "classes": 1, "arms": 2, "subjects": 1, "staff": 0}
-    assert found["counts"] == {**before["counts"], "students": 2, "staff": 1}
+    assert answer["counts"] == {**before["counts"], "students": 2, "staff": 1}
 
 
 def test_the_term_is_the_one_with_the_day_of_the_school(api, make, session):
@@ -72,10 +72,10 @@ def test_a_caller_of_their_own_records_sees_the_session_without_counts(api, make
     make.employee()
     teacher = Own(make).caller(make.user()["user"], Permission.TERMS_READ)
 
-    found = api.ok(teacher.get(PATH))
+    answer = api.ok(teacher.get(PATH))
 
-    assert found["session"]["id"] == session["id"]
-    assert found["counts"] is None
+    assert answer["session"]["id"] == session["id"]
+    assert answer["counts"] is None
 
 
 def test_a_caller_without_the_permission_sees_no_session(make, session):

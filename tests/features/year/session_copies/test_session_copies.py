@@ -54,23 +54,25 @@ class Year:
         return (api or self.api).post(f"/sessions/{target['id']}/copy-from{query}", asked)
 
     def cohorts_of(self, session):
-        return [one for one in self.api.ok(self.api.get("/cohorts")) if one["session"] == session["id"]]
+        return [
+            cohort for cohort in self.api.ok(self.api.get("/cohorts")) if cohort["session"] == session["id"]
+        ]
 
     def number_logged(self):
         return self.api.ok(self.api.get("/audit?pageSize=1"))["total"]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(Year)
 
 
 @pytest.fixture
-def year(rehearsed, made):
-    return deepcopy(made)
+def year(rehearsed, original):
+    return deepcopy(original)
 
 
-def said(answer, outcome=None):
+def records_of(answer, outcome=None):
     """The records of a copy by part and name, with what becomes of each, or those of one outcome."""
     return [
         (row["part"], row["record"], row["name"]) if outcome else (row["name"], row["outcome"])
@@ -95,7 +97,7 @@ def test_all_of_it(year):
 
     assert (answer["session"], answer["copied_from"]) == (target["id"], year.session["id"])
     assert (answer["made"], answer["present"], answer["left_out"]) == (len(answer["rows"]), 0, 0)
-    rows = said(answer, "MADE")
+    rows = records_of(answer, "MADE")
     assert rows[:4] == [
         ("TERMS", "term", "First term"),
         ("TERMS", "term-calendar", "First term: calendar"),
@@ -148,7 +150,7 @@ def test_the_records_are_as_those_they_were_copied_from(year):
     assert arms["A"]["id"] == ids[first]
     assert arms["Ògo"]["id"] == ids[f"{first} Ògo"]
     taught = year.api.ok(year.api.get(f"/cohort-subjects?batch={ids[first]}"))["data"]
-    assert {(one["subject"], one["elective"]) for one in taught} == {
+    assert {(subject["subject"], subject["elective"]) for subject in taught} == {
         ("Mathematics", False),
         ("Fine Art", True),
     }
@@ -311,7 +313,9 @@ def test_registers_and_school_days_are_not_copied(year):
 
     year.api.ok(year.copy(target))
 
-    cohort = next(one for one in year.cohorts_of(target) if one["classroom"] == year.rooms[0]["name"])
+    cohort = next(
+        cohort for cohort in year.cohorts_of(target) if cohort["classroom"] == year.rooms[0]["name"]
+    )
     arms = year.api.ok(year.api.get(f"/cohorts/{cohort['id']}/batches"))
     for arm in arms:
         asked = {**register, "batch": arm["id"], "date": "2026-09-14"}
@@ -323,8 +327,8 @@ def test_registers_and_school_days_are_not_copied(year):
 
 def test_deleted_assessments_are_not_copied(year):
     query = {"cohort": year.cohorts[0]["id"], "subject": year.maths["id"], "term": "FIRST"}
-    (one,) = year.api.ok(year.api.get("/assessments", query_string=query))["data"]
-    year.api.ok(year.api.delete(f"/assessments/{one['id']}"))
+    (assessment,) = year.api.ok(year.api.get("/assessments", query_string=query))["data"]
+    year.api.ok(year.api.delete(f"/assessments/{assessment['id']}"))
 
     answer = year.api.ok(year.copy(year.next()))
 
@@ -380,8 +384,8 @@ def test_a_calendar_stays_within_the_session(year):
 def test_sessions_that_are_not_there(year, make_other):
     target, foreign = year.next(), make_other.session()
 
-    for one in ({"id": str(uuid4())}, foreign):
-        assert year.copy(one).status_code == 404
+    for record in ({"id": str(uuid4())}, foreign):
+        assert year.copy(record).status_code == 404
     for session in (str(uuid4()), foreign["id"], foreign["name"], "1066/1067"):
         assert errors(year.copy(target, session=session)) == {"session": ["no such session"]}
     assert errors(year.copy(year.session)) == {"session": ["is the same session"]}

@@ -29,8 +29,8 @@ def path(term):
 
 
 def logged(api, term):
-    found = api.ok(api.get("/audit", query_string={"entity": "term-calendar", "id": term["id"]}))["data"]
-    return [(change["action"], change["old"], change["new"]) for change in reversed(found)]
+    entries = api.ok(api.get("/audit", query_string={"entity": "term-calendar", "id": term["id"]}))["data"]
+    return [(change["action"], change["old"], change["new"]) for change in reversed(entries)]
 
 
 def test_it_is_null_until_it_is_set(api, term):
