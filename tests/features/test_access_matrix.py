@@ -187,7 +187,7 @@ class Operation:
 
     def address(self, **ids):
         """The path with these ids, and ids of nothing for the others."""
-        return re.sub(r"\{([^}]*)\}", lambda found: ids.get(found[1]) or str(uuid4()), self.path)
+        return re.sub(r"\{([^}]*)\}", lambda match: ids.get(match[1]) or str(uuid4()), self.path)
 
     def send(self, client, **options):
         """Send a request with ids of nothing in the path, and nothing in body or query but what is given."""
@@ -209,7 +209,11 @@ def is_picky(schema):
 
 OPERATIONS = [Operation.read(*key, operation) for key, operation in documented_operations().items()]
 SECURED = [operation for operation in OPERATIONS if operation.secured]
-NEEDING = [one for one in SECURED if one.permissions and (one.method, one.path) not in FOR_EVERY_USER]
+NEEDING = [
+    operation
+    for operation in SECURED
+    if operation.permissions and (operation.method, operation.path) not in FOR_EVERY_USER
+]
 PUBLIC = [operation for operation in OPERATIONS if not operation.secured]
 
 

@@ -90,7 +90,7 @@ def make_subject(make):
     return f"/templates/{made['id']}", made["id"]
 
 
-def named(kind, path):
+def maker_of(kind, path):
     def make_named(make):
         made = getattr(make, kind)()
         return f"{path}/{made['id']}", made["id"]
@@ -133,7 +133,9 @@ RECORDS = [
         section="subjects",
     ),
     *(
-        Record(kind.replace("_", "-"), named(kind, path), {"name": "Ẹ̀kọ́"}, private=False, section="settings")
+        Record(
+            kind.replace("_", "-"), maker_of(kind, path), {"name": "Ẹ̀kọ́"}, private=False, section="settings"
+        )
         for kind, path in (
             ("department", "/departments"),
             ("employee_category", "/employee-categories"),
@@ -251,8 +253,8 @@ each_member = pytest.mark.parametrize(("record", "member"), MEMBERS)
 
 def audited(api, entity, record_id):
     """List the updates of a record, the oldest first: old and new."""
-    found = api.ok(api.get("/audit", query_string={"entity": entity, "id": record_id}))["data"]
-    return [(entry["old"], entry["new"]) for entry in reversed(found) if entry["action"] == "update"]
+    entries = api.ok(api.get("/audit", query_string={"entity": entity, "id": record_id}))["data"]
+    return [(entry["old"], entry["new"]) for entry in reversed(entries) if entry["action"] == "update"]
 
 
 @each_member
@@ -317,8 +319,8 @@ def test_what_is_no_text_is_refused(api, make, record):
     for member, value in product(record.texts, (5, True, ["x"], {}, "x\0y", "\ud800", "x" * 2001)):
         answer = api.patch(path, {**record.changes, member: value})
 
-        found = (answer.status_code, answer.get_json()["errors"]["json"].keys())
-        assert found == (422, {member}), value
+        refusal = (answer.status_code, answer.get_json()["errors"]["json"].keys())
+        assert refusal == (422, {member}), value
     assert audited(api, record.entity, record_id) == []
 
 

@@ -156,9 +156,9 @@ def make_trait(make):
 
     made = create()
     traits = [
-        one["name"]
-        for one in make.api.ok(make.api.get("/metric-definitions"))
-        if one["metric_type"] == "PSYCHOMOTOR"
+        definition["name"]
+        for definition in make.api.ok(make.api.get("/metric-definitions"))
+        if definition["metric_type"] == "PSYCHOMOTOR"
     ]
     seen = Observed(make, 1, traits=traits)
     content = seen.sheet({number: {made["name"]: 3} for number in seen.students})
@@ -237,14 +237,14 @@ RECORDS = [
     Record("student", make_student, "1 enrollment"),
 ]
 each = pytest.mark.parametrize("record", RECORDS, ids=str)
-each_used = pytest.mark.parametrize("record", [one for one in RECORDS if one.in_use], ids=str)
+each_used = pytest.mark.parametrize("record", [record for record in RECORDS if record.in_use], ids=str)
 
 
 def audited(api, record, made):
     """List the deletions of a record that are in the audit log: what was before."""
     query = {"entity": record.entity, "id": made.path.split("/")[2]}
-    found = api.ok(api.get("/audit", query_string=query))["data"]
-    return [entry["old"] for entry in found if entry["action"] == "delete"]
+    entries = api.ok(api.get("/audit", query_string=query))["data"]
+    return [entry["old"] for entry in entries if entry["action"] == "delete"]
 
 
 def message(answer):

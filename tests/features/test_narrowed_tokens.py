@@ -173,13 +173,13 @@ def answered(response: Any, role: str = "") -> tuple[int, str]:
     return response.status_code, text
 
 
-def is_same(one: tuple[int, str], other: tuple[int, str]) -> bool:
+def is_same(answer: tuple[int, str], other: tuple[int, str]) -> bool:
     """Tell whether two answers say the same, but for ids, moments, tokens and codes that are new in each."""
-    known = {*PASSING.findall(one[1])} & {*PASSING.findall(other[1])}
+    known = {*PASSING.findall(answer[1])} & {*PASSING.findall(other[1])}
     said = [
-        PASSING.sub(lambda found: found[0] if found[0] in known else "", text) for _, text in (one, other)
+        PASSING.sub(lambda match: match[0] if match[0] in known else "", text) for _, text in (answer, other)
     ]
-    return (one[0], said[0]) == (other[0], said[1])
+    return (answer[0], said[0]) == (other[0], said[1])
 
 
 # Whatever is asked for.
@@ -194,13 +194,13 @@ def own_address(operation: Operation, person: Person) -> str:
 def drawn(which: str) -> dict[str, list[Operation]]:
     """Draw permissions for each operation that needs a token: all, or those it needs and another; by permission."""
     random = Random(which)
-    found: dict[str, list[Operation]] = {str(permission): [] for permission in Permission}
+    operations: dict[str, list[Operation]] = {str(permission): [] for permission in Permission}
     for operation in SECURED:
         needed = {*map(str, operation.permissions)}
-        other = random.choice([permission for permission in found if permission not in needed])
-        for permission in found if which == "all" else sorted({*needed, other}):
-            found[permission].append(operation)
-    return found
+        other = random.choice([permission for permission in operations if permission not in needed])
+        for permission in operations if which == "all" else sorted({*needed, other}):
+            operations[permission].append(operation)
+    return operations
 
 
 @pytest.mark.parametrize("reach", ["SCHOOL", "OWN"])
@@ -218,13 +218,13 @@ def test_what_a_token_does_not_name_is_refused_also_where_others_need_no_permiss
         person.may(*Permission, reach=reach)
         of_narrowed = [send(narrowed, operation) for operation in operations]
         person.may(permission, reach=reach)
-        for operation, found in zip(operations, of_narrowed, strict=True):
+        for operation, answer in zip(operations, of_narrowed, strict=True):
             of_alone = send(person.whole, operation)
-            if not is_same(found, of_alone):
+            if not is_same(answer, of_alone):
                 let_in.add((operation.method, operation.path))
                 missing = ", ".join({*operation.permissions} - {permission})
-                said = found[0], f"This needs the permission {missing}." in found[1]
-                assert said == (403, True), (operation, permission, found, of_alone)
+                said = answer[0], f"This needs the permission {missing}." in answer[1]
+                assert said == (403, True), (operation, permission, answer, of_alone)
 
     assert let_in == BY_ONESELF
 
@@ -301,7 +301,9 @@ ON_ONESELF: dict[tuple[str, str], dict[str, Any]] = {
 
 
 @pytest.mark.parametrize(
-    "operation", [one for one in SECURED if (one.method, one.path) in ON_ONESELF], ids=str
+    "operation",
+    [operation for operation in SECURED if (operation.method, operation.path) in ON_ONESELF],
+    ids=str,
 )
 def test_ones_own_needs_no_role_but_a_token_that_names_the_permission(person, operation, uncommitted_engine):
     def status(client: ApiClient) -> int:

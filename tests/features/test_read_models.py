@@ -70,10 +70,10 @@ _SOME_VALUES = {
 
 def modules(*names):
     """Give each area's modules of these names, by the area."""
-    for found in pkgutil.walk_packages(features.__path__, f"{features.__name__}."):
-        *_, area, module = found.name.split(".")
+    for info in pkgutil.walk_packages(features.__path__, f"{features.__name__}."):
+        *_, area, module = info.name.split(".")
         if module in names:
-            yield area, import_module(found.name)
+            yield area, import_module(info.name)
 
 
 def source(module):
@@ -137,9 +137,9 @@ def test_a_read_model_has_the_columns_that_its_schema_has_as_fields(key):
     module, read_model, schema_name = READ_MODELS[key]
     assert schema_name in SCHEMAS, f"{key} is of {schema_name}, which no area has"
 
-    found = differences(key.partition(".")[2], module, read_model, SCHEMAS[schema_name])
+    faults = differences(key.partition(".")[2], module, read_model, SCHEMAS[schema_name])
 
-    assert not found, "\n".join(found)
+    assert not faults, "\n".join(faults)
 
 
 def test_a_difference_is_named_with_the_file_to_mend():
@@ -229,15 +229,17 @@ def bodies(document):
 
 def failures(api, logs, ids):
     """Send every operation a body with all of its properties; say which were not prepared for one, and why."""
-    found = []
+    faults = []
     for (method, path), schema in bodies(api.document):
         body = example(api.document, schema, ids)
         before = len(logs())
         answer = api.request(method, re.sub(r"\{[^}]*\}", lambda _: str(uuid4()), path), json=body)
         if answer.status_code >= 500:
             errors = [line["exception"].splitlines()[-1] for line in logs()[before:] if "exception" in line]
-            found.append(f"{method} {path} answers {answer.status_code} to a body with every field: {errors}")
-    return found
+            faults.append(
+                f"{method} {path} answers {answer.status_code} to a body with every field: {errors}"
+            )
+    return faults
 
 
 @pytest.fixture
@@ -255,9 +257,9 @@ def _is_uuid(text):
 
 
 def test_every_field_of_a_body_reaches_its_service(api, logs, ids):
-    found = failures(api, logs, ids)
+    faults = failures(api, logs, ids)
 
-    assert not found, "\n".join(["Let the service take the field, in the feature's service.py:", *found])
+    assert not faults, "\n".join(["Let the service take the field, in the feature's service.py:", *faults])
 
 
 def test_a_field_that_a_service_does_not_take_is_named(api, logs, ids, monkeypatch):

@@ -145,14 +145,14 @@ class School:
             "terms": [term["id"] for term in terms],
             "cohorts": [cohort["id"]],
             "batches": [cohort["id"], second["id"]],
-            "cohort-subjects": [one["id"] for one in subjects],
-            "assessments": [make.assessment(one, terms[0])["id"] for one in subjects],
+            "cohort-subjects": [subject["id"] for subject in subjects],
+            "assessments": [make.assessment(subject, terms[0])["id"] for subject in subjects],
             "students": [student["id"] for student in students],
             "guardians": [make.guardian(*students[:2])["id"], make.guardian(*students[1:3])["id"]],
             "employees": [make.employee()["id"] for _ in range(2)],
             "users": [make.user()["user"]["id"], *(student["user"] for student in students[:2])],
             "roles": [make.role("read:students")["id"] for _ in range(2)],
-            "permissions": [one["id"] for one in self.api.ok(self.api.get("/permissions"))[:9]],
+            "permissions": [permission["id"] for permission in self.api.ok(self.api.get("/permissions"))[:9]],
             "classrooms": [cohort["classroom"], make.classroom()["id"]],
             "templates": [make.subject()["id"] for _ in range(2)],
         }
@@ -175,9 +175,9 @@ class School:
     def renew(self, api: ApiClient, random: Random) -> None:
         """See who is in which arm, and make what the storm has taken away: students, and assessments."""
         for batch in self.in_batch:
-            found = api.ok(api.get("/students", query_string={"batch": batch}))["data"]
-            self.in_batch[batch] = [student["id"] for student in found]
-            for _ in range(len(found), 3):
+            records = api.ok(api.get("/students", query_string={"batch": batch}))["data"]
+            self.in_batch[batch] = [student["id"] for student in records]
+            for _ in range(len(records), 3):
                 named = {"first_name": "Ada", "last_name": "Eze", "admission_number": f"S/{random.random()}"}
                 student = api.ok(api.post("/students", named))["id"]
                 enrolled = {"students": [student], "batch": batch}
@@ -185,8 +185,8 @@ class School:
                     self.in_batch[batch].append(student)
         self.first["students"] = [student for batch in self.in_batch.values() for student in batch]
         of_subject = {"cohort": self.cohort, "subject": self.subject, "term": self.first["terms"][0]}
-        found = api.get("/assessments", query_string=of_subject).get_json().get("data", [])
-        self.first["assessments"] = [one["id"] for one in found[:4]]
+        records = api.get("/assessments", query_string=of_subject).get_json().get("data", [])
+        self.first["assessments"] = [assessment["id"] for assessment in records[:4]]
 
     def keep(self, kind: str, answer: Any) -> None:
         """Remember the records of an answer."""
@@ -201,7 +201,9 @@ class Storm:
     def __init__(self, school: School, make: Factory) -> None:
         self.school, self.seen = school, Counter[tuple[str, int]]()
         examples = json.loads(_EXAMPLES.read_text())
-        names = [f"{one.method} {one.path}" for one in OPERATIONS if one.method != "GET"]
+        names = [
+            f"{operation.method} {operation.path}" for operation in OPERATIONS if operation.method != "GET"
+        ]
         self.requests = {
             name: examples[name].get("request")
             for name in names
@@ -276,7 +278,7 @@ class Storm:
                 {"batch": batch, "promote_to": self.school.above, "repeat_in": self.school.above}
             ]
             decided = {"outcome": "PROMOTED", "reason": "By the staff"}
-            body["overrides"] = [{"student": one, **decided} for one in self.school.in_batch[batch]]
+            body["overrides"] = [{"student": student, **decided} for student in self.school.in_batch[batch]]
         elif name == "POST /cohorts/{id}/enrollment":
             body["batch"] = random.choice([*self.school.in_batch])
         return body
@@ -287,7 +289,7 @@ class Storm:
             return {member: self._replaced(each, member, batch, random) for member, each in value.items()}
         if isinstance(value, list):
             replaced = [self._replaced(each, name, batch, random) for each in value]
-            return [one for place, one in enumerate(replaced) if one not in replaced[:place]]
+            return [element for place, element in enumerate(replaced) if element not in replaced[:place]]
         if isinstance(value, str) and name in _KINDS and re.fullmatch(r"[0-9a-f-]{36}", value):
             return self.school.choose(_KINDS[name], random, batch)
         if isinstance(value, str) and name in _UNIQUE and random.random() < 0.8:

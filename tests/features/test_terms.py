@@ -18,18 +18,18 @@ from tests.features.results.publications.test_published import as_student
 
 
 def parameters(operation):
-    return {one["name"] for one in operation.get("parameters", ()) if "name" in one}
+    return {parameter["name"] for parameter in operation.get("parameters", ()) if "name" in parameter}
 
 
 def members(document, operation):
     """The members of an operation's body."""
-    found = set()
+    names = set()
     for content in operation.get("requestBody", {}).get("content", {}).values():
         schema = content["schema"]
         while "$ref" in schema:
             schema = document.spec["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
-        found |= set(schema.get("properties", {}))
-    return found
+        names |= set(schema.get("properties", {}))
+    return names
 
 
 class School(Arms):
@@ -185,7 +185,7 @@ def test_what_is_written_is_of_the_term_that_is_named(api, make, school):
 
     school.submit("SECOND")
     published = api.ok(school.publish(term="SECOND"))
-    assert {one["term"]["id"] for one in published} == {school.terms["SECOND"]["id"]}
+    assert {publication["term"]["id"] for publication in published} == {school.terms["SECOND"]["id"]}
 
 
 @pytest.mark.parametrize("term", ["THIRD", "FOURTH", "", None, 1, "x"])

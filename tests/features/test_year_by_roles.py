@@ -39,7 +39,7 @@ class Person:
     def invite(self, *users: str) -> list[Person]:
         """Invite users, who take the invitations and so have a password."""
         made = self("POST", "/invitations", {"users": list(users), "everybody": True})
-        return [self.take(one["code"]) for one in made]
+        return [self.take(invitation["code"]) for invitation in made]
 
     def take(self, code: str) -> Person:
         """Take an invitation."""
@@ -110,7 +110,7 @@ class School:
         base = registrar("POST", "/templates", {"name": "Mathematics", "code": "MTH"})["id"]
         cohort = {"classroom": rooms[0], "session_id": self.session, "batches": ["A", "B"]}
         self.cohort = registrar("POST", "/cohorts", cohort)["id"]
-        arms = {one["name"]: one["id"] for one in registrar("GET", f"/cohorts/{self.cohort}/batches")}
+        arms = {batch["name"]: batch["id"] for batch in registrar("GET", f"/cohorts/{self.cohort}/batches")}
         self.arms = [arms["A"], arms["B"]]
         subject = {"cohort_id": self.cohort, "subject_id": base, "elective": False}
         self.subject = registrar("POST", "/cohort-subjects", subject)["id"]
@@ -130,7 +130,7 @@ class School:
                 })
                 for place, first in enumerate(("Adé", "Bọ́lá"))
             ]  # fmt: skip
-            body = {"students": [one["id"] for one in made], "batch": batch}
+            body = {"students": [student["id"] for student in made], "batch": batch}
             registrar("POST", f"/cohorts/{self.cohort}/enrollment", body)
             self.students.append(made)
             registrar("PATCH", f"/teachers/{batch}/add_to_batch", {"teacher_id": self.staff[number]})
@@ -158,7 +158,7 @@ class School:
         self.paper = self.assessment(first, term)
         first("PATCH", f"/assessments/{self.paper}", {"name": "Examination of the term"})
         for number, (teacher, batch) in enumerate(zip(self.teachers, self.arms, strict=True)):
-            mine = [one["id"] for one in self.students[number]]
+            mine = [student["id"] for student in self.students[number]]
             entered = [self.enter(teacher, student, batch, 90 - 10 * number) for student in mine]
             # One was another's: it is cleared and entered anew.
             teacher("DELETE", f"/gradebooks/{entered[0]}")
@@ -166,7 +166,8 @@ class School:
             said_of = [{"student": student, "form_teacher_comment": "Good."} for student in mine]
             teacher("PUT", "/comments", {"batch": batch, "term": term, "comments": said_of})
             traits = [
-                {"student": one, "metric_type": "AFFECTIVE", "metric_scores": {"neatness": 4}} for one in mine
+                {"student": student, "metric_type": "AFFECTIVE", "metric_scores": {"neatness": 4}}
+                for student in mine
             ]
             teacher("PUT", f"/metrics?batch={batch}&term={term}", traits)
             teacher("POST", f"/cohort-subjects/{self.subject}/submission", {"term": term, "batch": batch})
@@ -183,11 +184,11 @@ class School:
         """Let the principal say something of everybody, and publish."""
         for number, batch in enumerate(self.arms):
             comments = [
-                {"student": one["id"], "principal_comment": "Go on."} for one in self.students[number]
+                {"student": student["id"], "principal_comment": "Go on."} for student in self.students[number]
             ]
             self.principal("PUT", "/comments", {"batch": batch, "term": term, "comments": comments})
         body = {"term": term, "batches": self.arms}
-        return [one["id"] for one in self.principal("POST", "/publications", body)]
+        return [publication["id"] for publication in self.principal("POST", "/publications", body)]
 
     @property
     def everybody(self) -> Iterable[dict[str, Any]]:
@@ -196,13 +197,13 @@ class School:
 
 
 @pytest.fixture(scope="module")
-def made(prepared: Callable[..., School]) -> School:
+def original(prepared: Callable[..., School]) -> School:
     return prepared(lambda make: School(make.api))
 
 
 @pytest.fixture
-def school(rehearsed: Flask, made: School) -> School:
-    return deepcopy(made)
+def school(rehearsed: Flask, original: School) -> School:
+    return deepcopy(original)
 
 
 def test_a_year_goes_by_without_the_account_of_the_first_day(school):
@@ -213,7 +214,7 @@ def test_a_year_goes_by_without_the_account_of_the_first_day(school):
 
     # Those who read results get in by the registrar.
     slips = registrar("POST", "/invitations", {"batch": school.arms[0]})
-    code = next(one["code"] for one in slips if one["user"] == child["user"])
+    code = next(slip["code"] for slip in slips if slip["user"] == child["user"])
     student = registrar.take(code)
     account = registrar("PUT", f"/guardians/{mother_id}/account", {"username": "mother.of.ade"})["user"]
     (guardian,) = registrar.invite(account)
@@ -262,7 +263,7 @@ def test_a_year_goes_by_without_the_account_of_the_first_day(school):
     principal("POST", "/promotions", {**body, "fingerprint": seen["fingerprint"]})
     principal("PATCH", f"/sessions/{school.following}", {"current": True})
     promoted = registrar("GET", f"/cohorts/{school.above}/students")
-    assert {one["id"] for one in promoted} == {one["id"] for one in school.everybody}
+    assert {student["id"] for student in promoted} == {student["id"] for student in school.everybody}
     assert guardian("GET", f"{card}THIRD")["subjects"][0]["percent"] == 95
 
 
@@ -272,17 +273,17 @@ def test_an_account_is_judged_by_all_that_it_has(school):
     (mother,) = registrar("GET", f"/students/{child['id']}/guardians")
     teacher, guardian = school.accounts[1], mother["guardian"]
 
-    for one in (teacher, school.accounts[0]):
-        registrar.refused("POST", "/invitations", {"users": [one], "everybody": True})
-        registrar.refused("PUT", f"/users/{one}/password", {"password": f"{PASSWORD} anew"})
+    for account in (teacher, school.accounts[0]):
+        registrar.refused("POST", "/invitations", {"users": [account], "everybody": True})
+        registrar.refused("PUT", f"/users/{account}/password", {"password": f"{PASSWORD} anew"})
     # A guardian who is a teacher too: neither invited nor reset by the registrar.
     principal("PUT", f"/guardians/{guardian}/account", {"user": teacher})
     registrar.refused("POST", "/invitations", {"users": [teacher], "everybody": True})
     registrar.refused("PUT", f"/users/{teacher}/password", {"password": f"{PASSWORD} anew"})
 
-    for one in (*school.accounts, school.registrar_account, child["user"]):
-        principal.reset(one)
-        principal.invite(one)
+    for account in (*school.accounts, school.registrar_account, child["user"]):
+        principal.reset(account)
+        principal.invite(account)
 
 
 def test_nobody_gives_what_they_lack(school):
@@ -324,13 +325,13 @@ def test_a_wrong_subject_is_taken_back_and_one_for_all_becomes_an_elective(schoo
     """French was entered for the whole class by mistake, and published; Music is left to those who want it."""
     registrar, principal, teacher = school.registrar, school.principal, school.teachers[0]
     wrong, music = (_published_for_all(school, name) for name in ("French", "Music"))
-    children = [one["id"] for one in school.everybody]
+    children = [student["id"] for student in school.everybody]
     school.teach("FIRST")
     published = school.publish("FIRST")
 
     def subjects(student: str) -> list[str]:
-        found = principal("GET", f"/students/{student}/results?term=FIRST")["subjects"]
-        return [one["subject"]["name"] for one in found]
+        results = principal("GET", f"/students/{student}/results?term=FIRST")["subjects"]
+        return [result["subject"]["name"] for result in results]
 
     assert subjects(children[0]) == ["French", "Mathematics", "Music"]
 
@@ -350,7 +351,7 @@ def test_a_wrong_subject_is_taken_back_and_one_for_all_becomes_an_elective(schoo
     principal("DELETE", f"/cohort-subjects/{wrong}")
     school.publish("FIRST")
 
-    assert [subjects(one) for one in children] == [["Mathematics", "Music"]] * 4
+    assert [subjects(child) for child in children] == [["Mathematics", "Music"]] * 4
     assert teacher.send("GET", f"/cohort-subjects/{wrong}").status_code == 404
 
 
@@ -361,7 +362,7 @@ def _published_for_all(school: School, name: str) -> str:
     body = {"cohort_id": school.cohort, "subject_id": base, "elective": False}
     subject: str = principal("POST", "/cohort-subjects", body)["id"]
     paper = school.assessment(principal, "FIRST", subject=subject)
-    scores = [{"student": one["id"], "score": 50} for one in school.everybody]
+    scores = [{"student": student["id"], "score": 50} for student in school.everybody]
     principal("PUT", f"/assessments/{paper}/scores", {"scores": scores})
     principal("POST", f"/cohort-subjects/{subject}/submission", {"term": "FIRST"})
     return subject

@@ -20,19 +20,19 @@ PLACE = ("position", "tied", "of")
 OF_CLASS = ("average", "lowest", "highest")
 
 
-def compare(found: Any, expected: Any, at: str) -> int:
+def compare(answer: Any, expected: Any, at: str) -> int:
     """Assert that all that is expected was found; returns how many figures that were."""
     if isinstance(expected, dict):
-        assert expected.keys() <= found.keys(), at
-        return sum(compare(found[name], part, f"{at}, {name}") for name, part in expected.items())
+        assert expected.keys() <= answer.keys(), at
+        return sum(compare(answer[name], part, f"{at}, {name}") for name, part in expected.items())
     if isinstance(expected, list):
-        assert len(found) == len(expected), at
-        pairs = enumerate(zip(found, expected, strict=True))
-        return sum(compare(one, other, f"{at}, {number}") for number, (one, other) in pairs)
+        assert len(answer) == len(expected), at
+        pairs = enumerate(zip(answer, expected, strict=True))
+        return sum(compare(part, other, f"{at}, {number}") for number, (part, other) in pairs)
     is_figure = isinstance(expected, Decimal | int) and not isinstance(expected, bool)
-    if is_figure and isinstance(found, str):
-        found = Decimal(found)
-    assert found == expected, f"{at}: {found} for {expected}"
+    if is_figure and isinstance(answer, str):
+        answer = Decimal(answer)
+    assert answer == expected, f"{at}: {answer} for {expected}"
     return int(is_figure)
 
 
@@ -51,8 +51,11 @@ def result_of(answer: dict[str, Any]) -> dict[str, Any]:
     cumulative = answer["cumulative"]
     return {
         **answer,
-        "subjects": {one["subject"]["id"]: one for one in answer["subjects"]},
-        "cumulative": {**cumulative, "subjects": {one["base"]: one for one in cumulative["subjects"]}},
+        "subjects": {subject["subject"]["id"]: subject for subject in answer["subjects"]},
+        "cumulative": {
+            **cumulative,
+            "subjects": {subject["base"]: subject for subject in cumulative["subjects"]},
+        },
     }
 
 
@@ -60,10 +63,10 @@ def card_of(class_: YearClass, term: str, result: dict[str, Any]) -> dict[str, A
     """What the document of a card says, its subjects by base."""
     base_of, cumulative = class_.noted.base_of, result["cumulative"]
     session = cumulative["subjects"]
-    subjects = {base_of[id]: subject_of_card(one) for id, one in result["subjects"].items()}
+    subjects = {base_of[id]: subject_of_card(subject) for id, subject in result["subjects"].items()}
     if term != TERMS[0]:
-        for base, one in session.items():
-            of_session = {"terms": one["terms"], "cumulative": one["percent"]}
+        for base, subject in session.items():
+            of_session = {"terms": subject["terms"], "cumulative": subject["percent"]}
             subjects[base] = {**subjects.get(base, {"percent": None, "marks": None}), **of_session}
     totals = ("total", "obtainable", "average", "grade", "remark", "passed", "failed")
     so_far = {name: cumulative[name] for name in ("terms", "average", "grade", "remark")}
@@ -75,17 +78,17 @@ def card_of(class_: YearClass, term: str, result: dict[str, Any]) -> dict[str, A
     }
 
 
-def subject_of_card(one: dict[str, Any]) -> dict[str, Any]:
-    marks = {mark["category"]: mark for mark in one["marks"]}
+def subject_of_card(subject: dict[str, Any]) -> dict[str, Any]:
+    marks = {mark["category"]: mark for mark in subject["marks"]}
     excused = {"score": None, "points": None, "mark": None}
     return {
         "marks": [
             marks.get(category, {"category": category, **excused, "weight": RULES.weights[category]})
             for category, *_ in PAPERS
         ],
-        **{name: one[name] for name in ("percent", "grade", "remark")},
-        **{name: one["batch"][name] for name in PLACE},
-        "class": {name: one["batch"][name] for name in OF_CLASS},
+        **{name: subject[name] for name in ("percent", "grade", "remark")},
+        **{name: subject["batch"][name] for name in PLACE},
+        "class": {name: subject["batch"][name] for name in OF_CLASS},
     }
 
 
@@ -100,17 +103,17 @@ def places_of(result: dict[str, Any]) -> dict[str, Any]:
 def adds_up(card: dict[str, Any]) -> int:
     """Assert that a card's own figures follow from one another, each by one rounding; returns how many do."""
     percents, sessions, figures = [], [], 2
-    for one in card["subjects"]:
-        if one["percent"] is not None:
-            shown = [mark for mark in one["marks"] if mark["mark"] is not None]
+    for subject in card["subjects"]:
+        if subject["percent"] is not None:
+            shown = [mark for mark in subject["marks"] if mark["mark"] is not None]
             marks, weights = (sum(Fraction(mark[name]) for mark in shown) for name in ("mark", "weight"))
-            percents.append(Fraction(one["percent"]))
+            percents.append(Fraction(subject["percent"]))
             assert percents[-1] == Fraction(half_up(100 * marks / weights, 2))
             figures += 1
-        if one["terms"] is not None:
-            of_terms = [Fraction(percent) for percent in one["terms"].values() if percent is not None]
-            assert Fraction(one["cumulative"]) == Fraction(half_up(sum(of_terms) / len(of_terms), 2))
-            sessions += [Fraction(one["cumulative"])] if one["percent"] is not None else []
+        if subject["terms"] is not None:
+            of_terms = [Fraction(percent) for percent in subject["terms"].values() if percent is not None]
+            assert Fraction(subject["cumulative"]) == Fraction(half_up(sum(of_terms) / len(of_terms), 2))
+            sessions += [Fraction(subject["cumulative"])] if subject["percent"] is not None else []
             figures += 1
     total, average = card["totals"]["total"], card["totals"]["average"]
     assert total == sum(percents)
@@ -133,18 +136,20 @@ def check_cards(year: Year, class_: YearClass, since: str = TERMS[0]) -> Counter
             shown = exact(year.principal, f"/students/{student}/results?{query}")
             assert shown["batch"] == class_.of_terms[term].batch_of[student]
             assert shown["subjects"] == [
-                one for one in shown["subjects"] if one["subject"]["id"] in result["subjects"]
+                subject for subject in shown["subjects"] if subject["subject"]["id"] in result["subjects"]
             ]
             seen["results"] += compare(result_of(shown), result, at)
             card = exact(year.principal, f"/students/{student}/report-card?format=json&{query}")
             seen["adding up"] += adds_up(card)
-            card_by_base = {**card, "subjects": {one["base"]: one for one in card["subjects"]}}
+            card_by_base = {**card, "subjects": {subject["base"]: subject for subject in card["subjects"]}}
             document = card_of(class_, term, result)
             assert card_by_base["subjects"].keys() == document["subjects"].keys()
             seen["cards"] += compare(card_by_base, document, f"{at}, card")
         for arm in {*class_.of_terms[term].batch_of.values()}:
             of_arm = {
-                one: expected[one] for one, batch in class_.of_terms[term].batch_of.items() if batch == arm
+                student: expected[student]
+                for student, batch in class_.of_terms[term].batch_of.items()
+                if batch == arm
             }
             sheet = exact(year.principal, f"/broadsheets?batch={arm}&term={term}")
             seen["broadsheets"] += check_broadsheet(sheet, term_sheet(of_arm), term)
@@ -159,10 +164,10 @@ def check_cards(year: Year, class_: YearClass, since: str = TERMS[0]) -> Counter
 
 def check_broadsheet(sheet: dict[str, Any], expected: dict[str, Any], at: str) -> int:
     """Compare a broadsheet, whose students are by position."""
-    positions = [one["position"] for one in sheet["students"]]
+    positions = [row["position"] for row in sheet["students"]]
     assert positions == sorted(positions)
-    students = {one["student"]["id"]: one for one in sheet["students"]}
-    subjects = {one["id"]: one for one in sheet["subjects"]}
+    students = {row["student"]["id"]: row for row in sheet["students"]}
+    subjects = {subject["id"]: subject for subject in sheet["subjects"]}
     assert (students.keys(), subjects.keys()) == (expected["students"].keys(), expected["subjects"].keys())
     return compare({**sheet, "students": students, "subjects": subjects}, expected, f"broadsheet, {at}")
 
@@ -171,7 +176,7 @@ def term_sheet(of_arm: dict[str, Any]) -> dict[str, Any]:
     """The broadsheet of an arm in a term."""
     students = {
         student: {
-            "results": {id: cell_of(one) for id, one in result["subjects"].items()},
+            "results": {id: cell_of(subject) for id, subject in result["subjects"].items()},
             "total": result["total"],
             "graded": len(result["subjects"]),
             **row_of(result, result["status"]),
@@ -180,8 +185,8 @@ def term_sheet(of_arm: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
     subjects: dict[str, list[dict[str, Any]]] = {}
     for result in of_arm.values():
-        for id, one in result["subjects"].items():
-            subjects.setdefault(id, []).append(one)
+        for id, subject in result["subjects"].items():
+            subjects.setdefault(id, []).append(subject)
     return {
         "students": students,
         "subjects": {
@@ -196,9 +201,9 @@ def term_sheet(of_arm: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def cell_of(one: dict[str, Any]) -> dict[str, Any]:
-    cell = {name: one[name] for name in ("percent", "grade", "status")}
-    return {**cell, "position": one["batch"]["position"]}
+def cell_of(subject: dict[str, Any]) -> dict[str, Any]:
+    cell = {name: subject[name] for name in ("percent", "grade", "status")}
+    return {**cell, "position": subject["batch"]["position"]}
 
 
 def session_sheet(class_: YearClass, of_arm: dict[str, Any]) -> dict[str, Any]:
@@ -209,13 +214,13 @@ def session_sheet(class_: YearClass, of_arm: dict[str, Any]) -> dict[str, Any]:
     for student, result in of_arm.items():
         cumulative = result["cumulative"]
         of_session = cumulative["subjects"]
-        for base, one in of_session.items():
-            percents.setdefault(id_of[base], []).append(one["percent"])
+        for base, subject in of_session.items():
+            percents.setdefault(id_of[base], []).append(subject["percent"])
         averaged = [of_session[class_.noted.base_of[id]]["percent"] for id in result["subjects"]]
         students[student] = {
             "results": {
-                id_of[base]: {"percent": one["percent"], "grade": one["grade"], "position": None}
-                for base, one in of_session.items()
+                id_of[base]: {"percent": subject["percent"], "grade": subject["grade"], "position": None}
+                for base, subject in of_session.items()
             },
             "total": sum(averaged),
             "graded": len(averaged),
@@ -247,14 +252,14 @@ def row_of(result: dict[str, Any], status: str) -> dict[str, Any]:
 
 
 def summary_of(results: Any) -> dict[str, Any]:
-    averages = [one["average"] for one in results]
+    averages = [result["average"] for result in results]
     return {
         "students": len(averages),
         "ranked": len(averages),
         "average": half_up(sum(map(Fraction, averages)) / len(averages), 2),
         "highest": max(averages),
         "lowest": min(averages),
-        "passed": sum(one >= RULES.pass_mark for one in averages),
+        "passed": sum(average >= RULES.pass_mark for average in averages),
     }
 
 
@@ -316,9 +321,9 @@ def verdict(year: Year, class_: YearClass, result: dict[str, Any], *, last_class
 
 
 def check_promotion(promotion: dict[str, Any], expected: dict[str, dict[str, Any]]) -> int:
-    decisions = {one["student"]["id"]: one for one in promotion["decisions"]}
+    decisions = {decision["student"]["id"]: decision for decision in promotion["decisions"]}
     assert decisions.keys() == expected.keys()
-    outcomes = Counter(one["outcome"] for one in expected.values())
+    outcomes = Counter(decision["outcome"] for decision in expected.values())
     assert promotion["counts"] == {name: outcomes[name] for name in promotion["counts"]}
     return compare(decisions, expected, "promotion")
 
@@ -382,7 +387,7 @@ def promote(year: Year) -> Counter[str]:
     promotion = exact(principal, "/promotions", {**body, "fingerprint": rehearsed["fingerprint"]})
     figures += check_promotion(promotion, expected)
 
-    amended = next(one for one in lower.noted.batch_of if expected[one]["outcome"] == "REPEATED")
+    amended = next(student for student in lower.noted.batch_of if expected[student]["outcome"] == "REPEATED")
     change = {"outcome": "PROMOTED_ON_TRIAL", "batch": year.above, "reason": "The staff met again"}
     path = f"/promotions/{promotion['id']}"
     principal("PATCH", f"{path}/decisions/{amended}", change)
@@ -394,8 +399,8 @@ def promote(year: Year) -> Counter[str]:
         principal("POST", "/terms", {"session_id": year.following, **named})
     principal("PATCH", f"/sessions/{year.following}", {"current": True})
     for cohort in (year.above, year.again, year.once_more):
-        there = {one["id"] for one in year.registrar("GET", f"/cohorts/{cohort}/students")}
-        assert there == {student for student, one in expected.items() if one["to_batch"] == cohort}
+        there = {student["id"] for student in year.registrar("GET", f"/cohorts/{cohort}/students")}
+        assert there == {student for student, decision in expected.items() if decision["to_batch"] == cohort}
     return Counter({"promotions": figures})
 
 

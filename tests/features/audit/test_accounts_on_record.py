@@ -14,8 +14,8 @@ ACCOUNT = {"username": "ngozi", "first_name": "Ngozi", "last_name": "Eze", "gend
 
 def on_record(api, entity, record_id):
     """List the changes of a record, the oldest first: action, old and new."""
-    found = api.ok(api.get("/audit", query_string={"entity": entity, "id": record_id}))["data"]
-    return [(entry["action"], entry["old"], entry["new"]) for entry in reversed(found)]
+    entries = api.ok(api.get("/audit", query_string={"entity": entity, "id": record_id}))["data"]
+    return [(entry["action"], entry["old"], entry["new"]) for entry in reversed(entries)]
 
 
 @pytest.fixture
@@ -114,10 +114,10 @@ def test_entries_of_a_student_in_a_class_bear_the_students_id(api, make):
     api.ok(api.patch(f"/cohort-subjects/{elective['id']}/students", [student["id"]]))
     make.guardian(student)
 
-    found = api.ok(api.get("/audit", query_string={"id": student["id"], "pageSize": 1000}))["data"]
+    entries = api.ok(api.get("/audit", query_string={"id": student["id"], "pageSize": 1000}))["data"]
 
     # That the compulsory subject is taken follows from the enrollment.
-    assert sorted(entry["entity"] for entry in found) == [
+    assert sorted(entry["entity"] for entry in entries) == [
         "enrollment",
         "student",
         "student-guardian",

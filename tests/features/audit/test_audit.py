@@ -27,7 +27,7 @@ def write(api):
     return writing
 
 
-def made(new=None):
+def new_change(new=None):
     return Change(uuid4(), None, {"score": 1} if new is None else new)
 
 
@@ -89,7 +89,7 @@ def test_values_are_exact(api, write):
         "list": [1, {"deep": True}],
     }
 
-    write("gradebook", made(values))
+    write("gradebook", new_change(values))
 
     assert '"score": 99999.99' in api.get("/audit").get_data(as_text=True)
     assert listed(api)[0]["new"] == {
@@ -104,14 +104,14 @@ def test_values_are_exact(api, write):
 
 def test_what_json_can_not_hold_is_the_programs_fault(api, write):
     with pytest.raises(Exception, match="not JSON serializable: set"):
-        write("gradebook", made({"score": {1}}))
+        write("gradebook", new_change({"score": {1}}))
 
     assert listed(api) == []
 
 
 def test_entries_are_listed_the_newest_first_in_a_stable_order(api, write):
     for _ in range(3):
-        write("gradebook", made(), made(), made())
+        write("gradebook", new_change(), new_change(), new_change())
 
     entries = listed(api)
 
@@ -124,8 +124,8 @@ def test_entries_are_listed_the_newest_first_in_a_stable_order(api, write):
 
 
 def test_entries_are_found_by_kind_record_and_actor(api, make, write):
-    score, metric = made(), made()
-    write("gradebook", score, made())
+    score, metric = new_change(), new_change()
+    write("gradebook", score, new_change())
     write("metric", metric)
 
     assert page(api, entity="gradebook")["total"] == 2
@@ -138,7 +138,7 @@ def test_entries_are_found_by_kind_record_and_actor(api, make, write):
 
 @pytest.mark.parametrize("filters", [{"entity": "planet"}, {"id": str(uuid4())}, {"actor": "nobody's"}])
 def test_a_filter_that_fits_nothing_gives_an_empty_page(api, write, filters):
-    write("gradebook", made())
+    write("gradebook", new_change())
 
     assert page(api, **filters) == {
         "page_number": 0,
@@ -168,7 +168,7 @@ def test_what_is_no_filter_is_refused(api, filters):
 
 
 def test_the_other_school_has_its_own_log(api, other_api, write):
-    mine, foreign = made(), made()
+    mine, foreign = new_change(), new_change()
     write("gradebook", mine)
     write("gradebook", foreign, school=other_api.school)
 
@@ -220,7 +220,7 @@ def test_an_error_takes_the_entry_back_with_the_change(api):
 
 def test_a_page_costs_one_round_trip_however_long_it_is(api, write, messages):
     for count in (5, 100):
-        write("gradebook", *(made() for _ in range(count)))
+        write("gradebook", *(new_change() for _ in range(count)))
         page(api, pageSize=1000)
         with messages() as sent:
             page(api, pageSize=1000)
@@ -241,9 +241,9 @@ def test_a_page_costs_one_round_trip_however_long_it_is(api, write, messages):
 )
 @on_postgresql_alone
 def test_each_filter_has_an_index_that_gives_the_order(api, write, condition, index):
-    first = made()
-    write("gradebook", first, *(made() for _ in range(4999)))
-    write("metric", made())
+    first = new_change()
+    write("gradebook", first, *(new_change() for _ in range(4999)))
+    write("metric", new_change())
     with in_transaction(SchoolBinding(api.school)):
         connection = db.session.connection()
         # The school's role may not ANALYZE: the table is another's. So PostgreSQL knows no more than its size.
@@ -260,7 +260,7 @@ def test_each_filter_has_an_index_that_gives_the_order(api, write, condition, in
 
 def test_entries_of_many_at_once_are_all_there(committing):
     api = committing.api
-    changes = [made() for _ in range(20)]
+    changes = [new_change() for _ in range(20)]
 
     def writing(number):
         with api.app.app_context(), in_transaction(SchoolBinding(api.school)):

@@ -570,8 +570,8 @@ def _(scene):
 def _(scene):
     seen = Observed(scene.make, 2)
     records = [
-        {"student": one, "metric_type": PSYCHOMOTOR, "metric_scores": dict.fromkeys(TRAITS, 3)}
-        for one in seen.students.values()
+        {"student": student, "metric_type": PSYCHOMOTOR, "metric_scores": dict.fromkeys(TRAITS, 3)}
+        for student in seen.students.values()
     ]
     return lambda: scene.api.put(f"/metrics?batch={seen.batch}&term=FIRST", records)
 
@@ -579,7 +579,7 @@ def _(scene):
 @writes("PUT /comments", "comment")
 def _(scene):
     said = Said(scene.make, 2)
-    return lambda: said.put(*({"student": one, "times_present": 3} for one in said.students.values()))
+    return lambda: said.put(*({"student": student, "times_present": 3} for student in said.students.values()))
 
 
 @writes("POST /comments/upload-sheet", "comment")

@@ -51,9 +51,9 @@ def old(committing, tenancy):
                 " WHERE id NOT IN (SELECT id FROM audit_entries ORDER BY at DESC LIMIT 2)"
             )
         )
-    found = entries_of(tenancy, committing.api.school)[:-2]
-    assert len(found) >= 3
-    return found
+    entries = entries_of(tenancy, committing.api.school)[:-2]
+    assert len(entries) >= 3
+    return entries
 
 
 def test_old_entries_are_in_the_file_as_they_were_and_the_others_in_the_log(

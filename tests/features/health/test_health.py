@@ -49,12 +49,12 @@ def test_the_process_is_alive_while_the_database_is_not(api, app, monkeypatch):
 
 def test_a_check_holds_one_thread_and_the_others_are_told_what_the_last_one_found():
     begun, go = Event(), Event()
-    found = iter([True, False])
+    states = iter([True, False])
 
     def passes():
         begun.set()
         assert go.wait(60)
-        return next(found)
+        return next(states)
 
     check = Check(passes)
     with ThreadPoolExecutor(1) as threads:
@@ -69,10 +69,10 @@ def test_a_check_holds_one_thread_and_the_others_are_told_what_the_last_one_foun
 
 
 def test_a_check_that_fails_unforeseen_lets_the_next_one_try():
-    found = iter([RuntimeError("out of order"), True])
+    outcomes = iter([RuntimeError("out of order"), True])
 
     def passes():
-        first = next(found)
+        first = next(outcomes)
         if isinstance(first, Exception):
             raise first
         return first

@@ -116,9 +116,9 @@ class TestSubjectTeachers:
 
         for relation, caller in callers.items():
             for path in (f"/students/{student}", "/students", f"/cohorts/{arms.a}/students"):
-                found = caller.ok(caller.get(path))
-                listed = found.get("data", [found]) if isinstance(found, dict) else found
-                (shown,) = [one for one in listed if one["id"] == student]
+                body = caller.ok(caller.get(path))
+                listed = body.get("data", [body]) if isinstance(body, dict) else body
+                (shown,) = [row for row in listed if row["id"] == student]
                 assert {name: shown[name] for name in facts} == {
                     **facts,
                     **({"former_school": None} if relation == "T" else {}),
@@ -264,7 +264,7 @@ class TestTheIdOfACohort:
             path
             for (method, path), operation in document.operations().items()
             if method == "GET"
-            and "cohort" in {one.get("name") for one in operation.get("parameters", [])}
+            and "cohort" in {parameter.get("name") for parameter in operation.get("parameters", [])}
             and operation["x-own"] != "REFUSED"
         }
         assert taking == set(self.QUERIES)
@@ -276,15 +276,15 @@ class TestTheIdOfACohort:
         rest = self.QUERIES[path].format(term=arms.term["id"], subject=arms.subject["id"])
         other = make.cohort(session=arms.session)["id"]
 
-        found = in_b.get(f"{path}?cohort={shown}{rest}")
+        response = in_b.get(f"{path}?cohort={shown}{rest}")
 
         unknown = error_of(in_b.get(f"{path}?cohort={UNKNOWN_ID}{rest}"))
         if path in self.OF_FORM_TEACHERS and relation != "form teacher":
-            assert error_of(found) == unknown
+            assert error_of(response) == unknown
             return
-        answer = in_b.ok(found)
+        answer = in_b.ok(response)
         rows = answer["data"] if isinstance(answer, dict) and "data" in answer else answer
-        text = found.get_data(as_text=True)
+        text = response.get_data(as_text=True)
         assert not any(student in text for student in arms.in_a), path
         if path == "/students":
             assert {row["id"] for row in rows} == set(arms.in_b)

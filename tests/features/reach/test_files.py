@@ -39,16 +39,16 @@ OF_A_RECORD = [operation for operation, (*_, address) in TAKING_FILES.items() if
 @pytest.fixture
 def was_read(monkeypatch):
     """The places that have begun to read a file; reading goes on as it would."""
-    found = []
+    modules = []
     for module, name in ((uploads, "open_sheets"), (photos, "read_format"), (letterheads, "read_format")):
         original = getattr(module, name)
 
         def noticed(*arguments, original=original, module=module):
-            found.append(module.__name__)
+            modules.append(module.__name__)
             return original(*arguments)
 
         monkeypatch.setattr(module, name, noticed)
-    return found
+    return modules
 
 
 def send(api, operation, record="", *, arm="", query="", content=b"no file of any kind"):
@@ -115,7 +115,7 @@ def test_for_a_record_that_is_not_there_no_file_is_read(make, make_other, was_re
     assert was_read == []
 
 
-@pytest.mark.parametrize("operation", [one for one in OF_A_RECORD if "users" not in one])
+@pytest.mark.parametrize("operation", [operation for operation in OF_A_RECORD if "users" not in operation])
 def test_for_a_record_out_of_reach_no_file_is_read(make, arms, own, was_read, operation):
     teacher = own.subject_teacher(arms.other, arms.b)
     records = {

@@ -709,7 +709,7 @@ def make_places(make: Factory) -> dict[str, Place]:
         make.session(start_date="2019-09-01", end_date="2020-07-31"),
     )
     base = make.subject()
-    found = {}
+    places = {}
     for session, arms in ((now, ("own", ARM)), (before, (SESSION,))):
         cohort, term = make.cohort(session=session), make.term(session)
         subject = make.cohort_subject(cohort, base)
@@ -733,7 +733,7 @@ def make_places(make: Factory) -> dict[str, Place]:
                     content_type="multipart/form-data",
                 )
             )
-            found[name] = Place(
+            places[name] = Place(
                 student["id"],
                 newcomer["id"],
                 absent["id"],
@@ -758,21 +758,21 @@ def make_places(make: Factory) -> dict[str, Place]:
                     make.api.ok(make.api.put("/registers", {**key, "default": "A", "submit": True}))
             assigned = {"cohort_subject": subject["id"], "employee": teacher["id"], "batch": batch}
             make.api.ok(make.api.put("/subject-teachers", {"assignments": [assigned]}))
-            found[name] = with_registers(make, found[name], session["start_date"])
-    return found
+            places[name] = with_registers(make, places[name], session["start_date"])
+    return places
 
 
 def with_publications(make: Factory, places: dict[str, Place]) -> dict[str, Place]:
     """Publish the results of each place; answers the places with their publications."""
-    found = {}
+    published_places = {}
     for place in {each.cohort: each for each in places.values()}.values():
         body = {"term": place.term, "blanks": "EXCUSED"}
         make.api.ok(make.api.post(f"/cohort-subjects/{place.subject}/submission", body))
     for name, place in places.items():
         body = {"batches": [place.batch], "term": place.term}
         (made,) = make.api.ok(make.api.post("/publications", body))
-        found[name] = replace(place, publication=made["id"])
-    return found
+        published_places[name] = replace(place, publication=made["id"])
+    return published_places
 
 
 def with_registers(make: Factory, place: Place, day: str) -> Place:
@@ -819,9 +819,9 @@ def answer(client: ApiClient, operation: str, case: Case, place: Place) -> tuple
         options = {"data": case.files(place), "content_type": "multipart/form-data"}
     response = client.request(operation.split()[0], case.path(place), **options)
     if response.status_code >= 400:
-        found = response.get_json()
-        found.pop("request_id", None)
-        return response.status_code, repr(found)
+        body = response.get_json()
+        body.pop("request_id", None)
+        return response.status_code, repr(body)
     content = response.get_data()
     if not content.startswith(b"PK"):
         return response.status_code, content.decode(errors="replace")
@@ -838,12 +838,12 @@ def _unpacked(content: bytes) -> str:
 
 def _together(operations: Iterable[str]) -> dict[str, list[str]]:
     """Put operations that read together, as they leave the records as they are: those of what is published apart."""
-    found: dict[str, list[str]] = {}
+    groups: dict[str, list[str]] = {}
     for operation in operations:
         published = any(case.published for case in CASES[operation])
         reads = "GET of what is published" if published else "GET"
-        found.setdefault(reads if operation.startswith("GET ") else operation, []).append(operation)
-    return found
+        groups.setdefault(reads if operation.startswith("GET ") else operation, []).append(operation)
+    return groups
 
 
 @pytest.mark.parametrize("operations", _together(CASES).values(), ids=_together(CASES))

@@ -157,8 +157,8 @@ def test_each_page_has_the_total_of_what_is_in_reach(arms, own, make, number, sh
 
 def listed(make, batch):
     """The students of a batch, as a subject teacher is shown them."""
-    found = make.api.ok(make.api.get(f"/students?batch={batch}"))["data"]
-    return [{**student, "dob": None, "guardian": None} for student in found]
+    students = make.api.ok(make.api.get(f"/students?batch={batch}"))["data"]
+    return [{**student, "dob": None, "guardian": None} for student in students]
 
 
 def test_a_relation_that_shows_nothing_leads_nowhere():

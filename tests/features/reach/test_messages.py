@@ -36,13 +36,13 @@ def counted(messages):
     """Send requests, each of them once before; answers how many messages each took."""
 
     def counting(requests: Requests) -> dict[str, int]:
-        found = {}
+        counts = {}
         for name, send in requests.items():
             send()
             with messages() as sent:
                 send()
-            found[name] = len(sent)
-        return found
+            counts[name] = len(sent)
+        return counts
 
     return counting
 
@@ -117,13 +117,13 @@ def test_every_read(make, own, messages, published, subtests):
         if cases or (operation not in CASES and not published):
             path = cases[-1].path(place) if cases else _address(make, operation)
             with subtests.test(operation):
-                found = {}
+                counts = {}
                 for reach, client in (("SCHOOL", make.api), ("OWN", teacher)):
                     with messages() as sent:
                         answer = client.get(path)
-                    found[reach] = len(sent)
+                    counts[reach] = len(sent)
                     assert answer.status_code != 422, answer.get_json()
-                measured(operation, messages=found)
+                measured(operation, messages=counts)
 
 
 def _address(make: Factory, operation: str) -> str:
@@ -134,5 +134,5 @@ def _address(make: Factory, operation: str) -> str:
         records = make.api.get(path.partition("/{")[0]).get_json(silent=True)
         records = records.get("data", ()) if isinstance(records, dict) else records
         ids = {name: each["id"] for name in re.findall(r"{(.*?)}", path)[:1] for each in (records or ())[:1]}
-    address = re.sub(r"{(.*?)}", lambda found: ids.get(found[1], UNKNOWN_ID), path)
+    address = re.sub(r"{(.*?)}", lambda match: ids.get(match[1], UNKNOWN_ID), path)
     return f"{address}{QUERIES.get(operation, '')}"

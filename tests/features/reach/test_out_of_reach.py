@@ -21,7 +21,7 @@ OF_A_REQUEST = {"request_id", "generated_at"}
 SECRET = "Zuma"
 
 
-def told(answer: Any) -> Any:
+def content_of(answer: Any) -> Any:
     """What an answer says, but the figures of all arms."""
     return answer.status_code, _without(answer.get_json())
 
@@ -33,7 +33,7 @@ def _without(value: Any) -> Any:
             for name, member in value.items()
             if name not in OF_A_REQUEST and not (name in OF_ALL_ARMS and not isinstance(member, str))
         }
-    return [_without(one) for one in value] if isinstance(value, list) else value
+    return [_without(member) for member in value] if isinstance(value, list) else value
 
 
 def requests(arms: Arms) -> Iterator[tuple[str, dict[str, Any] | None]]:
@@ -70,7 +70,7 @@ def requests(arms: Arms) -> Iterator[tuple[str, dict[str, Any] | None]]:
 
 def answers(clients: dict[str, ApiClient], arms: Arms) -> dict[str, Any]:
     """Send all requests as everyone; the answers, by relation and request."""
-    found = {}
+    contents = {}
     for relation, client in clients.items():
         for path, body in requests(arms):
             if relation == "F" and path.startswith("/submissions") and f"batch={arms.a}" not in path:
@@ -79,10 +79,10 @@ def answers(clients: dict[str, ApiClient], arms: Arms) -> dict[str, Any]:
             answer = client.get(path) if body is None else client.post(path, body)
             if answer.mimetype == "application/json":
                 assert SECRET not in answer.get_data(as_text=True), (relation, path)
-                found[f"{relation} {path} {json.dumps(body)}"] = told(answer)
+                contents[f"{relation} {path} {json.dumps(body)}"] = content_of(answer)
             else:
-                found[f"{relation} {path}"] = answer.status_code
-    return found
+                contents[f"{relation} {path}"] = answer.status_code
+    return contents
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_what_is_out_of_reach_changes_no_answer_about_results(arms, clients, mak
     api.ok(api.patch("/result-settings", {"positions": "BATCH"}))
     make.entry(paper, arms.in_a[0], arms.a, 12)
     before = answers(clients, arms)
-    assert {status for status, _ in (one for one in before.values() if isinstance(one, tuple))} >= {
+    assert {status for status, _ in (content for content in before.values() if isinstance(content, tuple))} >= {
         200, 403, 404, 409, 422,
     }  # fmt: skip
 
@@ -136,7 +136,10 @@ def test_what_is_out_of_reach_changes_no_answer_about_results(arms, clients, mak
 def test_out_of_reach_is_unknown_in_path_query_body_list_and_sheet(arms, own, make):
     """A student of the other arm, and one that nobody has: the answers differ in the ids alone."""
     teacher, paper = own.subject_teacher(arms.subject, arms.a), make.assessment(arms.subject, arms.term)
-    numbers = {one: make.api.ok(make.api.get(f"/students/{one}"))["admission_number"] for one in arms.in_b}
+    numbers = {
+        student: make.api.ok(make.api.get(f"/students/{student}"))["admission_number"]
+        for student in arms.in_b
+    }
 
     def told_of(student: str, number: str, batch: str) -> dict[str, Any]:
         score = {"student": student, "score": 1}
@@ -148,11 +151,11 @@ def test_out_of_reach_is_unknown_in_path_query_body_list_and_sheet(arms, own, ma
             "list": teacher.put(f"/assessments/{paper['id']}/scores", {"scores": [score]}),
             "sheet": upload(teacher, paper, sheet_of((number, "A", "B", 1))),
         }
-        assert {place: one.get_json()["type"] for place, one in asked.items()} == dict.fromkeys(
+        assert {place: answer.get_json()["type"] for place, answer in asked.items()} == dict.fromkeys(
             asked, "unknown-id"
         )
         hidden = {student: "student", number: "number", batch: "batch"}
-        words = json.dumps({place: told(one) for place, one in asked.items()})
+        words = json.dumps({place: content_of(answer) for place, answer in asked.items()})
         for value, name in hidden.items():
             words = words.replace(value, name)
         return json.loads(words)

@@ -84,8 +84,8 @@ def test_contacts_of_students_are_their_form_teachers(make: Factory, own: Own, a
     form_teacher = own.form_teacher(arms.a)
     stranger = own.form_teacher(arms.b) if "form" in who else own.subject_teacher(arms.subject, None)
 
-    found = form_teacher.ok(form_teacher.get(f"/contacts?user_id={student['user']}"))
-    assert found["id"] == contact["id"]
+    answer = form_teacher.ok(form_teacher.get(f"/contacts?user_id={student['user']}"))
+    assert answer["id"] == contact["id"]
     unknown = error_of(stranger.get(f"/contacts?user_id={UNKNOWN_ID}"))
     assert error_of(stranger.get(f"/contacts?user_id={student['user']}")) == unknown
     # To read a contact is not to change it.

@@ -75,18 +75,18 @@ def planning(cursor: Any, statement: CompiledStatement) -> float:
 
     def once() -> float:
         cursor.execute(b"EXPLAIN (GENERIC_PLAN, SUMMARY) " + generic(cursor, statement))
-        (found,) = [line for (line,) in cursor if line.startswith("Planning Time")]
-        return float(found.split()[2])
+        (line,) = [line for (line,) in cursor if line.startswith("Planning Time")]
+        return float(line.split()[2])
 
     return min(once() for _ in range(TIMES))
 
 
 def test_planning_the_text_that_is_not_run_takes_little(api, tenancy):
-    found = {}
+    times = {}
     with tenancy.admin.begin() as connection:
         connection.exec_driver_sql(f'SET LOCAL search_path TO "{schema_name(api.school)}"')
         with connection.connection.cursor() as cursor:
             for name in NARROWED.keys() - IN_TRANSACTION:
-                found[name] = max(planning(cursor, one) for one in statements_of(NARROWED[name]))
+                times[name] = max(planning(cursor, statement) for statement in statements_of(NARROWED[name]))
 
-    assert {name: took for name, took in found.items() if took > LONGER.get(name, MOST)} == {}
+    assert {name: took for name, took in times.items() if took > LONGER.get(name, MOST)} == {}

@@ -23,8 +23,8 @@ def published(make: Factory) -> Arms:
 
 
 def in_broadsheet(client: Any, arms: Arms) -> set[str]:
-    found = client.ok(client.get(f"/broadsheets?batch={arms.first}&term=FIRST"))
-    return {one["student"]["id"] for one in found["students"]}
+    broadsheet = client.ok(client.get(f"/broadsheets?batch={arms.first}&term=FIRST"))
+    return {row["student"]["id"] for row in broadsheet["students"]}
 
 
 def test_a_form_teacher_reads_of_a_term_those_too_who_have_left_since(published: Arms, own: Own) -> None:
@@ -36,8 +36,8 @@ def test_a_form_teacher_reads_of_a_term_those_too_who_have_left_since(published:
     assert in_broadsheet(teacher, published) == {leaver, stays}
     for path in ("results?term=FIRST", "report-card?term=FIRST"):
         assert teacher.get(f"/students/{leaver}/{path}").status_code == 200
-    for one in (leaver, stays):
-        (card,) = teacher.ok(teacher.get(f"/students/{one}/report-cards"))
+    for student in (leaver, stays):
+        (card,) = teacher.ok(teacher.get(f"/students/{student}/report-cards"))
         assert card["batch"]["id"] == published.first
     # The transcript is of all terms, and read in the class in which the student is.
     assert teacher.get(f"/students/{stays}/transcript").status_code == 200
@@ -52,7 +52,9 @@ def test_a_subject_teacher_lists_submissions_of_their_arm_and_a_form_teacher_tho
 
     def listed(client: Any) -> set[tuple[str, str]]:
         path = f"/submissions?cohort={published.cohort['id']}&term=FIRST"
-        return {(one["cohort_subject"], one["batch"]) for one in client.ok(client.get(path))}
+        return {
+            (submission["cohort_subject"], submission["batch"]) for submission in client.ok(client.get(path))
+        }
 
     first, second = (subject["id"] for subject in published.subjects)
     whole = {(subject, batch) for subject in (first, second) for batch in (published.first, published.second)}

@@ -14,13 +14,13 @@ from school_service.core.read_models import ReadModel, unwrapped
 assert app
 
 NARROWED = {
-    f"{name}.{member}": found
+    f"{name}.{member}": model
     for name, module in sorted(sys.modules.items())
     if name.startswith("school_service.features.")
-    for member, found in vars(module).items()
-    if isinstance(found, ReadModel)
-    and found._reaches
-    and found.query.__module__ == name != "school_service.features.me.reads"
+    for member, model in vars(module).items()
+    if isinstance(model, ReadModel)
+    and model._reaches
+    and model.query.__module__ == name != "school_service.features.me.reads"
 }
 
 

@@ -104,8 +104,8 @@ class TestAssessments:
         made = teacher.ok(teacher.post("/assessments", fields_of(arms)))
         (many,) = teacher.ok(teacher.post("/assessments/many", many_of(arms)))
 
-        for one in (made, many):
-            path = f"/assessments/{one['id']}"
+        for assessment in (made, many):
+            path = f"/assessments/{assessment['id']}"
             assert teacher.ok(teacher.patch(path, {"name": "Another"}))["name"] == "Another"
             teacher.ok(teacher.delete(path))
         of_both, form_teacher = own.subject_teacher(arms.subject, None), own.form_teacher(arms.a)
@@ -177,9 +177,9 @@ class TestAssessments:
                 return in_a.using().delete(f"/assessments/{paper['id']}").status_code
             return in_b.using().post("/gradebooks", entry).status_code
 
-        found = tuple(run_concurrently(2, race))
+        statuses = tuple(run_concurrently(2, race))
 
-        assert found in {(200, 403), (404, 200), (422, 200)}, found
+        assert statuses in {(200, 403), (404, 200), (422, 200)}, statuses
 
     def test_a_teacher_takes_a_score_away_where_they_teach(self, arms, make, teacher, assessment):
         own_entry, other = (
@@ -470,7 +470,7 @@ class TestMarks:
         assert refused(arms.in_b[0]) == refused(UNKNOWN_ID)
         record = {"student": arms.in_a[0], "assessment": assessment["id"], "score": 1}
         shown = teacher.ok(teacher.put(self.path(arms), [record]))
-        assert {one["student"]["id"] for one in shown["scores"]} == {*arms.in_a}
+        assert {score["student"]["id"] for score in shown["scores"]} == {*arms.in_a}
 
     def test_a_form_teacher_reads_marks_and_enters_none(self, arms, own, assessment):
         form_teacher = own.form_teacher(arms.a)

@@ -47,14 +47,14 @@ class Noting(str):
 
 def read_models() -> dict[str, ReadModel[Any]]:
     """Find the read models with a reach, by their names."""
-    found = {}
+    models = {}
     for module in pkgutil.walk_packages(school_service.features.__path__, "school_service.features."):
         for name, value in vars(import_module(module.name)).items():
             if not isinstance(value, ReadModel) or "reach" not in signature(value.query).parameters:
                 continue
             if value.query.__module__ == module.name:
-                found[f"{module.name.removeprefix('school_service.features.')}.{name}"] = value
-    return found
+                models[f"{module.name.removeprefix('school_service.features.')}.{name}"] = value
+    return models
 
 
 def build(model: ReadModel[Any]) -> tuple[Any, str]:
@@ -95,8 +95,8 @@ def final_froms(query: Any) -> list[FromClause]:
     """Do as `get_final_froms`, which compiles the whole of a query first and uses nothing of it."""
     if not hasattr(query, "get_final_froms"):
         return []
-    found: list[FromClause] = query._compile_state_factory(query, COMPILER)._get_display_froms()
-    return found
+    froms: list[FromClause] = query._compile_state_factory(query, COMPILER)._get_display_froms()
+    return froms
 
 
 def within(source: Any, seen: set[int]) -> Iterator[Column[Any]]:
@@ -152,8 +152,8 @@ OF_ONESELF = {"me.reads.me": "of the caller alone: what of it is of others, the 
 
 def operation_of(document: Document, method: str, path: str) -> dict[str, Any]:
     """Find an operation of the document."""
-    found: dict[str, Any] = document.spec["paths"][path][method.lower()]
-    return found
+    operation: dict[str, Any] = document.spec["paths"][path][method.lower()]
+    return operation
 
 
 def relations_of(document: Document, operation: tuple[str, str]) -> str:
@@ -175,17 +175,17 @@ def members_in(document: Document, schema: Any) -> set[str]:
 
 
 def test_a_column_of_a_person_is_plain_to_those_alone_who_may_see_it(document):
-    found, models = {}, read_models()
+    shown_columns, models = {}, read_models()
     assert len(models) > 60
     for name, model in models.items():
         relations = relations_of(document, SENT_BY[name]) if name in SENT_BY else "".join(RELATIONS)
         shown = [] if name in OF_ONESELF else plain(model, relations)
         if name in LOADED:
             answer = operation_of(document, *LOADED[name])["responses"]
-            shown = [one for one in shown if one.partition(".")[2] in members_in(document, answer)]
-        found[name] = shown
+            shown = [column for column in shown if column.partition(".")[2] in members_in(document, answer)]
+        shown_columns[name] = shown
 
-    assert {name: columns for name, columns in found.items() if columns} == {}, (
+    assert {name: columns for name, columns in shown_columns.items() if columns} == {}, (
         "select it with school_service.core.facts.shown, or name more relations in the info of the column"
     )
 
@@ -210,7 +210,7 @@ def _of_students(reach: Reach | None = None) -> Any:
 
 
 @read_model
-def _shown(reach: Reach | None = None) -> Any:
+def _birthdays(reach: Reach | None = None) -> Any:
     """Select what a subject teacher may not see as it is to be selected."""
     is_by = partial(scopes.is_student_by, student_id=Student.id)
     value = shown(Student.dob, reach, lambda reach, relations: is_by(reach, relations=relations))
@@ -220,7 +220,7 @@ def _shown(reach: Reach | None = None) -> Any:
 def test_a_column_that_is_plain_is_named_however_it_is_selected():
     assert plain(_of_students, "TF") == ["students.dob"]
     assert plain(_of_students, "FSG") == []
-    assert plain(_shown, "TF") == []
+    assert plain(_birthdays, "TF") == []
 
 
 def test_a_column_that_says_nothing_is_seen_by_nobody(monkeypatch):
@@ -228,7 +228,7 @@ def test_a_column_that_says_nothing_is_seen_by_nobody(monkeypatch):
         monkeypatch.setattr(Student.__table__.c[name], "info", {})
 
     # The date of birth is selected by `shown`.
-    assert plain(_shown, "F") == ["students.middle_name"]
+    assert plain(_birthdays, "F") == ["students.middle_name"]
 
 
 def test_what_some_relations_may_not_see_is_null_to_them():
@@ -245,9 +245,9 @@ def test_what_some_relations_may_not_see_is_null_to_them():
 def test_what_is_made_of_several_columns_is_shown_to_those_who_may_see_all():
     both = StudentGuardian.relationship + Student.middle_name
 
-    found = shown(both, Reach("TFSG"), lambda _reach, by: literal(by) == "FG")
+    column = shown(both, Reach("TFSG"), lambda _reach, by: literal(by) == "FG")
 
-    assert found.compile().params == {"param_1": "FG", "param_2": "FG"}
+    assert column.compile().params == {"param_1": "FG", "param_2": "FG"}
 
 
 def test_the_members_of_a_stored_card_are_seen_by_all_who_read_it(document):

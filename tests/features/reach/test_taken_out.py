@@ -43,30 +43,30 @@ class Taken:
     taken: str | None = None
     noted: set[str] = field(default_factory=set)
 
-    def note(self, one: str) -> bool:
+    def note(self, name: str) -> bool:
         """Note what narrows; answers whether it is taken out."""
-        self.noted.add(one)
-        return one == self.taken
+        self.noted.add(name)
+        return name == self.taken
 
 
 @pytest.fixture
-def taken(monkeypatch) -> Taken:
-    found = Taken()
+def notes(monkeypatch) -> Taken:
+    notes = Taken()
     of_template = QueryTemplate.within
 
     def of_read_model(self: QueryTemplate, reach: Reach) -> QueryTemplate:
         # The template itself is of the text for the whole school.
         of = self.narrow
-        return self if of is not None and found.note(_name(of.func.__self__)) else of_template(self, reach)
+        return self if of is not None and notes.note(_name(of.func.__self__)) else of_template(self, reach)
 
     def of_scope(name: str, scope: Any) -> Any:
-        return lambda reach, row: true() if found.note(name) else scope(reach, row)
+        return lambda reach, row: true() if notes.note(name) else scope(reach, row)
 
     def caller_has_own() -> bool:
-        return has_own() and not found.note(_caller())
+        return has_own() and not notes.note(_caller())
 
     def within(query: Any, scope: Any, *columns: Any) -> Any:
-        taken_out = has_own() and found.note(_caller())
+        taken_out = has_own() and notes.note(_caller())
         return judged_before(query) if taken_out else of_statement(query, scope, *columns)
 
     has_own, of_statement = narrowing.caller_has_own, narrowing.within
@@ -75,7 +75,7 @@ def taken(monkeypatch) -> Taken:
     shown_to = Loaded.shown_to
 
     def of_class(self: Loaded, reach: Reach | None) -> Loaded:
-        return shown_to(self, None if reach is not None and found.note(SHOWN_TO) else reach)
+        return shown_to(self, None if reach is not None and notes.note(SHOWN_TO) else reach)
 
     monkeypatch.setattr(QueryTemplate, "within", of_read_model)
     monkeypatch.setattr(Loaded, "shown_to", of_class)
@@ -85,7 +85,7 @@ def taken(monkeypatch) -> Taken:
         for name, hooked in asking.items():
             if getattr(module, name, None) is getattr(narrowing, name):
                 monkeypatch.setattr(module, name, hooked)
-    return found
+    return notes
 
 
 def _caller() -> str:
@@ -95,8 +95,8 @@ def _caller() -> str:
 
 
 def _modules() -> Iterator[Any]:
-    for found in walk_packages(school_service.features.__path__, "school_service.features."):
-        yield import_module(found.name)
+    for module in walk_packages(school_service.features.__path__, "school_service.features."):
+        yield import_module(module.name)
 
 
 def _name(model: ReadModel[Any]) -> str:
@@ -194,7 +194,7 @@ ELSEWHERE = {"school_service.features.scores.assessments.reads.names_of_submissi
 """The names of submitted arms, of which test_scores asks: in the matrix each arm is submitted, and none is named."""
 
 
-def test_each_is_missed_when_it_is_taken_out(make: Factory, own: Own, taken: Taken):
+def test_each_is_missed_when_it_is_taken_out(make: Factory, own: Own, notes: Taken):
     places = make_places(make)
     here = places["own"]
     clients = {
@@ -214,23 +214,23 @@ def test_each_is_missed_when_it_is_taken_out(make: Factory, own: Own, taken: Tak
         said: dict[Request, tuple[int, str]] = {}
         requests: dict[str, list[Request]] = {}
         for request in _requests(clients, places, now):
-            taken.noted.clear()
+            notes.noted.clear()
             said[request] = request()
-            for one in taken.noted:
-                requests.setdefault(one, []).append(request)
+            for name in notes.noted:
+                requests.setdefault(name, []).append(request)
         narrows |= requests.keys()
-        for taken.taken in sorted(requests.keys() - missed):
-            if any(request() != said[request] for request in requests[taken.taken]):
-                missed.add(taken.taken)
-        taken.taken = None
+        for notes.taken in sorted(requests.keys() - missed):
+            if any(request() != said[request] for request in requests[notes.taken]):
+                missed.add(notes.taken)
+        notes.taken = None
 
     assert narrows - missed == OF_CLASSES
     assert SHOWN_TO in missed
     declared = {
-        _name(one)
+        _name(member)
         for module in _modules()
-        for one in vars(module).values()
-        if isinstance(one, ReadModel) and "reach" in signature(one.query).parameters
+        for member in vars(module).values()
+        if isinstance(member, ReadModel) and "reach" in signature(member.query).parameters
     }
     assert declared - narrows == FORWARDED | ITSELF | ELSEWHERE
     assert SCOPES.keys() - narrows == {*_EVERYBODYS, "employees"}

@@ -26,7 +26,9 @@ def published(arms, make):
     )
     body = {"term": "FIRST", "batches": [arms.a, arms.b]}
     dry_run = api.ok(api.post("/publications?dry_run=true", body))
-    without = {one["cohort_subject"] for made in dry_run for one in made["without_assessments"]["subjects"]}
+    without = {
+        subject["cohort_subject"] for made in dry_run for subject in made["without_assessments"]["subjects"]
+    }
     api.ok(api.post("/publications", {**body, "without_subjects": sorted(without)}))
     dates = {"start_date": arms.session["start_date"], "end_date": arms.session["end_date"]}
     others = dict.fromkeys(("times_opened", "next_term_begins", "notice"))
@@ -49,13 +51,13 @@ def test_a_form_teacher_is_told_nothing_of_another_arm(published, own):
     teacher = own.form_teacher(arms.a)
     (other,) = arms.in_b
 
-    of_other = [error_of(one) for one in of_class(teacher, arms.b, other, day)]
-    of_unknown = [error_of(one) for one in of_class(teacher, UNKNOWN_ID, UNKNOWN_ID, day)]
+    of_other = [error_of(answer) for answer in of_class(teacher, arms.b, other, day)]
+    of_unknown = [error_of(answer) for answer in of_class(teacher, UNKNOWN_ID, UNKNOWN_ID, day)]
 
     assert str(of_other).replace(other, UNKNOWN_ID).replace(arms.b, UNKNOWN_ID) == str(of_unknown)
     # Of their own class, what is published is said before who is in it.
-    in_own = [error_of(one) for one in of_class(teacher, arms.a, other, day)]
-    as_unknown = [error_of(one) for one in of_class(teacher, arms.a, UNKNOWN_ID, day)]
+    in_own = [error_of(answer) for answer in of_class(teacher, arms.a, other, day)]
+    as_unknown = [error_of(answer) for answer in of_class(teacher, arms.a, UNKNOWN_ID, day)]
     assert str(in_own).replace(other, UNKNOWN_ID) == str(as_unknown)
 
 

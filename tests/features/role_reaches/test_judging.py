@@ -19,7 +19,7 @@ def role(id: str, reach: str, *permissions: str, given_to: str | None = None) ->
 
 def switch(roles: list[Any], *users: tuple[str, ...], add_seeded: bool = False, **targets: str) -> Switch:
     """Judge a switch in a school of users, each of these roles; `STUDENTS` among them is an account of that kind."""
-    found: dict[str, list[Any]] = {
+    parts: dict[str, list[Any]] = {
         "permissions": [{"name": READ}, {"name": WRITE}],
         "roles": roles,
         "bearing": [{"roles": [held for held in user if held != "STUDENTS"]} for user in users],
@@ -31,7 +31,7 @@ def switch(roles: list[Any], *users: tuple[str, ...], add_seeded: bool = False, 
     }
     named = [{"role": name, "reach": reach} for name, reach in targets.items()]
     return judge(
-        {part: orjson.dumps(rows).decode() for part, rows in found.items()}, named, add_seeded=add_seeded
+        {part: orjson.dumps(rows).decode() for part, rows in parts.items()}, named, add_seeded=add_seeded
     )
 
 

@@ -22,9 +22,9 @@ def put(api, *roles, dry=False, **body):
 
 def committed(api, *roles, **body):
     dry = api.ok(put(api, *roles, dry=True, **body))
-    found = api.ok(put(api, *roles, **body))
-    assert found == dry
-    return found
+    answer = api.ok(put(api, *roles, **body))
+    assert answer == dry
+    return answer
 
 
 @pytest.fixture
@@ -72,10 +72,10 @@ class TestMany:
         # By their usernames those who gain would be the first.
         enroll_in_roles(api, zz=(loses, 12), aa=(gains, 1181))
 
-        found = api.ok(put(api, (loses, "OWN"), (gains, "SCHOOL"), dry=True))
+        preview = api.ok(put(api, (loses, "OWN"), (gains, "SCHOOL"), dry=True))
 
-        assert (found["users_total"], found["users_losing"], len(found["users"])) == (1193, 12, 1000)
-        first, others = found["users"][:12], found["users"][12:]
+        assert (preview["users_total"], preview["users_losing"], len(preview["users"])) == (1193, 12, 1000)
+        first, others = preview["users"][:12], preview["users"][12:]
         assert [user["username"] for user in first] == sorted(f"zz{n}" for n in range(1, 13))
         assert {tuple(user["refused"]) for user in first} == {("read:graduates",)}
         assert all(user["narrowed"] == user["refused"] == [] for user in others)
@@ -85,10 +85,10 @@ class TestMany:
         loses, gains = roles
         enroll_in_roles(api, zz=(loses, 1005), aa=(gains, 3))
 
-        found = api.ok(put(api, (loses, "OWN"), (gains, "SCHOOL"), dry=True))
+        preview = api.ok(put(api, (loses, "OWN"), (gains, "SCHOOL"), dry=True))
 
-        assert (found["users_total"], found["users_losing"], len(found["users"])) == (1008, 1005, 1005)
-        assert {user["username"][:2] for user in found["users"]} == {"zz"}
+        assert (preview["users_total"], preview["users_losing"], len(preview["users"])) == (1008, 1005, 1005)
+        assert {user["username"][:2] for user in preview["users"]} == {"zz"}
 
     def test_who_loses_one_and_gains_another_loses(self, api, make, roles):
         loses, gains = roles
@@ -96,11 +96,11 @@ class TestMany:
         for role in roles:
             api.ok(api.put(f"/users/{user['id']}/roles", {"role": role["id"]}))
 
-        found = api.ok(put(api, (loses, "OWN"), (gains, "SCHOOL"), dry=True))
+        preview = api.ok(put(api, (loses, "OWN"), (gains, "SCHOOL"), dry=True))
 
-        (shown,) = found["users"]
+        (shown,) = preview["users"]
         assert (shown["refused"], shown["widened"]) == (["read:graduates"], ["read:classrooms"])
-        assert found["users_losing"] == 1
+        assert preview["users_losing"] == 1
 
 
 class TestDiffering:
@@ -127,22 +127,25 @@ class TestDiffering:
         for name, permissions in self.ATTENDANCE.items():
             self.without(api, name, permissions)
 
-        found = api.ok(put(api, dry=True))["differs"]
+        differences = api.ok(put(api, dry=True))["differs"]
 
-        assert [(role["name"], role["more"], role["less"]) for role in found] == [
+        assert [(role["name"], role["more"], role["less"]) for role in differences] == [
             (name, [], permissions) for name, permissions in sorted(self.ATTENDANCE.items())
         ]
         ids_by_name = {role["name"]: role["id"] for role in api.ok(api.get("/roles"))}
-        assert all(role["role"] == ids_by_name[role["name"]] for role in found)
+        assert all(role["role"] == ids_by_name[role["name"]] for role in differences)
         # They stay as they are, also where seeded roles are added.
-        assert committed(api, add_seeded=True)["differs"] == found
-        assert api.ok(put(api, dry=True))["differs"] == found
+        assert committed(api, add_seeded=True)["differs"] == differences
+        assert api.ok(put(api, dry=True))["differs"] == differences
 
     def test_what_differs_is_given_and_taken_by_the_permissions_of_the_role(self, api):
         self.without(api, "Teacher", ["delete:assessments", "delete:gradebooks"])
         (told,) = api.ok(put(api, dry=True))["differs"]
-        known = {f"{one['access']}:{one['section']}": one["id"] for one in api.ok(api.get("/permissions"))}
-        held = {one["id"] for one in api.ok(api.get(f"/roles/{told['role']}"))["permissions"]}
+        known = {
+            f"{permission['access']}:{permission['section']}": permission["id"]
+            for permission in api.ok(api.get("/permissions"))
+        }
+        held = {permission["id"] for permission in api.ok(api.get(f"/roles/{told['role']}"))["permissions"]}
         wanted = held - {known[name] for name in told["more"]} | {known[name] for name in told["less"]}
 
         api.ok(api.patch(f"/roles/{told['role']}/permissions", {"permissionIds": sorted(wanted)}))
@@ -170,12 +173,12 @@ class TestSwitching:
     def test_the_preview_tells_who_loses_what_and_changes_nothing(self, api, arms, teacher):
         account, client, role = teacher
 
-        found = api.ok(put(api, (role, "OWN"), dry=True))
+        preview = api.ok(put(api, (role, "OWN"), dry=True))
 
-        assert found["roles"] == [
+        assert preview["roles"] == [
             {"id": role["id"], "name": role["name"], "before": "SCHOOL", "reach": "OWN"}
         ]
-        assert found["users"] == [
+        assert preview["users"] == [
             {
                 "user": account["id"],
                 "username": account["username"],
@@ -188,7 +191,7 @@ class TestSwitching:
                 "children": 0,
             }
         ]
-        assert (found["users_total"], found["added"]) == (1, [])
+        assert (preview["users_total"], preview["added"]) == (1, [])
         assert api.ok(api.get(f"/roles/{role['id']}"))["reach"] == "SCHOOL"
         assert ids(client, "/students") >= {*arms.in_a, *arms.in_b}
 
@@ -206,12 +209,12 @@ class TestSwitching:
 
     def test_again_it_changes_nothing(self, api, teacher):
         _, _, role = teacher
-        found = committed(api, (role, "OWN"))
+        answer = committed(api, (role, "OWN"))
         entries = api.ok(api.get("/audit?entity=role"))["total"]
 
         again = api.ok(put(api, (role, "OWN")))
 
-        assert (again["users"], again["roles"]) == ([], [{**found["roles"][0], "before": "OWN"}])
+        assert (again["users"], again["roles"]) == ([], [{**answer["roles"][0], "before": "OWN"}])
         assert api.ok(api.get("/audit?entity=role"))["total"] == entries
 
     @pytest.mark.parametrize("fingerprint", ["5f0c2a7be1d94c3f8a6e4b2d90c17f35", "", None, 7, ["x"]])
@@ -229,9 +232,9 @@ class TestSwitching:
         wider = make.role("read:students", "read:graduates")
         api.ok(api.put(f"/users/{account['id']}/roles", {"role": wider["id"]}))
 
-        found = api.ok(put(api, (role, "OWN")))
+        answer = api.ok(put(api, (role, "OWN")))
 
-        assert (seen["users_total"], found["users_total"]) == (1, 0)
+        assert (seen["users_total"], answer["users_total"]) == (1, 0)
 
     def test_who_has_the_permission_otherwise_is_not_named(self, api, make, teacher):
         account, _, role = teacher
@@ -244,15 +247,15 @@ class TestSwitching:
         api.ok(api.patch(f"/sessions/{arms.session['id']}", {"current": True}))
         own.form_teacher(arms.b)
 
-        found = api.ok(put(api, dry=True))["uncovered"]
+        uncovered = api.ok(put(api, dry=True))["uncovered"]
 
-        assert {(each["cohort_subject"], each["batch_name"]) for each in found["subjects"]} == {
+        assert {(each["cohort_subject"], each["batch_name"]) for each in uncovered["subjects"]} == {
             (arms.subject["id"], "B"),
             (arms.other["id"], "A"),
             (arms.other["id"], "B"),
         }
-        assert (found["subjects_total"], found["batches_total"]) == (3, 1)
-        assert [each["batch"] for each in found["batches"]] == [arms.a]
+        assert (uncovered["subjects_total"], uncovered["batches_total"]) == (3, 1)
+        assert [each["batch"] for each in uncovered["batches"]] == [arms.a]
 
     def test_who_may_not_read_classes_is_told_how_many_alone(self, api, arms, make, teacher):
         api.ok(api.patch(f"/sessions/{arms.session['id']}", {"current": True}))
@@ -265,9 +268,9 @@ class TestSwitching:
         ):
             caller = make.caller("write:roles", *held)
             for roles in ((), ((empty, "OWN"),)):
-                found = caller.ok(put(caller, *roles, dry=True))["uncovered"]
-                assert (len(found["subjects"]), len(found["batches"])) == (subjects, batches)
-                assert (found["subjects_total"], found["batches_total"]) == (3, 2)
+                uncovered = caller.ok(put(caller, *roles, dry=True))["uncovered"]
+                assert (len(uncovered["subjects"]), len(uncovered["batches"])) == (subjects, batches)
+                assert (uncovered["subjects_total"], uncovered["batches_total"]) == (3, 2)
 
     def test_giving_accounts_their_role_needs_its_permissions(self, api, make):
         committed(api, add_seeded=True)
@@ -320,11 +323,11 @@ class TestSeededRoles:
     def test_those_that_are_missing_are_made_and_students_get_theirs(self, older, api, make, arms):
         before = {role["name"] for role in api.ok(api.get("/roles"))}
 
-        found = committed(api, add_seeded=True)
+        answer = committed(api, add_seeded=True)
 
-        assert set(found["added"]) == {"Principal", "Guardian", "Student"}
+        assert set(answer["added"]) == {"Principal", "Guardian", "Student"}
         roles = {role["name"]: role for role in api.ok(api.get("/roles"))}
-        assert set(roles) == before | set(found["added"])
+        assert set(roles) == before | set(answer["added"])
         assert (roles["Student"]["reach"], roles["Student"]["given_to"]) == ("OWN", "STUDENTS")
         assert (roles["Guardian"]["reach"], roles["Guardian"]["given_to"]) == ("OWN", "GUARDIANS")
         assert roles["Principal"]["reach"] == "SCHOOL"
@@ -339,9 +342,9 @@ class TestSeededRoles:
         user = api.ok(api.put(f"/guardians/{guardian['id']}/account", body))["user"]
         assert api.ok(api.get(f"/users/{user}"))["roles"] == []
 
-        found = committed(api, add_seeded=True)
+        answer = committed(api, add_seeded=True)
 
-        assert user in [each["user"] for each in found["users"]]
+        assert user in [each["user"] for each in answer["users"]]
         roles = {role["id"]: role for role in api.ok(api.get("/roles"))}
         given = [role["roleId"] for role in api.ok(api.get(f"/users/{user}"))["roles"]]
         assert [roles[role]["given_to"] for role in given] == ["GUARDIANS"]
@@ -397,7 +400,9 @@ class TestAtOnce:
         told = [(row["before"], row["reach"]) for row in rows if row["before"] != row["reach"]]
         entries = api.ok(api.get(f"/audit?entity=role&id={role['id']}"))["data"]
         steps = [
-            (one["old"]["reach"], one["new"]["reach"]) for one in entries if "reach" in (one["old"] or {})
+            (entry["old"]["reach"], entry["new"]["reach"])
+            for entry in entries
+            if "reach" in (entry["old"] or {})
         ]
         # What is told is on record, and none undoes what another has undone.
         assert sorted(steps) == sorted(told)
@@ -434,7 +439,9 @@ class TestAtOnce:
             if administrator["id"] in [role["roleId"] for role in user["roles"]]:
                 bearers[0].ok(bearers[0].delete(f"/users/{user['id']}/roles/{administrator['id']}"))
 
-        answers = run_concurrently(2, lambda one: put(bearers[one].using(), (chiefs[1 - one], "OWN")))
+        answers = run_concurrently(
+            2, lambda number: put(bearers[number].using(), (chiefs[1 - number], "OWN"))
+        )
 
         assert sorted(answer.status_code for answer in answers) in ([200, 403], [200, 409])
 

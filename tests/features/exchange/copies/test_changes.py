@@ -32,7 +32,7 @@ def test_nothing_new_is_one_message_and_news_are_three(api, make, messages):
     room = make.classroom()["id"]
     with messages() as sent:
         answer = api.ok(api.get("/changes", query_string={"after": cursor}))
-    assert [(one["resource"], one["id"], one["operation"]) for one in answer["changes"]] == [
+    assert [(change["resource"], change["id"], change["operation"]) for change in answer["changes"]] == [
         ("classrooms", room, "created")
     ]
     assert len(sent) == 3
@@ -59,7 +59,7 @@ def test_several_changes_of_one_record_in_a_set_are_one(api, make):
 
     told, _ = changes(api, cursor)
 
-    assert sorted((one["resource"], one["operation"]) for one in told) == [
+    assert sorted((change["resource"], change["operation"]) for change in told) == [
         ("students", "created"),
         ("users", "created"),
     ]
@@ -104,11 +104,15 @@ def test_a_user_deleted_from_a_page_that_is_being_read_is_missed_by_no_copy(api,
 
     api.ok(api.delete(f"/users/{users[1]}/delete"))
     told, cursor = changes(api, head["cursor"])
-    assert ("users", users[1], "deleted") in [(one["resource"], one["id"], one["operation"]) for one in told]
+    assert ("users", users[1], "deleted") in [
+        (change["resource"], change["id"], change["operation"]) for change in told
+    ]
     api.ok(api.put(f"/users/{users[1]}/restore"))
     told, _ = changes(api, cursor)
-    assert ("users", users[1], "created") in [(one["resource"], one["id"], one["operation"]) for one in told]
-    assert {("users", one) for one in users} <= copy.keys()
+    assert ("users", users[1], "created") in [
+        (change["resource"], change["id"], change["operation"]) for change in told
+    ]
+    assert {("users", user) for user in users} <= copy.keys()
 
 
 def test_what_is_hidden_with_an_assessment_is_told(api, make):
@@ -120,7 +124,7 @@ def test_what_is_hidden_with_an_assessment_is_told(api, make):
 
     api.ok(api.delete(f"/assessments/{assessment['id']}"))
 
-    told = {(one["resource"], one["id"]): one["operation"] for one in changes(api, cursor)[0]}
+    told = {(change["resource"], change["id"]): change["operation"] for change in changes(api, cursor)[0]}
     for key in (("assessments", assessment["id"]), ("scores", entry), ("absences", assessment["id"])):
         assert told[key] == "deleted"
 
@@ -133,7 +137,7 @@ def test_nothing_but_ids_is_told(api, make):
     answer = api.get("/changes", query_string={"after": cursor})
 
     assert "Adichie" not in answer.get_data(as_text=True)
-    assert all(one.keys() == {"resource", "id", "operation", "at"} for one in answer.json["changes"])
+    assert all(change.keys() == {"resource", "id", "operation", "at"} for change in answer.json["changes"])
 
 
 def test_an_erased_person_is_in_no_copy(api, make):
@@ -143,13 +147,15 @@ def test_an_erased_person_is_in_no_copy(api, make):
     api.ok(api.delete(f"/students/{student['id']}/data"))
 
     told, _ = changes(api, head["cursor"])
-    for one in told:
-        if one["operation"] == "erased":
-            copy = {key: record for key, record in copy.items() if one["id"] not in str((key, record))}
-    rest = {(one["resource"], one["id"]) for one in told if one["operation"] in ("created", "updated")}
+    for change in told:
+        if change["operation"] == "erased":
+            copy = {key: record for key, record in copy.items() if change["id"] not in str((key, record))}
+    rest = {
+        (change["resource"], change["id"]) for change in told if change["operation"] in ("created", "updated")
+    }
     after, _ = export(api)
     assert {("students", student["id"], "erased"), ("users", student["user"], "erased")} <= {
-        (one["resource"], one["id"], one["operation"]) for one in told
+        (change["resource"], change["id"], change["operation"]) for change in told
     }
-    gone = {(one["resource"], one["id"]) for one in told} - rest
+    gone = {(change["resource"], change["id"]) for change in told} - rest
     assert {key: record for key, record in copy.items() if key not in gone} == after

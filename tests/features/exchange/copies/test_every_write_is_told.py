@@ -26,7 +26,7 @@ SILENT = READING | {
 
 def names(ids, value):
     """Tell whether a text of the value has one of the ids."""
-    return any(one in str(value) for one in ids)
+    return any(record_id in str(value) for record_id in ids)
 
 
 def changed(api, place, send):
@@ -39,9 +39,9 @@ def changed(api, place, send):
     assert answer.status_code == 200, answer.get_data(as_text=True)
     told, _ = changes(api, head["cursor"])
     after, _ = export(api)
-    said = {(one["resource"], one["id"]): one["operation"] for one in told}
+    said = {(change["resource"], change["id"]): change["operation"] for change in told}
     assert len(said) == len(told)
-    erased = [one["id"] for one in told if one["operation"] == "erased"]
+    erased = [change["id"] for change in told if change["operation"] == "erased"]
     shown = before.keys() | after.keys()
     parts = {(key_of(table, row), table, row) for table, row in rows ^ rows_of(place)}
     assert [

@@ -22,7 +22,7 @@ def test_some_records_are_the_lines_of_the_export(api, taught, messages):
 
     with messages() as sent:
         response = api.get(
-            "/export", query_string=[("resource", "students"), *(("id", one) for _, one in keys), ("id", "x")]
+            "/export", query_string=[("resource", "students"), *(("id", key) for _, key in keys), ("id", "x")]
         )
 
     assert response.status_code == 200, response.get_data(as_text=True)
@@ -35,7 +35,9 @@ def test_each_resource_is_read_by_ids(name, api, taught):
     everything, _ = export(api, resource=name)
     ids = [key for _, key in everything] or ["00000000-0000-0000-0000-000000000000"]
 
-    response = api.get("/export", query_string=[("resource", name), *(("id", one) for one in ids)])
+    response = api.get(
+        "/export", query_string=[("resource", name), *(("id", record_id) for record_id in ids)]
+    )
 
     assert response.status_code == 200, response.get_data(as_text=True)
     assert records(response.get_data(as_text=True).splitlines()) == everything
@@ -44,7 +46,7 @@ def test_each_resource_is_read_by_ids(name, api, taught):
 def test_what_is_named_has_gone_before(api, taught):
     seen = set()
     for line in api.get("/export").get_data(as_text=True).splitlines()[1:]:
-        one = json.loads(line)
+        row = json.loads(line)
         for name in (
             "classroom",
             "session",
@@ -55,9 +57,9 @@ def test_what_is_named_has_gone_before(api, taught):
             "sessionId",
             "owner",
         ):
-            named = one["record"].get(name) if isinstance(one["record"], dict) else None
-            assert named is None or named in seen | {one["id"]}, (one["resource"], name)
-        seen.add(one["id"])
+            named = row["record"].get(name) if isinstance(row["record"], dict) else None
+            assert named is None or named in seen | {row["id"]}, (row["resource"], name)
+        seen.add(row["id"])
 
 
 def test_it_is_zipped_for_who_takes_that(api, taught):
@@ -100,12 +102,12 @@ def test_a_resource_is_there_with_its_permission_for_the_whole_school(api, make,
     reader = make.caller("read:export", "read:changes", "read:classrooms")
     student = taught.students[0]
 
-    found, head = export(reader)
+    records, head = export(reader)
 
-    assert {name for name, _ in found} == {"classrooms"}
+    assert {name for name, _ in records} == {"classrooms"}
     assert set(head["resources"]) == {"classrooms"}
     assert reader.get(f"/export?resource=students&id={student}").data == b""
-    assert {one["resource"] for one in changes(reader, "start")[0]} == {"classrooms"}
+    assert {change["resource"] for change in changes(reader, "start")[0]} == {"classrooms"}
 
 
 def test_other_schools_records_are_not_there(api, other_api, taught):

@@ -31,7 +31,7 @@ def cursor_of(api):
 
 
 def told_of(api, cursor):
-    return {(one["resource"], one["id"], one["operation"]) for one in changes(api, cursor)[0]}
+    return {(change["resource"], change["id"], change["operation"]) for change in changes(api, cursor)[0]}
 
 
 def is_gone(api, cursor):
@@ -54,12 +54,12 @@ def test_a_role_that_is_switched_is_told(committing, tenancy):
 
 def test_a_reset_administrator_and_a_completed_role_are_told(committing, tenancy):
     api = committing.api
-    roles = {one["name"]: one["id"] for one in api.ok(api.get("/roles"))}
+    roles = {role["name"]: role["id"] for role in api.ok(api.get("/roles"))}
     cursor = cursor_of(api)
 
     reset_administrator(tenancy, api.school, Administrator("deputy", PASSWORD))
 
-    [account] = [one["id"] for one in api.ok(api.get("/users?search=deputy"))["data"]]
+    [account] = [user["id"] for user in api.ok(api.get("/users?search=deputy"))["data"]]
     assert told_of(api, cursor) == {("users", account, "created")}
     with connected_to_school(tenancy, api.school) as (connection, _):
         connection.exec_driver_sql(
@@ -86,7 +86,7 @@ def test_ended_sessions_and_an_erased_log_leave_no_reader_behind(committing, ten
 
     own = issue_token(api, tenancy, api.school, number=2)
     told, cursor = changes(own, head["cursor"])
-    assert {one["resource"] for one in told} <= {"users"}
+    assert {change["resource"] for change in told} <= {"users"}
     assert cursor != head["cursor"]
     assert export(own)[0] == before
 
@@ -105,66 +105,68 @@ def issue_token(api, tenancy, school, number=1):
 
 
 @pytest.fixture
-def kept(app, document, tenancy):
+def client(app, document, tenancy):
     """A client of a school that goes when the test has ended."""
     place = make_place(app, tenancy, "Kept School")
     yield ApiClient(app, document, place.admin_token, place.id)
     delete_school(tenancy, place.id, backup_folder=None)
 
 
-def test_after_a_restore_cursors_of_the_backup_go_on_and_later_ones_are_gone(kept, tenancy, tmp_path):
-    make = Factory(kept)
+def test_after_a_restore_cursors_of_the_backup_go_on_and_later_ones_are_gone(client, tenancy, tmp_path):
+    make = Factory(client)
     room = make.classroom()
-    seen = cursor_of(kept)
+    seen = cursor_of(client)
     waiting = make.classroom()["id"]  # of a set without a number
-    back_up(tenancy, kept.school, tmp_path / "school.zip")
+    back_up(tenancy, client.school, tmp_path / "school.zip")
     make.classroom()
-    later = cursor_of(kept)
-    delete_school(tenancy, kept.school, backup_folder=None)
+    later = cursor_of(client)
+    delete_school(tenancy, client.school, backup_folder=None)
 
     restore(tenancy, tmp_path / "school.zip")
 
-    assert is_gone(kept, later)
-    assert told_of(kept, seen) == {("classrooms", waiting, "created")}
-    assert is_gone(kept, later)
+    assert is_gone(client, later)
+    assert told_of(client, seen) == {("classrooms", waiting, "created")}
+    assert is_gone(client, later)
     # As many sets as there were: it is not their number alone by which a cursor is known.
-    kept.ok(kept.patch(f"/classrooms/{room['id']}", {"name": "Changed"}))
-    cursor_of(kept)
-    assert is_gone(kept, later)
+    client.ok(client.patch(f"/classrooms/{room['id']}", {"name": "Changed"}))
+    cursor_of(client)
+    assert is_gone(client, later)
 
 
-def test_a_copy_of_a_school_elsewhere_goes_on_by_itself(kept, tenancy, tmp_path):
-    make = Factory(kept)
-    room, cursor = make.classroom(), cursor_of(kept)
-    back_up(tenancy, kept.school, tmp_path / "school.zip")
+def test_a_copy_of_a_school_elsewhere_goes_on_by_itself(client, tenancy, tmp_path):
+    make = Factory(client)
+    room, cursor = make.classroom(), cursor_of(client)
+    back_up(tenancy, client.school, tmp_path / "school.zip")
 
     copy = restore(tenancy, tmp_path / "school.zip", school_id=uuid4(), name="The copy")
 
     try:
-        own = issue_token(kept, tenancy, copy.id)
+        own = issue_token(client, tenancy, copy.id)
         own.ok(own.patch(f"/classrooms/{room['id']}", {"name": "Changed"}))
         assert told_of(own, cursor) == {("classrooms", room["id"], "updated")}
         after = cursor_of(own)
         make.classroom()
-        cursor_of(kept)
-        assert is_gone(kept, after)
+        cursor_of(client)
+        assert is_gone(client, after)
     finally:
         delete_school(tenancy, copy.id, backup_folder=None)
 
 
-def test_a_school_of_an_older_release_begins_anew_each_time_that_it_is_restored(app, document, kept, tenancy):
+def test_a_school_of_an_older_release_begins_anew_each_time_that_it_is_restored(
+    app, document, client, tenancy
+):
     backup = ROOT / "tests/tenants/backups/t0012.zip"
     school = restore(tenancy, backup, school_id=uuid4(), name="Old").id
-    own = issue_token(kept, tenancy, school)
-    found, head = export(own)
-    assert found
+    own = issue_token(client, tenancy, school)
+    before, head = export(own)
+    assert before
     delete_school(tenancy, school, backup_folder=None)
 
     restore(tenancy, backup, school_id=school, name="Old")
 
     try:
         assert is_gone(own, head["cursor"])
-        assert export(own)[0].keys() == found.keys()
+        assert export(own)[0].keys() == before.keys()
     finally:
         delete_school(tenancy, school, backup_folder=None)
 
@@ -186,5 +188,5 @@ def test_the_operators_export_is_that_of_the_api_and_on_record(committing, tenan
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert told_of(api, json.loads(head)["cursor"]) == set()
     entries = api.ok(api.get("/audit?entity=export"))["data"]
-    by_operator = [one["new"] for one in entries if one["actor"] == operator_name()]
+    by_operator = [entry["new"] for entry in entries if entry["actor"] == operator_name()]
     assert by_operator == [{"records": json.loads(head)["resources"]}]

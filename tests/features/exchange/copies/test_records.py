@@ -127,7 +127,9 @@ def differing(shown, record, left_out, place):
             for difference in differing(shown[name], record.get(name, ...), left_out, f"{place}.{name}")
         ]
     if isinstance(shown, list) and isinstance(record, list):
-        unlike = [one for one in shown if all(differing(one, each, left_out, place) for each in record)]
+        unlike = [
+            member for member in shown if all(differing(member, each, left_out, place) for each in record)
+        ]
         return [(place, shown, record)] if unlike or len(shown) != len(record) else []
     return [] if shown == record else [(place, shown, record)]
 
@@ -140,7 +142,7 @@ def of_record(name, shown, record):
     if name in LISTS:
         return {LISTS[name]: shown}
     key = {"comments": "student", "report-cards": "student", "school-days": "date"}.get(name, "id")
-    return next(one for one in shown if differing(one[key], record[key], set(), name) == [])
+    return next(row for row in shown if differing(row[key], record[key], set(), name) == [])
 
 
 def everything(make):
@@ -153,7 +155,7 @@ def everything(make):
     promotion = end.promoted()
     api.ok(end.amend(promotion, end.everybody[0], "GRADUATED"))
     said = Said(make, 2)
-    api.ok(said.put(*({"student": one, "times_present": 3} for one in said.students.values())))
+    api.ok(said.put(*({"student": student, "times_present": 3} for student in said.students.values())))
     kept = Kept(make, 2)
     kept.take()
     kept.close(1, name="A day of rest")
@@ -167,16 +169,16 @@ def everything(make):
 
 
 @pytest.fixture
-def found(committing):
+def records(committing):
     """All records of an export."""
     everything(committing)
     lines = committing.api.get("/export").get_data(as_text=True).splitlines()[1:]
-    return [(one["resource"], one["id"], one["record"]) for one in map(read, lines)]
+    return [(line["resource"], line["id"], line["record"]) for line in map(read, lines)]
 
 
-def test_each_member_is_that_of_the_get(committing, found):
+def test_each_member_is_that_of_the_get(committing, records):
     wrong, compared = [], set()
-    for name, _, record in found:
+    for name, _, record in records:
         if name in WITHOUT_GET or name == "settings":
             continue
         shown = of_record(name, got(committing.api, PATHS[name].format(**record)), record)
@@ -188,48 +190,51 @@ def test_each_member_is_that_of_the_get(committing, found):
     assert compared == set(NAMES) - WITHOUT_GET - {"settings"} == PATHS.keys()
 
 
-def test_each_member_of_settings_is_that_of_the_get(committing, found):
-    settings = {key: record for name, key, record in found if name == "settings"}
+def test_each_member_of_settings_is_that_of_the_get(committing, records):
+    settings = {key: record for name, key, record in records if name == "settings"}
 
-    assert settings.keys() == {one.only for one in RESOURCES if one.only is not None}
+    assert settings.keys() == {resource.only for resource in RESOURCES if resource.only is not None}
     for name, record in settings.items():
         shown = got(committing.api, SETTINGS.get(name, f"/{name}"))
         if name == "level-settings":
-            assert record == [{"level": "Nursery", **{one: shown[one] for one in OF_LEVEL}}]
+            assert record == [{"level": "Nursery", **{name: shown[name] for name in OF_LEVEL}}]
         elif name == "grade-scales":
             bands = [{member: each[member] for member in each if member != "id"} for each in shown]
-            assert [(one["level"], len(one["bands"])) for one in record] == [("Nursery", 1)]
+            assert [(scale["level"], len(scale["bands"])) for scale in record] == [("Nursery", 1)]
             assert differing(bands, record[0]["bands"], set(), name) == []
         else:
             assert differing(shown, record, {"logo", "signature"}, name) == []
 
 
-def test_lists_and_submissions_are_as_they_are_stored(committing, found):
+def test_lists_and_submissions_are_as_they_are_stored(committing, records):
     api, cohorts = (
         committing.api,
-        {key: one["cohort"] for name, key, one in found if name == "cohort-subjects"},
+        {key: subject["cohort"] for name, key, subject in records if name == "cohort-subjects"},
     )
-    for name, key, record in found:
+    for name, key, record in records:
         if name == "enrollments":
             stored = api.ok(api.get(f"/students/{key}/data"))["enrollments"]
-            assert [one["id"] for one in record["enrollments"]] == [one["id"] for one in stored]
+            assert [enrollment["id"] for enrollment in record["enrollments"]] == [
+                enrollment["id"] for enrollment in stored
+            ]
         elif name == "subject-enrollments":
             stored = api.ok(api.get(f"/students/{key}/data"))["subject_enrollments"]
-            taken = {one["cohort_subject"] for one in record["subjects"]}
-            assert taken == {one["cohort_subject_id"] for one in stored}
+            taken = {subject["cohort_subject"] for subject in record["subjects"]}
+            assert taken == {subject["cohort_subject_id"] for subject in stored}
         elif name == "submissions":
             assert key == f"{record['cohort_subject']}:{record['term']}"
             query = {"cohort": cohorts[record["cohort_subject"]], "term": record["term"]}
             shown = [
-                (one["batch"], one["submitted_at"])
-                for one in api.ok(api.get("/submissions", query_string=query))
-                if one["cohort_subject"] == record["cohort_subject"] and one["state"] == "SUBMITTED"
+                (submission["batch"], submission["submitted_at"])
+                for submission in api.ok(api.get("/submissions", query_string=query))
+                if submission["cohort_subject"] == record["cohort_subject"]
+                and submission["state"] == "SUBMITTED"
             ]
-            assert sorted(shown) == [(one["batch"], one["submitted_at"]) for one in record["batches"]]
+            assert sorted(shown) == [(batch["batch"], batch["submitted_at"]) for batch in record["batches"]]
 
 
-def test_nobody_who_acted_and_no_picture_is_in_a_record(found):
-    text = json.dumps([record for _, _, record in found if "card" not in record])
+def test_nobody_who_acted_and_no_picture_is_in_a_record(records):
+    text = json.dumps([record for _, _, record in records if "card" not in record])
 
     assert "_by_name" not in text
     assert "/photo?v=" not in text

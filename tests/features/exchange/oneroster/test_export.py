@@ -61,13 +61,13 @@ def taught_physics(make):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(taught_physics)
 
 
 @pytest.fixture
-def taught(rehearsed, made):
-    return deepcopy(made)
+def taught(rehearsed, original):
+    return deepcopy(original)
 
 
 def account_of(api, student):
@@ -138,7 +138,7 @@ def test_must_hold_13_headers_vocabularies_types_and_references_are_the_standard
 
 
 @pytest.fixture(scope="module")
-def standard_set(prepared, made, uncommitted_engine):
+def standard_set(prepared, original, uncommitted_engine):
     """The set of what every test begins with, which is the standard's."""
     with uncommitted(uncommitted_engine):  # an export is in the audit log
         content = prepared(lambda make: make.api.get(PATH).data)
@@ -265,11 +265,11 @@ def test_one_who_teaches_and_administers_has_one_primary_role(api, make, taught)
     roles = {role["name"]: role["id"] for role in api.ok(api.get("/roles"))}
     api.ok(api.put(f"/users/{account}/roles", {"role": roles["Administrator"]}))
 
-    found = {
+    role_types = {
         row["role"]: row["roleType"] for row in export(api)[1]["roles"] if row["userSourcedId"] == account
     }
 
-    assert found == {"teacher": "primary", "siteAdministrator": "secondary"}
+    assert role_types == {"teacher": "primary", "siteAdministrator": "secondary"}
 
 
 def test_staff_who_neither_teach_nor_administer_are_left_out(api, make, taught):
@@ -403,9 +403,9 @@ def test_weights_of_all_levels_are_those_of_the_categories_in_whole_percents(
     with in_transaction(SchoolBinding(UUID(str(api.school)))):
         store_settings(weighting="CATEGORIES", weights=stored)
 
-    found = {row["title"]: row["weight"] for row in export(api)[1]["categories"]}
+    categories = {row["title"]: row["weight"] for row in export(api)[1]["categories"]}
 
-    assert {title: weight for title, weight in found.items() if weight} == whole
+    assert {title: weight for title, weight in categories.items() if weight} == whole
     assert sum(map(int, whole.values())) == 100
 
 
@@ -590,12 +590,12 @@ def test_a_column_is_blank_without_its_permission(api, make, taught):
     accounts = {account_of(api, student): "student", make.account_of(employee)["id"]: "employee"}
     make.contact({"id": account_of(api, student)}, email_address="pupil@example.com")
 
-    def shown(*lacking):
+    def users_without(*lacking):
         given = [permission for permission in ALL if permission not in lacking]
         rows = export(make.caller(*given))[1]["users"]
         return {accounts[row["sourcedId"]]: row for row in rows if row["sourcedId"] in accounts}
 
-    whole = shown()
+    whole = users_without()
     assert whole["student"]["email"] == "pupil@example.com"
     assert whole["employee"]["email"]
     for lacking, blank in (
@@ -604,12 +604,12 @@ def test_a_column_is_blank_without_its_permission(api, make, taught):
         ("read:students", {("student", "middleName")}),
         ("read:employees", {("employee", "middleName")}),
     ):
-        found = shown(lacking)
+        users = users_without(lacking)
         changed = {
-            (who, name) for who in whole for name in whole[who] if whole[who][name] != found[who][name]
+            (who, name) for who in whole for name in whole[who] if whole[who][name] != users[who][name]
         }
         assert changed == blank, lacking
-        assert {found[who][name] for who, name in blank} == {""}
+        assert {users[who][name] for who, name in blank} == {""}
 
 
 def test_who_has_left_is_there_only_where_a_file_tells_of_them(api, make, taught):

@@ -17,13 +17,13 @@ from tests.features.exchange.oneroster.test_export import export as export_1_2
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared):
+def original(prepared):
     return prepared(taught_physics)
 
 
 @pytest.fixture
-def taught(rehearsed, made):
-    return deepcopy(made)
+def taught(rehearsed, original):
+    return deepcopy(original)
 
 
 @pytest.fixture
