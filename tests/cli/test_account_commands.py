@@ -236,7 +236,7 @@ def test_roles_that_can_not_be_switched(cli, school, options):
 def test_resetting_an_administrator_ends_invitation_and_links(operate, school, by_hand):
     user, other = school.user("ada"), school.user("bisi")
     body = {"users": [user["id"], other["id"]], "everybody": True}
-    codes = [one["code"] for one in school.call("POST", "/invitations", body=body)]
+    codes = [invitation["code"] for invitation in school.call("POST", "/invitations", body=body)]
     for way, each in (("ADMINISTRATOR", user), ("INVITATION", user), ("ADMINISTRATOR", other)):
         by_hand(
             "INSERT INTO user_identities (id, user_id, issuer, subject, way, created_at, created_by, created_by_name)"
@@ -254,18 +254,24 @@ def test_resetting_an_administrator_ends_invitation_and_links(operate, school, b
         == 401
     )
     assert school.call("GET", f"/users/{user['id']}/identities") == []
-    assert [one["user"] for one in school.call("GET", "/invitations")["data"]] == [other["id"]]
+    assert [invitation["user"] for invitation in school.call("GET", "/invitations")["data"]] == [other["id"]]
     assert len(school.call("GET", f"/users/{other['id']}/identities")) == 1
     # What the operator gives may do all, and stays when the account gains.
     told = school.call("POST", "/permissions", body={"section": "canteen", "access": "serve"})
-    assert {one["username"]: (one["made_by_name"], one["ended"]) for one in told["credentials"]} == {
+    assert {
+        credential["username"]: (credential["made_by_name"], credential["ended"])
+        for credential in told["credentials"]
+    } == {
         "ada": (operator_name(), False),
         "admin": (operator_name(), False),
     }
 
 
 def test_check_lists_who_gives_no_student_or_guardian_a_password(operate, cli, school, other_school, by_hand):
-    ids = {f"{one['access']}:{one['section']}": one["id"] for one in school.call("GET", "/permissions")}
+    ids = {
+        f"{permission['access']}:{permission['section']}": permission["id"]
+        for permission in school.call("GET", "/permissions")
+    }
 
     def role(name, *permissions, reach="SCHOOL"):
         made = school.call("POST", "/roles", body={"name": name, "avatar": 1, "reach": reach})
@@ -282,27 +288,29 @@ def test_check_lists_who_gives_no_student_or_guardian_a_password(operate, cli, s
     cli("clients", "create", importer, "--school", school.id, *granted)
     cli("clients", "create", reader, "--school", school.id, *granted, "--permission", "read:results")
 
-    found = operate("check")
+    findings = operate("check")
 
-    roles = [(one["school"], one["role"]) for one in found if one.get("role")]
-    assert [one for one in roles if one[0] in (school.id, other_school.id)] == [
+    roles = [(finding["school"], finding["role"]) for finding in findings if finding.get("role")]
+    assert [role for role in roles if role[0] in (school.id, other_school.id)] == [
         (school.id, "Admissions"),
         (school.id, "Clerk"),
     ]
-    clients = {one["client"] for one in found if "client" in one}
+    clients = {finding["client"] for finding in findings if "client" in finding}
     assert (importer in clients, reader in clients) == (True, False)
     shown = cli("tenants", "check")
     assert (shown.exit_code, "keep the rules" in shown.output) == (0, True)
     assert f"({school.id}): the role Clerk writes users or students and lacks read:results" in shown.output
     cli("clients", "revoke", importer)
-    assert importer not in {one.get("client") for one in operate("check")}
+    assert importer not in {finding.get("client") for finding in operate("check")}
 
 
 def test_check_looks_at_schools_that_are_to_be_migrated_and_names_older_ones(operate, cli, school, by_hand):
     for revision, text in (("t0022", None), ("t0012", "is at revision t0012")):
         by_hand(f"UPDATE schools SET revision = '{revision}' WHERE id = '{school.id}'")
-        found = [one for one in operate("check") if one["school"] == school.id]
-        assert [one["text"].partition(": ")[2].partition(";")[0] for one in found] == ([text] if text else [])
+        findings = [finding for finding in operate("check") if finding["school"] == school.id]
+        assert [finding["text"].partition(": ")[2].partition(";")[0] for finding in findings] == (
+            [text] if text else []
+        )
     by_hand(f"UPDATE schools SET revision = '{head()}' WHERE id = '{school.id}'")
 
 

@@ -16,18 +16,18 @@ SECRET = "b9z4-secret"
 def test_sound_settings_are_told_with_what_they_lead_to(cli, installed):
     done = cli("check", "--json", PUBLIC_URL="https://schools.example.org/", POOL_SIZE="20")
 
-    found = json.loads(done.stdout)
+    report = json.loads(done.stdout)
     assert (done.exit_code, done.stderr) == (0, "")
     given = {
         **dict.fromkeys(installed, "set"),
         "POOL_SIZE": "20",
         "PUBLIC_URL": "https://schools.example.org/",
     }
-    assert found["settings"] == given
-    assert (found["registry"], found["release"]) == (this_release().registry, this_release().as_text())
-    assert found["reached"] == ["DATABASE_URL", "ADMIN_DATABASE_URL"]
-    assert (found["note"], found["unwise"], found["wrong"]) == ([], [], [])
-    assert all(re.fullmatch(r"\d+ at t\d{4}", at) for at in found["schools"])
+    assert report["settings"] == given
+    assert (report["registry"], report["release"]) == (this_release().registry, this_release().as_text())
+    assert report["reached"] == ["DATABASE_URL", "ADMIN_DATABASE_URL"]
+    assert (report["note"], report["unwise"], report["wrong"]) == ([], [], [])
+    assert all(re.fullmatch(r"\d+ at t\d{4}", at) for at in report["schools"])
 
 
 def test_what_is_unwise_leaves_the_exit_status_and_counts_the_workers(cli, installed):

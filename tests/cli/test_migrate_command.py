@@ -129,11 +129,11 @@ def test_who_failed_and_why_is_shown_by_status(here, history, settings, migrate,
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
-    found = {school["id"]: school for school in json.loads(status("--json"))}
-    assert found[str(whole.id)]["state"] == "current"
-    assert found[str(broken.id)]["state"] == "failed"
-    assert found[str(broken.id)]["failed_revision"] == head(history)
-    assert found[str(broken.id)]["failed_at"]
+    schools = {school["id"]: school for school in json.loads(status("--json"))}
+    assert schools[str(whole.id)]["state"] == "current"
+    assert schools[str(broken.id)]["state"] == "failed"
+    assert schools[str(broken.id)]["failed_revision"] == head(history)
+    assert schools[str(broken.id)]["failed_at"]
     text = status()
     assert '42701: column "motto" of relation "classrooms" already exists' in text
     assert f"2 schools, newest revision {head(history)}, 1 behind (1 failed)." in text
@@ -195,14 +195,17 @@ def test_before_the_registry_is_upgraded_it_says_so_and_marks_nothing_as_failed(
 ):
     """As where `tenants init` of a new release was forgotten, or the program is the one of before."""
     (school,) = make_schools(here, 1)
-    found = execute(here.admin_url, "SELECT version_num FROM registry.revision")[0][0]
+    version = execute(here.admin_url, "SELECT version_num FROM registry.revision")[0][0]
     try:
         for revision, words in (
             (
                 "r0001",
-                f"at the revision r0001, and this program needs {found}. Run: school-service tenants init",
+                f"at the revision r0001, and this program needs {version}. Run: school-service tenants init",
             ),
-            ("r9999", f"at the revision r9999, and this program knows {found} and older ones. Use release "),
+            (
+                "r9999",
+                f"at the revision r9999, and this program knows {version} and older ones. Use release ",
+            ),
         ):
             execute(here.admin_url, "UPDATE registry.revision SET version_num = %s", (revision,))
             done = migrate()
@@ -210,7 +213,7 @@ def test_before_the_registry_is_upgraded_it_says_so_and_marks_nothing_as_failed(
             assert words in done.stderr
             assert len(done.stderr.splitlines()) == 1
     finally:
-        execute(here.admin_url, "UPDATE registry.revision SET version_num = %s", (found,))
+        execute(here.admin_url, "UPDATE registry.revision SET version_num = %s", (version,))
     assert execute(here.admin_url, "SELECT count(*) FROM registry.failed_migrations") == [(0,)]
     assert level(here, school) == "0"
     assert migrate().returncode == 0
@@ -262,8 +265,8 @@ def test_two_programs_at_once_share_the_schools(here, history, migrating):
         assert [runner.process.wait(DEADLINE) for runner in (first, second)] == [0, 0]
 
     reports = [json.loads(runner.printed) for runner in (first, second)]
-    found = [name for report in reports for name in names(report, "migrated")]
-    assert sorted(found) == sorted(school.name for school in schools)
+    school_names = [name for report in reports for name in names(report, "migrated")]
+    assert sorted(school_names) == sorted(school.name for school in schools)
     assert {level(here, school) for school in schools} == {"0+"}
 
 

@@ -48,20 +48,25 @@ def test_a_submission_of_all_arms_is_one_of_each(send):
 
     listed = send("GET", f"/submissions?cohort={cohort['id']}&term=FIRST")
 
-    found = {(one["subject"], one["batch_name"]): one for one in listed}
-    assert {place: (one["batch"], one["state"], one["takers"], one["blanks"]) for place, one in found.items()} == {
+    submissions = {(row["subject"], row["batch_name"]): row for row in listed}
+    assert {
+        place: (row["batch"], row["state"], row["takers"], row["blanks"]) for place, row in submissions.items()
+    } == {
         ("Music", "A"): (arms["A"], "OPEN", 1, 0),
         ("Music", "B"): (arms["B"], "OPEN", 1, 0),
         ("Physics", "A"): (arms["A"], "SUBMITTED", 1, 0),
         ("Physics", "B"): (arms["B"], "SUBMITTED", 1, 0),
     }  # fmt: skip
     for arm in arms:
-        assert found["Physics", arm]["submitted_at"].startswith("2026-11-23T08:09:24")
-        assert found["Physics", arm]["submitted_by_name"] == "School Administrator"
+        assert submissions["Physics", arm]["submitted_at"].startswith("2026-11-23T08:09:24")
+        assert submissions["Physics", arm]["submitted_by_name"] == "School Administrator"
 
     # What is submitted is held, of both arms; reopened is one of them alone.
-    physics = found["Physics", "A"]["cohort_subject"]
-    entries = {(one["subject"], one["batch"]): one for one in send("GET", "/gradebooks")["data"]}
+    physics = submissions["Physics", "A"]["cohort_subject"]
+    entries = {
+        (gradebook["subject"], gradebook["batch"]): gradebook
+        for gradebook in send("GET", "/gradebooks")["data"]
+    }
     of_arms = [entries[physics, arms[name]]["id"] for name in ("A", "B")]
     for entry in of_arms:
         refused = send("PATCH", f"/gradebooks/{entry}", {"score": 50}, status=409)
@@ -76,11 +81,13 @@ def test_a_class_that_was_submitted_then_is_published_now(send):
     (cohort,) = send("GET", "/cohorts")
     arms = [arm["id"] for arm in send("GET", f"/cohorts/{cohort['id']}/batches")]
     listed = send("GET", f"/submissions?cohort={cohort['id']}&term=FIRST")
-    music = next(one["cohort_subject"] for one in listed if one["subject"] == "Music")
+    music = next(submission["cohort_subject"] for submission in listed if submission["subject"] == "Music")
     send("POST", f"/cohort-subjects/{music}/submission", {"term": "FIRST"})
 
     published = send("POST", "/publications", {"term": "FIRST", "batches": arms})
 
-    assert [one["state"] for one in published] == ["PUBLISHED"] * 2
-    states = {one["state"] for one in send("GET", f"/submissions?cohort={cohort['id']}&term=FIRST")}
+    assert [publication["state"] for publication in published] == ["PUBLISHED"] * 2
+    states = {
+        submission["state"] for submission in send("GET", f"/submissions?cohort={cohort['id']}&term=FIRST")
+    }
     assert states == {"SUBMITTED"}

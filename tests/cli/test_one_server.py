@@ -28,7 +28,7 @@ def test_no_verb_and_no_request_imports_what_is_for_several_servers(server, tmp_
         )
 
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found["not run"] == []
-    assert {"school_service.app", "tenants.placement", "tenants.backups.restore"} <= set(found["modules"])
-    assert [name for name in found["modules"] if name.startswith("tenants.distribution")] == []
+    report = json.loads(done.stdout.splitlines()[-1])
+    assert report["not run"] == []
+    assert {"school_service.app", "tenants.placement", "tenants.backups.restore"} <= set(report["modules"])
+    assert [name for name in report["modules"] if name.startswith("tenants.distribution")] == []

@@ -12,8 +12,8 @@ BACK = "https://app.example.com/back"
 
 
 def listed(cli, name):
-    found = json.loads(cli("clients", "list", "--json").stdout)
-    return next(client for client in found if client["id"] == name)
+    clients = json.loads(cli("clients", "list", "--json").stdout)
+    return next(client for client in clients if client["id"] == name)
 
 
 @pytest.fixture
@@ -129,8 +129,8 @@ def test_the_verb_says_what_becomes_of_sessions(cli, name):
     ):
         done = cli("clients", "edit", name, *options, "--json")
         assert done.exit_code == 0, done.stderr
-        assert all(one in done.stderr for one in words), (options, done.stderr)
-        assert not any(one in done.stderr for one in absent), (options, done.stderr)
+        assert all(word in done.stderr for word in words), (options, done.stderr)
+        assert not any(word in done.stderr for word in absent), (options, done.stderr)
         assert (json.loads(done.stdout).get("sessions") == "ended") == ("--end-sessions" in options)
     assert cli("clients", "edit", "nobody", "--end-sessions").exit_code == 1
 

@@ -40,11 +40,11 @@ def test_a_database_becomes_a_service_as_the_readme_says(server, tmp_path):
                 assert (done.returncode, done.stderr) == (0, ""), done
                 printed += done.stdout
         assert last == [".venv/bin/school-service", "serve"]
-        found = dict(re.findall(r"^(\w+) +(\S+)$", printed, re.M))
+        details = dict(re.findall(r"^(\w+) +(\S+)$", printed, re.M))
         with serving(cwd=tmp_path, settings=settings) as service:
-            token = service.client_token(found["client_id"], found["client_secret"])
-            account = {"username": found["admin"], "password": found["password"]}
-            answer = service.ok("POST", "/users/login", token=token, school=found["id"], body=account)
+            token = service.client_token(details["client_id"], details["client_secret"])
+            account = {"username": details["admin"], "password": details["password"]}
+            answer = service.ok("POST", "/users/login", token=token, school=details["id"], body=account)
             warnings = [line["message"] for line in service.log if line["level"] == "WARNING"]
             assert service.end() == 0
 

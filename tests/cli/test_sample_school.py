@@ -96,10 +96,16 @@ def test_no_account_has_a_password_that_was_not_printed(school, installed):
 
 def known_passwords():
     """Words of the demo, and of the documentation, that somebody would try."""
-    found = {"admin", "demo", "password", "correct horse battery staple", *(each.code for each in SCHOOLS)}
+    passwords = {
+        "admin",
+        "demo",
+        "password",
+        "correct horse battery staple",
+        *(each.code for each in SCHOOLS),
+    }
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
-        found |= set(re.findall(r'"(?:current_)?password": "([^"]+)"', page.read_text(encoding="utf-8")))
-    return sorted(found)
+        passwords |= set(re.findall(r'"(?:current_)?password": "([^"]+)"', page.read_text(encoding="utf-8")))
+    return sorted(passwords)
 
 
 def test_words_that_are_known_from_the_demo_let_nobody_in(school, service, token):

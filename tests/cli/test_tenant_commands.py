@@ -347,24 +347,24 @@ def test_clients_are_listed_with_their_grants(cli):
 
 
 def test_a_client_is_let_tell_addresses_by_the_operator_alone(cli):
-    def told(name):
+    def tells_addresses(name):
         listed = json.loads(cli("clients", "list", "--json").stdout)
         return next(client["tells_addresses"] for client in listed if client["id"] == name)
 
     let, not_let = f"client {uuid4()}", f"client {uuid4()}"
     assert cli("clients", "create", let, "--tells-addresses").exit_code == 0
     assert cli("clients", "create", not_let).exit_code == 0
-    assert (told(let), told(not_let)) == (True, False)
+    assert (tells_addresses(let), tells_addresses(not_let)) == (True, False)
 
     edited = json.loads(cli("clients", "edit", not_let, "--tells-addresses", "--json").stdout)
     assert edited == {"id": not_let, "tells_addresses": True}
     assert cli("clients", "edit", let, "--tells-no-addresses").exit_code == 0
-    assert (told(let), told(not_let)) == (False, True)
+    assert (tells_addresses(let), tells_addresses(not_let)) == (False, True)
     # An id that is granted anew is let nothing that it was let before.
     assert cli("clients", "revoke", not_let).exit_code == 0
     assert cli("clients", "edit", not_let, "--tells-addresses").exit_code == 1
     assert cli("clients", "create", not_let).exit_code == 0
-    assert told(not_let) is False
+    assert tells_addresses(not_let) is False
     assert cli("clients", "edit", let).exit_code == 2
 
 
@@ -468,7 +468,7 @@ def test_old_entries_of_the_audit_log_are_moved_into_files(cli, printed, logins,
     assert (nowhere.exit_code, "can't be written: No such file" in nowhere.stderr) == (1, True)
     done = printed("tenants", "prune-audit", "--all", str(tmp_path), *older)
 
-    (pruned,) = [one for one in done["pruned"] if one["id"] == school]
+    (pruned,) = [record for record in done["pruned"] if record["id"] == school]
     (file,) = tmp_path.glob(f"{school}-*.ndjson")
     assert (pruned["file"], pruned["entries"]) == (str(file), len(file.read_text().splitlines()))
     assert (pruned["entries"] > 0, done["failed"]) == (True, [])

@@ -199,9 +199,9 @@ def test_every_verb_that_prints_records_takes_json():
         ("tenants", verb) for verb in ("create", "list", "show", "status", "suspend", "resume", "rename")
     } | {("clients", verb) for verb in ("create", "list", "revoke")}
 
-    found = {path for path, verb in leaves(program) if "--json" in {o for p in verb.params for o in p.opts}}
+    paths = {path for path, verb in leaves(program) if "--json" in {o for p in verb.params for o in p.opts}}
 
-    assert printing <= found
+    assert printing <= paths
 
 
 def test_an_unreachable_database_is_said_in_one_line(cli):
@@ -264,12 +264,12 @@ def imported(installed, folder, *arguments):
 
 
 def test_the_operators_verbs_import_no_views_and_nothing_for_sheets(installed, folder):
-    found = imported(installed, folder, "tenants", "migrate")
+    modules = imported(installed, folder, "tenants", "migrate")
 
-    assert "school_service.tenancy" in found
-    views = [name for name in found if name.startswith("school_service.") and name.endswith(".views")]
-    assert (views, {"openpyxl", "flask_smorest", "marshmallow"} & set(found)) == ([], set())
-    assert "prometheus_client" not in found
+    assert "school_service.tenancy" in modules
+    views = [name for name in modules if name.startswith("school_service.") and name.endswith(".views")]
+    assert (views, {"openpyxl", "flask_smorest", "marshmallow"} & set(modules)) == ([], set())
+    assert "prometheus_client" not in modules
     # Where the application is made, they are seen.
     document = imported(installed, folder, "openapi", "print")
     assert {"openpyxl", "flask_smorest", "marshmallow", "school_service.features.people.users.views"} <= set(

@@ -49,7 +49,7 @@ class Caller:
     def post(self, path: str, **body: Any) -> Any:
         return self.call("POST", path, body)
 
-    def named(self, path: str) -> dict[str, str]:
+    def ids_by_name(self, path: str) -> dict[str, str]:
         """Ids by name."""
         return {record["name"]: record["id"] for record in self.call("GET", path)}
 
@@ -129,7 +129,7 @@ def test_from_the_first_day_to_the_next_session(administrator):
 
 def hire_a_teacher(administrator: Caller) -> dict[str, Any]:
     """Employ a teacher, who can sign in."""
-    lagos = administrator.named("/states")["Lagos"]
+    lagos = administrator.ids_by_name("/states")["Lagos"]
     employee = administrator.post(
         "/employees",
         first_name="Fọlákẹ́",
@@ -143,10 +143,10 @@ def hire_a_teacher(administrator: Caller) -> dict[str, Any]:
         blood_group="AB-",
         religion="Christianity",
         status="ACTIVE",
-        department=administrator.named("/departments")["Sciences"],
-        category=administrator.named("/employee-categories")["Teaching"],
-        position=administrator.named("/positions")["Teacher"],
-        nationality=administrator.named("/nationalities")["Nigeria"],
+        department=administrator.ids_by_name("/departments")["Sciences"],
+        category=administrator.ids_by_name("/employee-categories")["Teaching"],
+        position=administrator.ids_by_name("/positions")["Teacher"],
+        nationality=administrator.ids_by_name("/nationalities")["Nigeria"],
         state=lagos,
         lga=administrator.call("GET", f"/lgas?state={lagos}")[0]["id"],
         bank_details={
@@ -173,11 +173,11 @@ def hire_a_teacher(administrator: Caller) -> dict[str, Any]:
     )
     (account,) = administrator.call("GET", f"/users?search={employee['username']}")["data"]
     administrator.call(
-        "PUT", f"/users/{account['id']}/roles", {"role": administrator.named("/roles")["Teacher"]}
+        "PUT", f"/users/{account['id']}/roles", {"role": administrator.ids_by_name("/roles")["Teacher"]}
     )
     administrator.call("PUT", f"/users/{account['id']}/password", {"password": PASSWORD})
     shown = administrator.call("GET", f"/employees/{employee['id']}")
-    assert shown["role"] == administrator.named("/roles")["Teacher"]
+    assert shown["role"] == administrator.ids_by_name("/roles")["Teacher"]
     return shown
 
 
@@ -290,21 +290,25 @@ def assert_the_year_is_on_record(administrator, taught, terms, students, arms):
             assert len(shown) == (3 if elective else len(NAMES))
             for line in shown:
                 number = line["student"]["admission_number"]
-                scores = {one["assessment_category"]: one["score"] for one in line["gradebooks"]}
+                scores = {
+                    gradebook["assessment_category"]: gradebook["score"] for gradebook in line["gradebooks"]
+                }
                 assert scores == {name: score_of(number, points) for name, points in POINTS.items()}
     for number, arm in enumerate(arms):
         records = administrator.call("GET", f"/metrics?batchId={arm}")
         mine = {student["admission_number"] for student in students[number::2]}
-        assert {(one["admission_number"], one["term"], one["metric_type"]) for one in records} == {
+        assert {
+            (record["admission_number"], record["term"], record["metric_type"]) for record in records
+        } == {
             (admission_number, term, metric_type)
             for admission_number in mine
             for term in TERMS
             for metric_type in TRAITS
         }
-        for one in records:
-            assert one["metric_scores"] == {
-                name: trait_of(one["admission_number"], position)
-                for position, name in enumerate(TRAITS[one["metric_type"]])
+        for record in records:
+            assert record["metric_scores"] == {
+                name: trait_of(record["admission_number"], position)
+                for position, name in enumerate(TRAITS[record["metric_type"]])
             }
     entries = len(TERMS) * len(POINTS) * (2 * len(NAMES) + 3)
     assert administrator.call("GET", "/gradebooks?pageSize=1")["total"] == entries
@@ -319,7 +323,9 @@ def publish(
         submitted = teacher.post(f"/cohort-subjects/{subject}/submission", term=term)
         assert (submitted["state"], submitted["blanks"]) == ("SUBMITTED", 0)
     made = administrator.post("/publications", term=term, batches=list(arms))
-    assert {(one["state"], one["version"], one["students"]) for one in made} == {("PUBLISHED", 1, 3)}
+    assert {
+        (publication["state"], publication["version"], publication["students"]) for publication in made
+    } == {("PUBLISHED", 1, 3)}
 
 
 def percent_of(student: dict[str, Any]) -> float:
@@ -331,11 +337,15 @@ def assert_results_are_published(administrator, arms, students):
     for arm, mine in zip(arms, (students[::2], students[1::2]), strict=True):
         sheet = administrator.call("GET", f"/broadsheets?batch={arm}&session=2025/2026")
         best_first = sorted(mine, key=percent_of, reverse=True)
-        assert [one["student"]["id"] for one in sheet["students"]] == [one["id"] for one in best_first]
-        assert [one["average"] for one in sheet["students"]] == [percent_of(one) for one in best_first]
+        assert [row["student"]["id"] for row in sheet["students"]] == [
+            student["id"] for student in best_first
+        ]
+        assert [row["average"] for row in sheet["students"]] == [
+            percent_of(student) for student in best_first
+        ]
     for student in students:
         (session,) = administrator.call("GET", f"/students/{student['id']}/transcript")["sessions"]
-        assert [one["average"] for one in session["terms"]] == [percent_of(student)] * 3
+        assert [term["average"] for term in session["terms"]] == [percent_of(student)] * 3
         assert (session["average"], session["outcome"]) == (percent_of(student), None)
 
 
@@ -372,17 +382,17 @@ def print_cards(administrator: Caller, arms: tuple[str, str], students: list[dic
 def addresses_in(pdf: bytes) -> set[str]:
     """The addresses in a PDF at which its cards are verified."""
     assert pdf.startswith(b"%PDF-")
-    found = re.findall(rb"\((https:[^)]+)\)", pdf)
-    return {address.decode().removeprefix(PUBLIC_URL) for address in found}
+    addresses = re.findall(rb"\((https:[^)]+)\)", pdf)
+    return {address.decode().removeprefix(PUBLIC_URL) for address in addresses}
 
 
 def assert_cards_are_verified(administrator, codes, students):
     """See that whoever has the paper, and neither token nor school, is told whose it is and what it says."""
     told = [administrator.service.ok("GET", path) for path in codes]
-    assert {(one["state"], one["class"][:5], one["session"], one["term"]) for one in told} == {
+    assert {(card["state"], card["class"][:5], card["session"], card["term"]) for card in told} == {
         ("CURRENT", "SSS 2", "2025/2026", "THIRD")
     }
-    assert {(one["student"]["admission_number"], one["average"]) for one in told} == {
+    assert {(card["student"]["admission_number"], card["average"]) for card in told} == {
         (student["admission_number"], percent_of(student)) for student in students
     }
 
@@ -430,10 +440,12 @@ def promote(
     assert reason == {"code": "AVERAGE", "message": "The average is 51.00, below 52."}
 
     graduates = administrator.call("GET", "/graduates?page=0&size=50")
-    assert {(one["id"], one["graduation_class"], one["school"]) for one in graduates} == {
+    assert {(graduate["id"], graduate["graduation_class"], graduate["school"]) for graduate in graduates} == {
         (number, "SSS 2 2025/2026", "Mayflower School, Ikenne") for number in (1, 2)
     }
-    assert {one["student"] for one in graduates} == {student["number"] for student in students[1:-1:2]}
+    assert {graduate["student"] for graduate in graduates} == {
+        student["number"] for student in students[1:-1:2]
+    }
     # Who goes on stays on the roll of the session that ended, and results have their roster.
     repeat, rise = {by_rule["id"], decided["id"]}, {student["id"] for student in risen(students)}
     for place, expected in ((cohort, repeat | rise), (again, repeat), (above, rise)):
@@ -472,7 +484,7 @@ def begin_the_next_session(
 def names_in_order(students: list[dict[str, Any]]) -> list[str]:
     """The ids of students, by arm, then by name: a Ɗ is among those with D."""
     by_name = [
-        sorted(arm, key=lambda one: one["last_name"].replace("Ɗ", "D"))
+        sorted(arm, key=lambda student: student["last_name"].replace("Ɗ", "D"))
         for arm in (students[::2], students[1::2])
     ]
     return [student["id"] for arm in by_name for student in arm]

@@ -111,8 +111,8 @@ def test_a_person_tries_the_demo_and_finds_everything_again(first_demo, used_cwd
         token = second.client_token(details["client_id"], details["client_secret"])
         for school in details["schools"]:
             assert_is_filled(second, token, school)
-        for one in (first_demo, second):
-            assert_is_printed(one)
+        for service in (first_demo, second):
+            assert_is_printed(service)
         assert_what_is_printed_works(second)
         assert second.request("GET", "/docs").status == 200
         assert second.err.read_text() == ""
@@ -138,8 +138,8 @@ def test_a_person_tries_the_demo_and_finds_everything_again(first_demo, used_cwd
 
     with demo(used_cwd) as third:
         assert secrets_of(third.details) == secrets_of(details)
-        found = third.ok("GET", "/users?search=ìyá", token=token, school=details["schools"][0]["id"])
-        assert "ìyá" in [user["username"] for user in found["data"]]
+        users = third.ok("GET", "/users?search=ìyá", token=token, school=details["schools"][0]["id"])
+        assert "ìyá" in [user["username"] for user in users["data"]]
         assert third.end(signal.SIGINT) == 0
     assert nothing_is_left(used_cwd)
 
@@ -168,7 +168,7 @@ def assert_is_filled(service, token, school):
     assert students["total"] >= 60
     assert all(student["guardian"]["full_name"] and student["cohort"] for student in students["data"])
     assert_every_field_is_shown(students["data"])
-    (guardian,) = [one for one in get("/guardians?pageSize=1000")["data"] if one["user"]]
+    (guardian,) = [guardian for guardian in get("/guardians?pageSize=1000")["data"] if guardian["user"]]
     assert len({child["student"] for child in guardian["children"]}) == 2
     assert_staff_are_there(get)
     assert_traits_are_scored(get, students["data"])
@@ -205,16 +205,18 @@ def assert_classes_are_called(get):
     """Registers of half a term, as far as the term has come, but for two of today."""
     missing = get(f"/registers/missing?date={today()}")
     assert len(missing) == 2
-    assert {one["state"] for one in missing} == {"NOT_TAKEN"}
+    assert {register["state"] for register in missing} == {"NOT_TAKEN"}
     days = get(f"/attendance/days?date={today()}")
-    assert sum(one["state"] == "SUBMITTED" for one in days) == len(days) - 2 > 0
+    assert sum(day["state"] == "SUBMITTED" for day in days) == len(days) - 2 > 0
     month = get(f"/school-days?from={today() - timedelta(days=30)}&to={today()}")
     term = month[-1]["term"]["id"]
     first = next(day["date"] for day in month if day["term"]["id"] == term)
     assert get(f"/registers/missing?from={first}&to={today()}") == missing
-    sums = [one for day in days for one in get(f"/attendance/summary?term={term}&batch={day['batch']}")]
-    assert sum(one["opened"] for one in sums) > 0
-    assert 0 < sum(one["absent"] for one in sums) < 0.2 * sum(one["opened"] for one in sums)
+    sums = [
+        figures for day in days for figures in get(f"/attendance/summary?term={term}&batch={day['batch']}")
+    ]
+    assert sum(figures["opened"] for figures in sums) > 0
+    assert 0 < sum(figures["absent"] for figures in sums) < 0.2 * sum(figures["opened"] for figures in sums)
 
 
 def assert_every_field_is_shown(records):
@@ -250,21 +252,24 @@ def assert_two_classes_are_published(get):
     """JSS 1 and SSS 2 in the first term, SSS 2 A a second time; everything else is open."""
     rooms = {cohort["id"]: cohort["classroom"] for cohort in get("/cohorts")}
     publications = get("/publications?pageSize=100")["data"]
-    in_force = [one for one in publications if one["state"] == "PUBLISHED"]
-    assert {rooms[one["cohort"]] for one in in_force} == {"JSS 1", "SSS 2"}
-    assert {one["term"]["term"] for one in publications} == {"FIRST"}
-    versions = {(rooms[one["cohort"]], one["batch_name"]): one["version"] for one in in_force}
+    in_force = [publication for publication in publications if publication["state"] == "PUBLISHED"]
+    assert {rooms[publication["cohort"]] for publication in in_force} == {"JSS 1", "SSS 2"}
+    assert {publication["term"]["term"] for publication in publications} == {"FIRST"}
+    versions = {
+        (rooms[publication["cohort"]], publication["batch_name"]): publication["version"]
+        for publication in in_force
+    }
     assert versions.pop(("SSS 2", "A")) == 2
     assert set(versions.values()) == {1}
-    (again,) = (one for one in in_force if one["version"] == 2)
+    (again,) = (publication for publication in in_force if publication["version"] == 2)
     assert again["changed"] == 1
     (changed,) = get(f"/publications/{again['id']}/changes")
     assert changed["before"] == changed["after"]
     states = {
-        (rooms[cohort], term, one["state"])
+        (rooms[cohort], term, submission["state"])
         for cohort in rooms
         for term in ("FIRST", "SECOND")
-        for one in get(f"/submissions?batch={cohort}&term={term}")
+        for submission in get(f"/submissions?batch={cohort}&term={term}")
     }
     taught = {room for room, _, _ in states}
     assert taught > {"JSS 1", "SSS 2"}
@@ -278,8 +283,11 @@ def assert_two_classes_are_published(get):
 def assert_staff_are_there(get):
     staff = get("/employees")
     assert len(staff) >= 12
-    assert len({one["position"] for one in staff}) >= 4
-    assert all(one["role"] and get(f"/employees/{one['id']}/bank-account")["bank_name"] for one in staff)
+    assert len({employee["position"] for employee in staff}) >= 4
+    assert all(
+        employee["role"] and get(f"/employees/{employee['id']}/bank-account")["bank_name"]
+        for employee in staff
+    )
     for cohort in get("/cohorts"):
         if get(f"/cohorts/{cohort['id']}/students"):
             for arm in get(f"/cohorts/{cohort['id']}/batches"):
@@ -296,8 +304,8 @@ def assert_traits_are_scored(get, students):
 def assert_a_year_has_graduated(get, school):
     graduates = get("/graduates?page=0&size=50")
     assert len(graduates) >= 10
-    assert [one["id"] for one in graduates] == list(range(1, len(graduates) + 1))
-    assert {(one["graduation_class"], one["school"]) for one in graduates} == {
+    assert [graduate["id"] for graduate in graduates] == list(range(1, len(graduates) + 1))
+    assert {(graduate["graduation_class"], graduate["school"]) for graduate in graduates} == {
         (f"SSS 3 {year_of_session() - 1}/{year_of_session()}", school["name"])
     }
     assert get("/students?status=GRADUATED&pageSize=1")["total"] == len(graduates)
@@ -372,13 +380,13 @@ def test_must_hold_13_a_demo_is_exported_as_the_standard_says(used_cwd):
     not (shutil.which("bash") and shutil.which("curl")), reason="bash or curl is not installed."
 )
 def test_the_five_minutes_of_the_readme_are_pasted_into_a_shell(used_cwd):
-    found = [block for block in blocks("Five minutes") if block.kind in {"sh", "json"}]
+    steps = [block for block in blocks("Five minutes") if block.kind in {"sh", "json"}]
     installed = used_cwd / ".venv" / "bin" / "school-service"
     installed.parent.mkdir(parents=True)
     installed.write_text(f'#!/bin/sh\nexec {shlex.join(PROGRAM)} "$@"\n', encoding="utf-8")
     installed.chmod(0o755)
     between = "==== the next block ====\n"
-    script = f"printf %s {shlex.quote(between)}\n".join(block.text for block in found if block.kind == "sh")
+    script = f"printf %s {shlex.quote(between)}\n".join(block.text for block in steps if block.kind == "sh")
 
     with demo(used_cwd) as service:
         shell = ["bash", "-euo", "pipefail", "-c", script]
@@ -390,7 +398,7 @@ def test_the_five_minutes_of_the_readme_are_pasted_into_a_shell(used_cwd):
     assert (done.returncode, done.stderr) == (0, "")
     answers = iter(done.stdout.split(between))
     shown = 0
-    for block in found:
+    for block in steps:
         if block.kind == "sh":
             answer = next(answers)
         else:
@@ -471,10 +479,10 @@ def columns_by_table(cursor, schema):
         "SELECT table_name, quote_ident(column_name) FROM information_schema.columns WHERE table_schema = %s",
         (schema,),
     )
-    found = {}
+    columns = {}
     for table, column in cursor.fetchall():
-        found.setdefault(table, set()).add(column)
-    return found
+        columns.setdefault(table, set()).add(column)
+    return columns
 
 
 def kill_when(cwd, verb, moment):
@@ -739,7 +747,7 @@ def test_root_in_a_closed_folder_has_its_database_elsewhere_and_nothing_is_opene
         0,
         f"Note: PostgreSQL does not run as root, and its user can't reach {folder}: its data lie in {place}.\n",
     )
-    assert [mode_of(one) for one in (closed, folder, place, place / "postgres")] == [
+    assert [mode_of(path) for path in (closed, folder, place, place / "postgres")] == [
         0o700,
         0o700,
         0o701,
@@ -812,7 +820,7 @@ def test_programs_that_root_alone_can_run_are_copied_and_nothing_of_the_package_
     assert copy.stat().st_ino == before
     copy.rename(copy.with_name("programs-18-0.0"))
     assert run("tenants", "list", cwd=cwd, settings=settings).returncode == 0
-    assert [found.name for found in (cwd / "school-data").glob("*programs-*")] == [copy.name]
+    assert [copy.name for copy in (cwd / "school-data").glob("*programs-*")] == [copy.name]
 
 
 def test_programs_that_everybody_can_run_are_not_copied(finished_demo):

@@ -11,9 +11,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_the_guide_is_what_the_service_answers(without_address, tenancy, monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
-    found = spec_from_file_location("write_api_guide", DOCS / "write_api_guide.py")
-    script = module_from_spec(found)
-    found.loader.exec_module(script)
+    spec = spec_from_file_location("write_api_guide", DOCS / "write_api_guide.py")
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
 
     page = script.Page(without_address)
 

@@ -25,14 +25,14 @@ LATER_ROWS = (
 
 def releases() -> list[tuple[str, date, dict[str, str]]]:
     """List the releases, the newest first: version, day, and the rows of *Upgrading*."""
-    found = []
+    sections = []
     for part in CHANGELOG.split("\n## ")[1:]:
         title, _, text = part.partition("\n")
         version, _, day = title.partition(" - ")
         upgrading = text.partition("### Upgrading\n")[2].partition("\n### ")[0]
         rows = dict(re.findall(r"^\| ([^|]+?) \| ([^|]+?) \|$", upgrading, re.M))
-        found.append((version, date.fromisoformat(day), rows))
-    return found
+        sections.append((version, date.fromisoformat(day), rows))
+    return sections
 
 
 def span(row: str) -> tuple[str, str]:
@@ -42,20 +42,20 @@ def span(row: str) -> tuple[str, str]:
 
 
 def test_the_newest_release_is_this_one_and_the_others_follow_by_number_and_day():
-    found = releases()
+    sections = releases()
 
-    assert found[0][0] == __version__
-    assert len(found) > 2
-    versions = [tuple(map(int, version.split("."))) for version, _, _ in found]
+    assert sections[0][0] == __version__
+    assert len(sections) > 2
+    versions = [tuple(map(int, version.split("."))) for version, _, _ in sections]
     assert versions == sorted(versions, reverse=True)
-    days = [day for _, day, _ in found]
+    days = [day for _, day, _ in sections]
     assert days == sorted(days, reverse=True)
 
 
 def test_each_release_names_its_revisions_from_those_of_the_release_before():
-    found = releases()
+    sections = releases()
 
-    for (version, _, rows), before in zip(found, [*found[1:], None], strict=True):
+    for (version, _, rows), before in zip(sections, [*sections[1:], None], strict=True):
         assert set(ROWS) <= rows.keys(), version
         for kind, known in (("registry", registry_revisions()), ("schools", tuple(revisions()))):
             first, last = span(rows[kind])
@@ -65,7 +65,7 @@ def test_each_release_names_its_revisions_from_those_of_the_release_before():
         if before is not None:
             assert rows["from"] == before[0]
             assert set(LATER_ROWS) <= rows.keys(), version
-    newest = found[0][2]
+    newest = sections[0][2]
     assert (span(newest["registry"])[1], span(newest["schools"])[1]) == (registry_head(), head())
 
 

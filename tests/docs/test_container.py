@@ -40,9 +40,9 @@ def objects() -> list[dict[str, Any]]:
 
 def pods(objects: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """List the pods of the example."""
-    for found in objects:
-        if "template" in found.get("spec", {}):
-            yield found["spec"]["template"]["spec"]
+    for object_ in objects:
+        if "template" in object_.get("spec", {}):
+            yield object_["spec"]["template"]["spec"]
 
 
 def check_command(words: list[str]) -> None:
@@ -67,7 +67,7 @@ def test_every_image_is_of_this_release(compose, objects):
     images = [container["image"] for pod in pods(objects) for container in pod["containers"]]
     assert set(images) == {f"registry.example.org/{OURS}:{__version__}"}
     dashed = __version__.replace(".", "-")
-    assert {found["metadata"]["name"] for found in objects if found["kind"] == "Job"} == {
+    assert {object_["metadata"]["name"] for object_ in objects if object_["kind"] == "Job"} == {
         f"{OURS}-init-{dashed}",
         f"{OURS}-migrate-{dashed}",
     }
@@ -93,7 +93,7 @@ def test_settings_and_verbs_are_those_of_the_program(compose, objects):
 
 def test_a_container_has_a_worker_for_each_processor_that_it_may_use(compose, objects):
     command = json.loads(re.search(r"^CMD (.*)$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.M)[1])
-    (pod,) = pods([found for found in objects if found["kind"] == "Deployment"])
+    (pod,) = pods([object_ for object_ in objects if object_["kind"] == "Deployment"])
     (container,) = pod["containers"]
 
     assert command[-2:] == ["--workers", "auto"]
@@ -115,7 +115,7 @@ def test_the_order_is_registry_schools_processes(compose, objects):
         re.search(r"--selector (\w+)=(\w+)|$", line).groups() for line in commands if " apply " in line
     ]
     assert applied == [("step", "registry"), ("step", "schools"), (None, None)]
-    labels = [(found["kind"], *found["metadata"].get("labels", {}).values()) for found in objects]
+    labels = [(object_["kind"], *object_["metadata"].get("labels", {}).values()) for object_ in objects]
     assert labels[:4] == [
         ("Secret", "registry"),
         ("Secret", "registry"),
@@ -124,7 +124,7 @@ def test_the_order_is_registry_schools_processes(compose, objects):
     ]
     assert {len(label) for label in labels[4:]} == {1}
     waited = [re.search(r" job/(\S+)|$", line)[1] for line in commands if " wait " in line]
-    assert waited == [found["metadata"]["name"] for found in objects if found["kind"] == "Job"]
+    assert waited == [object_["metadata"]["name"] for object_ in objects if object_["kind"] == "Job"]
 
 
 # The backup and the way back, with the programs of docs/deployment/recovery.md's test.
@@ -191,7 +191,7 @@ def test_what_runs_may_do_little(compose, objects):
 
 
 def test_the_probes_ask_what_they_are_for(objects, app):
-    (pod,) = pods([found for found in objects if found["kind"] == "Deployment"])
+    (pod,) = pods([object_ for object_ in objects if object_["kind"] == "Deployment"])
     (container,) = pod["containers"]
     asked = {
         name: container[name]["httpGet"]["path"]

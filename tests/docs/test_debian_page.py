@@ -67,7 +67,7 @@ def test_an_empty_server_becomes_a_school_that_is_backed_up_and_has_an_administr
     def paste(page: str, *which: str, **values: str) -> str:
         script = ""
         for beginning in which:
-            (block,) = [one for one in blocks(FOLDER / page) if beginning in one]
+            (block,) = [text for text in blocks(FOLDER / page) if beginning in text]
             script += here(block, server)
             if "/usr/local/sbin" in block:
                 # The operator's command, with the folders of this server.
@@ -78,7 +78,7 @@ def test_an_empty_server_becomes_a_school_that_is_backed_up_and_has_an_administr
         return shell(functions + script)
 
     said = paste("debian.md", "CREATE DATABASE schools", "/etc/school-service/env <<", "tenants create")
-    found = dict(re.findall(r"^(\w+) +(\S+)$", said, re.M))
+    details = dict(re.findall(r"^(\w+) +(\S+)$", said, re.M))
     assert (server / "etc/school-service/env").stat().st_mode & 0o777 == 0o600
     assert (server / "etc/school-service/key.pem").stat().st_mode & 0o777 == 0o640
     paste("debian.md", "daemon-reload\nschool-service check")
@@ -95,16 +95,16 @@ def test_an_empty_server_becomes_a_school_that_is_backed_up_and_has_an_administr
     )
     (file,) = re.findall(r"^\S+\.zip\S*$", said, re.M)
     copy = server / "run/school-backups.key"
-    block = next(one for one in blocks(FOLDER / "backups.md") if "tenants restore" in one)
+    block = next(text for text in blocks(FOLDER / "backups.md") if "tenants restore" in text)
     restore = re.search(r"^school-service tenants restore.*\n.*$", here(block, server), re.M)[0]
     shell(functions + restore.replace(" FILE ", f" {file} "))
     assert "2 schools" in shell(functions + "school-service tenants init; school-service tenants verify")
     assert copy.exists()
 
-    said = paste("lost-administrator.md", "tenants list", ID=found["id"])
+    said = paste("lost-administrator.md", "tenants list", ID=details["id"])
     assert "On trial" in said
     assert re.search(r"^password +\S+$", said, re.M)
-    paste("lost-administrator.md", "tenants end-sessions", ID=found["id"])
+    paste("lost-administrator.md", "tenants end-sessions", ID=details["id"])
 
 
 def here(script: str, root) -> str:

@@ -39,19 +39,19 @@ RUN_BY = {
 
 def files() -> list[Path]:
     """List what is looked at."""
-    found = [
+    paths = [
         path
         for place in PLACES
         for path in ([ROOT / place] if (ROOT / place).is_file() else sorted((ROOT / place).rglob("*")))
     ]
-    return [path for path in found if path.is_file() and path.suffix != ".pyc"]
+    return [path for path in paths if path.is_file() and path.suffix != ".pyc"]
 
 
 def deployed() -> set[str]:
     """List the settings that are set there."""
     known = SETTINGS | {f"{name}{FILE_SUFFIX}" for name in SECRETS}
     texts = [path.read_text(encoding="utf-8") for path in files()]
-    return {found[1] or found[2] for text in texts for found in SET.finditer(text)} & known
+    return {match[1] or match[2] for text in texts for match in SET.finditer(text)} & known
 
 
 def names() -> dict[str, str]:

@@ -43,11 +43,9 @@ def blocks(page: Path, kind: str = "sh") -> list[str]:
 def commands(page: Path) -> list[list[str]]:
     """List the words of each command of ours on a page."""
     lines = "\n".join(blocks(page)).replace("\\\n", " ").splitlines()
-    found = re.findall(
-        r"(?:^|&& |/sbin/)(school-service (?!processor).*?)(?: <<.*|$)", "\n".join(lines), re.M
-    )
+    uses = re.findall(r"(?:^|&& |/sbin/)(school-service (?!processor).*?)(?: <<.*|$)", "\n".join(lines), re.M)
     spans = re.findall(r"`(school-service [^`]+)`", page.read_text(encoding="utf-8").replace("\n  ", " "))
-    return [shlex.split(command)[1:] for command in [*found, *spans]]
+    return [shlex.split(command)[1:] for command in [*uses, *spans]]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -145,10 +143,10 @@ def test_the_settings_of_the_page_are_settings(tmp_path):
     key.write_text(SigningKey.generate().to_pem(), encoding="utf-8")
     key.chmod(0o600)
 
-    found = settings_of(block)
-    settings = Settings.load({**found, "SIGNING_KEY_FILE": str(key)})
+    values = settings_of(block)
+    settings = Settings.load({**values, "SIGNING_KEY_FILE": str(key)})
 
-    assert set(found) == {
+    assert set(values) == {
         *("DATABASE_URL", "SIGNING_KEY_FILE", "TRUSTED_PROXIES", "PASSWORD_POLICY", "ADMIN_DATABASE_URL"),
     }
     assert settings.database_url.username != settings.admin_database_url.username
@@ -230,7 +228,7 @@ def keys_of(file: Path) -> list[str]:
 @pytest.mark.program
 @on_postgresql_alone
 def test_the_page_says_how_long_invitations_of_the_old_key_are_open(server, tmp_path):
-    (block,) = [one for one in blocks(FOLDER / "rotate-keys.md") if one.startswith("# invitations\n")]
+    (block,) = [block for block in blocks(FOLDER / "rotate-keys.md") if block.startswith("# invitations\n")]
     psql = find_program("psql", 16).path
     key = tmp_path / "key.pem"
     key.touch()
@@ -243,7 +241,7 @@ def test_the_page_says_how_long_invitations_of_the_old_key_are_open(server, tmp_
         script = block.replace("/etc/school-service", str(tmp_path)).replace(" schools <<", ' "$SCHOOLS" <<')
         runuser = 'set -eu; runuser() { shift 4; "$PSQL" "$@"; }\n'
 
-        def said() -> str:
+        def output() -> str:
             done = subprocess.run(
                 ["bash", "-c", runuser + script],
                 env={"PATH": os.environ["PATH"], "SCHOOLS": database, "PSQL": str(psql), "PGTZ": "UTC"},
@@ -255,7 +253,7 @@ def test_the_page_says_how_long_invitations_of_the_old_key_are_open(server, tmp_
             assert done.stderr == ""
             return done.stdout
 
-        assert said() == ""
+        assert output() == ""
         # Of the new key, of the old one, the newest of the old one, and one that has expired.
         made = (
             ("2 minutes", "30 days"),
@@ -275,4 +273,4 @@ def test_the_page_says_how_long_invitations_of_the_old_key_are_open(server, tmp_
             tenancy.admin_url, "SELECT (date_trunc('day', now()) + interval '28 days')::date::text"
         )
 
-        assert re.fullmatch(rf"{newest[0]} 00:00:00\+00\n", said())
+        assert re.fullmatch(rf"{newest[0]} 00:00:00\+00\n", output())

@@ -17,9 +17,9 @@ AGAIN = "run: python docs/write_facts.py"
 
 @pytest.fixture(scope="module")
 def script():
-    found = spec_from_file_location("write_facts", DOCS / "write_facts.py")
-    script = module_from_spec(found)
-    found.loader.exec_module(script)
+    spec = spec_from_file_location("write_facts", DOCS / "write_facts.py")
+    script = module_from_spec(spec)
+    spec.loader.exec_module(script)
     return script
 
 

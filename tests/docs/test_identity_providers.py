@@ -29,12 +29,12 @@ SECTIONS = {
 
 def block(name: str, kind: str) -> str:
     """The only block of a kind in a provider's section."""
-    (found,) = re.findall(rf"```{kind}\n(.*?)```", SECTIONS[name], re.S)
-    return found
+    (text,) = re.findall(rf"```{kind}\n(.*?)```", SECTIONS[name], re.S)
+    return text
 
 
 @pytest.fixture(params=sorted(SECTIONS))
-def shown(request, trusting, load, provider, place) -> tuple[ApiClient, dict[str, Any], Callable[..., str]]:
+def example(request, trusting, load, provider, place) -> tuple[ApiClient, dict[str, Any], Callable[..., str]]:
     """A caller of an application with the settings of a section, the claims shown there, what signs them."""
     lines = dict(line.split("=", 1) for line in block(request.param, "ini").split())
     text = block(request.param, "json")
@@ -67,8 +67,8 @@ def test_each_provider_is_there():
     assert sorted(SECTIONS) == ["Auth0", "Keycloak", "oidc-provider"]
 
 
-def test_the_token_may_do_what_it_says_in_its_school_and_no_more(shown, other_place):
-    api, claims, sign = shown
+def test_the_token_may_do_what_it_says_in_its_school_and_no_more(example, other_place):
+    api, claims, sign = example
     token = sign(**claims)
 
     assert status(api, token, "/users?pageSize=1") == 200
@@ -78,8 +78,8 @@ def test_the_token_may_do_what_it_says_in_its_school_and_no_more(shown, other_pl
     assert status(api, sign(**{**claims, "aud": "another"}), "/users?pageSize=1") == 401
 
 
-def test_where_it_names_no_school_the_grant_here_decides(shown, grant, place, other_place):
-    api, claims, sign = shown
+def test_where_it_names_no_school_the_grant_here_decides(example, grant, place, other_place):
+    api, claims, sign = example
     client = claims.get("azp", claims["sub"])
     grant(client_id=client, school_ids=[place.id])
     token = sign(**{name: value for name, value in claims.items() if not name.endswith("school_id")})
@@ -88,8 +88,8 @@ def test_where_it_names_no_school_the_grant_here_decides(shown, grant, place, ot
     assert status(api, token, "/users?pageSize=1", school=other_place.id) == 403
 
 
-def test_who_signed_in_through_the_client_has_nothing_of_its_grant(shown, grant, place):
-    api, claims, sign = shown
+def test_who_signed_in_through_the_client_has_nothing_of_its_grant(example, grant, place):
+    api, claims, sign = example
     client = claims.get("azp", claims["sub"])
     grant(client_id=client, school_ids=[place.id], all_permissions=True)
     # What the provider says of people, of the same client: without what it says of the client itself.

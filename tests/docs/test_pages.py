@@ -28,7 +28,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 def spans(page, pattern):
     """List what is written as code on a page and is all of a pattern."""
-    return [found for found in CODE.findall(page.read_text(encoding="utf-8")) if pattern.fullmatch(found)]
+    return [code for code in CODE.findall(page.read_text(encoding="utf-8")) if pattern.fullmatch(code)]
 
 
 def resolve(dotted):
@@ -37,9 +37,9 @@ def resolve(dotted):
     for length in range(len(parts), 0, -1):
         name = ".".join(parts[:length])
         if find_spec(name) is not None:
-            found = import_module(name)
+            value = import_module(name)
             for part in parts[length:]:
-                found = getattr(found, part)
+                value = getattr(value, part)
             return
         if length == 1:
             raise ImportError(dotted)

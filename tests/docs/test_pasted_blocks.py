@@ -49,8 +49,8 @@ def root(tmp_path: Path) -> Path:
 
 def block(page: str, beginning: str) -> str:
     """The only block of a page in which a text stands."""
-    (found,) = [one for one in blocks(FOLDER / page) if beginning in one]
-    return found
+    (text,) = [code for code in blocks(FOLDER / page) if beginning in code]
+    return text
 
 
 def below(text: str, root: Path) -> str:
@@ -166,9 +166,9 @@ def settings(root: Path) -> Settings:
 def test_the_service_reads_workers_and_redis_from_the_file_they_are_appended_to(root):
     said = paste(root, block("debian.md", "WORKERS=4"), block("debian.md", "redis-server"))
 
-    found = settings(root)
-    assert found.pool_size == 32
-    assert found.rate_limit_storage == "redis://127.0.0.1:6379"
+    server = settings(root)
+    assert server.pool_size == 32
+    assert server.rate_limit_storage == "redis://127.0.0.1:6379"
     assert "WORKERS=4\n" in (root / "etc/school-service/env").read_text(encoding="utf-8")
     assert said.count("systemctl restart school-service@8000") == 2
 

@@ -22,17 +22,17 @@ COMMANDS = [line.strip() for block in BLOCKS for line in block.strip().splitline
 
 def tables_of_people():
     """The tables that refer to users, directly or through others, users, and the audit log."""
-    found = {"users"}
+    tables = {"users"}
     while True:
         more = {
             table.name
             for table in db.metadata.tables.values()
             for key in table.foreign_keys
-            if key.column.table.name in found
+            if key.column.table.name in tables
         }
-        if more <= found:
-            return found | {"audit_entries"}
-        found |= more
+        if more <= tables:
+            return tables | {"audit_entries"}
+        tables |= more
 
 
 def test_every_table_of_people_is_named_and_no_other():
@@ -105,7 +105,7 @@ def send(api, words):
 def test_the_requests_do_what_they_say_in_this_order(api, values):
     sent = 0
     for command in COMMANDS:
-        words = shlex.split(re.sub(r"\$(\w+)", lambda found: values[found[1]], command))
+        words = shlex.split(re.sub(r"\$(\w+)", lambda match: values[match[1]], command))
         if words[0] == "curl":
             answer = send(api, words)
             assert answer.status_code == 200, (command, answer.get_json())

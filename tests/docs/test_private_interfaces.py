@@ -32,8 +32,8 @@ def required():
     settings = ConfigParser()
     settings.read(ROOT / "setup.cfg", encoding="utf-8")
     lines = settings["options"]["install_requires"].split("\n")
-    found = [Requirement(line) for line in lines if line.strip()]
-    return {requirement.name: requirement for requirement in found}
+    requirements = [Requirement(line) for line in lines if line.strip()]
+    return {requirement.name: requirement for requirement in requirements}
 
 
 TABLE = read_table()
@@ -52,7 +52,7 @@ def test_the_table_is_found():
 
 @pytest.mark.parametrize(("library", "bound"), sorted({row[:2] for row in TABLE}))
 def test_each_library_has_the_upper_bound_that_the_table_names(library, bound):
-    upper = [str(one) for one in required()[library].specifier if one.operator == "<"]
+    upper = [str(bound) for bound in required()[library].specifier if bound.operator == "<"]
 
     assert upper == [bound.replace(" ", "")], f"write the upper bound into setup.cfg: {library} {bound}"
 

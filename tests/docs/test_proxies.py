@@ -189,10 +189,10 @@ class Proxy:
 
 
 def program(name: str) -> str:
-    found = shutil.which(name, path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
-    if found is None:
+    path = shutil.which(name, path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
+    if path is None:
         pytest.skip(f"{name} is not installed")
-    return found
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -372,9 +372,9 @@ def test_a_client_has_so_many_connections(proxy):
         answers: list[int] = []
         deadline = time.monotonic() + DEADLINE
         while len(answers) < 30 and time.monotonic() < deadline:
-            for one in select.select(held, [], [], 1)[0]:
-                answers.append(int(one.recv(100).split()[1]))
-                held.remove(one)
+            for connection in select.select(held, [], [], 1)[0]:
+                answers.append(int(connection.recv(100).split()[1]))
+                held.remove(connection)
 
     assert answers == [429] * 30
 

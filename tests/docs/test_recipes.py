@@ -92,8 +92,8 @@ def run(copy: Path, *arguments: str, **settings: str) -> str:
 def tracked() -> list[str]:
     """List the files of the project, with those that are about to be."""
     listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    found = subprocess.run(listing, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
-    return [name for name in found.split("\0") if name and (ROOT / name).is_file()]
+    output = subprocess.run(listing, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout
+    return [name for name in output.split("\0") if name and (ROOT / name).is_file()]
 
 
 def patched(folder: Path, recipe: Recipe) -> Path:
@@ -123,10 +123,10 @@ def test_what_is_written_does_what_it_is_for(recipe, tmp_path):
         "DATABASE_URL": "postgresql://user@host/schools",
         "SIGNING_KEY": SigningKey.generate().to_pem(),
     }
-    found = json.loads(run(copy, "-m", "school_service", "openapi", "print", **settings))
+    part = json.loads(run(copy, "-m", "school_service", "openapi", "print", **settings))
     for member in recipe.made:
-        assert member in found
-        found = found[member]
+        assert member in part
+        part = part[member]
     run(
         copy,
         "-m",

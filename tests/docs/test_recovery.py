@@ -152,10 +152,10 @@ def test_each_way_back_is_whole(shell):
     )
     install(tenancy)
     names = ("Queen's College", "King's College")
-    one, _ = (create_school(tenancy, name=name, administrator=ADMINISTRATOR) for name in names)
+    school, _ = (create_school(tenancy, name=name, administrator=ADMINISTRATOR) for name in names)
     assert len(back_up_all(tenancy, folder / "backups").made) == 2
     tenancy.admin.dispose()
-    schema = f"SCHEMA={one.schema}\n"
+    schema = f"SCHEMA={school.schema}\n"
     roles = int(shell(schema + count))
     assert roles > 0
 

@@ -46,7 +46,7 @@ def rules(text):
     return RULE.findall(text)
 
 
-def gone(page):
+def removed_ids(page):
     """The ids of the rules that have left a page."""
     return ID.findall("".join(re.sub(r"\(.*?\)", "", ids) for ids in GONE.findall(read(page))))
 
@@ -64,14 +64,14 @@ def test_there_are_pages_and_the_list_has_each():
 
 @each_page
 def test_each_item_of_a_page_is_a_rule_of_a_section(page):
-    in_sections = [one for text in sections(page).values() for one in rules(text)]
+    in_sections = [rule for text in sections(page).values() for rule in rules(text)]
 
     assert len(ITEM.findall(read(page))) == len(in_sections) > 0
 
 
 @each_page
 def test_an_id_is_given_once_with_the_prefix_of_the_page_and_leaves_its_number(page):
-    given = [name for name, _ in rules(read(page))] + gone(page)
+    given = [name for name, _ in rules(read(page))] + removed_ids(page)
 
     assert [name for name, times in Counter(given).items() if times > 1] == []
     assert sorted(given, key=number) == [f"{page.stem}-{place + 1}" for place in range(len(given))]
@@ -105,7 +105,7 @@ def test_a_section_names_its_tests_and_they_are_there(page):
 
 def test_few_rules_are_held_by_review_alone():
     words = [words for page in PAGES for _, words in rules(read(page))]
-    by_review = [one for one in words if one.rstrip(".").endswith("(by review)")]
+    by_review = [rule for rule in words if rule.rstrip(".").endswith("(by review)")]
 
     assert len(by_review) <= MOST_BY_REVIEW * len(words)
 

@@ -25,8 +25,8 @@ PASSWORD = "s3cret"
 
 def block(kind: str) -> str:
     """The only block of a kind in the section."""
-    (found,) = re.findall(rf"^```{kind}\n(.*?)^```", SECTION, re.S | re.M)
-    return found
+    (text,) = re.findall(rf"^```{kind}\n(.*?)^```", SECTION, re.S | re.M)
+    return text
 
 
 @pytest.fixture
@@ -89,8 +89,8 @@ def test_the_service_serves_through_a_pgbouncer_of_the_page(server, tmp_path, ro
             through = {**settings, "DATABASE_URL": behind.render_as_string(hide_password=False)}
             with serving(cwd=tmp_path, settings=through) as service:
                 token = service.client_token("front-end", client["client_secret"])
-                found = service.ok("GET", "/users", token=token, school=school["id"])
-                assert [user["username"] for user in found["data"]] == ["admin"]
+                answer = service.ok("GET", "/users", token=token, school=school["id"])
+                assert [user["username"] for user in answer["data"]] == ["admin"]
                 assert service.end() == 0
             # A login that serves nothing gets no secret of it, and PgBouncer lets nobody in with a wrong one.
             for wrong in (behind.set(password="wrong"), behind.set(username=str(admin.username))):

@@ -27,8 +27,8 @@ NAME = "classes.example.com"
 
 def block(name: str) -> str:
     """The block of the page with this name in its first line."""
-    (found,) = re.findall(rf"^```sh\n# {re.escape(name)}\n(.*?)^```", PAGE, re.S | re.M)
-    return found
+    (text,) = re.findall(rf"^```sh\n# {re.escape(name)}\n(.*?)^```", PAGE, re.S | re.M)
+    return text
 
 
 def of_0_2_0(path: str) -> str:

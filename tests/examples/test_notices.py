@@ -35,7 +35,7 @@ def test_the_guardians_of_absent_students_get_one_message_each(committing, notif
         messages.clear()
         while notify(place, sent, ask, messages.append):
             pass
-        return sorted(one["to"][-2:] for one in messages)
+        return sorted(message["to"][-2:] for message in messages)
 
     assert send() == []
     kept.take(codes={"R/1": "A", "R/2": "E"})

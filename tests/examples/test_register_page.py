@@ -40,14 +40,14 @@ show();
 
 
 @pytest.fixture(scope="module")
-def kept(settings, tenancy):
+def class_(settings, tenancy):
     """A class with a register, at an address where the page is, too."""
     app = create_app(settings)
     place = make_place(app, tenancy, "Ilé-ẹ̀kọ́ Gíga Ọ̀yọ́")
-    kept = Kept(Factory(ApiClient(app, Document(app), place.admin_token, place.id)))
+    class_ = Kept(Factory(ApiClient(app, Document(app), place.admin_token, place.id)))
     headers = {"Authorization": f"Bearer {place.admin_token}", "X-SCHOOL-ID": str(place.id)}
     files = {
-        "/page/": ("text/html", PAGE.format(headers=json.dumps(headers), batch=kept.batch)),
+        "/page/": ("text/html", PAGE.format(headers=json.dumps(headers), batch=class_.batch)),
         "/page/register.js": ("text/javascript", SCRIPT.read_text(encoding="utf-8")),
     }
 
@@ -62,15 +62,17 @@ def kept(settings, tenancy):
         return [body]
 
     with serving(page_and_service) as address:
-        kept.address = address
-        yield kept
+        class_.address = address
+        yield class_
     dispose(app)
 
 
-def choose(browser, kept, number, code):
+def choose(browser, class_, number, code):
     wait(
         browser,
-        lambda _: Select(browser.find_element(By.NAME, kept.students[number])).select_by_value(code) or True,
+        lambda _: (
+            Select(browser.find_element(By.NAME, class_.students[number])).select_by_value(code) or True
+        ),
     )
 
 
@@ -84,33 +86,35 @@ def offline(browser, *, away):
     browser.execute_cdp_cmd("Network.emulateNetworkConditions", conditions)
 
 
-def test_a_register_is_taken_with_a_network_and_without(browser, kept):
+def test_a_register_is_taken_with_a_network_and_without(browser, class_):
     # The device has the school's day, which begins an hour before that of UTC.
     browser.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": "Africa/Lagos"})
-    browser.get(f"{kept.address}/page/")
-    choose(browser, kept, "R/2", "A")
+    browser.get(f"{class_.address}/page/")
+    choose(browser, class_, "R/2", "A")
     press(browser, "#register button")
     says(browser, "handed in")
-    register = kept.api.ok(kept.get())
-    assert (register["state"], kept.codes(register)) == ("SUBMITTED", {"R/1": "P", "R/2": "A", "R/3": "P"})
+    register = class_.api.ok(class_.get())
+    assert (register["state"], class_.codes(register)) == ("SUBMITTED", {"R/1": "P", "R/2": "A", "R/3": "P"})
 
     # Without a network it is kept, on a page that was loaded before, and sent once there is one.
     offline(browser, away=True)
     browser.execute_script("show()")
-    choose(browser, kept, "R/3", "L")
+    choose(browser, class_, "R/3", "L")
     press(browser, "#register button")
     says(browser, "Kept on this device")
     # Meanwhile another device marks the same student, and a second one.
-    kept.api.ok(kept.put(codes={"R/1": "E", "R/3": "A"}, version=1))
+    class_.api.ok(class_.put(codes={"R/1": "E", "R/3": "A"}, version=1))
     offline(browser, away=False)
     asked = wait(browser, alert_is_present())
     assert "School Administrator marked A, you L" in asked.text
     asked.accept()
     says(browser, "handed in")
-    assert kept.codes(kept.api.ok(kept.get())) == {"R/1": "E", "R/2": "A", "R/3": "L"}
+    assert class_.codes(class_.api.ok(class_.get())) == {"R/1": "E", "R/2": "A", "R/3": "L"}
 
     browser.execute_script("forget()")
     assert browser.execute_script("return localStorage.length") == 0
     assert read(browser, "#register button")
     known = ("409 (CONFLICT)", "ERR_INTERNET_DISCONNECTED")
-    assert [one for one in complaints(browser) if not any(words in one for words in known)] == []
+    assert [
+        complaint for complaint in complaints(browser) if not any(words in complaint for words in known)
+    ] == []

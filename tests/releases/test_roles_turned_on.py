@@ -38,8 +38,8 @@ def test_nothing_is_lost(server, release_0_3, tmp_path, one_login):
 
         turn_roles_on(admin, serving)
         assert verb(release_0_3, "init").returncode == 0
-        found = json.loads(verb(release_0_3, "verify", "--json").stdout)
-        assert found["good"], found
+        report = json.loads(verb(release_0_3, "verify", "--json").stdout)
+        assert report["good"], report
         assert everything(tenancy)[-1] == before[-1]
         for arguments in (("init",), ("migrate",), ("verify",)):
             assert verb(ROOT, *arguments).returncode == 0

@@ -154,9 +154,9 @@ def read_all(readers, base_url):
 def changes(before, after):
     """List what was there before and is not, or is another, but for what has to be."""
     return [
-        found
-        for found in differences(before, after)
-        if not any(re.search(f"{place}(:|$)", found) for place in CHANGED)
+        difference
+        for difference in differences(before, after)
+        if not any(re.search(f"{place}(:|$)", difference) for place in CHANGED)
     ]
 
 
@@ -169,9 +169,9 @@ def postgres(name, admin, *arguments):
     assert done.returncode == 0, done.stderr
 
 
-def classrooms(found):
+def classrooms(schools):
     """The ids of the classrooms of each school."""
-    return [{room["id"] for room in school["/classrooms"]} for school in found]
+    return [{room["id"] for room in school["/classrooms"]} for school in schools]
 
 
 def test_no_row_is_lost_or_changed_by_the_update_or_by_taking_it_back(
@@ -228,8 +228,10 @@ def test_no_row_is_lost_or_changed_by_the_update_or_by_taking_it_back(
     revisions = [execute(url, "SELECT DISTINCT revision FROM registry.schools") for url in (admin, aside)]
     assert revisions == [[("t0012",)], [(head(),)]]
 
-    assert [found for found in differences(before, back) if "/generated_at: " not in found] == []
-    assert all(rooms <= found for rooms, found in zip(saved, classrooms(back), strict=True))
+    assert [
+        difference for difference in differences(before, back) if "/generated_at: " not in difference
+    ] == []
+    assert all(rooms <= ids for rooms, ids in zip(saved, classrooms(back), strict=True))
 
 
 # From 0.3.0
@@ -246,8 +248,8 @@ systemctl() {{ [ "$1" = daemon-reload ] || {{ [ "$*" = "reload school-service@*"
 
 def block(name):
     """The block of the page with this name in its first line."""
-    (found,) = re.findall(rf"^```sh\n# {re.escape(name)}\n(.*?)^```", PAGE, re.S | re.M)
-    return found
+    (text,) = re.findall(rf"^```sh\n# {re.escape(name)}\n(.*?)^```", PAGE, re.S | re.M)
+    return text
 
 
 def paste(installation, name, **values):
@@ -320,9 +322,9 @@ def test_nobody_sees_503_from_0_3_0_to_this_release_or_back(installation, releas
     assert len(traffic.statuses) > 100
     admin = make_url(installation.settings["ADMIN_DATABASE_URL"])
     assert execute(admin, "SELECT DISTINCT revision FROM registry.schools") == [(head(),)]
-    for found in (back, after):
-        assert changes(before, found) == []
-        assert all(set(ids) <= rooms for ids, rooms in zip(traffic.written, classrooms(found), strict=True))
+    for schools in (back, after):
+        assert changes(before, schools) == []
+        assert all(set(ids) <= rooms for ids, rooms in zip(traffic.written, classrooms(schools), strict=True))
 
 
 def test_each_release_is_known_by_the_output_that_the_page_has(

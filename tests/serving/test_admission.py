@@ -24,7 +24,7 @@ class Connection:
         return False
 
 
-def taken(admission, addresses):
+def count_admitted(admission, addresses):
     """How many connections of these addresses are taken, one after the other."""
     present = []
     for address in addresses:
@@ -45,8 +45,8 @@ def taken(admission, addresses):
     ids=["address", "mapped", "/64", "/48", "many sites"],
 )
 def test_addresses_of_ipv6_are_counted_by_their_networks(address, most):
-    assert taken(Admission(5, ()), [address.format(number) for number in range(50)]) == most
+    assert count_admitted(Admission(5, ()), [address.format(number) for number in range(50)]) == most
 
 
 def test_a_trusted_proxy_is_not_counted():
-    assert taken(Admission(5, (ip_network("2001:db8::/64"),)), ["2001:db8::1"] * 50) == 50
+    assert count_admitted(Admission(5, (ip_network("2001:db8::/64"),)), ["2001:db8::1"] * 50) == 50

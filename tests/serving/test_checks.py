@@ -147,7 +147,7 @@ def test_a_redirect_uri_with_a_parameter_of_the_answer_is_warned_of(warnings, te
         with tenancy.admin.begin() as connection:
             change_client(connection, "led astray", of_people={"redirect_uris": (uri,)})
         assert sum(warning.startswith(said) for warning in warnings()) == 1
-        (record,) = [one for one in caplog.records if one.getMessage().startswith(said)]
+        (record,) = [record for record in caplog.records if record.getMessage().startswith(said)]
         assert record.redirect_uris == [f"led astray: {uri}"]
     finally:
         with tenancy.admin.begin() as connection:
@@ -169,9 +169,9 @@ def test_whether_people_can_sign_in_is_said_once(settings, tenancy, place, caplo
     with caplog.at_level(logging.INFO):
         check(replace(settings, public_url=public_url))
 
-    found = [
+    messages = [
         (record.levelno, record.getMessage())
         for record in caplog.records
         if "PUBLIC_URL" in record.getMessage()
     ]
-    assert [(level, message.split(":")[0]) for level, message in found] == said
+    assert [(level, message.split(":")[0]) for level, message in messages] == said

@@ -30,13 +30,15 @@ class Worker:
 
     def _run(self):
         while True:
-            ready, _, _ = select.select([self._control, *(one.connection for one in self.clients)], [], [])
+            ready, _, _ = select.select(
+                [self._control, *(client.connection for client in self.clients)], [], []
+            )
             if self._control in ready:
                 word, descriptors, _, _ = socket.recv_fds(self._control, 1, 1)
                 if word != CONNECTION:
                     break
                 self.clients.append(Client(socket.socket(fileno=descriptors[0])))
-            for client in [one for one in self.clients if one.connection in ready]:
+            for client in [client for client in self.clients if client.connection in ready]:
                 if not self._state.read(client):
                     self.clients.remove(client)
         for client in self.clients:
@@ -64,12 +66,12 @@ def supervisor(monkeypatch):
 
 def test_turns_are_those_of_the_machine(supervisor):
     # Two objects, as two workers have them, and a third whose threads give up.
-    one, other, hasty = (
+    shares, other, hasty = (
         Shares(1, total=2, waiting=1, patience=patience, name="sheets", of_machine=True)
         for patience in (60, 60, 0.05)
     )
 
-    with one.of("a"):
+    with shares.of("a"):
         with other.of("b"):
             for key in ("a", "c"):
                 with pytest.raises(Busy), hasty.of(key):
@@ -124,19 +126,19 @@ def test_places_grow_with_the_workers_where_each_has_an_interpreter(monkeypatch)
 
 
 def test_tries_are_counted_for_all_workers(supervisor):
-    one, other = (MovingWindowRateLimiter(MachineMemory(supervisor, 5)) for _ in range(2))
+    limiter, other = (MovingWindowRateLimiter(MachineMemory(supervisor, 5)) for _ in range(2))
     limit = RateLimitItemPerMinute(3)
 
-    assert [one.hit(limit, "x"), other.hit(limit, "x"), one.hit(limit, "x")] == [True] * 3
+    assert [limiter.hit(limit, "x"), other.hit(limit, "x"), limiter.hit(limit, "x")] == [True] * 3
     assert not other.hit(limit, "x")
-    assert not one.test(limit, "x")
+    assert not limiter.test(limit, "x")
     assert other.get_window_stats(limit, "x").remaining == 0
-    assert one.storage.incr("y", 60) == 1
+    assert limiter.storage.incr("y", 60) == 1
     assert other.storage.get("y") == 1
     assert other.storage.get_expiry("y") > 0
-    one.storage.clear("y")
+    limiter.storage.clear("y")
     assert other.storage.get("y") == 0
-    assert one.storage.check()
+    assert limiter.storage.check()
     assert other.storage.reset() >= 1
 
 

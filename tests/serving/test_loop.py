@@ -381,8 +381,8 @@ def test_where_no_more_files_can_be_open_the_loop_waits_a_little_and_goes_on(ser
 def test_the_process_may_have_as_many_files_as_its_connections_need(monkeypatch):
     limits = []
     monkeypatch.setattr(admission.resource, "setrlimit", lambda _, given: limits.append(given))
-    for found in [(1024, 500_000), (1024, 2000), (1024, -1), (20_000, 20_000), (-1, -1)]:
-        monkeypatch.setattr(admission.resource, "getrlimit", lambda _, found=found: found)
+    for limit in [(1024, 500_000), (1024, 2000), (1024, -1), (20_000, 20_000), (-1, -1)]:
+        monkeypatch.setattr(admission.resource, "getrlimit", lambda _, limit=limit: limit)
         admission.raise_file_limit()
 
     assert limits == [(4096, 500_000), (2000, 2000), (4096, -1)]

@@ -72,16 +72,19 @@ def end(worker):
 
 
 def test_counts_and_what_is_looked_at_are_added_up_and_one_worker_asks_the_database():
-    one, other = Worker(3, 5, {"a": 4, "b": 1}), Worker(4, 6, {"a": 2})
-    with merged(one, other) as metrics:
-        found = read(metrics)
-        assert (one.asked, other.asked) == ([b"D"], [b"-"])
-        end(one), end(other)
+    worker, other = Worker(3, 5, {"a": 4, "b": 1}), Worker(4, 6, {"a": 2})
+    with merged(worker, other) as metrics:
+        figures = read(metrics)
+        assert (worker.asked, other.asked) == ([b"D"], [b"-"])
+        end(worker), end(other)
 
-    assert found["school_service_sign_ins_total", "user"] == 7
-    assert found["school_service_queue_length",] == 11
-    assert found["process_start_time_seconds",] == 6
-    assert (found["school_service_busiest_school_requests", "a"], found["school_service_workers",]) == (6, 2)
+    assert figures["school_service_sign_ins_total", "user"] == 7
+    assert figures["school_service_queue_length",] == 11
+    assert figures["process_start_time_seconds",] == 6
+    assert (figures["school_service_busiest_school_requests", "a"], figures["school_service_workers",]) == (
+        6,
+        2,
+    )
 
 
 def test_what_ended_workers_have_counted_stays_counted():
@@ -95,13 +98,13 @@ def test_what_ended_workers_have_counted_stays_counted():
         metrics.remove(0, died=False)
         metrics.remove(1, died=True)
 
-        found = read(metrics)
+        figures = read(metrics)
         end(stays)
 
-    assert found["school_service_sign_ins_total", "user"] == 18
-    assert found["school_service_queue_length",] == 2
-    assert (found["school_service_workers",], found["school_service_workers_died_total",]) == (1, 1)
-    assert found["school_service_workers_wanted",] == 3
+    assert figures["school_service_sign_ins_total", "user"] == 18
+    assert figures["school_service_queue_length",] == 2
+    assert (figures["school_service_workers",], figures["school_service_workers_died_total",]) == (1, 1)
+    assert figures["school_service_workers_wanted",] == 3
 
 
 def test_a_worker_without_an_answer_is_shown_as_it_was_and_waited_for_once(monkeypatch, logs):

@@ -84,12 +84,12 @@ def caller(measured_app, document, own_place):
 
 def read(metrics):
     """Read the metrics as a scrape does: by name, then labels, which are in alphabetical order."""
-    found = {}
+    figures = {}
     for family in text_string_to_metric_families(generate_latest(metrics.registry).decode()):
         for sample in family.samples:
             name = sample.name.removeprefix("school_service_")
-            found.setdefault(name, {})[tuple(sample.labels.values())] = sample.value
-    return found
+            figures.setdefault(name, {})[tuple(sample.labels.values())] = sample.value
+    return figures
 
 
 @contextmanager
@@ -235,9 +235,9 @@ def test_schools_are_counted_by_how_far_they_are(metrics, tenancy, own_place):
         with tenancy.admin.begin() as connection:
             change_school(connection, own_place.id, revision=revision)
         metrics.database._begun = None
-        found = read(metrics)
-        assert found["database_up"] == {(): 1}
-        return {state: value for (state,), value in found["schools"].items()}
+        figures = read(metrics)
+        assert figures["database_up"] == {(): 1}
+        return {state: value for (state,), value in figures["schools"].items()}
 
     before = count(head())  # other tests have schools of other revisions
     fewer = {**before, "current": before["current"] - 1}
@@ -513,10 +513,10 @@ def test_each_metric_and_each_cause_is_in_the_page_of_operators(metrics):
 def test_every_cause_and_outcome_is_there_from_the_start(settings):
     app = create_app(settings)
     metrics = app.extensions["metrics"]
-    found = {}
+    samples = {}
     for family in text_string_to_metric_families(generate_latest(metrics.registry).decode()):
-        found[family.name] = [(tuple(sample.labels.values()), sample.value) for sample in family.samples]
+        samples[family.name] = [(tuple(sample.labels.values()), sample.value) for sample in family.samples]
 
-    assert dict(found["school_service_unavailable"]) == dict.fromkeys(((cause,) for cause in ALL_CAUSES), 0)
-    assert len(found["school_service_sign_ins"]) == 10
+    assert dict(samples["school_service_unavailable"]) == dict.fromkeys(((cause,) for cause in ALL_CAUSES), 0)
+    assert len(samples["school_service_sign_ins"]) == 10
     dispose(app)

@@ -30,7 +30,7 @@ def read(*parts):
     return request
 
 
-def said(request):
+def reason_of(request):
     """Tell why a request is refused."""
     status, _, body = refusal_of(request.error).to_response()
     return f"{status}: {orjson.loads(body)['message']}"
@@ -49,7 +49,7 @@ def said(request):
 def test_what_would_take_minutes_to_read_is_refused_before_it_is_read(monkeypatch, request_, reason):
     monkeypatch.setattr(waitress_parser, "get_header_lines", None)
 
-    assert said(read(request_)) == f"400 Bad Request: The request is not valid HTTP: {reason}."
+    assert reason_of(read(request_)) == f"400 Bad Request: The request is not valid HTTP: {reason}."
 
 
 TWICE = "Transfer-Encoding must be given once, with chunked at its end alone"
@@ -84,7 +84,7 @@ def test_a_transfer_encoding_that_is_given_twice_or_has_chunked_twice_is_refused
     )
     request = read(HEAD.replace(b"1.1", version.encode()) + f"{named}\r\n".encode())
 
-    assert said(request) == f"400 Bad Request: The request is not valid HTTP: {TWICE}."
+    assert reason_of(request) == f"400 Bad Request: The request is not valid HTTP: {TWICE}."
     assert request.completed
 
 
@@ -95,7 +95,7 @@ def test_a_transfer_coding_that_is_not_known_is_refused(coding):
     request = read(HEAD + f"Transfer-Encoding: {coding}\r\n\r\n".encode("latin-1"))
 
     assert request.completed
-    assert said(request).startswith("501 ")
+    assert reason_of(request).startswith("501 ")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,10 @@ def test_a_body_for_which_there_is_no_room_is_refused(monkeypatch):
 
     request = read(head, b"x" * size)
 
-    assert said(request) == "503 Service Unavailable: There is no room for files just now. Try again shortly."
+    assert (
+        reason_of(request)
+        == "503 Service Unavailable: There is no room for files just now. Try again shortly."
+    )
     assert (request.completed, request.expect_continue) == (True, False)
 
 
@@ -156,7 +159,7 @@ def test_a_header_that_is_too_large_is_searched_for_its_origin_in_no_time():
     # What it does is done in a millisecond; it was hours.
     assert time.thread_time() - begun < 5
     assert (
-        said(request)
+        reason_of(request)
         == "431 Request Header Fields Too Large: The header fields of the request are too large."
     )
 
@@ -190,7 +193,7 @@ def test_a_header_of_many_words_and_continued_lines_is_read():
     ],
 )  # fmt: skip
 def test_a_request_that_is_not_sound_is_400(request_):
-    assert said(read(request_)).startswith("400 Bad Request: The request is not valid HTTP: ")
+    assert reason_of(read(request_)).startswith("400 Bad Request: The request is not valid HTTP: ")
 
 
 @pytest.mark.parametrize(
@@ -215,7 +218,10 @@ def test_a_line_of_a_chunk_has_its_limit(part):
     assert not request.completed
 
     request = read(CHUNKED, part, b"x" * parser.LONGEST_CHUNK_LINE)
-    assert said(request) == "400 Bad Request: The request is not valid HTTP: Chunk size or trailer too long."
+    assert (
+        reason_of(request)
+        == "400 Bad Request: The request is not valid HTTP: Chunk size or trailer too long."
+    )
 
 
 def test_a_chunk_may_be_longer():

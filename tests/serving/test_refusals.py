@@ -95,9 +95,9 @@ def refused(origin):
 
 @pytest.mark.parametrize("status", refused(OURS))
 def test_a_page_of_ours_may_read_why_it_was_refused(answer, status):
-    found, fields = answer(refused(OURS)[status], OURS)
+    code, fields = answer(refused(OURS)[status], OURS)
 
-    assert (found, fields["access-control-allow-origin"], fields["vary"]) == (status, OURS, "Origin")
+    assert (code, fields["access-control-allow-origin"], fields["vary"]) == (status, OURS, "Origin")
     assert "X-Request-ID" in fields["access-control-expose-headers"]
 
 
@@ -114,19 +114,19 @@ def test_an_observer_that_fails_is_logged_and_changes_no_refusal(answer, logs, s
         raise Failed
 
     asked = refused(OURS)[status].replace(b"GET ", f"{method} ".encode())
-    found, fields = answer(asked, OURS, observe=fail)
+    code, fields = answer(asked, OURS, observe=fail)
 
-    assert (found, fields["content-type"]) == (status, "application/json")
-    assert [(one.status, one.route, one.method) for one in seen] == [(status, None, None)]
+    assert (code, fields["content-type"]) == (status, "application/json")
+    assert [(answered.status, answered.route, answered.method) for answered in seen] == [(status, None, None)]
     messages = [line["message"] for line in logs() if line["logger"].startswith("school_service")]
     assert messages == ["an observer of requests failed", "request"]
 
 
 @pytest.mark.parametrize("status", refused(OURS))
 def test_what_is_refused_has_the_fields_of_every_answer(answer, status):
-    found, fields = answer(refused(OURS)[status])
+    code, fields = answer(refused(OURS)[status])
 
-    assert (found, fields["content-type"], fields["connection"]) == (status, "application/json", "close")
+    assert (code, fields["content-type"], fields["connection"]) == (status, "application/json", "close")
     assert (fields["cache-control"], fields["x-content-type-options"]) == ("no-store", "nosniff")
     assert fields["content-security-policy"] == "frame-ancestors 'none'"
     assert len(fields["x-request-id"]) == 32
@@ -134,27 +134,27 @@ def test_what_is_refused_has_the_fields_of_every_answer(answer, status):
 
 @pytest.mark.parametrize("status", refused(OURS))
 def test_no_other_page_may(answer, status):
-    found, fields = answer(refused(THEIRS)[status], OURS)
-    assert (found, fields["vary"]) == (status, "Origin")
+    code, fields = answer(refused(THEIRS)[status], OURS)
+    assert (code, fields["vary"]) == (status, "Origin")
     assert "access-control-allow-origin" not in fields
 
-    found, fields = answer(refused(OURS)[status])
-    assert (found, fields.keys() & {"vary", "access-control-allow-origin"}) == (status, set())
+    code, fields = answer(refused(OURS)[status])
+    assert (code, fields.keys() & {"vary", "access-control-allow-origin"}) == (status, set())
 
 
 @pytest.mark.parametrize("status", refused(OURS))
 def test_where_all_pages_may_it_is_said_to_all(answer, status):
-    found, fields = answer(refused(THEIRS)[status], "*")
+    code, fields = answer(refused(THEIRS)[status], "*")
 
-    assert (found, fields["access-control-allow-origin"], "vary" in fields) == (status, "*", False)
+    assert (code, fields["access-control-allow-origin"], "vary" in fields) == (status, "*", False)
 
 
 def test_two_origins_are_none(answer):
     double = request(Origin=OURS, origin=OURS, Cookie="x" * HEADER_LIMIT)
 
-    found, fields = answer(double, OURS)
+    code, fields = answer(double, OURS)
 
-    assert (found, "access-control-allow-origin" in fields) == (431, False)
+    assert (code, "access-control-allow-origin" in fields) == (431, False)
 
 
 def test_a_preflight_is_answered_though_the_queue_is_full(answer):
@@ -180,10 +180,10 @@ def test_a_preflight_is_answered_though_the_queue_is_full(answer):
 def test_what_is_refused_without_the_application_is_a_line_in_the_log_of_requests(
     answer, logs, status, method, reason
 ):
-    found, fields = answer(refused(OURS)[status])
+    code, fields = answer(refused(OURS)[status])
 
     (line,) = [line for line in logs() if line["logger"] == "school_service.access"]
-    assert found == status
+    assert code == status
     assert (line["status"], line["method"], line["refused"]) == (status, method, reason)
     assert line["path"] == ("/users" if method else None)
     assert (line["address"], line["route"], line["actor"]) == ("127.0.0.1", None, None)
@@ -228,5 +228,5 @@ def test_the_address_of_a_refused_client_is_what_a_trusted_proxy_says(answer, lo
     answer(behind)
     answer(behind, proxies="127.0.0.1")
 
-    found = [line["address"] for line in logs() if line["logger"] == "school_service.access"]
-    assert found == ["127.0.0.1", "203.0.113.7"]
+    addresses = [line["address"] for line in logs() if line["logger"] == "school_service.access"]
+    assert addresses == ["127.0.0.1", "203.0.113.7"]

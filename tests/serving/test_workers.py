@@ -98,13 +98,13 @@ class Storm:
 
 
 def workers_of(service):
-    found = []
+    children = []
     for child in psutil.Process(service.process.pid).children():
         # One may end at this moment.
         with suppress(psutil.Error):
             if "--worker" in child.cmdline():
-                found.append(child)
-    return found
+                children.append(child)
+    return children
 
 
 def lines(service, message):
@@ -184,7 +184,7 @@ def test_each_worker_prints_the_same_paper(service, cli):
     def printers():
         # One may end at this moment.
         with suppress(psutil.Error):
-            return [one.children() for one in workers_of(service)]
+            return [worker.children() for worker in workers_of(service)]
 
     papers = set()
     with ThreadPoolExecutor(6) as threads:
@@ -310,7 +310,7 @@ def test_a_reload_loses_no_request_and_replaces_every_worker(service):
         service.process.send_signal(signal.SIGHUP)
         service.wait_for_log("reloaded")
         service.wait_for(
-            lambda: not before & {one.pid for one in workers_of(service)}, "the end of the old ones"
+            lambda: not before & {worker.pid for worker in workers_of(service)}, "the end of the old ones"
         )
         storm.wait_for_more()
 

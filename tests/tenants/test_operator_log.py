@@ -119,9 +119,9 @@ def test_the_backup_of_a_deletion_says_who_deleted_the_school(here, school, tmp_
     deleted = delete_school(here, school.id, backup_folder=tmp_path)
     restored = restore(here, Path(deleted.backup))
 
-    found = [(entity, new) for _, _, entity, _, _, new in log(here, restored.id)]
-    assert found[0] == ("school", {"deletion": "closed"})
-    assert [entity for entity, _ in found] == ["school", "restore"]
+    entries = [(entity, new) for _, _, entity, _, _, new in log(here, restored.id)]
+    assert entries[0] == ("school", {"deletion": "closed"})
+    assert [entity for entity, _ in entries] == ["school", "restore"]
 
 
 def test_a_deletion_that_ends_before_it_begins_is_on_record_with_its_end(here, school, monkeypatch):

@@ -105,7 +105,7 @@ def test_a_pool_keeps_its_share_and_one_more():
 
 
 @pytest.fixture
-def one(server):
+def single_login(server):
     """An installation whose one login serves three schools."""
     with installation(server) as tenancy:
         for _ in range(3):
@@ -119,7 +119,7 @@ def schools_of(tenancy):
 
 def members(tenancy):
     """Map each login of the installation to the schools whose role it may become."""
-    found = execute(
+    rows = execute(
         tenancy.admin_url,
         "SELECT m.member::regrole::text, substr(m.roleid::regrole::text, 8)::uuid::text "
         "FROM pg_auth_members m JOIN pg_roles r ON r.oid = m.roleid "
@@ -128,7 +128,7 @@ def members(tenancy):
         (tenancy.serving_login, tenancy.serving_login),
     )
     members = {}
-    for login, school in found:
+    for login, school in rows:
         members.setdefault(login, set()).add(UUID(school))
     return members
 
@@ -154,67 +154,76 @@ def works(tenancy, school_id, login=None):
         engine.dispose()
 
 
-def test_more_logins_open_the_schools_that_exist_and_close_none(one):
-    three = served_by(one, logins=3)
+def test_more_logins_open_the_schools_that_exist_and_close_none(single_login):
+    three = served_by(single_login, logins=3)
 
     install(three)
 
-    assert members(one) == {one.serving_login: set(schools_of(one)), **divided(three)}
-    assert all(works(here, school_id) for here in (one, three) for school_id in schools_of(one))
+    assert members(single_login) == {
+        single_login.serving_login: set(schools_of(single_login)),
+        **divided(three),
+    }
+    assert all(
+        works(here, school_id) for here in (single_login, three) for school_id in schools_of(single_login)
+    )
 
 
-def test_what_is_not_used_any_more_is_withdrawn(one):
-    three = served_by(one, logins=3)
+def test_what_is_not_used_any_more_is_withdrawn(single_login):
+    three = served_by(single_login, logins=3)
     install(three)
 
     assert revoke_unused_memberships(three) == 3
 
-    assert members(one) == divided(three)
-    assert all(works(three, school_id) for school_id in schools_of(one))
-    assert not any(works(one, school_id) for school_id in schools_of(one))
+    assert members(single_login) == divided(three)
+    assert all(works(three, school_id) for school_id in schools_of(single_login))
+    assert not any(works(single_login, school_id) for school_id in schools_of(single_login))
     assert revoke_unused_memberships(three) == 0
 
 
-def test_fewer_logins_open_every_school_and_close_the_others_when_withdrawn(one):
-    three = served_by(one, logins=3)
+def test_fewer_logins_open_every_school_and_close_the_others_when_withdrawn(single_login):
+    three = served_by(single_login, logins=3)
     install(three)
     revoke_unused_memberships(three)
 
-    install(one)
-    assert all(works(here, school_id) for here in (one, three) for school_id in schools_of(one))
-
-    assert revoke_unused_memberships(one) == 3
-    assert members(one) == {one.serving_login: set(schools_of(one))}
-    can_sign_in = execute(
-        one.admin_url,
-        "SELECT rolname FROM pg_roles WHERE rolcanlogin AND starts_with(rolname, %s)",
-        (one.serving_login,),
+    install(single_login)
+    assert all(
+        works(here, school_id) for here in (single_login, three) for school_id in schools_of(single_login)
     )
-    assert can_sign_in == [(one.serving_login,)]
+
+    assert revoke_unused_memberships(single_login) == 3
+    assert members(single_login) == {single_login.serving_login: set(schools_of(single_login))}
+    can_sign_in = execute(
+        single_login.admin_url,
+        "SELECT rolname FROM pg_roles WHERE rolcanlogin AND starts_with(rolname, %s)",
+        (single_login.serving_login,),
+    )
+    assert can_sign_in == [(single_login.serving_login,)]
 
     install(three)
-    assert all(works(three, school_id) for school_id in schools_of(one))
+    assert all(works(three, school_id) for school_id in schools_of(single_login))
 
 
-def test_logins_of_others_are_left_alone(one, server):
-    stranger = f"{one.serving_login}_copy"
-    role = f"school_{schools_of(one)[0].hex}"
-    execute(one.admin_url, f"CREATE ROLE {quote_identifier(stranger)} LOGIN")
-    execute(one.admin_url, f"GRANT {role} TO {quote_identifier(stranger)} WITH INHERIT FALSE, SET TRUE")
+def test_logins_of_others_are_left_alone(single_login, server):
+    stranger = f"{single_login.serving_login}_copy"
+    role = f"school_{schools_of(single_login)[0].hex}"
+    execute(single_login.admin_url, f"CREATE ROLE {quote_identifier(stranger)} LOGIN")
+    execute(
+        single_login.admin_url, f"GRANT {role} TO {quote_identifier(stranger)} WITH INHERIT FALSE, SET TRUE"
+    )
 
-    revoke_unused_memberships(served_by(one, logins=2))
+    revoke_unused_memberships(served_by(single_login, logins=2))
 
-    assert stranger in members(one)
+    assert stranger in members(single_login)
 
 
-def test_many_schools_are_opened_and_withdrawn_in_batches(one, monkeypatch):
+def test_many_schools_are_opened_and_withdrawn_in_batches(single_login, monkeypatch):
     monkeypatch.setattr(installing, "_BATCH_SIZE", 1)
-    two = served_by(one, logins=2)
+    two = served_by(single_login, logins=2)
 
     install(two)
     revoke_unused_memberships(two)
 
-    assert members(one) == divided(two)
+    assert members(single_login) == divided(two)
 
 
 def test_a_new_school_is_open_to_its_login_alone(server):
@@ -239,18 +248,18 @@ def test_an_operator_who_is_no_superuser_divides_schools_too(server):
         assert all(works(two, school_id) for school_id in schools_of(tenancy))
 
 
-def test_a_school_of_a_login_that_is_not_made_yet_is_refused(one):
-    before = schools_of(one)
+def test_a_school_of_a_login_that_is_not_made_yet_is_refused(single_login):
+    before = schools_of(single_login)
 
     with pytest.raises(NotInstalled, match="tenants init"):
-        create_school(served_by(one, logins=2), name="x", administrator=ADMINISTRATOR)
+        create_school(served_by(single_login, logins=2), name="x", administrator=ADMINISTRATOR)
 
-    assert schools_of(one) == before
+    assert schools_of(single_login) == before
 
 
 def test_each_login_has_no_power_and_the_same_settings(server):
     with installation(server, logins=2) as tenancy:
-        found = execute(
+        rows = execute(
             tenancy.admin_url,
             "SELECT rolname, rolcanlogin, rolinherit, rolsuper, rolcreaterole, rolcreatedb, rolreplication, "
             "rolbypassrls FROM pg_roles WHERE starts_with(rolname, %s) ORDER BY 1",
@@ -261,31 +270,31 @@ def test_each_login_has_no_power_and_the_same_settings(server):
             for login in tenancy.placement.all_logins
         }
 
-    roles = {name: powers for name, *powers in found}
+    roles = {name: powers for name, *powers in rows}
     if not on_citus():  # where the superuser owns the schools
         assert roles.pop(tenancy.owner) == [False] * 7
     assert roles == {login: [True, *[False] * 6] for login in tenancy.placement.all_logins}
     assert paths == {'""'}
 
 
-def test_a_login_with_powers_is_refused_whichever_it_is(one):
-    login = f"{one.serving_login}_02"
-    execute(one.admin_url, f"CREATE ROLE {quote_identifier(login)} LOGIN CREATEROLE")
+def test_a_login_with_powers_is_refused_whichever_it_is(single_login):
+    login = f"{single_login.serving_login}_02"
+    execute(single_login.admin_url, f"CREATE ROLE {quote_identifier(login)} LOGIN CREATEROLE")
 
     with pytest.raises(UnfitLogin, match="_02 has CREATEROLE"):
-        install(served_by(one, logins=2))
+        install(served_by(single_login, logins=2))
 
 
-def test_one_login_that_does_everything_is_not_divided(one):
+def test_one_login_that_does_everything_is_not_divided(single_login):
     with pytest.raises(UnfitLogin, match="SERVING_LOGINS"):
-        install(served_by(one, one.admin_url, logins=2))
+        install(served_by(single_login, single_login.admin_url, logins=2))
 
 
 # Serving.
 
 
 @pytest.fixture
-def make_app(one):
+def make_app(single_login):
     """Makes applications on the installation, with so many logins."""
     made = []
 
@@ -293,7 +302,7 @@ def make_app(one):
         app = create_app(
             Settings.load(
                 {
-                    "DATABASE_URL": one.serving_url.render_as_string(hide_password=False),
+                    "DATABASE_URL": single_login.serving_url.render_as_string(hide_password=False),
                     "SIGNING_KEY": SigningKey.generate().to_pem(),
                     "SERVING_LOGINS": str(logins),
                     **environment,
@@ -308,14 +317,14 @@ def make_app(one):
         dispose(app)
 
 
-def test_an_application_takes_each_school_to_its_login(one, make_app):
-    three = served_by(one, logins=3)
+def test_an_application_takes_each_school_to_its_login(single_login, make_app):
+    three = served_by(single_login, logins=3)
     install(three)
     revoke_unused_memberships(three)
     app = make_app(3)
 
     with app.app_context():
-        for school_id in schools_of(one):
+        for school_id in schools_of(single_login):
             with in_transaction(SchoolBinding(school_id)):
                 served = db.session.scalars(text("SELECT session_user")).one()
             assert served == three.placement.login_of(school_id)
@@ -342,13 +351,13 @@ def test_each_logins_pool_keeps_a_share_and_opens_more_in_passing(make_app):
         assert {(pool.connections.size, pool.connections.max_overflow) for pool in pools.values()} == {(3, 3)}
 
 
-def test_a_school_that_is_closed_to_its_login_answers_not_now(one, caplog):
-    school_id = schools_of(one)[0]
-    two = served_by(one, logins=2)
+def test_a_school_that_is_closed_to_its_login_answers_not_now(single_login, caplog):
+    school_id = schools_of(single_login)[0]
+    two = served_by(single_login, logins=2)
     install(two)
     revoke_unused_memberships(two)
-    engine = serving_engine(at_schools(one.serving_url), pool_size=1)
-    sessions = bound_sessions(engine, binding_options(one))
+    engine = serving_engine(at_schools(single_login.serving_url), pool_size=1)
+    sessions = bound_sessions(engine, binding_options(single_login))
 
     with caplog.at_level(logging.WARNING), sessions() as session:
         with pytest.raises(SchoolUpgrading, match="just now"):

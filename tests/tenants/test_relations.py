@@ -45,10 +45,12 @@ def test_it_is_all_that_the_catalogue_lists(connection, schools):
     for school in schools:
         execute_script(connection, EVERY_KIND.format(school.schema) if school is schools[0] else "SELECT")
 
-    found, others = (connection.execute(FOUND, {"schema": one.schema}).scalars().all() for one in schools)
+    relations, others = (
+        connection.execute(FOUND, {"schema": school.schema}).scalars().all() for school in schools
+    )
 
-    assert found == connection.execute(LISTED, {"schema": schools[0].schema}).scalars().all()
-    assert set(found) - set(others) == {
+    assert relations == connection.execute(LISTED, {"schema": schools[0].schema}).scalars().all()
+    assert set(relations) - set(others) == {
         "r extra",
         "S extra_number_seq",
         "p parted",
@@ -77,30 +79,30 @@ def scans(connection, query, school):
     """List how PostgreSQL would read its table of relations, were it large."""
     execute_script(connection, "SET LOCAL enable_seqscan TO off")
     plan = connection.execute(text(f"EXPLAIN {query}"), {"schema": school.schema, "owner": None}).scalars()
-    found = (re.search(r"(\S+) (?:using (\S+) )?on pg_class\b", line) for line in plan)
-    return {match[2] or match[1] for match in found if match}
+    matches = (re.search(r"(\S+) (?:using (\S+) )?on pg_class\b", line) for line in plan)
+    return {match[2] or match[1] for match in matches if match}
 
 
 def test_all_tables_and_views_are_granted_and_nothing_else(tenancy, connection, schools):
     """As ALL TABLES IN SCHEMA would, but for what it costs."""
-    one, other = schools
-    extra = EVERY_KIND.format(one.schema) + f'; CREATE TABLE "{one.schema}"."Odd ""name"" \'x\'" (id int)'
-    before = rights(connection, other)
+    first, second = schools
+    extra = EVERY_KIND.format(first.schema) + f'; CREATE TABLE "{first.schema}"."Odd ""name"" \'x\'" (id int)'
+    before = rights(connection, second)
     execute_script(connection, extra)
-    execute_script(connection, ";\n".join(table_grants(one.schema)))
-    granted = rights(connection, one)
+    execute_script(connection, ";\n".join(table_grants(first.schema)))
+    granted = rights(connection, first)
     execute_script(
         connection,
-        f'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{one.schema}" TO "{one.schema}";'
-        f'REVOKE UPDATE, DELETE ON "{one.schema}".audit_entries, "{one.schema}".change_sets FROM "{one.schema}"',
+        f'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "{first.schema}" TO "{first.schema}";'
+        f'REVOKE UPDATE, DELETE ON "{first.schema}".audit_entries, "{first.schema}".change_sets FROM "{first.schema}"',
     )
 
-    assert granted == rights(connection, one)
+    assert granted == rights(connection, first)
     for table in ("extra", "seen", "Odd \"name\" 'x'", "classrooms"):
-        assert f"{one.schema}=arwd/" in granted[table]
-    assert f"{one.schema}=ar/" in granted["audit_entries"]
+        assert f"{first.schema}=arwd/" in granted[table]
+    assert f"{first.schema}=ar/" in granted["audit_entries"]
     assert granted["numbers"] is None
-    assert rights(connection, other) == before
+    assert rights(connection, second) == before
 
 
 def rights(connection, school):

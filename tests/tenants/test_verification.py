@@ -110,21 +110,25 @@ def damaged(tenancy, superuser, school, backups):
 
 
 def faults(tenancy, **options):
-    found = verify(tenancy, **options)
-    return [*found.faults, *(fault for one in found.schools for fault in one.faults)]
+    report = verify(tenancy, **options)
+    return [*report.faults, *(fault for school in report.schools for fault in school.faults)]
 
 
 def test_what_is_whole_is_good(tenancy, school, backups):
-    found = verify(tenancy, folder=backups)
+    report = verify(tenancy, folder=backups)
 
-    record = found.as_record()
+    record = report.as_record()
     assert (record["good"], record["faults"], record["notes"]) == (True, [], [])
-    (one,) = record["schools"]
-    assert (one["id"], one["revision"], one["state"]) == (str(school.id), head(tenancy.history), "good")
-    assert one["rows"] > 10
-    assert one["backup"].endswith(".zip")
+    (details,) = record["schools"]
+    assert (details["id"], details["revision"], details["state"]) == (
+        str(school.id),
+        head(tenancy.history),
+        "good",
+    )
+    assert details["rows"] > 10
+    assert details["backup"].endswith(".zip")
     # The entry of the backup itself.
-    assert one["notes"] == ["rows since its newest backup: audit_entries +1"]
+    assert details["notes"] == ["rows since its newest backup: audit_entries +1"]
 
 
 # What is done to the school, its role, the login and the owner; what is said of it.
@@ -361,11 +365,11 @@ def test_each_damage_is_said(damaged, school, backups, damage, said):
         "zeros": "0" * 32,
     }
     with damaged.by("CREATE ROLE stranger; " + damage.format_map(names)) as tenancy:
-        found = faults(tenancy, folder=backups)
+        texts = faults(tenancy, folder=backups)
 
-    assert any(said.format_map(names) in fault for fault in found), found
+    assert any(said.format_map(names) in fault for fault in texts), texts
     # Not a list of all that follows from it.
-    assert len(found) <= 10, found
+    assert len(texts) <= 10, texts
 
 
 def test_damage_without_bound_is_counted(damaged, school):
@@ -376,9 +380,9 @@ def test_damage_without_bound_is_counted(damaged, school):
 
     others = "; ".join(f'CREATE INDEX more_{n} ON "{school.schema}".users (photo)' for n in range(30))
     with damaged.by(others) as tenancy:
-        found = faults(tenancy)
-    assert len(found) == 11
-    assert found[-1] == "20 more differences from a new school's schema"
+        texts = faults(tenancy)
+    assert len(texts) == 11
+    assert texts[-1] == "20 more differences from a new school's schema"
 
 
 @pytest.mark.parametrize(
@@ -406,11 +410,12 @@ def test_damage_without_bound_is_counted(damaged, school):
 def test_what_may_be_as_it_should_be_is_a_note(damaged, school, backups, change, noted):
     change = change.format(s=f'"{school.schema}"', login=f'"{damaged.tenancy.serving_login}"')
     with damaged.by(change) as tenancy:
-        found = verify(tenancy, folder=backups)
+        report = verify(tenancy, folder=backups)
 
-    assert found.is_good, found.as_record()
+    assert report.is_good, report.as_record()
     assert any(
-        noted in note for note in [*found.notes, *(note for one in found.schools for note in one.notes)]
+        noted in note
+        for note in [*report.notes, *(note for school in report.schools for note in school.notes)]
     )
 
 
@@ -440,13 +445,13 @@ def test_a_school_of_an_earlier_release_is_behind_and_then_good(tenancy, tmp_pat
     earlier = replace(tenancy, history=history, seed=lambda administrator: ())
     school = create_school(earlier, name="Earlier", administrator=ADMINISTRATOR)
 
-    def found():
-        (one,) = [one for one in verify(tenancy).schools if one.school.id == school.id]
-        return one.faults, one.notes
+    def faults_and_notes():
+        (report,) = [row for row in verify(tenancy).schools if row.school.id == school.id]
+        return report.faults, report.notes
 
-    assert found() == ([], [f"it is behind {head()}: run school-service tenants migrate"])
+    assert faults_and_notes() == ([], [f"it is behind {head()}: run school-service tenants migrate"])
     migrate_schools(tenancy)
-    assert found() == ([], [])
+    assert faults_and_notes() == ([], [])
     execute(
         tenancy.admin_url,
         f'SET ROLE "{tenancy.owner}"; DROP SCHEMA "{school.schema}" CASCADE; RESET ROLE; '
@@ -458,10 +463,10 @@ def test_backups_that_can_not_be_compared_are_said(tenancy, school, backups, tmp
     own = str(school.id)
     lost = "00000000-0000-0000-0000-000000000001"
     shutil.copytree(backups / own, tmp_path / lost)
-    found = verify(tenancy, folder=tmp_path)
-    assert found.is_good
-    assert [note for note in found.notes if lost in note and "is lost" in note]
-    assert [one.notes for one in found.schools] == [["it has no backup in this folder"]]
+    report = verify(tenancy, folder=tmp_path)
+    assert report.is_good
+    assert [note for note in report.notes if lost in note and "is lost" in note]
+    assert [school.notes for school in report.schools] == [["it has no backup in this folder"]]
 
     shutil.copytree(backups / own, tmp_path / own)
     file = max((tmp_path / own).iterdir())

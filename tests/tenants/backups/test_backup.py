@@ -86,8 +86,11 @@ def catalogue(tenancy, school):
     Casts and parentheses are left out: PostgreSQL reads its own text of a condition in again with others.
     """
     with tenancy.admin.connect() as connection:
-        found = read_catalogue(connection, school.schema)
-    return {name: re.sub(r"::(character varying|text)(\[\])?|[()]", "", text) for name, text in found.items()}
+        definitions = read_catalogue(connection, school.schema)
+    return {
+        name: re.sub(r"::(character varying|text)(\[\])?|[()]", "", text)
+        for name, text in definitions.items()
+    }
 
 
 def add_classroom(tenancy, school, name):
@@ -108,9 +111,9 @@ def rewrite(file, **members):
     with zipfile.ZipFile(file) as archive:
         originals = {name: archive.read(name) for name in archive.namelist()}
     with zipfile.ZipFile(file, "w") as archive:
-        for name, found in {**originals, **members}.items():
-            if found is not None:
-                archive.writestr(name, found)
+        for name, content in {**originals, **members}.items():
+            if content is not None:
+                archive.writestr(name, content)
 
 
 def with_manifest(file, **changes):
@@ -317,7 +320,7 @@ def test_while_four_write_a_backup_is_of_one_moment(tenancy, school, file):
 
     @contextmanager
     def progress(_tables):
-        def wait_for_others(_one):
+        def wait_for_others(_table):
             """Let at least one more commit come before the next table is read."""
             with counted:
                 now = commits[0]
@@ -614,7 +617,7 @@ def test_tables_that_refer_to_each_other_in_a_circle_and_columns_that_are_comput
     )
     circle = replace(tenancy, history=history)
     school = create_school(circle, name="Circle", administrator=ADMINISTRATOR)
-    one, two, session = (str(uuid4()) for _ in range(3))
+    first, second, session = (str(uuid4()) for _ in range(3))
     execute(
         tenancy.admin_url,
         f"""
@@ -624,7 +627,7 @@ def test_tables_that_refer_to_each_other_in_a_circle_and_columns_that_are_comput
         UPDATE classrooms SET twin = CASE id WHEN %(one)s THEN %(two)s::uuid ELSE %(one)s::uuid END,
             first_session = %(session)s
         """,
-        {"one": one, "two": two, "session": session},
+        {"one": first, "two": second, "session": session},
     )
 
     manifest = back_up(circle, school.id, file)
@@ -639,13 +642,13 @@ def test_tables_that_refer_to_each_other_in_a_circle_and_columns_that_are_comput
 
 def access(tenancy, school):
     """Read who owns a school's tables, and who may do what with them."""
-    found = execute(
+    grants = execute(
         tenancy.admin_url,
         "SELECT relname, pg_get_userbyid(relowner), relacl::text FROM pg_class "
         "WHERE relnamespace = %s::regnamespace AND relkind = 'r' ORDER BY relname",
         (school.schema,),
     )
-    return [tuple(str(part).replace(school.schema, "school_X") for part in row) for row in found]
+    return [tuple(str(part).replace(school.schema, "school_X") for part in row) for row in grants]
 
 
 def test_a_backup_of_a_newer_revision_is_refused(tenancy, later, file):
@@ -667,7 +670,7 @@ def test_a_backup_made_by_the_first_release_is_restored(tenancy):
     manifest = manifest_of(FORMAT_1)
     copy = restore(tenancy, FORMAT_1, school_id=uuid4())
 
-    found = contents(tenancy, copy)
+    tables = contents(tenancy, copy)
     assert (manifest["format"], manifest["revision"], copy.revision) == (1, "t0003", head())
     assert (copy.name, copy.motto) == ("Queen's College, Yaba", "Pass on\nthe \\torch")
     added = {
@@ -676,7 +679,7 @@ def test_a_backup_made_by_the_first_release_is_restored(tenancy):
         "permissions": 7,
         "role_permissions": 7,
     }  # by the migrations, and by restoring
-    assert {name: found[name].rows - added.get(name, 0) for name in manifest["tables"]} == {
+    assert {name: tables[name].rows - added.get(name, 0) for name in manifest["tables"]} == {
         name: table["rows"] for name, table in manifest["tables"].items()
     }
     names = execute(tenancy.admin_url, f'SELECT name FROM "{copy.schema}".classrooms ORDER BY id')

@@ -290,7 +290,9 @@ def server_away(tenancy, ada, monkeypatch):
     monkeypatch.setattr(
         placement,
         "servers_of_schools",
-        lambda connection: {one.schema: servers.get(one.schema, "two") for one in list_schools(connection)},
+        lambda connection: {
+            school.schema: servers.get(school.schema, "two") for school in list_schools(connection)
+        },
     )
     yield tried
     away.dispose()
@@ -308,12 +310,15 @@ def test_a_server_that_is_away_fails_its_schools_alone_and_is_tried_once(
     ]
     assert len(server_away) == 2
 
-    found = verify(tenancy, folder=tmp_path)
+    verification = verify(tenancy, folder=tmp_path)
 
-    assert {one.school.name: [fault.partition(":")[0] for fault in one.faults] for one in found.schools} == {
+    assert {
+        school.school.name: [fault.partition(":")[0] for fault in school.faults]
+        for school in verification.schools
+    } == {
         "Ada": ["one can't be reached"],
         "Bisi": [],
         "Eve": ["one can't be reached"],
     }
-    assert not found.is_good
+    assert not verification.is_good
     assert len(server_away) == 4

@@ -181,8 +181,8 @@ def test_code_in_a_backup_does_not_come_in(server, tenancy, real, fresh, name, t
     assert evil_of(tenancy, copy.schema) == evil
     with tenancy.admin.begin() as connection:
         assert drift(read_catalogue(connection, copy.schema), catalogue) == []
-        found = table_checksums(connection, copy.schema)
-    assert {table: found[table].rows for table in without_log(found)} == {
+        sums = table_checksums(connection, copy.schema)
+    assert {table: sums[table].rows for table in without_log(sums)} == {
         table: each["rows"] for table, each in without_log(manifest_of(file)["tables"]).items()
     }
 
@@ -407,8 +407,8 @@ def test_mutated_archives_send_nothing_but_our_statements(real, columns, tmp_pat
         sent = []
         with open_archive(with_dump(real.file, dump, tmp_path / "mutated.zip")) as archive:
             try:
-                with rows_of(archive, columns) as found:
-                    for table in found:
+                with rows_of(archive, columns) as tables:
+                    for table in tables:
                         sent.append(f"COPY {table.table}")
                         while table.rows.read(8192):
                             pass
@@ -440,8 +440,8 @@ def test_mutated_archives_leave_the_same_rows_or_nothing(tenancy, real, tmp_path
             assert traces(tenancy, copy) == []
             continue
         with tenancy.admin.begin() as connection:
-            found = without_log(table_checksums(connection, restored.schema))
-        assert {name: table.checksum for name, table in found.items()} == {
+            sums = without_log(table_checksums(connection, restored.schema))
+        assert {name: table.checksum for name, table in sums.items()} == {
             name: table["checksum"] for name, table in without_log(manifest_of(real.file)["tables"]).items()
         }
 

@@ -213,8 +213,8 @@ def test_a_file_without_a_tables_rows_is_not_called_complete(tenancy, school, fi
     real = backups.table_checksums
 
     def counting_more(connection, schema):
-        found = real(connection, schema)
-        return {**found, "roles": replace(found["roles"], rows=7)}
+        sums = real(connection, schema)
+        return {**sums, "roles": replace(sums["roles"], rows=7)}
 
     monkeypatch.setattr(backups, "table_checksums", counting_more)
 

@@ -52,8 +52,8 @@ def test_it_comes_back_as_it_was_without_any_program(tenancy, school, tmp_path, 
 
     assert (manifest.format, manifest.pg_dump) == (2, "")
     rooms = [
-        execute(tenancy.admin_url, f'SELECT * FROM "{one.schema}".classrooms ORDER BY id')
-        for one in (school, restored)
+        execute(tenancy.admin_url, f'SELECT * FROM "{copy.schema}".classrooms ORDER BY id')
+        for copy in (school, restored)
     ]
     assert rooms[0] == rooms[1]
     assert ODD in [name for _, name, _ in rooms[1]]

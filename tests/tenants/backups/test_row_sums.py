@@ -70,17 +70,17 @@ def both(connection, names):
     written = io.BytesIO()
     chosen = ", ".join(f'"{name}"' for name in names)
     copy_rows(connection, f"SELECT {chosen} FROM odd", None, written, layout="text")
-    found = RowSum(blank_bytes(connection))
+    row_sum = RowSum(blank_bytes(connection))
     for line in written.getvalue().split(b"\n")[:-1]:
-        found.add(line)
-    return expected, found.checksum
+        row_sum.add(line)
+    return expected, row_sum.checksum
 
 
 def test_it_is_that_of_postgresql_whatever_the_values_are(connection, table):
-    expected, found = both(connection, table)
+    expected, checksum = both(connection, table)
 
     assert expected.rows == 12
-    assert found == expected
+    assert checksum == expected
 
 
 @pytest.mark.parametrize("number", range(len(VALUES)))
@@ -88,17 +88,17 @@ def test_each_column_counts(connection, table, number):
     before, _ = both(connection, table)
     execute_script(connection, f'UPDATE odd SET "c {number}" = NULL')
 
-    after, found = both(connection, table)
+    after, checksum = both(connection, table)
 
-    assert found == after != before
+    assert checksum == after != before
 
 
 def test_no_rows_have_a_checksum_too(connection, table):
     execute_script(connection, "DELETE FROM odd")
 
-    expected, found = both(connection, table)
+    expected, checksum = both(connection, table)
 
-    assert found == expected
+    assert checksum == expected
     assert expected.rows == 0
 
 

@@ -52,11 +52,11 @@ def all_of(rows):
 
 
 def test_what_pg_restore_always_says_is_passed_over_and_rows_are_taken():
-    found = read(
+    rows = read(
         f"{PREAMBLE}--\n-- Data for Name: rooms; Type: TABLE DATA\n--\n\n{ROOMS}\n\n\\unrestrict Abc123\n\n"
     )
 
-    assert found == [('COPY "school_b"."rooms" ("id", "name") FROM STDIN WITH (FORMAT text)', "1\tone\n")]
+    assert rows == [('COPY "school_b"."rooms" ("id", "name") FROM STDIN WITH (FORMAT text)', "1\tone\n")]
 
 
 def test_names_are_quoted_and_columns_stand_in_the_order_of_the_rows():

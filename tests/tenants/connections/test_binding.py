@@ -197,11 +197,11 @@ def test_a_client_without_a_grant_may_do_nothing_and_is_confined_all_the_same(se
 def test_the_state_of_a_user_is_read_inside_the_school(sessions, school):
     state = "SELECT username, current_user AS role FROM users WHERE username = %s"
     with sessions() as session:
-        found = transaction(session, SchoolBinding(school.id, state=state, state_parameters=("admin",)))
+        user = transaction(session, SchoolBinding(school.id, state=state, state_parameters=("admin",)))
         session.rollback()
         missing = transaction(session, SchoolBinding(school.id, state=state, state_parameters=("nobody",)))
 
-    assert (found["username"], found["role"]) == ("admin", school.schema)
+    assert (user["username"], user["role"]) == ("admin", school.schema)
     assert missing is None
 
 
@@ -270,13 +270,13 @@ class TestBoundConnection:
             assert session.bound_connection() is connection
 
     def test_it_ends_with_the_transaction(self, sessions, schools):
-        one, other = schools[:2]
+        first, second = schools[:2]
         with sessions() as session:
-            for school in (one, other):
+            for school in (first, second):
                 transaction(session, SchoolBinding(school.id))
-                found = write(session.bound_connection(), "SELECT current_user AS role", ())
+                row = write(session.bound_connection(), "SELECT current_user AS role", ())
                 session.rollback()
-                assert found == {"role": school.schema}
+                assert row == {"role": school.schema}
             with pytest.raises(NoSchool):
                 session.bound_connection()
 
@@ -303,7 +303,7 @@ class TestWithoutSqlalchemy:
             pass
 
     @pytest.fixture
-    def taken(self, sessions):
+    def count_connections(self, sessions):
         """How many connections are taken."""
         with sessions() as session:
             return session.engine_of(uuid4()).pool.checkedout
@@ -322,7 +322,7 @@ class TestWithoutSqlalchemy:
         row = (str(uuid4()), name, "Junior")
         write(session.bound_connection(), "INSERT INTO classrooms (id, name, level) VALUES (%s, %s, %s)", row)
 
-    def test_it_commits_and_rolls_back(self, sessions, school, taken, names):
+    def test_it_commits_and_rolls_back(self, sessions, school, count_connections, names):
         with sessions() as session:
             transaction(session, SchoolBinding(school.id))
             assert session.in_transaction()
@@ -333,19 +333,19 @@ class TestWithoutSqlalchemy:
                 transaction(session, SchoolBinding(school.id))
                 self.add(session, "Own 2")
                 end()
-                assert (session.in_transaction(), taken()) == (False, 0)
+                assert (session.in_transaction(), count_connections()) == (False, 0)
             with pytest.raises(NoSchool):
                 session.execute(text("SELECT 1"))
 
         assert names() == {"Own 1"}
 
-    def test_the_session_takes_it_over(self, sessions, school, taken, names):
+    def test_the_session_takes_it_over(self, sessions, school, count_connections, names):
         with sessions() as session:
             transaction(session, SchoolBinding(school.id))
             self.add(session, "Own 3")
             session.add(Classroom(name="Own 4", level="Junior"))
             session.flush()
-            assert taken() == 1
+            assert count_connections() == 1
             assert not isinstance(session.bound_connection(), SchoolConnection)
             session.rollback()
             assert names() == set()
@@ -359,26 +359,26 @@ class TestWithoutSqlalchemy:
             session.add(Classroom(name="Own 7", level="Junior"))
             session.commit()
 
-        assert taken() == 0
+        assert count_connections() == 0
         assert names() == {"Own 5", "Own 7"}
 
-    def test_what_was_added_is_stored_by_the_commit_alone(self, sessions, school, taken, names):
+    def test_what_was_added_is_stored_by_the_commit_alone(self, sessions, school, count_connections, names):
         with sessions() as session:
             transaction(session, SchoolBinding(school.id))
             session.add(Classroom(name="Own 8", level="Junior"))
             session.commit()
-        assert (taken(), names()) == (0, {"Own 8"})
+        assert (count_connections(), names()) == (0, {"Own 8"})
 
-    def test_after_an_error_nothing_can_be_committed(self, sessions, school, taken):
+    def test_after_an_error_nothing_can_be_committed(self, sessions, school, count_connections):
         with sessions() as session:
             transaction(session, SchoolBinding(school.id))
             with pytest.raises(IntegrityError):
                 self.add(session, None)
             with pytest.raises(InternalError):
                 session.commit()
-            assert (session.in_transaction(), taken()) == (False, 0)
+            assert (session.in_transaction(), count_connections()) == (False, 0)
 
-    def test_a_refusal_leaves_nothing_open(self, sessions, taken):
+    def test_a_refusal_leaves_nothing_open(self, sessions, count_connections):
         with sessions() as session, pytest.raises(UnknownSchool):
             transaction(session, SchoolBinding(uuid4()))
-        assert taken() == 0
+        assert count_connections() == 0

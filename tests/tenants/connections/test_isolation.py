@@ -50,7 +50,7 @@ class Leak:
 
 def leaks(sessions, engine, schools):
     """Try, twice in each of two schools, all that must not show a row of another; list what it showed."""
-    found = []
+    rows = []
     for school, other in [*zip(schools, reversed(schools), strict=True)] * 2:
         inside = SchoolBinding(school.id)
         shown = {
@@ -60,8 +60,8 @@ def leaks(sessions, engine, schools):
             "a session without a school": tags(sessions, TAGS, None),
             "the connection given back": tags_by_hand(engine, TAGS),
         }
-        found += [Leak(query, school.id, tag) for query, seen in shown.items() for tag in seen]
-    return found
+        rows += [Leak(query, school.id, tag) for query, seen in shown.items() for tag in seen]
+    return rows
 
 
 def tags(sessions, sql, binding):
@@ -70,11 +70,11 @@ def tags(sessions, sql, binding):
         try:
             if binding is not None:
                 transaction(session, binding)
-            found = [tag_of(name) for name in session.scalars(text(sql))]
+            values = [tag_of(name) for name in session.scalars(text(sql))]
             session.commit()
         except (DBAPIError, NoSchool):
             return []
-        return found
+        return values
 
 
 def tags_by_hand(engine, sql):
@@ -199,10 +199,10 @@ def test_a_school_sees_its_own_rows(sessions, schools):
 def test_the_detector_sees_a_broken_binding(broken_engine, options, schools, dialect, shown):
     engine = broken_engine(dialect)
 
-    found = leaks(bound_sessions(engine, options), engine, schools)
+    rows = leaks(bound_sessions(engine, options), engine, schools)
 
-    assert {leak.query for leak in found} >= shown
-    assert {leak.seen for leak in found} <= {school.id for school in schools}
+    assert {leak.query for leak in rows} >= shown
+    assert {leak.seen for leak in rows} <= {school.id for school in schools}
 
 
 def test_the_detector_sees_a_missing_role_of_a_login_that_may_do_everything(
@@ -210,9 +210,9 @@ def test_the_detector_sees_a_missing_role_of_a_login_that_may_do_everything(
 ):
     engine = broken_engine(WithoutRole, at_schools(tenancy.admin_url))
 
-    found = leaks(bound_sessions(engine, options), engine, schools)
+    rows = leaks(bound_sessions(engine, options), engine, schools)
 
-    assert {leak.query for leak in found} >= {"the other's tables", "the registry"}
+    assert {leak.query for leak in rows} >= {"the other's tables", "the registry"}
 
 
 def test_the_detector_sees_sessions_that_nobody_guards(broken_engine, options, schools):
@@ -525,8 +525,8 @@ def test_a_setting_left_on_the_connection_changes_nothing(sessions, schools, lef
 
 
 def test_two_applications_in_one_process_keep_their_own_rules(app, sql_app, document, place):
-    for one in (app, sql_app, app):
-        client = ApiClient(one, document, place.admin_token, place.id)
+    for application in (app, sql_app, app):
+        client = ApiClient(application, document, place.admin_token, place.id)
         client.ok(client.get("/classrooms"))
 
 

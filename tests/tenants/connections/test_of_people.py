@@ -29,7 +29,7 @@ def entrance(settings, tenancy):
 
 
 @pytest.fixture(scope="module")
-def kept(entrance):
+def class_(entrance):
     """An arm of three students, in a school whose requests commit."""
     return Kept(entrance.make)
 
@@ -43,29 +43,29 @@ def elsewhere(entrance, tenancy):
 
 def test_a_session_that_ends_ends_its_tokens(entrance):
     person, client = entrance.person("read:classrooms"), entrance.client()
-    one, other = (client.sign_in(person)["access_token"] for _ in range(2))
-    assert works(entrance, one)
+    token, other = (client.sign_in(person)["access_token"] for _ in range(2))
+    assert works(entrance, token)
 
-    assert client.revoke(one, token_type_hint="access_token").status_code == 200
+    assert client.revoke(token, token_type_hint="access_token").status_code == 200
 
-    assert not works(entrance, one)
+    assert not works(entrance, token)
     assert works(entrance, other)
 
 
-def test_a_teacher_reads_and_writes_what_is_theirs(kept, elsewhere):
-    make = kept.make
-    subject, hidden = make.cohort_subject(kept.cohort), make.cohort_subject(kept.cohort)
-    mine, theirs = (make.assessment(one, kept.term) for one in (subject, hidden))
-    teacher = Own(make).subject_teacher(subject, kept.batch)
+def test_a_teacher_reads_and_writes_what_is_theirs(class_, elsewhere):
+    make = class_.make
+    subject, hidden = make.cohort_subject(class_.cohort), make.cohort_subject(class_.cohort)
+    mine, theirs = (make.assessment(cohort_subject, class_.term) for cohort_subject in (subject, hidden))
+    teacher = Own(make).subject_teacher(subject, class_.batch)
 
     def enter(assessment):
-        body = {"score": 12.5, "student": kept.students["R/1"], "batch": kept.batch}
+        body = {"score": 12.5, "student": class_.students["R/1"], "batch": class_.batch}
         return teacher.post("/gradebooks", {**body, "assessment": assessment})
 
     for _ in range(2):
         # Another school is served in between, on the same connections.
         assert len(ids(elsewhere.api, "/students")) == 1
-        assert ids(teacher, "/students") == {*kept.students.values()}
+        assert ids(teacher, "/students") == {*class_.students.values()}
     entry = teacher.ok(enter(mine["id"]))
 
     assert error_of(enter(theirs["id"])) == error_of(enter(UNKNOWN_ID))
@@ -73,15 +73,15 @@ def test_a_teacher_reads_and_writes_what_is_theirs(kept, elsewhere):
     assert ids(elsewhere.api, "/gradebooks") == set()
 
 
-def test_a_register_is_marked_by_the_arms_form_teacher(kept, elsewhere):
-    teacher = Own(kept.make).form_teacher(kept.batch)
+def test_a_register_is_marked_by_the_arms_form_teacher(class_, elsewhere):
+    teacher = Own(class_.make).form_teacher(class_.batch)
 
-    register = teacher.ok(kept.put(api=teacher, codes={"R/2": "A"}, default="P", submit=True))
+    register = teacher.ok(class_.put(api=teacher, codes={"R/2": "A"}, default="P", submit=True))
 
-    assert kept.codes(register) == {"R/1": "P", "R/2": "A", "R/3": "P"}
-    assert kept.get(api=teacher).get_json() == register
+    assert class_.codes(register) == {"R/1": "P", "R/2": "A", "R/3": "P"}
+    assert class_.get(api=teacher).get_json() == register
     unknown, other = (
-        kept.put(api=teacher, batch=batch, default="P") for batch in (UNKNOWN_ID, elsewhere.batch)
+        class_.put(api=teacher, batch=batch, default="P") for batch in (UNKNOWN_ID, elsewhere.batch)
     )
     assert error_of(other) == error_of(unknown)
     assert elsewhere.get().get_json()["id"] is None

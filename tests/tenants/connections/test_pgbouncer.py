@@ -83,7 +83,7 @@ def test_two_applications_share_one_backend(settings, tenancy, document, place):
     statuses = run_concurrently(
         16, lambda number: (first, second)[number % 2].using().get("/users").status_code
     )
-    found = execute(
+    rows = execute(
         tenancy.admin_url,
         "SELECT usename, count(*) FROM pg_stat_activity WHERE starts_with(usename, %s) GROUP BY 1",
         (tenancy.serving_login,),
@@ -94,14 +94,14 @@ def test_two_applications_share_one_backend(settings, tenancy, document, place):
         dispose(app)
 
     assert statuses == [200] * 16
-    assert {count for _, count in found} == {1}
+    assert {count for _, count in rows} == {1}
 
 
 def test_another_client_waits_for_the_transaction_and_finds_nothing_of_it(clients, schools):
-    one, other = clients
+    client, other = clients
     names = run_concurrently(
         8,
-        lambda number: _names((one, other)[number % 2], schools[number % 2]) == {schools[number % 2].id},
+        lambda number: _names((client, other)[number % 2], schools[number % 2]) == {schools[number % 2].id},
     )
 
     assert names == [True] * 8
@@ -114,13 +114,16 @@ def _names(client, school):
 
 
 def test_a_transaction_that_failed_leaves_nothing_to_the_next_client(clients, schools):
-    one, other = clients
+    client, other = clients
     for failure in (
         lambda session: session.execute(text("SELECT 1/0")),
         lambda session: session.execute(text("SET LOCAL work_mem TO '1MB'")) and 1 / 0,
         lambda session: session.begin_nested() and 1 / 0,
     ):
-        with suppress(DBAPIError, ZeroDivisionError), working(one, SchoolBinding(schools[0].id)) as session:
+        with (
+            suppress(DBAPIError, ZeroDivisionError),
+            working(client, SchoolBinding(schools[0].id)) as session,
+        ):
             write(session)
             failure(session)
 
@@ -153,10 +156,10 @@ def test_a_connection_of_the_server_that_died_between_transactions_is_replaced(c
 
 
 def test_a_connection_of_the_server_that_dies_in_a_transaction_ends_that_one_alone(clients, tenancy, schools):
-    one, other = clients
+    client, other = clients
 
     def die():
-        with working(one, SchoolBinding(schools[0].id)) as session:
+        with working(client, SchoolBinding(schools[0].id)) as session:
             write(session)
             kill(tenancy, tenancy.placement.school_logins[0])
             write(session)
@@ -166,15 +169,15 @@ def test_a_connection_of_the_server_that_dies_in_a_transaction_ends_that_one_alo
 
     assert caught.value.connection_invalidated
     assert _names(other, schools[1]) == {schools[1].id}
-    assert _names(one, schools[0]) == {schools[0].id}
+    assert _names(client, schools[0]) == {schools[0].id}
 
 
 def test_the_logins_settings_hold_on_the_servers_connections(tenancy):
     shown = ", ".join(f"current_setting('{name}')" for name in SETTINGS)
     for login in tenancy.placement.all_logins:
-        found = execute(tenancy.serving_url.set(username=login), f"SELECT {shown}")
+        settings = execute(tenancy.serving_url.set(username=login), f"SELECT {shown}")
 
-        assert found == [('""', "UTC", "1min", "1min")]
+        assert settings == [('""', "UTC", "1min", "1min")]
 
 
 def test_without_a_school_nothing_is_found(tenancy, schools, clients):
@@ -182,11 +185,11 @@ def test_without_a_school_nothing_is_found(tenancy, schools, clients):
     with working(clients[0], SchoolBinding(schools[0].id)) as session:
         shared = backend(session)
 
-    found = execute(
+    rows = execute(
         login, "SELECT pg_backend_pid(), session_user = current_user, to_regclass('classrooms')::text"
     )
 
-    assert found == [(shared, True, None)]
+    assert rows == [(shared, True, None)]
 
 
 def test_a_school_that_is_unknown_is_refused_and_the_connection_goes_on(clients, schools):

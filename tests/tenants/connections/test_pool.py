@@ -189,10 +189,10 @@ def as_it_was_made(engine, tenancy):
         assert connection.get_transaction_status() == TRANSACTION_STATUS_IDLE
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT {settings}")
-            found = cursor.fetchone()
+            row = cursor.fetchone()
     finally:
         connection.close()
-    return [found] == execute(tenancy.serving_url, f"SELECT {settings}")
+    return [row] == execute(tenancy.serving_url, f"SELECT {settings}")
 
 
 def test_requests_leave_no_transaction_open(app, document, tenancy, place):
@@ -264,8 +264,8 @@ def test_a_pool_that_is_used_up_says_so(make_engine, options, school):
         assert backend(session)
 
 
-def served_by(sessions, one):
-    with working(sessions, SchoolBinding(one.id)) as session:
+def served_by(sessions, school):
+    with working(sessions, SchoolBinding(school.id)) as session:
         return backend(session)
 
 
@@ -274,7 +274,7 @@ def test_a_connection_is_replaced_after_so_many_schools(make_engine, options, sc
     first, second, third = school, *schools
 
     # The third school is the last of the first connection, however often the others were served by it.
-    served = [served_by(sessions, one) for one in (first, second, first, second, third, first, second)]
+    served = [served_by(sessions, place) for place in (first, second, first, second, third, first, second)]
 
     assert len(set(served[:5])) == 1
     assert len(set(served[5:])) == 1
@@ -284,8 +284,8 @@ def test_a_connection_is_replaced_after_so_many_schools(make_engine, options, sc
 def test_a_connection_is_closed_when_it_is_given_back_and_not_before(make_engine, options, tenancy, school):
     sessions = bound_sessions(make_engine(schools_per_connection=1), options)
 
-    for one in (school, tagged_school(tenancy, rows=0)) * 3:
-        with working(sessions, SchoolBinding(one.id)) as session:
+    for place in (school, tagged_school(tenancy, rows=0)) * 3:
+        with working(sessions, SchoolBinding(place.id)) as session:
             driver = session.connection().connection.dbapi_connection.driver
             write(session)
             with session.begin_nested():
@@ -298,8 +298,8 @@ def test_a_pool_fills_up_before_a_connection_serves_another_school(make_engine, 
     sessions = bound_sessions(make_engine(pool_size=3), options)
     ones = school, *schools
 
-    first_round = [served_by(sessions, one) for one in ones]
-    second_round = [served_by(sessions, one) for one in reversed(ones)]
+    first_round = [served_by(sessions, place) for place in ones]
+    second_round = [served_by(sessions, place) for place in reversed(ones)]
 
     assert len(set(first_round)) == 3
     assert second_round == first_round[::-1]
@@ -324,10 +324,10 @@ def test_a_stranger_goes_to_the_connection_that_has_served_the_fewest_schools(
     make_engine, options, tenancy, school, schools
 ):
     sessions = bound_sessions(make_engine(pool_size=2), options)
-    one, other = schools
+    first, second = schools
     with working(sessions, SchoolBinding(school.id)) as session:
         served_one = backend(session)
-        served_two = {served_by(sessions, one), served_by(sessions, other)}
+        served_two = {served_by(sessions, first), served_by(sessions, second)}
 
     stranger = tagged_school(tenancy, rows=0)
 
@@ -346,7 +346,7 @@ class FullPool:
         self.engine = make_engine(pool_size=2, schools_per_connection=limit, pool_timeout=0.05)
         self.sessions = bound_sessions(self.engine, options)
         self.schools = schools
-        self.served = [served_by(self.sessions, one) for one in schools]
+        self.served = [served_by(self.sessions, place) for place in schools]
         assert self.served[:2] == self.served[2:]
         assert len(set(self.served)) == 2
 

@@ -85,7 +85,7 @@ def test_it_is_asked_by_few_at_once_and_the_others_come_after_them(server, conne
     server.hangs = False
     server.goes_on.set()
 
-    assert all(one.result(60) for one in [*first, *others[:AT_ONCE]])
+    assert all(future.result(60) for future in [*first, *others[:AT_ONCE]])
     assert not connections.silent
 
 
@@ -97,9 +97,9 @@ def test_whoever_waits_in_vain_finds_it_silent_and_then_nobody_waits(
     under_way = hang(server, connections, threads)
     waiting = [threads.submit(ask, connections) for _ in range(4)]
 
-    for one in waiting:
+    for future in waiting:
         with pytest.raises(RegistrySilent):
-            one.result(60)
+            future.result(60)
     assert connections.silent
     for _ in range(20):
         with pytest.raises(RegistrySilent):
@@ -109,7 +109,7 @@ def test_whoever_waits_in_vain_finds_it_silent_and_then_nobody_waits(
     # It goes on: those who had their turn are answered, and all are let in again.
     server.hangs = False
     server.goes_on.set()
-    assert all(one.result(60) for one in under_way)
+    assert all(future.result(60) for future in under_way)
     assert ask(connections)
 
 
@@ -157,7 +157,7 @@ def test_more_than_a_share_wait_on_while_others_are_answered(server, connections
     with connections._turn:
         connections._waiting, connections._under_way = 0, AT_ONCE
     server.goes_on.set()
-    assert [one.result() for one in asking] == [True] * AT_ONCE
+    assert [future.result() for future in asking] == [True] * AT_ONCE
 
 
 def test_whoever_waits_while_others_are_answered_does_not_find_it_silent(

@@ -124,7 +124,7 @@ def session_ways(sessions, schools):
         return names
 
     def reach_out(school, lots):
-        other = lots.choice([one for one in schools if one is not school])
+        other = lots.choice([other for other in schools if other is not school])
         with working(sessions, SchoolBinding(school.id)) as session:
             with pytest.raises(DBAPIError), session.begin_nested():
                 session.execute(text(f'SELECT name FROM "{other.schema}".classrooms'))

@@ -66,8 +66,8 @@ def workers(tenancy):
 
 def node_of(tenancy, school_id):
     with tenancy.admin.connect() as connection:
-        found = locate_school(connection, school_id)
-    return found and found.node
+        location = locate_school(connection, school_id)
+    return location and location.node
 
 
 def other_node(tenancy, school_id):

@@ -27,12 +27,12 @@ OLD_COUNTERS = {"batches": 3, "students": 12}
 
 def rows(connection, schema, table):
     """List the rows of a table as JSON, without what differs from school to school."""
-    found = connection.execute(
+    result = connection.execute(
         text(
             f"SELECT (to_jsonb(one) - 'id' - 'created_at')::text FROM {quote_identifier(schema)}.{table} AS one"
         )
     )
-    return sorted(found.scalars())
+    return sorted(result.scalars())
 
 
 def old_school(connection):

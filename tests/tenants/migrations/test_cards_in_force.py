@@ -11,7 +11,9 @@ from tenants.connections.engines import execute_script
 from tenants.migrations.migration_sql import migration_scripts, upgrade_statements
 
 ((REVISION, BEFORE),) = [
-    (one.revision, one.down_revision) for one in migration_scripts() if "cards_in_force" in one.path
+    (script.revision, script.down_revision)
+    for script in migration_scripts()
+    if "cards_in_force" in script.path
 ]
 # The card of a student in each of these publications: by batch, version and state, and when they were published.
 PUBLICATIONS = {
@@ -49,7 +51,7 @@ def cards(connection):
             "INSERT INTO students (id, number, user_id, admission_number, status, created_at)"
             f" VALUES (:{student}, {number}, :{user}, 'A/{number}', 'ACTIVE', '2025-01-01Z')"
         )
-    found = {}
+    ids_of_cards = {}
     for name, (batch, version, state, day) in PUBLICATIONS.items():
         reopened = "NULL, NULL, NULL, NULL" if state == "PUBLISHED" else f"'{day}Z', 'x', 'x', 'x'"
         run(
@@ -59,14 +61,14 @@ def cards(connection):
             f" {reopened})"
         )
         for student in ("mover",) if name == "later" else ("mover", "other"):
-            found[name, student] = uuid4()
+            ids_of_cards[name, student] = uuid4()
             run(
                 "INSERT INTO report_cards (id, publication_id, student_id, code, changed, card)"
                 f" VALUES (:card, :{name}, :{student}, :code, false, '{{}}')",
-                card=found[name, student],
+                card=ids_of_cards[name, student],
                 code=uuid4(),
             )
-    return found | {"term": ids["term"]}
+    return ids_of_cards | {"term": ids["term"]}
 
 
 def test_the_later_of_two_cards_of_a_term_stays_in_force(connection, cards):

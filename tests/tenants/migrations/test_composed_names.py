@@ -12,7 +12,9 @@ from tenants.connections.engines import execute_script
 from tenants.migrations.migration_sql import migration_scripts, upgrade_statements
 
 ((REVISION, BEFORE),) = [
-    (one.revision, one.down_revision) for one in migration_scripts() if "names_sorted_by_key" in one.path
+    (script.revision, script.down_revision)
+    for script in migration_scripts()
+    if "names_sorted_by_key" in script.path
 ]
 NAME = "Ògúnlẹ́yẹ"
 APART = unicodedata.normalize("NFD", NAME)
@@ -89,9 +91,9 @@ def test_of_names_that_would_be_one_each_stays(connection, run):
 
     upgrade(connection)
 
-    found = run("SELECT name, level FROM classrooms ORDER BY id").all()
-    assert [row.name for row in found] == [APART, NAME, "JSS 1 é", "\u1e8b\u0323", "x\u0307\u0323"]
-    assert all(unicodedata.is_normalized("NFC", row.level) for row in found)
+    rows = run("SELECT name, level FROM classrooms ORDER BY id").all()
+    assert [row.name for row in rows] == [APART, NAME, "JSS 1 é", "\u1e8b\u0323", "x\u0307\u0323"]
+    assert all(unicodedata.is_normalized("NFC", row.level) for row in rows)
 
 
 def test_who_is_found_by_exactly_their_username_keeps_it(connection, run):
@@ -102,8 +104,8 @@ def test_who_is_found_by_exactly_their_username_keeps_it(connection, run):
 
     upgrade(connection)
 
-    found = run("SELECT username FROM users ORDER BY username_key").scalars().all()
-    assert found == [plain.lower(), unicodedata.normalize("NFD", "ADÉ")]
+    usernames = run("SELECT username FROM users ORDER BY username_key").scalars().all()
+    assert usernames == [plain.lower(), unicodedata.normalize("NFD", "ADÉ")]
 
 
 def test_a_name_that_would_be_too_long_stays(connection, run):

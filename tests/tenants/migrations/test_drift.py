@@ -84,7 +84,9 @@ def test_the_baseline_is_what_the_migrations_write():
 def test_the_baseline_is_what_the_models_say(connection, fill, from_baseline):
     from_models = fill(lambda: db.metadata.create_all(connection, checkfirst=False))
 
-    differences = [found for found in drift(from_baseline, from_models) if not of_caller_state(found)]
+    differences = [
+        difference for difference in drift(from_baseline, from_models) if not of_caller_state(difference)
+    ]
     assert differences == [], 'run: school-service tenants revision "what changes"'
 
 
@@ -161,9 +163,9 @@ def test_the_registry_is_what_its_tables_say(connection, fill):
 
 
 def test_the_registry_is_at_its_newest_revision(connection):
-    found = connection.execute(text("SELECT version_num FROM registry.revision")).scalars().all()
+    versions = connection.execute(text("SELECT version_num FROM registry.revision")).scalars().all()
 
-    assert found == [revisions("registry")[-1].revision]
+    assert versions == [revisions("registry")[-1].revision]
 
 
 # Both histories.
@@ -172,11 +174,11 @@ def test_the_registry_is_at_its_newest_revision(connection):
 @pytest.mark.parametrize("name", ["tenant", "registry"])
 def test_revisions_form_one_line(name):
     scripts = ScriptDirectory(str(history(name)))
-    found = revisions(name)
+    steps = revisions(name)
 
     assert len(scripts.get_heads()) == len(scripts.get_bases()) == 1
-    assert [step.down_revision for step in found] == [None, *(step.revision for step in found[:-1])]
-    assert not any(step.branch_labels or step.dependencies for step in found)
+    assert [step.down_revision for step in steps] == [None, *(step.revision for step in steps[:-1])]
+    assert not any(step.branch_labels or step.dependencies for step in steps)
 
 
 @pytest.mark.parametrize("name", ["tenant", "registry"])
@@ -311,6 +313,6 @@ def test_a_difference_is_seen(scratch, from_baseline, change):
 )
 def test_an_offence_against_the_rules_is_seen(scratch, offence, seen):
     with scratch.changed(offence) as connection:
-        found = violations(connection, scratch.schema)
+        offences = violations(connection, scratch.schema)
 
-    assert any(seen in violation for violation in found), found
+    assert any(seen in violation for violation in offences), offences

@@ -11,7 +11,9 @@ from tenants.connections.engines import execute_script
 from tenants.migrations.migration_sql import head, migration_scripts, upgrade_statements
 
 ((REVISION, BEFORE),) = [
-    (one.revision, one.down_revision) for one in migration_scripts() if one.path.endswith("_guardians.py")
+    (script.revision, script.down_revision)
+    for script in migration_scripts()
+    if script.path.endswith("_guardians.py")
 ]
 NGOZI = ("Ngọzi Òbí", "0803", None)
 # Admission number, guardian's name, phone and e-mail, relationship.
@@ -73,11 +75,11 @@ def test_each_guardian_becomes_a_person_and_equals_are_one(school):
     execute_script(school, ";\n".join(upgrade_statements(BEFORE, REVISION)))
 
     assert rows(school, FAMILIES) == STUDENTS[:5]
-    one, two, *others = (
+    first, second, *others = (
         row[0] for row in rows(school, "SELECT guardian_id FROM student_guardians ORDER BY student_id")
     )
-    assert one == two
-    assert len({one, *others}) == 4
+    assert first == second
+    assert len({first, *others}) == 4
     emptied = (
         "SELECT count(*) FROM students WHERE num_nonnulls(guardian_full_name, guardian_phone_number) > 0"
     )
@@ -86,11 +88,11 @@ def test_each_guardian_becomes_a_person_and_equals_are_one(school):
 
 def test_the_same_rows_come_of_it_wherever_it_runs(school):
     """A school that is migrated, and one that is restored from its backup of before, are the same."""
-    found = []
+    rows_of_runs = []
     for _ in range(2):
         with school.begin_nested() as attempt:
             execute_script(school, ";\n".join(upgrade_statements(BEFORE, head())))
-            found.append(rows(school, "SELECT id FROM guardians ORDER BY id"))
+            rows_of_runs.append(rows(school, "SELECT id FROM guardians ORDER BY id"))
             attempt.rollback()
 
-    assert found[0] == found[1]
+    assert rows_of_runs[0] == rows_of_runs[1]

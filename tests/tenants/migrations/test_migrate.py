@@ -121,27 +121,29 @@ def test_a_migrated_school_is_like_one_that_was_created_afterwards(here, later):
 
 def test_several_revisions_are_gone_through_in_one_transaction(here, tmp_path):
     first, second, third = make_schools(here, 3)
-    one = later_history(tmp_path / "one", CHANGE, origin=here.history)
-    two = later_history(
-        tmp_path / "two", "ALTER TABLE classrooms DROP COLUMN motto", "SELECT 1/0", origin=one
+    history = later_history(tmp_path / "one", CHANGE, origin=here.history)
+    next_history = later_history(
+        tmp_path / "two", "ALTER TABLE classrooms DROP COLUMN motto", "SELECT 1/0", origin=history
     )
-    tenancy = replace(here, history=one)
+    tenancy = replace(here, history=history)
     migrate_schools(tenancy, school_id=first.id)
 
-    report = migrate_schools(replace(tenancy, history=two))
+    report = migrate_schools(replace(tenancy, history=next_history))
 
     assert {school.id for school, _ in report.failed} == ids([first, second, third])
-    assert [revision(here, school) for school in (first, second)] == [head(one), head(here.history)]
+    assert [revision(here, school) for school in (first, second)] == [head(history), head(here.history)]
     assert [level(here, school) for school in (first, second)] == ["0+", "0"]
 
 
 def test_schools_at_different_revisions_arrive_together(here, tmp_path):
     first, second = make_schools(here, 2)
-    one = later_history(tmp_path / "one", CHANGE, origin=here.history)
-    two = later_history(tmp_path / "two", "UPDATE classrooms SET level = level || '!'", origin=one)
-    migrate_schools(replace(here, history=one), school_id=first.id)
+    history = later_history(tmp_path / "one", CHANGE, origin=here.history)
+    next_history = later_history(
+        tmp_path / "two", "UPDATE classrooms SET level = level || '!'", origin=history
+    )
+    migrate_schools(replace(here, history=history), school_id=first.id)
 
-    report = migrate_schools(replace(here, history=two))
+    report = migrate_schools(replace(here, history=next_history))
 
     assert ids(report.migrated) == ids([first, second])
     assert [level(here, school) for school in (first, second)] == ["0+!", "0+!"]
@@ -200,18 +202,18 @@ def test_what_failed_and_why_is_kept_until_the_school_is_migrated(here, later):
     broken, whole = make_schools(here, 2)
     break_school(here, broken)
     migrate_schools(later)
-    found = standings(later)
+    states = standings(later)
 
-    assert (found[whole.id].state, found[whole.id].error) == ("current", None)
-    assert found[broken.id].state == "failed"
-    assert found[broken.id].error.startswith("42701: ")
-    assert (found[broken.id].revision, found[broken.id].failed_revision) == (
+    assert (states[whole.id].state, states[whole.id].error) == ("current", None)
+    assert states[broken.id].state == "failed"
+    assert states[broken.id].error.startswith("42701: ")
+    assert (states[broken.id].revision, states[broken.id].failed_revision) == (
         head(here.history),
         head(later.history),
     )
     assert execute(here.admin_url, "SELECT sqlstate FROM registry.failed_migrations") == [("42701",)]
 
-    first = found[broken.id].failed_at
+    first = states[broken.id].failed_at
     migrate_schools(later)
     assert standings(later)[broken.id].failed_at > first
 

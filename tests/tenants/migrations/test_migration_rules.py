@@ -179,9 +179,9 @@ def rules_broken(tmp_path_factory, of_no_expansion):
     folder = later_history(tmp_path_factory.mktemp("history") / "history")
     judged = [*(sql for _, sql in OFFENCES), *FINE]
     revisions = dict(zip(judged, add_revisions(folder, judged), strict=True))
-    found = check_migrations(folder)
+    findings = check_migrations(folder)
     return {
-        sql: [finding.rule for finding in found if finding.revision == revision]
+        sql: [finding.rule for finding in findings if finding.revision == revision]
         for sql, revision in revisions.items()
     }
 
@@ -238,10 +238,10 @@ def test_a_baseline_that_says_something_else_is_found(tmp_path, change, rule):
     folder = later_history(tmp_path / "bad")
     (folder / "baseline.sql").write_text(change(write_baseline(folder)))
 
-    found = check_migrations(folder)
+    findings = check_migrations(folder)
 
-    assert {finding.revision for finding in found} == {"baseline"}
-    assert rule in {finding.rule for finding in found}
+    assert {finding.revision for finding in findings} == {"baseline"}
+    assert rule in {finding.rule for finding in findings}
 
 
 def test_a_missing_baseline_is_found(tmp_path):
@@ -324,9 +324,9 @@ def test_a_release_whose_schools_are_served_by_the_one_before_only_adds(tmp_path
 
     assert [finding for finding in check_migrations(changed) if finding.rule == "expand"] == []
     monkeypatch.setattr("migrations.tenant.SERVED_BY_EARLIER", (revisions(changed)[-3],))
-    found = [finding for finding in check_migrations(changed) if finding.rule == "expand"]
+    findings = [finding for finding in check_migrations(changed) if finding.rule == "expand"]
 
-    assert [(finding.revision, finding.statement) for finding in found] == [
+    assert [(finding.revision, finding.statement) for finding in findings] == [
         (narrowing, text) for text in NARROWS
     ]
-    assert adding not in {finding.revision for finding in found}
+    assert adding not in {finding.revision for finding in findings}

@@ -119,7 +119,7 @@ def formatted(path):
         subprocess.run([sys.executable, "-m", "ruff", *verb, *options], check=False, capture_output=True)
         for verb in (["check"], ["format", "--check"])
     ]
-    return [one.stdout.decode() + one.stderr.decode() for one in done if one.returncode] == []
+    return [process.stdout.decode() + process.stderr.decode() for process in done if process.returncode] == []
 
 
 @pytest.mark.usefixtures("of_no_expansion")
@@ -134,7 +134,9 @@ def test_a_drafted_migration_leads_where_the_models_do(connection, fill, draft, 
     migrated = fill(lambda: execute_script(connection, written))
     from_models = fill(lambda: models.create_all(connection, checkfirst=False))
     # A function is no table: no model has it.
-    assert [found for found in drift(migrated, from_models) if not of_caller_state(found)] == []
+    assert [
+        difference for difference in drift(migrated, from_models) if not of_caller_state(difference)
+    ] == []
     assert written == write_baseline(history)
     assert (made.empty, made.drops, made.requires, made.formatted) == (False, False, False, True)
     assert check_migrations(history) == []
@@ -213,7 +215,7 @@ def test_a_required_column_without_a_default_is_written_and_found_by_the_rules(d
 
     made = draft()
 
-    assert [(found.revision, found.rule) for found in check_migrations(history)] == [
+    assert [(finding.revision, finding.rule) for finding in check_migrations(history)] == [
         (made.revision, "not-null")
     ]
 

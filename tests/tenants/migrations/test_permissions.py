@@ -112,34 +112,34 @@ def permissions_of(connection, role):
     )
 
 
-def unreached(catalogue, found, granted):
+def unreached(catalogue, names, granted):
     """Say which permissions of a catalogue an upgraded school lacks, or its Administrator, and what to do."""
     return [
         f'{permission} reaches no existing school: call add_permissions("{permission}") in a migration '
         f'(school-service tenants revision "…" --empty)'
         for permission in sorted(catalogue)
-        if permission not in found or permission not in granted
+        if permission not in names or permission not in granted
     ]
 
 
 def test_every_permission_reaches_the_schools_that_are_there(connection, school_of_t0003):
     execute_all(connection, upgrade_statements("t0003"))
 
-    found, granted = permissions(connection), permissions_of(connection, "Administrator")
+    names, granted = permissions(connection), permissions_of(connection, "Administrator")
 
-    missing = unreached(map(str, Permission), found, granted)
+    missing = unreached(map(str, Permission), names, granted)
     assert not missing, "\n".join(missing)
 
 
 def test_a_permission_without_a_migration_is_reported(connection, school_of_t0003):
     execute_all(connection, upgrade_statements("t0003"))
-    found, granted = permissions(connection), permissions_of(connection, "Administrator")
+    names, granted = permissions(connection), permissions_of(connection, "Administrator")
     lacking = (
         'read:made-up reaches no existing school: call add_permissions("read:made-up") in a migration '
         '(school-service tenants revision "…" --empty)'
     )
 
-    assert unreached({*map(str, Permission), "read:made-up"}, found, granted) == [lacking]
+    assert unreached({*map(str, Permission), "read:made-up"}, names, granted) == [lacking]
     assert unreached({"read:made-up"}, ["read:made-up"], set()) == [lacking]
     assert unreached({"read:made-up"}, ["read:made-up"], {"read:made-up"}) == []
 
@@ -180,8 +180,8 @@ def test_a_pair_that_the_school_made_itself_stays_and_is_granted(connection, sch
 
     upgrade()
 
-    found = permissions(connection)
-    assert [found.count("read:made-up"), found.count("write:made-up")] == [1, 1]
+    names = permissions(connection)
+    assert [names.count("read:made-up"), names.count("write:made-up")] == [1, 1]
     ids = connection.execute(text("SELECT id FROM permissions WHERE section = 'made-up'")).scalars()
     assert set(ids) == {own, granted}
     assert {"read:made-up", "write:made-up"} <= permissions_of(connection, "Administrator")

@@ -23,15 +23,15 @@ def upgrade() -> None:
 def without_resync(folder=None):
     """The revisions since change sets that change rows, and add no change set for it."""
     steps = migration_scripts(folder=folder) if folder else migration_scripts()
-    found, there = [], False
+    revisions, there = [], False
     for step in steps:
         statements = [statement.strip() for statement in script_statements(step)]
         changing = any(statement.startswith(CHANGING) for statement in statements)
         if there and changing and RESYNC.strip() not in statements:
-            found.append(step.revision)
+            revisions.append(step.revision)
         there = there or any("CREATE TABLE change_sets" in statement for statement in statements)
     assert there
-    return found
+    return revisions
 
 
 def test_every_migration_that_changes_rows_does():

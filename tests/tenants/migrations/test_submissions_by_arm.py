@@ -11,7 +11,9 @@ from tenants.connections.engines import execute_script
 from tenants.migrations.migration_sql import head, migration_scripts, upgrade_statements
 
 ((REVISION, BEFORE),) = [
-    (one.revision, one.down_revision) for one in migration_scripts() if "submissions_by_arm" in one.path
+    (script.revision, script.down_revision)
+    for script in migration_scripts()
+    if "submissions_by_arm" in script.path
 ]
 NAMES = ("session", "classroom", "first", "second", "other", "subject", "taught", "term", "next")
 
@@ -68,22 +70,22 @@ def school(connection):
 def test_what_is_there_becomes_one_an_arm(connection, school):
     execute_script(connection, ";\n".join(upgrade_statements(BEFORE, REVISION)))
 
-    found = connection.execute(
+    rows = connection.execute(
         text(
             "SELECT cohort_subject_id, batch_id, term_id, submitted_at, submitted_by, submitted_by_name, id"
             " FROM submissions"
         )
     ).all()
-    assert {(row.cohort_subject_id, row.batch_id) for row in found} == {
+    assert {(row.cohort_subject_id, row.batch_id) for row in rows} == {
         (school["taught"], school["first"]),
         (school["taught"], school["second"]),
         (school["elsewhere"], school["other"]),
     }
-    assert len(found) == len({row.id for row in found}) == 3
-    assert {(row.term_id, row.submitted_by, row.submitted_by_name) for row in found} == {
+    assert len(rows) == len({row.id for row in rows}) == 3
+    assert {(row.term_id, row.submitted_by, row.submitted_by_name) for row in rows} == {
         (school["term"], "ada", "Ada Obi")
     }
-    assert {row.submitted_at.isoformat()[:16] for row in found} == {"2025-12-12T10:00"}
+    assert {row.submitted_at.isoformat()[:16] for row in rows} == {"2025-12-12T10:00"}
     held = connection.execute(text("SELECT id, CAST(submitted_batches AS text[]) AS held FROM assessments"))
     arms = {str(school["first"]), str(school["second"])}
     assert {row.id: set(row.held) for row in held} == {

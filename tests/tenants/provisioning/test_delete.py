@@ -37,7 +37,7 @@ def school(tenancy):
     return tagged_school(tenancy)
 
 
-def found(tenancy, school):
+def registry_row(tenancy, school):
     """Find the school's row of the registry."""
     with tenancy.admin.connect() as connection:
         return find_school(connection, school.id)
@@ -79,14 +79,14 @@ def begin_and_stop(tenancy, school, folder):
 
     @contextmanager
     def progress(length):
-        backing_up = found(tenancy, school).deletion == "closed"
+        backing_up = registry_row(tenancy, school).deletion == "closed"
         with stopping_at_the_first_batch(length) as advance:
             yield (lambda _steps: None) if backing_up else advance
 
     before = tables(tenancy, school)
     with pytest.raises(Stopped):
         delete_school(tenancy, school.id, backup_folder=folder, progress=progress)
-    left = found(tenancy, school)
+    left = registry_row(tenancy, school)
     assert (left.deletion, left.as_record()["status"]) == ("begun", "deleting")
     assert 0 < tables(tenancy, school) < before
     return left
@@ -132,7 +132,7 @@ def test_what_a_request_under_way_writes_is_in_the_backup(tenancy, engine, optio
     with ThreadPoolExecutor(1) as pool:
         with working(bound_sessions(engine, options), SchoolBinding(school.id)) as session:
             run = pool.submit(delete_school, tenancy, school.id, backup_folder=tmp_path)
-            wait_for(lambda: found(tenancy, school).deletion == "closed", "the closing")
+            wait_for(lambda: registry_row(tenancy, school).deletion == "closed", "the closing")
             # The request has touched no table so far.
             insert = "INSERT INTO classrooms (id, name, level) VALUES (:id, 'under way', 'x')"
             session.execute(text(insert), {"id": uuid4()})
@@ -148,17 +148,17 @@ def test_what_does_not_end_leaves_the_school_as_it_was(tenancy, engine, options,
     with working(bound_sessions(engine, options), SchoolBinding(school.id)):
         with pytest.raises(SchoolBusy, match="try again"):
             delete_school(tenancy, school.id, backup_folder=tmp_path, timeout=0.05)
-        assert found(tenancy, school) == school
+        assert registry_row(tenancy, school) == school
         assert os.listdir(tmp_path) == []
 
 
 def test_the_school_is_unknown_from_the_first_moment_on(app, tenancy, document, committing, tmp_path):
     api = committing.api
-    school = found(tenancy, type("Place", (), {"id": api.school}))
+    school = registry_row(tenancy, type("Place", (), {"id": api.school}))
     with ThreadPoolExecutor(1) as pool:
         with locked(tenancy, school):
             run = pool.submit(delete_school, tenancy, api.school, backup_folder=None)
-            wait_for(lambda: found(tenancy, school).deletion == "begun", "the first drop")
+            wait_for(lambda: registry_row(tenancy, school).deletion == "begun", "the first drop")
             assert api.get("/classrooms").status_code == 404
             assert api.get("/users?pageNumber=0&pageSize=50").status_code == 404
         run.result(60)
@@ -168,7 +168,7 @@ def test_the_school_is_unknown_from_the_first_moment_on(app, tenancy, document, 
 def test_a_lock_that_is_not_given_up_ends_the_run_and_the_next_goes_on(tenancy, school):
     with locked(tenancy, school), pytest.raises(SchoolBusy, match="goes on when delete is run again"):
         delete_school(tenancy, school.id, backup_folder=None, timeout=0.2)
-    assert found(tenancy, school).deletion == "begun"
+    assert registry_row(tenancy, school).deletion == "begun"
 
     assert delete_school(tenancy, school.id, backup_folder=None).resumed
     assert traces(tenancy, school.id) == []
@@ -184,7 +184,7 @@ def test_where_the_backup_fails_the_school_is_open_again(tenancy, school, tmp_pa
     with pytest.raises(BackupRefused, match="view strange"):
         delete_school(tenancy, school.id, backup_folder=tmp_path)
 
-    assert found(tenancy, school) == school
+    assert registry_row(tenancy, school) == school
     assert tables(tenancy, school) == count
     assert os.listdir(tmp_path) == []
 
@@ -238,7 +238,7 @@ def test_a_school_that_was_opened_again_meanwhile_stays(tenancy, school, tmp_pat
     monkeypatch.setattr(delete, "back_up", back_up_and_open)
     with pytest.raises(SchoolDeleting, match="opened again meanwhile: it stays"):
         delete_school(tenancy, school.id, backup_folder=tmp_path)
-    assert found(tenancy, school) == school
+    assert registry_row(tenancy, school) == school
 
 
 def test_two_at_once_delete_it_once(tenancy, school, tmp_path):

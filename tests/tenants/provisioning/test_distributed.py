@@ -52,8 +52,8 @@ def test_the_tables_are_given_to_citus_before_their_first_rows_and_grants(plain)
     )
     assert {"CREATE TABLE", "CREATE INDEX"} < set(kinds)
     assert "INSERT INTO" in after
-    granting = [one for one in sent if "GRANT SELECT, INSERT, UPDATE, DELETE ON" in one]
-    assert [words(one) for one in granting] == ["DO '"]
+    granting = [statement for statement in sent if "GRANT SELECT, INSERT, UPDATE, DELETE ON" in statement]
+    assert [words(statement) for statement in granting] == ["DO '"]
     assert kinds.index("DO '") > sent.index(given)
     assert "ON ALL TABLES" not in "".join(sent)
     # A role that can't sign in could not be asked for by the coordinator.

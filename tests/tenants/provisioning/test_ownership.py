@@ -115,12 +115,12 @@ def make_old(tenancy, school):
     roles = [role] if tenancy.one_login else [role, owner]
     execute(
         tenancy.admin_url,
-        "".join(f"GRANT {one} TO CURRENT_USER WITH INHERIT TRUE;" for one in roles)
+        "".join(f"GRANT {role} TO CURRENT_USER WITH INHERIT TRUE;" for role in roles)
         + f"GRANT CREATE ON SCHEMA {role} TO {role};"
         + "".join(f'ALTER TABLE {role}."{name}" OWNER TO {role};' for (name,) in tables)
         + f"ALTER SCHEMA {role} OWNER TO {role};"
         + f"REVOKE ALL ON SCHEMA {role} FROM {owner};"
-        + "".join(f"GRANT {one} TO CURRENT_USER WITH INHERIT FALSE;" for one in roles),
+        + "".join(f"GRANT {role} TO CURRENT_USER WITH INHERIT FALSE;" for role in roles),
     )
     assert owners(tenancy, school) == [(school.schema, [school.schema])]
 
@@ -134,8 +134,8 @@ def in_use(tenancy, school):
 
 def state_of(tenancy, school):
     with tenancy.admin.connect() as connection:
-        (found,) = [one for one in list_migration_states(connection, tenancy) if one.id == school.id]
-    return found.state, found.old_owner
+        (state,) = [row for row in list_migration_states(connection, tenancy) if row.id == school.id]
+    return state.state, state.old_owner
 
 
 def write_and_read(tenancy, school):
@@ -325,14 +325,14 @@ def test_migrating_moves_it_and_leaves_it_as_one_that_is_new(old):
 
 
 def rights(tenancy, school):
-    found = execute(
+    rows = execute(
         tenancy.admin_url,
         "SELECT relname::text, coalesce(relacl::text, '') FROM pg_class "
         "WHERE relnamespace = to_regnamespace(%(name)s) AND relkind = 'r' "
         "UNION ALL SELECT 'schema', nspacl::text FROM pg_namespace WHERE nspname = %(name)s ORDER BY 1",
         {"name": school.schema},
     )
-    return [(name, acl.replace(school.schema, "school")) for name, acl in found]
+    return [(name, acl.replace(school.schema, "school")) for name, acl in rows]
 
 
 def inheriting(tenancy):
@@ -355,9 +355,9 @@ def test_a_school_serves_between_the_transactions_that_move_it(old):
     migrate_schools(tenancy)
     event.remove(tenancy.admin, "begin", serve)
 
-    mixed = [found for found, _ in seen if len(found[0][1]) == 2]
+    mixed = [rows for rows, _ in seen if len(rows[0][1]) == 2]
     assert mixed, seen
-    assert {found[0][0] for found in mixed} == {first.schema}
+    assert {rows[0][0] for rows in mixed} == {first.schema}
     assert [count for _, count in seen] == list(range(1, len(seen) + 1))
 
 
@@ -380,7 +380,7 @@ def test_no_transaction_takes_more_locks_than_it_may(old):
     assert len(locks) > 3
     # Of tables and their indexes; the others are of the catalogue, and the same however many tables there are.
     assert max(exclusive for _, exclusive in locks) <= 64, locks
-    assert max(found for found, _ in locks) <= 64 + 40, locks
+    assert max(total for total, _ in locks) <= 64 + 40, locks
 
 
 def test_a_move_waits_for_a_request_and_goes_on_when_it_has_ended(old):
@@ -451,7 +451,9 @@ def test_where_one_login_does_both_requests_still_run_without_the_owners_rights(
 
 
 def test_the_statements_name_every_table_that_is_append_only(schools):
-    revoking = [one for one in table_grants(schools[0].schema) if "REVOKE" in one]
+    revoking = [grant for grant in table_grants(schools[0].schema) if "REVOKE" in grant]
     assert len(revoking) == len(APPEND_ONLY)
-    for table, one in zip(APPEND_ONLY, revoking, strict=True):
-        assert f'REVOKE UPDATE, DELETE ON "{schools[0].schema}".{table} FROM "{schools[0].schema}"' in one
+    for table, statement in zip(APPEND_ONLY, revoking, strict=True):
+        assert (
+            f'REVOKE UPDATE, DELETE ON "{schools[0].schema}".{table} FROM "{schools[0].schema}"' in statement
+        )

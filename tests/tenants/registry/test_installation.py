@@ -73,11 +73,11 @@ def login(server, bare):
         return served_by(bare, bare.serving_url.set(username=named[-1]))
 
     yield name
-    for one in named:
+    for role in named:
         for node in nodes_of(bare.admin_url):
             by_itself = "SET citus.enable_ddl_propagation TO off;" if on_citus() else ""
-            execute(node, f"{by_itself} DROP OWNED BY {quote_identifier(one)}")
-        execute(server, f"DROP ROLE {quote_identifier(one)}")
+            execute(node, f"{by_itself} DROP OWNED BY {quote_identifier(role)}")
+        execute(server, f"DROP ROLE {quote_identifier(role)}")
 
 
 def role_of(tenancy):
@@ -145,15 +145,15 @@ def test_again_changes_nothing(bare):
 
 
 def test_what_is_said_of_passwords_is_said_when_the_registry_is_made(bare):
-    def said():
+    def policy():
         with bare.admin.connect() as connection:
             return password_policy(connection)
 
     assert install(bare, password_policy="strict") is True
-    assert said() == "strict"
+    assert policy() == "strict"
     assert install(bare, password_policy="any") is False
     assert install(bare) is False
-    assert said() == "strict"
+    assert policy() == "strict"
 
 
 def test_a_registry_that_says_nothing_of_passwords_takes_any(bare):
@@ -361,8 +361,8 @@ def test_the_login_compares_the_secret_of_a_client_and_cannot_read_it(tenancy):
     hashed = hashlib.sha256(secret.encode()).hexdigest()
 
     def matches(*values):
-        [(found,)] = execute(tenancy.serving_url, "SELECT registry.client_secret_matches(%s, %s)", values)
-        return found
+        [(match,)] = execute(tenancy.serving_url, "SELECT registry.client_secret_matches(%s, %s)", values)
+        return match
 
     for column in ("secret_hash", "*", "clients"):
         with pytest.raises(psycopg2.errors.InsufficientPrivilege):
@@ -416,12 +416,12 @@ def test_of_two_who_grant_a_revoked_id_at_once_one_does(tenancy):
 
 
 def test_the_function_that_compares_looks_for_nothing_in_a_callers_schemas(tenancy):
-    [found] = execute(
+    [row] = execute(
         tenancy.admin_url,
         "SELECT prosecdef, proconfig FROM pg_proc WHERE proname = 'client_secret_matches'",
     )
 
-    assert found == (True, ["search_path=pg_catalog, pg_temp"])
+    assert row == (True, ["search_path=pg_catalog, pg_temp"])
 
 
 def test_no_other_login_connects_to_the_database(bare, server, login):
@@ -479,10 +479,10 @@ def test_an_installation_of_the_release_before_is_upgraded(server, logins):
         with engine.connect() as connection:
             assert check_secret(connection, "before", secret)
             assert not check_secret(connection, "before", "another")
-            found = installation_id(connection)
+            identifier = installation_id(connection)
         engine.dispose()
         install(tenancy)
-        assert execute(tenancy.admin_url, "SELECT id FROM registry.installation") == [(found,)]
+        assert execute(tenancy.admin_url, "SELECT id FROM registry.installation") == [(identifier,)]
         for login in tenancy.placement.all_logins:
             with pytest.raises(psycopg2.errors.InsufficientPrivilege):
                 execute(tenancy.serving_url.set(username=login), "SELECT secret_hash FROM registry.clients")
