@@ -601,11 +601,11 @@ def test_what_is_no_origin_is_refused(value):
 
 
 def test_backups_are_encrypted_to_one_key_or_several():
-    one, two = (str(new_identity().to_public()) for _ in range(2))
+    first, second = (str(new_identity().to_public()) for _ in range(2))
 
     assert load().backup_recipients == ()
-    assert load(BACKUP_RECIPIENT=one).backup_recipients == (one,)
-    assert load(BACKUP_RECIPIENT=f" {one} , {two}, ").backup_recipients == (one, two)
+    assert load(BACKUP_RECIPIENT=first).backup_recipients == (first,)
+    assert load(BACKUP_RECIPIENT=f" {first} , {second}, ").backup_recipients == (first, second)
 
 
 def test_a_key_that_is_none_is_refused_and_not_repeated():
@@ -733,7 +733,7 @@ def test_a_bad_address_of_metrics(value):
 
 
 @pytest.mark.parametrize(
-    ("address", "found"),
+    ("address", "url"),
     [
         ("https://schools.example.org", "https://schools.example.org"),
         ("https://example.org/schools/", "https://example.org/schools"),
@@ -741,8 +741,8 @@ def test_a_bad_address_of_metrics(value):
         ("", None),
     ],
 )
-def test_the_public_address_has_no_slash_at_its_end(address, found):
-    assert load(PUBLIC_URL=address).public_url == found
+def test_the_public_address_has_no_slash_at_its_end(address, url):
+    assert load(PUBLIC_URL=address).public_url == url
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def wrong(*statements):
     order = LockOrder()
     order.take(BEGIN)
     order.take(";\n".join(statements))
-    return [one.partition(":")[0] for one in order.wrong]
+    return [fault.partition(":")[0] for fault in order.wrong]
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,8 @@ def test_the_printed_counts_add_up(tmp_path, monkeypatch, capsys):
 
     measures.main()
 
-    found = json.loads(capsys.readouterr().out)
-    assert found["totals"] == {"school_service": 18, "tenants": 9, "tests": 9}
-    assert found["program"] == 27
-    assert sum(found["packages"].values()) == 36
-    assert list(found["functions"]["longest"].values()) == [8, 8, 8]
+    report = json.loads(capsys.readouterr().out)
+    assert report["totals"] == {"school_service": 18, "tenants": 9, "tests": 9}
+    assert report["program"] == 27
+    assert sum(report["packages"].values()) == 36
+    assert list(report["functions"]["longest"].values()) == [8, 8, 8]

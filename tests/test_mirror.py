@@ -15,13 +15,13 @@ ELSEWHERE = {
 
 def packages():
     """List the folders with modules of the program."""
-    found = {
+    paths = {
         path.parent
         for top in ("school_service", "tenants")
         for path in (ROOT / top).rglob("*.py")
         if path.name != "__init__.py"
     }
-    return sorted(str(path.relative_to(ROOT)) for path in found)
+    return sorted(str(path.relative_to(ROOT)) for path in paths)
 
 
 def folder_of(package):

@@ -22,7 +22,7 @@ HASH = re.compile(r"--hash=sha256:[0-9a-f]{64}\b")
 
 def blocks(text):
     """Divide the text into what belongs to each pin: its line and its hashes."""
-    starts = [found.start() for found in PIN.finditer(text)]
+    starts = [match.start() for match in PIN.finditer(text)]
     return [text[start:end] for start, end in zip(starts, [*starts[1:], None], strict=True)]
 
 
@@ -34,12 +34,12 @@ def written():
 @pytest.fixture(scope="module")
 def pins(written):
     """The version of each package that is installed on this Python."""
-    found = {}
+    versions = {}
     for name, version, marker in PIN.findall(written):
         if not marker or Marker(marker).evaluate():
-            assert canonicalize_name(name) not in found
-            found[canonicalize_name(name)] = version
-    return found
+            assert canonicalize_name(name) not in versions
+            versions[canonicalize_name(name)] = version
+    return versions
 
 
 def required():
@@ -73,7 +73,7 @@ def test_no_later_major_release_is_installed_by_itself():
     unbounded = {
         requirement.name
         for requirement in requirements
-        if not any(one.operator in {"<", "<="} for one in requirement.specifier)
+        if not any(bound.operator in {"<", "<="} for bound in requirement.specifier)
     }
 
     assert len(requirements) > 40

@@ -522,10 +522,10 @@ class Gate:
 def test_many_threads_with_an_unknown_key_cause_one_fetch_and_all_get_the_key(key_set, provider):
     gate = Gate(provider)
     with ThreadPoolExecutor(20) as threads:
-        found = [threads.submit(key_set.find, "ES256") for _ in range(20)]
+        futures = [threads.submit(key_set.find, "ES256") for _ in range(20)]
         assert gate.requested.wait(60)
         gate.go.set()
-        keys = [future.result() for future in found]
+        keys = [future.result() for future in futures]
 
     assert all(key is not None and key.key_id == "ES256" for key in keys)
     assert len(provider.requests) == 1

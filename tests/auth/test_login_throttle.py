@@ -108,8 +108,12 @@ def test_a_process_that_its_redis_does_not_let_in_says_so_and_is_not_ready(start
         assert "mistyped" not in str(advice)
         answer = stranger.get("/health/ready")
         assert (answer.status_code, int(answer.headers["Retry-After"])) == (503, 5)
-        found = answer.get_json()
-        assert (found["status"], found["database"], found["login_counts"]) == ("unavailable", "ok", "refused")
+        health = answer.get_json()
+        assert (health["status"], health["database"], health["login_counts"]) == (
+            "unavailable",
+            "ok",
+            "refused",
+        )
         assert [stranger.get(path).status_code for path in ("/health", "/health/live")] == [200, 200]
 
         client.config_set("requirepass", "mistyped")

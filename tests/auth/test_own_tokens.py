@@ -474,12 +474,12 @@ def test_only_so_many_tokens_are_remembered(app, settings, verifier, sign, own_c
         for token in signed_tokens:
             small.verify(token)
         small.keys = SigningKeys((SigningKey.generate(),))
-        remembered = [token for token in signed_tokens if known(small, token)]
+        remembered = [token for token in signed_tokens if is_valid(small, token)]
 
     assert remembered == signed_tokens[-3:]
 
 
-def known(verifier, token):
+def is_valid(verifier, token):
     try:
         verifier.verify(token)
     except tokens.TokenRefused:

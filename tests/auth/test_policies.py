@@ -82,7 +82,9 @@ def random_state(random: Random, student: UUID) -> dict[str, Any]:
         "session_number": random.choice([1, 1, 1, -1, 2]),
         "must_change_password": random.random() < 0.2,
         "permissions": for_school,
-        "own_permissions": [one for one in some_of(random, ONE, OTHER) if one not in for_school],
+        "own_permissions": [
+            permission for permission in some_of(random, ONE, OTHER) if permission not in for_school
+        ],
         "student": random.choice([None, str(student), nobody]),
         "children": random.choice([[], [nobody], [nobody, str(student)]]),
         "account": str(uuid4()),
@@ -106,10 +108,10 @@ def is_run(connection: Any, policy: Policy, token: VerifiedToken, state: dict[st
     condition, parameters = policy.condition(token)
     row = ", ".join(f"%s::{kind} AS {name}" for name, kind in COLUMNS.items())
     values = (*(state[name] for name in COLUMNS), *parameters)
-    found = connection.exec_driver_sql(
+    result = connection.exec_driver_sql(
         f"WITH caller AS (SELECT {row}) SELECT {condition} FROM caller", values
     )
-    return bool(found.scalar_one())
+    return bool(result.scalar_one())
 
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)

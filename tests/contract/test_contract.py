@@ -30,5 +30,7 @@ def test_operations_beyond_the_contract_require_the_school(document):
         if path == "/auth/userinfo":
             continue
         if operation["security"] and (method, template(path)) not in known:
-            (header,) = (one for one in operation["parameters"] if one["name"] == "X-SCHOOL-ID")
+            (header,) = (
+                parameter for parameter in operation["parameters"] if parameter["name"] == "X-SCHOOL-ID"
+            )
             assert header["required"], (method, path)

@@ -30,7 +30,11 @@ def test_of_one_it_is_another_word_than_of_many_but_for_kin():
 def leading_columns(table):
     """The first columns of what PostgreSQL has an index for, of all rows."""
     whole = [index for index in table.indexes if index.dialect_options["postgresql"]["where"] is None]
-    keys = [one for one in table.constraints if isinstance(one, PrimaryKeyConstraint | UniqueConstraint)]
+    keys = [
+        constraint
+        for constraint in table.constraints
+        if isinstance(constraint, PrimaryKeyConstraint | UniqueConstraint)
+    ]
     return {next(iter(each.columns)).name for each in chain(whole, keys) if len(each.columns)}
 
 

@@ -28,10 +28,10 @@ def model():
     @read_model
     def classrooms(classroom_id: UUID | None = None, name: str | None = None) -> Query:
         classrooms.built += 1
-        found = select(Classroom.id, Classroom.name)
+        query = select(Classroom.id, Classroom.name)
         if classroom_id is not None:
-            found = found.where(Classroom.id == classroom_id)
-        return found if name is None else found.where(Classroom.name == name)
+            query = query.where(Classroom.id == classroom_id)
+        return query if name is None else query.where(Classroom.name == name)
 
     classrooms.built = 0
     return classrooms
@@ -62,9 +62,9 @@ def test_threads_that_need_one_at_once_build_and_compile_it_once():
         built.wait(0.05)
         return one_way(query)
 
-    found = run_concurrently(4, lambda _: classrooms().template.statement(wrap))
+    statements = run_concurrently(4, lambda _: classrooms().template.statement(wrap))
 
-    assert (len(set(found)), len(under_way), len(wrapped)) == (1, 1, 1)
+    assert (len(set(statements)), len(under_way), len(wrapped)) == (1, 1, 1)
 
 
 def test_a_filter_has_its_value_from_each_call(model):
@@ -85,10 +85,10 @@ def test_a_statement_is_compiled_once_for_each_function_that_wraps_it(model):
 
         return wrap
 
-    one, two, template = make(1), make(2), model().template
+    first, second, template = make(1), make(2), model().template
 
-    assert template.statement(one) is template.statement(one)
-    assert template.statement(one) is not template.statement(two)
+    assert template.statement(first) is template.statement(first)
+    assert template.statement(first) is not template.statement(second)
 
 
 def test_its_plain_function_takes_values_for_use_within_another_statement(model):

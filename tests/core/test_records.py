@@ -18,19 +18,19 @@ from tenants.connections.binding import SchoolBinding
 def test_many_ids_are_random_uuids_and_all_differ():
     made = new_ids(2000)
 
-    ids = [UUID(one) for one in made]
+    ids = [UUID(text) for text in made]
     assert len(set(ids)) == 2000
-    assert {(one.version, one.variant) for one in ids} == {(4, RFC_4122)}
+    assert {(uuid.version, uuid.variant) for uuid in ids} == {(4, RFC_4122)}
     # Each digit that is not fixed takes every value: 2,000 draws miss one as good as never.
-    assert {len({one[at] for one in made}) for at in range(32) if at not in {12, 16}} == {16}
-    assert {one[16] for one in made} == set("89ab")
+    assert {len({text[at] for text in made}) for at in range(32) if at not in {12, 16}} == {16}
+    assert {text[16] for text in made} == set("89ab")
     assert new_ids(0) == []
 
 
 def test_an_array_is_written_as_postgresql_reads_it():
-    one = uuid4()
+    record_id = uuid4()
 
-    assert array_text([one, str(one)]) == f"{{{one},{one}}}"
+    assert array_text([record_id, str(record_id)]) == f"{{{record_id},{record_id}}}"
     assert array_text([Decimal("12.50"), True]) == "{12.50,True}"
     assert array_text(()) == "{}"
 
@@ -42,13 +42,13 @@ def test_many_texts_are_compared_as_they_are_written(api, written):
     asked = ["another", written, 'a "third"']
 
     with in_transaction(SchoolBinding(api.school, read_only=True)):
-        found = [
-            one
-            for one in ["another", written, 'a "third"', "third", f"{written}x", f"\\{written}", "null"]
-            if db.session.connection().scalar(select(is_one_of(literal(one), asked)))
+        matches = [
+            text
+            for text in ["another", written, 'a "third"', "third", f"{written}x", f"\\{written}", "null"]
+            if db.session.connection().scalar(select(is_one_of(literal(text), asked)))
         ]
 
-    assert found == asked
+    assert matches == asked
 
 
 def test_to_lock_a_table_takes_an_advisory_lock_and_no_lock_of_the_table(api):

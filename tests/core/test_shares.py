@@ -118,7 +118,7 @@ def test_who_waits_is_counted_and_told_for_how_long():
             assert (waited, shares.count_waiting()) == (0, 0)
             entering = [threads.submit(enter) for _ in range(2)]
             wait_for(lambda: shares.count_waiting() == 2, "two that wait")
-        assert all(0 < found.result() < 10 for found in entering)
+        assert all(0 < future.result() < 10 for future in entering)
     assert shares.count_waiting() == 0
 
 

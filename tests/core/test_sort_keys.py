@@ -84,23 +84,23 @@ def keys_of_texts(names):
 
 @pytest.mark.parametrize("form", ["NFC", "NFD"])
 def test_names_are_in_the_order_of_their_letters(form):
-    found = keys(*(unicodedata.normalize(form, name) for name in NAMES))
+    sort_keys = keys(*(unicodedata.normalize(form, name) for name in NAMES))
 
-    assert found == sorted(found)
-    assert found[NAMES.index("Ogunleye")] == found[NAMES.index("Ọ̀gúnlẹ́yẹ")]
+    assert sort_keys == sorted(sort_keys)
+    assert sort_keys[NAMES.index("Ogunleye")] == sort_keys[NAMES.index("Ọ̀gúnlẹ́yẹ")]
 
 
 def test_postgresql_sorts_the_keys_as_python_does(api):
     names = [*NAMES, "a b", "a-b", "ab", "a\U0001e900", "日本", "٣", "~"]
-    found = keys(*names)
-    table = select(literal(found[0], Text).label("key")).union_all(
-        *(select(literal(one, Text)) for one in found[1:])
+    sort_keys = keys(*names)
+    table = select(literal(sort_keys[0], Text).label("key")).union_all(
+        *(select(literal(key, Text)) for key in sort_keys[1:])
     )
     listed = table.subquery().c.key
 
     # As the column and the expression do, without a collation of the server's.
     order = select(listed).order_by(listed.collate("C"))
-    assert list(db.session.scalars(order)) == sorted(found)
+    assert list(db.session.scalars(order)) == sorted(sort_keys)
     assert 'COLLATE "C"' in str(sort_key(column("name", Text)))
 
 
@@ -115,11 +115,11 @@ def test_a_capital_has_the_key_of_its_small_letter():
     scripts = [range(0x41, 0x250), range(0x370, 0x530), range(0x531, 0x557), range(0x1E00, 0x1EFA)]
     letters = [chr(code) for script in scripts for code in script if chr(code).isupper()]
     together = "".join(letters[:300])
-    found = keys_of_texts([together, together.lower(), *letters, *map(str.lower, letters)])
-    capitals, small = found[2 : 2 + len(letters)], found[2 + len(letters) :]
+    sort_keys = keys_of_texts([together, together.lower(), *letters, *map(str.lower, letters)])
+    capitals, small = sort_keys[2 : 2 + len(letters)], sort_keys[2 + len(letters) :]
 
-    assert found[0] == found[1]
-    differing = [letter for letter, one, other in zip(letters, capitals, small, strict=True) if one != other]
+    assert sort_keys[0] == sort_keys[1]
+    differing = [letter for letter, key, other in zip(letters, capitals, small, strict=True) if key != other]
     assert differing == []
 
 

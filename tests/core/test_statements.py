@@ -51,14 +51,14 @@ def raise_level(name: str) -> Any:
 
 def test_they_are_one_message_and_see_what_those_before_did(in_school, messages):
     with messages() as sent:
-        found = execute(
+        row = execute(
             new_row(Classroom, name="A", level="Junior 100% %(x)s"), rename("A", "B"), raise_level("B")
         )
 
     assert len(sent) == 1
-    assert found is not None
-    assert found["level"] == "Junior 100% %(x)s 2"
-    assert isinstance(found["id"], UUID)
+    assert row is not None
+    assert row["level"] == "Junior 100% %(x)s 2"
+    assert isinstance(row["id"], UUID)
 
 
 def test_rows_have_values_of_their_own(in_school):
@@ -75,7 +75,7 @@ def test_rows_of_one_table_are_one_statement(in_school, messages):
     with messages() as sent:
         execute(NewRows(rows))
 
-    assert [one.count("INSERT") for one in sent] == [1]
+    assert [message.count("INSERT") for message in sent] == [1]
     assert [fetch_row(level_of(row.id)) for row in rows] == [
         {"level": "1 %s"},
         {"level": "2"},

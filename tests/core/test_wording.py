@@ -10,7 +10,7 @@ from school_service.core.texts import ordinal, position_text
 
 
 @pytest.mark.parametrize(
-    ("words", "one"),
+    ("words", "expected"),
     [
         ("classrooms", "classroom"),
         ("cohort subjects", "cohort subject"),
@@ -20,8 +20,8 @@ from school_service.core.texts import ordinal, position_text
         ("next of kin", "next of kin"),
     ],
 )
-def test_the_singular(words, one):
-    assert singular(words) == one
+def test_the_singular(words, expected):
+    assert singular(words) == expected
 
 
 def test_every_table_has_a_name_for_its_records(app):

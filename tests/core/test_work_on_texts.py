@@ -76,17 +76,17 @@ def is_unbounded(pattern: str | bytes) -> bool:
     """Tell whether an expression has a repetition without end that is neither possessive nor atomic."""
     text = pattern.decode("latin-1") if isinstance(pattern, bytes) else pattern
     text = _CHARACTERS.sub("x", text)
-    while found := _GROUP.search(text):
-        is_atomic, inside = found.groups()
+    while group := _GROUP.search(text):
+        is_atomic, inside = group.groups()
         # Of an atomic group the last repetition gives nothing back.
         if _gives_back(inside[:-1] if is_atomic and inside[-1:] in {"*", "+"} else inside):
             return True
-        text = f"{text[: found.start()]}x{text[found.end() :]}"
+        text = f"{text[: group.start()]}x{text[group.end() :]}"
     return _gives_back(text)
 
 
 def _gives_back(text: str) -> bool:
-    return any(not found[1] for found in _REPEATED.finditer(text))
+    return any(not repetition[1] for repetition in _REPEATED.finditer(text))
 
 
 def has_possessive_group(pattern: str | bytes) -> bool:
@@ -169,13 +169,13 @@ def test_an_unbounded_repetition_is_told_from_others(pattern, unbounded):
 
 
 def test_every_repetition_in_an_expression_is_bounded_or_possessive():
-    found = {
+    faults = {
         (file, pattern)
         for file, _, pattern in expressions()
         if pattern is not None and is_unbounded(pattern) and (file, pattern) not in UNBOUNDED
     }
 
-    assert not found, "bound it, {0,64}, or make it possessive, *+ and ++, a group atomic, (?>(?:x)*)"
+    assert not faults, "bound it, {0,64}, or make it possessive, *+ and ++, a group atomic, (?>(?:x)*)"
 
 
 @pytest.mark.parametrize(
@@ -187,13 +187,13 @@ def test_a_possessive_group_is_told_from_others(pattern, possessive):
 
 
 def test_no_group_is_repeated_possessively():
-    found = {
+    faults = {
         (file, pattern)
         for file, _, pattern in expressions()
         if pattern is not None and has_possessive_group(pattern)
     }
 
-    assert not found, "make it atomic: (?>(?:x)*)"
+    assert not faults, "make it atomic: (?>(?:x)*)"
 
 
 def test_every_expression_that_is_put_together_where_it_is_used_is_known():

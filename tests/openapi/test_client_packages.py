@@ -167,9 +167,9 @@ def test_the_typescript_example_compiles_strictly_and_does_the_same(typescript_c
 def requests_of_guide(form):
     """The requests of the guide in a form."""
     page = (ROOT / "school_service" / "web" / "documentation" / "guide.html").read_text(encoding="utf-8")
-    found = re.findall(rf'<pre data-form="{form}" hidden><code[^>]*>(.*?)</code>', page, re.DOTALL)
-    assert len(found) > 80
-    return [unescape(text) for text in found]
+    blocks = re.findall(rf'<pre data-form="{form}" hidden><code[^>]*>(.*?)</code>', page, re.DOTALL)
+    assert len(blocks) > 80
+    return [unescape(text) for text in blocks]
 
 
 def test_the_requests_of_the_guide_in_python_are_strictly_typed(python_client):

@@ -78,8 +78,10 @@ def test_spectral_has_nothing_to_say(written, sound):
         cwd=path.parent,
     )
 
-    found = {problem["code"] for problem in json.loads(said.stdout or "[]")}
-    assert (said.returncode, found) == ((0, set()) if sound else (1, {"operation-operationId"})), said.stderr
+    problems = {problem["code"] for problem in json.loads(said.stdout or "[]")}
+    assert (said.returncode, problems) == ((0, set()) if sound else (1, {"operation-operationId"})), (
+        said.stderr
+    )
 
 
 @pytest.mark.parametrize("sound", [True, False], ids=["as it is", "with an operation spoilt"])
@@ -90,8 +92,10 @@ def test_redocly_has_nothing_to_say(written, sound):
         "redocly", "lint", path.name, "--config", HERE / "redocly.yaml", "--format", "json", cwd=path.parent
     )
 
-    found = {problem["ruleId"] for problem in json.loads(said.stdout)["problems"]}
-    assert (said.returncode, found) == ((0, set()) if sound else (1, {"operation-operationId"})), said.stderr
+    problems = {problem["ruleId"] for problem in json.loads(said.stdout)["problems"]}
+    assert (said.returncode, problems) == ((0, set()) if sound else (1, {"operation-operationId"})), (
+        said.stderr
+    )
 
 
 def spoilt(path):

@@ -39,9 +39,9 @@ def test_axe_finds_nothing(browser, town):
         for theme in ("light", "dark"):
             feature = {"name": "prefers-color-scheme", "value": theme}
             browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
-            found = browser.execute_async_script(FOUND)
-            if found:
-                faults[name, theme] = found
+            violations = browser.execute_async_script(FOUND)
+            if violations:
+                faults[name, theme] = violations
 
     sign_in = f"{address}{client.ask()[0]}"
     pages = {

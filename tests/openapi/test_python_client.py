@@ -101,7 +101,7 @@ class Caller:
         assert answer.status_code == 200, answer.content
         return answer.content if hasattr(answer.parsed, "payload") else answer.parsed
 
-    def named(self, operation: str) -> dict[str, Any]:
+    def ids_by_name(self, operation: str) -> dict[str, Any]:
         """Ids by name."""
         return {record.name: record.id for record in self.do(operation)}
 
@@ -181,25 +181,30 @@ def test_it_goes_from_the_first_day_to_the_graduates(caller):
         "cohort_subjects.create_cohort_subject",
         body=caller.NewCohortSubject(cohort_id=cohort.id, subject_id=subject.id, elective=True),
     )
-    caller.do("cohort_subjects.add_cohort_subject_students", taught.id, body=[one.id for one in students])
+    caller.do(
+        "cohort_subjects.add_cohort_subject_students", taught.id, body=[student.id for student in students]
+    )
 
     give_scores(caller, taught, term, students)
     give_traits(caller, cohort, students)
     graduates = [
-        caller.do("graduates.create_graduate", body=caller.NewGraduate(student=one.id)) for one in students
+        caller.do("graduates.create_graduate", body=caller.NewGraduate(student=student.id))
+        for student in students
     ]
 
     assert {graduate.graduation_class for graduate in graduates} == {"SSS 3 G 2031/2032"}
     shown = caller.do("students.list_students", status=caller.StudentStatus.GRADUATED, page_size=100)
-    assert {one.id for one in shown.data} >= {one.id for one in students}
-    assert all(one.status is caller.StudentStatus.GRADUATED and one.cohort is None for one in shown.data)
+    assert {student.id for student in shown.data} >= {student.id for student in students}
+    assert all(
+        student.status is caller.StudentStatus.GRADUATED and student.cohort is None for student in shown.data
+    )
     entries = caller.do("audit.list_audit_entries", entity="graduate", page_size=1)
     assert entries.total == len(students)
     assert entries.data[0].action is caller.AuditAction.CREATE
 
 
 def employ(caller: Caller) -> Any:
-    lagos = caller.named("geography.list_states")["Lagos"]
+    lagos = caller.ids_by_name("geography.list_states")["Lagos"]
     employee = caller.do(
         "employees.create_employee",
         body=caller.NewEmployee(
@@ -214,10 +219,10 @@ def employ(caller: Caller) -> Any:
             blood_group="AB-",
             religion="Christianity",
             status="ACTIVE",
-            department=caller.named("settings.list_departments")["Sciences"],
-            category=caller.named("settings.list_employee_categories")["Teaching"],
-            position=caller.named("settings.list_positions")["Teacher"],
-            nationality=caller.named("geography.list_nationalities")["Nigeria"],
+            department=caller.ids_by_name("settings.list_departments")["Sciences"],
+            category=caller.ids_by_name("settings.list_employee_categories")["Teaching"],
+            position=caller.ids_by_name("settings.list_positions")["Teacher"],
+            nationality=caller.ids_by_name("geography.list_nationalities")["Nigeria"],
             state=lagos,
             lga=caller.do("geography.list_lgas", state=lagos)[0].id,
             bank_details=caller.NewBankAccount(
@@ -244,7 +249,7 @@ def employ(caller: Caller) -> Any:
         ),
     )
     (account,) = caller.do("users.list_users", search=employee.username).data
-    role = caller.named("roles.list_roles")["Teacher"]
+    role = caller.ids_by_name("roles.list_roles")["Teacher"]
     caller.do("users.add_user_role", account.id, body=caller.RoleOfUser(role=role))
     caller.do("users.set_user_password", account.id, body=caller.Password(password=PASSWORD))
     shown = caller.do("employees.get_employee", employee.id)
@@ -280,8 +285,10 @@ def enrol(caller: Caller, cohort: Any) -> list[Any]:
     enrolled = caller.do(
         "enrollments.enroll_students", cohort.id, body=caller.Enrollment(students=ids, batch=cohort.id)
     )
-    assert {(one.id, one.cohort) for one in enrolled} == {(one, UUID(str(cohort.id))) for one in ids}
-    return sorted(enrolled, key=lambda one: one.admission_number)
+    assert {(student.id, student.cohort) for student in enrolled} == {
+        (student_id, UUID(str(cohort.id))) for student_id in ids
+    }
+    return sorted(enrolled, key=lambda student: student.admission_number)
 
 
 def examination(caller: Caller, taught: Any, term: Any) -> Any:
@@ -316,7 +323,9 @@ def give_scores(caller: Caller, taught: Any, term: Any, students: list[Any]) -> 
     upload = caller.ScoresheetUpload(scoresheet=caller.file(sheet))
     assert caller.do("scoresheets.upload_score_sheet", assessment.id, body=upload).created == 2
     shown = caller.do("scoresheets.list_cohort_subject_scores", taught.id, term=term.id)
-    scores = {line.student.admission_number: [one.score for one in line.gradebooks] for line in shown}
+    scores = {
+        line.student.admission_number: [gradebook.score for gradebook in line.gradebooks] for line in shown
+    }
     assert scores == {"GEN/001": [48.5], "GEN/002": [39.0]}
     page = caller.do("gradebooks.list_gradebook_entries", batch=students[0].batch)
     assert (page.total, page.data[0].assessment_category) == (2, caller.AssessmentCategory.EXAM)
@@ -346,7 +355,7 @@ def test_must_hold_14_a_year_goes_from_the_score_sheet_to_the_promotion(caller):
     give_scores(caller, taught, term, students)
 
     first = publish(caller, cohort, taught)
-    ids = {one.student.admission_number: one.student.id for one in results_of(caller, taught)}
+    ids = {result.student.admission_number: result.student.id for result in results_of(caller, taught)}
     assert published(caller, taught) == {
         "GEN/001": (80.83, "PUBLISHED", 1),
         "GEN/002": (65.0, "PUBLISHED", 1),
@@ -369,15 +378,15 @@ def test_must_hold_14_a_year_goes_from_the_score_sheet_to_the_promotion(caller):
         "GEN/002": (86.67, "PUBLISHED", 2),
     }
     changes = caller.do("publications.list_publication_changes", second.id)
-    after = {one.student.admission_number: one.after.position for one in changes}
+    after = {change.student.admission_number: change.after.position for change in changes}
     assert after == {"GEN/001": 2, "GEN/002": 1}
     listed = caller.do("publications.list_publications", batch=cohort.id)
-    assert [one.state for one in listed.data] == [
+    assert [publication.state for publication in listed.data] == [
         caller.PublicationState.PUBLISHED,
         caller.PublicationState.SUPERSEDED,
     ]
     transcript = caller.do("transcripts.get_transcript", ids["GEN/002"])
-    assert [one.average for one in transcript.sessions] == [86.67]
+    assert [session.average for session in transcript.sessions] == [86.67]
     print_cards(caller, cohort, ids["GEN/002"])
     promote(caller, cohort, session, subject.id, ids)
 
@@ -442,8 +451,8 @@ def promote(caller: Caller, cohort: Any, session: Any, subject: UUID, ids: dict[
     body.fingerprint = seen.fingerprint
     made = caller.do("promotions.promote_students", body=body)
     outcome = caller.PromotionOutcome
-    found = {one.student.id: (one.outcome, one.to_batch) for one in made.decisions}
-    assert {student: (str(one), batch) for student, (one, batch) in found.items()} == {
+    decisions = {decision.student.id: (decision.outcome, decision.to_batch) for decision in made.decisions}
+    assert {student: (str(outcome), batch) for student, (outcome, batch) in decisions.items()} == {
         ids["GEN/001"]: (str(outcome.PROMOTED_ON_TRIAL), above.id),
         ids["GEN/002"]: (str(outcome.PROMOTED), above.id),
     }
@@ -483,8 +492,11 @@ def results_of(caller: Caller, taught: Any) -> Any:
 
 def published(caller: Caller, taught: Any) -> dict[str, tuple[float, str, int]]:
     """The percent of each student with state and version, by admission number."""
-    found = results_of(caller, taught)
-    return {one.student.admission_number: (one.percent, one.state.value, one.version) for one in found}
+    results = results_of(caller, taught)
+    return {
+        result.student.admission_number: (result.percent, result.state.value, result.version)
+        for result in results
+    }
 
 
 def correct(caller: Caller, taught: Any, student: Any) -> Any:
@@ -509,7 +521,7 @@ def give_traits(caller: Caller, cohort: Any, students: list[Any]) -> None:
     done = caller.do("metrics.upload_metric_sheet", body=upload, batch_id=cohort.id)
     assert (done.rows, done.created) == (2, 2)
     records = caller.do("metrics.list_metrics", batch_id=cohort.id)
-    assert {(one.admission_number, one.term, one.metric_type) for one in records} == {
-        (one.admission_number, caller.TermName.FIRST, kind) for one in students
+    assert {(record.admission_number, record.term, record.metric_type) for record in records} == {
+        (student.admission_number, caller.TermName.FIRST, kind) for student in students
     }
     assert set(records[0].metric_scores.additional_properties.values()) == {4.0}

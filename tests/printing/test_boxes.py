@@ -39,7 +39,7 @@ TEACHERS = ["Mrs. Oluwatobilobami Adébáyọ̀-Fágbénlé", "Mr. Chukwuemeka N
 
 def results(number, *, mixed):
     """Subject results with half marks; `mixed`: the points of an assessment differ between subjects."""
-    found = []
+    rows = []
     for place, name in enumerate(NAMES[:number]):
         points = {"CA1": 20, "CA2": 20, "CA3": 30, "EXAM": 100 if mixed and place % 2 else 70}
         scores = [
@@ -51,8 +51,8 @@ def results(number, *, mixed):
             place, name, scores=scores, remark="Very Good" if place % 3 else "Satisfactory"
         )
         result["subject"]["teachers"] = TEACHERS[: place % 3]
-        found.append(result)
-    return found
+        rows.append(result)
+    return rows
 
 
 def long_card(number, term, *, mixed=False, **members):
@@ -62,12 +62,12 @@ def long_card(number, term, *, mixed=False, **members):
     terms = {"FIRST": "68.25", "SECOND": "100.00" if term != "FIRST" else None, "THIRD": "57.75"}
     so_far["subjects"] = [
         {
-            **{member: one["subject"][member] for member in ("base", "name", "code")},
+            **{member: subject["subject"][member] for member in ("base", "name", "code")},
             "terms": terms,
             "percent": "100.00",
             "grade": "A1",
         }
-        for one in subjects
+        for subject in subjects
     ]
     so_far |= {"terms": 2, "average": "68.25", "grade": "B3", "remark": "Satisfactory"}
     comment = (
@@ -152,7 +152,7 @@ def test_no_text_is_over_another_and_no_word_is_broken(printed, term, mixed, sig
             words = words_of(pdf)
             texts = [
                 *NAMES[:number], *made["comments"].values(), made["form_teacher_name"], *made["student"].values(),
-                *(one["remark"] for one in made["subjects"]), *(TEACHERS if teachers else ()),
+                *(subject["remark"] for subject in made["subjects"]), *(TEACHERS if teachers else ()),
             ]  # fmt: skip
             pieces = {piece for text in texts for piece in as_printed(text)}
             read = {piece for word in words for piece in as_printed(word)}
@@ -165,7 +165,7 @@ def as_printed(text):
 
 def _not_shown(made):
     known = made["student"]
-    return {one for name in ("id", "gender", "dob") for one in as_printed(known[name])}
+    return {piece for name in ("id", "gender", "dob") for piece in as_printed(known[name])}
 
 
 @needs_poppler
@@ -183,5 +183,5 @@ def test_all_cards_of_a_class_look_alike(printed, term):
 
     assert len(first) > 9
     assert others == [first, first]
-    for one in alone["cards"]:
-        assert places_of(printed({**alone, "cards": [one]}), HEADINGS) == [first]
+    for card_alone in alone["cards"]:
+        assert places_of(printed({**alone, "cards": [card_alone]}), HEADINGS) == [first]

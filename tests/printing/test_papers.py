@@ -37,7 +37,7 @@ PICTURES = {
     "logo": b64encode(png(120, 120)).decode(),
     "signature": b64encode(png(200, 60, (10, 10, 80))).decode(),
 }
-LONG = card(60, subjects=[subject_result(one, f"Subject {one}") for one in range(60)])
+LONG = card(60, subjects=[subject_result(place, f"Subject {place}") for place in range(60)])
 """A card of two pages."""
 HOSTILE = (
     "#let x = 1 $x$ *b* _i_ `r` @a <b> \\u{0041} // /* [c] {d} \u202eabc\u200f 张 😀 مرحبا \u0007 \u0000 = -"
@@ -85,7 +85,7 @@ def hostile(document, text=HOSTILE):
             for name in document
         } | ({"term": document["term"]} if isinstance(document.get("term"), dict) else {})
     if isinstance(document, list):
-        return [hostile(one, text) for one in document]
+        return [hostile(member, text) for member in document]
     if isinstance(document, str) and not document.replace(".", "").isdigit():
         return text
     return document
@@ -121,7 +121,7 @@ def test_a_whole_class_is_printed_with_its_figures(printed):
             row = lines[subject["subject"]["name"]]
             figures = [
                 subject["percent"],
-                *(subject["batch"][one] for one in ("average", "lowest", "highest")),
+                *(subject["batch"][name] for name in ("average", "lowest", "highest")),
             ]
             session = [*so_far["terms"].values(), so_far["percent"]]
             assert [cell for cell in row if "." in cell and len(cell) > 4] == figures + session
@@ -146,7 +146,7 @@ def test_one_paper_tells_screen_readers_what_it_is_made_of_and_a_class_does_not(
         # A name as heading, and cells of headings apart from others.
         assert {b"/S/H1", b"/S/TH", b"/S/TD"} <= set(ABOUT.findall(paper))
     assert b"/Alt(Code to verify this card at https://schools.example.org/verify/" in card_alone
-    assert not [found for found in ABOUT.findall(of_class) if found.startswith((b"/Alt", b"/S/"))]
+    assert not [mark for mark in ABOUT.findall(of_class) if mark.startswith((b"/Alt", b"/S/"))]
 
 
 @pytest.mark.parametrize(
@@ -278,8 +278,8 @@ def test_no_text_is_printed_beyond_its_page_or_across_another(printed):
     of_card = hostile(card(12, term="THIRD"), text)
     of_transcript = hostile(transcript(2, 14), text)
     for of in (of_card, *of_transcript["sessions"]):
-        for one in (of, *of["subjects"]):
-            one["grade"] = text
+        for result in (of, *of["subjects"]):
+            result["grade"] = text
 
     for made in (task(of_card), transcript_task(transcript=of_transcript)):
         pdf = printed(made)
@@ -311,8 +311,8 @@ def test_what_is_misplaced_is_found():
         (card(16, term="THIRD"), 1),
         (card(9, **BARE), 1),
         (card(0, **BARE), 1),
-        (card(40, subjects=[subject_result(one, f"Subject {one}") for one in range(40)]), 1),
-        (card(50, subjects=[subject_result(one, f"Subject {one}") for one in range(50)]), 2),
+        (card(40, subjects=[subject_result(place, f"Subject {place}") for place in range(40)]), 1),
+        (card(50, subjects=[subject_result(place, f"Subject {place}") for place in range(50)]), 2),
     ],
     ids=["one", "sixteen", "third-term", "bare", "none", "forty", "fifty"],
 )
@@ -329,7 +329,7 @@ def test_how_many_pages_a_card_has(printed, document, pages):
 @needs_poppler
 @pytest.mark.parametrize("number", [46, 57])
 def test_what_closes_a_card_is_together_on_its_page(printed, number):
-    document = card(number, subjects=[subject_result(one, f"Subject {one}") for one in range(number)])
+    document = card(number, subjects=[subject_result(place, f"Subject {place}") for place in range(number)])
     pdf = printed(task(document, pictures=PICTURES))
 
     first, second = (" ".join(page.split()) for page in text_of(pdf).split("\f")[:2])
@@ -380,7 +380,9 @@ def test_what_verifies_a_card_is_on_it_where_it_can_be_verified(printed):
 @needs_poppler
 def test_a_zip_has_a_file_for_each_whatever_they_are_called(printed):
     named = ["A/1", "A-1", "a:1", "..", "x" * 120]
-    documents = [card(1, **BARE, student=student(admission_number=one, last_name="Ẹ" * 90)) for one in named]
+    documents = [
+        card(1, **BARE, student=student(admission_number=number, last_name="Ẹ" * 90)) for number in named
+    ]
 
     with zipfile.ZipFile(io.BytesIO(printed(task(*documents, archive=True)))) as archive:
         names = archive.namelist()
@@ -401,7 +403,7 @@ def test_a_transcript_says_every_session(printed):
     for session in document["sessions"]:
         assert f"{session['session']['name']} · {session['classroom']} A" in " ".join(text.split())
         for subject in session["subjects"]:
-            figures = [subject[one] for one in ("FIRST", "SECOND", "THIRD", "percent", "grade")]
+            figures = [subject[column] for column in ("FIRST", "SECOND", "THIRD", "percent", "grade")]
             assert any(line.split()[-5:] == figures for line in text.splitlines() if subject["name"] in line)
     assert "Page 2 of 2" in text
     assert "Graduated" in text
@@ -413,7 +415,7 @@ def test_a_card_without_subjects_has_neither_a_table_nor_headings_of_nothing(pri
     empty = card(0, **nobody)
     headings = {"Result of the term", "Subject", "Grade", "A1 from 75 Excellent"}
 
-    text, of_one = (text_of(printed(task(one))) for one in (empty, card(1)))
+    text, of_one = (text_of(printed(task(document))) for document in (empty, card(1)))
 
     assert "Affective traits" in text
     assert not [heading for heading in headings if heading in text]

@@ -83,8 +83,8 @@ def test_a_pdf_of_portions_has_the_pages_of_all_and_their_links(printers, monkey
 
 
 def _links(page):
-    found = [one.get_object() for one in page.get("/Annots", ())]
-    return [one["/A"]["/URI"] for one in found]
+    annotations = [annotation.get_object() for annotation in page.get("/Annots", ())]
+    return [annotation["/A"]["/URI"] for annotation in annotations]
 
 
 def test_what_is_no_more_than_a_portion_is_printed_as_it_is(printers):

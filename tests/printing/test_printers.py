@@ -298,9 +298,9 @@ answer(take(), json.dumps([dict(os.environ), files, os.getcwd(), sys.path]).enco
     make_printers(command=speaking(ECHOING)).print({})
     with (tmp_path / "open").open("w") as file:
         os.set_inheritable(file.fileno(), True)
-        found = json.loads(make_printers(command=speaking(program)).print({}))
+        report = json.loads(make_printers(command=speaking(program)).print({}))
 
-    environment, files, folder, _ = found
+    environment, files, folder, _ = report
     assert environment == {"LC_ALL": "C.UTF-8"}
     assert [file for file in files if not file.startswith("/proc/")] == []
     assert folder == "/"
@@ -312,12 +312,12 @@ def test_a_printer_imports_what_it_needs_and_nothing_that_serves():
         "import sys; sys.path += sys.argv[1:]; import school_service.printing.worker; print(*sys.modules)"
     )
 
-    found = subprocess.run(
+    modules = subprocess.run(
         command, capture_output=True, check=True, encoding="utf-8", cwd="/", env={}
     ).stdout.split()
 
-    assert "typst" in found
-    assert not {"flask", "sqlalchemy", "psycopg2", "orjson", "pathlib", "site"} & set(found)
+    assert "typst" in modules
+    assert not {"flask", "sqlalchemy", "psycopg2", "orjson", "pathlib", "site"} & set(modules)
 
 
 def test_what_a_library_prints_is_no_part_of_a_file_and_each_task_has_its_processor_time(
@@ -383,9 +383,9 @@ while True:
         wait_for(lambda: printers._turns.count_waiting() == 6)
 
         assert printers.print({"until": folder}, "B") == b"printed"
-        assert not any(one.done() for one in crowd)
+        assert not any(future.done() for future in crowd)
         gate.touch()
-        assert {one.result() for one in crowd} == {b"printed"}
+        assert {future.result() for future in crowd} == {b"printed"}
 
 
 def test_schools_have_the_one_printer_by_turns(make_printers):
@@ -402,8 +402,8 @@ def test_schools_have_the_one_printer_by_turns(make_printers):
             for number, school in enumerate(("A", "A", "A", "A", "B")):
                 sent.append(threads.submit(print_for, school))
                 wait_for(lambda number=number: printers._turns.count_waiting() > number)
-        for one in sent:
-            one.result()
+        for future in sent:
+            future.result()
 
     # B has waited for what was under way, or for its answer to be noted.
     assert [order[number] for number in sorted(order)].index("B") <= 1

@@ -32,14 +32,14 @@ def column(made, heading, group=None):
     """The cells of a column, by its heading."""
     (place,) = [
         number
-        for number, one in enumerate(made["columns"])
-        if one["heading"] == heading and group in (None, one["group"])
+        for number, column in enumerate(made["columns"])
+        if column["heading"] == heading and group in (None, column["group"])
     ]
     return [row[place] for row in made["rows"]]
 
 
 def headings(made):
-    return [one["heading"] for one in made["columns"]]
+    return [column["heading"] for column in made["columns"]]
 
 
 def of_scores(*scores, **members):
@@ -67,7 +67,7 @@ def test_a_category_is_one_column_with_its_points_above_where_all_have_the_same(
 
     assert column(made, "CA1") == ["7.5", "9"]
     assert column(made, "Exam") == ["50/60", "61/70"]
-    assert {one["heading"]: one["below"] for one in made["columns"]}["CA1"] == "of 15"
+    assert {column["heading"]: column["below"] for column in made["columns"]}["CA1"] == "of 15"
     assert not {"CA2", "CA3"} & set(headings(made))
 
 
@@ -110,7 +110,9 @@ def test_a_category_has_a_figure_of_its_own_only_with_all_its_assessments_publis
 
     assert column(made, "CA1") == [NOT_THERE, "ABS", "6"]
     assert column(made, "CA") == ["7", NOT_THERE, "14"]
-    assert [one["percent"] for one in document["subjects"]] == [one["percent"] for one in results]
+    assert [subject["percent"] for subject in document["subjects"]] == [
+        result["percent"] for result in results
+    ]
     assert document["subjects"][0]["marks"][0] == {
         "category": "CA1", "score": None, "points": None, "mark": None, "weight": None, "text": NOT_THERE,
     }  # fmt: skip
@@ -122,7 +124,7 @@ def test_columns_are_as_wide_as_what_stands_in_them():
     def widths(**members):
         results = [subject_result(1, "Art", **members), subject_result(2, "Yorùbá")]
         made = composed(card(2, subjects=results))
-        return {one["heading"]: one["share"] or one["width"] for one in made["columns"]}
+        return {column["heading"]: column["share"] or column["width"] for column in made["columns"]}
 
     plain, wide = widths(), widths(grade="Distinction", remark="Unsatisfactory")
 
@@ -153,7 +155,7 @@ def test_weights_of_categories_are_above_them_those_of_the_level_first():
     rules = {"weighting": "CATEGORIES", "weights": weights}
 
     def weighed(made):
-        return [one["below"] for one in made["columns"] if one["heading"] in {"CA1", "Exam"}]
+        return [column["below"] for column in made["columns"] if column["heading"] in {"CA1", "Exam"}]
 
     assert weighed(composed(card(2), rules=rules)) == ["of 10 → 40", "of 60 → 60"]
     assert weighed(composed(card(2, level="SSS"), rules=rules)) == ["of 10 → 30", "of 60 → 70"]
@@ -280,12 +282,12 @@ def test_who_signs_has_a_picture_or_a_line():
         return composed(card(1, signatures=setting, letterhead=letterhead(**of_letterhead)))["signatures"]
 
     with_picture, without = signatures("PICTURES"), signatures("PICTURES", signature=None)
-    assert [one["signature"] for one in with_picture["signed"]] == [None, "signature"]
-    assert [one["signature"] for one in without["signed"]] == [None, None]
+    assert [signatory["signature"] for signatory in with_picture["signed"]] == [None, "signature"]
+    assert [signatory["signature"] for signatory in without["signed"]] == [None, None]
     assert (with_picture["stamp"], without["stamp"]) == (False, True)
     assert signatures("LINES") == without
     assert signatures("NONE") is None
-    assert [(one["title"], one["name"]) for one in without["signed"]] == [
+    assert [(signatory["title"], signatory["name"]) for signatory in without["signed"]] == [
         ("Form teacher", "Ṣadé Bàlógun"),
         ("Principal", "Mrs Ngọzi Ọkáfọ̀"),
     ]
@@ -343,7 +345,7 @@ def test_what_was_published_with_the_first_layout_is_printed_by_it():
         )
         for number, term, outcome in ((3, "FIRST", None), (18, "SECOND", None), (12, "THIRD", "PROMOTED"))
     }
-    content = {name: digest(json.dumps(one, sort_keys=True).encode()) for name, one in made.items()}
+    content = {name: digest(json.dumps(document, sort_keys=True).encode()) for name, document in made.items()}
     templates = {name: digest(resources.files(printing).joinpath(f"templates/{name}.typ").read_bytes())
                  for name in ("report-cards-1", "common-1")}  # fmt: skip
 
@@ -540,8 +542,8 @@ def test_the_points_of_most_subjects_are_above_the_total():
 
     made = composed(card(3, subjects=[excused, *others]))
 
-    assert {one["heading"]: one["below"] for one in made["columns"]}["Total"] == "of 100"
-    assert column(made, "Total") == ["52/90", *(mark(one["score"]) for one in others)]
+    assert {column["heading"]: column["below"] for column in made["columns"]}["Total"] == "of 100"
+    assert column(made, "Total") == ["52/90", *(mark(subject["score"]) for subject in others)]
 
 
 def test_a_term_that_is_named_with_its_session_is_not_named_twice():

@@ -32,9 +32,9 @@ def refusal(content):
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_every_program_is_understood(encoding, delimiter):
-    found = read(TEXT.replace(",", delimiter).encode(encoding))
+    sheet = read(TEXT.replace(",", delimiter).encode(encoding))
 
-    assert [(row.number, row.values) for row in found.rows] == [(2, ADA)]
+    assert [(row.number, row.values) for row in sheet.rows] == [(2, ADA)]
 
 
 def test_quoted_cells_have_delimiters_and_lines_in_them():
@@ -72,9 +72,9 @@ def test_a_decimal_comma_is_told_how_to_be_written():
 
 
 def test_a_number_that_a_comma_has_split_is_no_number():
-    found = read(b"name,score\nAda,12,5\nObi,7,\n,,a note\nEze,8,,late\n")
+    sheet = read(b"name,score\nAda,12,5\nObi,7,\n,,a note\nEze,8,,late\n")
 
-    assert [(error.row, error.column, error.value) for error in found.errors] == [
+    assert [(error.row, error.column, error.value) for error in sheet.errors] == [
         (2, "C", "5"),
         (5, "D", "late"),
     ]
@@ -83,9 +83,9 @@ def test_a_number_that_a_comma_has_split_is_no_number():
 
 
 def test_a_column_without_a_name_may_have_notes():
-    found = read(b"name,score,\nAda,12,moved\n")
+    sheet = read(b"name,score,\nAda,12,moved\n")
 
-    assert (found.errors, found.ignored, found.rows[0].values["score"]) == ([], [], Decimal(12))
+    assert (sheet.errors, sheet.ignored, sheet.rows[0].values["score"]) == ([], [], Decimal(12))
 
 
 def test_it_has_no_details():

@@ -30,19 +30,19 @@ class Class:
         student = make.student(admission_number="L/1")
         make.enrolled(self.taught.cohort, student)
         self.assessment = make.assessment(self.taught.subject, self.taught.term)
-        self.traits = [one["name"] for one in make.api.ok(make.api.get("/metric-definitions"))]
+        self.traits = [definition["name"] for definition in make.api.ok(make.api.get("/metric-definitions"))]
         self.batch = self.taught.cohort["id"]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def made(prepared: Any) -> Class:
-    found: Class = prepared(Class)
-    return found
+def original(prepared: Any) -> Class:
+    class_: Class = prepared(Class)
+    return class_
 
 
 @pytest.fixture
-def class_(rehearsed: Any, made: Class) -> Class:
-    return deepcopy(made)
+def class_(rehearsed: Any, original: Class) -> Class:
+    return deepcopy(original)
 
 
 def uploads(class_: Class) -> dict[str, tuple[str, str, list[str]]]:

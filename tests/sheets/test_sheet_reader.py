@@ -29,9 +29,9 @@ def read(content, columns=COLUMNS, title="Students"):
 
 
 def values(content, columns=COLUMNS):
-    found = read(content, columns)
-    assert found.errors == []
-    return [row.values for row in found.rows]
+    sheet = read(content, columns)
+    assert sheet.errors == []
+    return [row.values for row in sheet.rows]
 
 
 def header_errors(content, columns=COLUMNS):
@@ -41,13 +41,13 @@ def header_errors(content, columns=COLUMNS):
 
 
 def test_rows_are_read_by_column_and_numbered_as_in_excel():
-    found = read(workbook([["name", "score", "born"], ["Ada", 5, date(2012, 5, 31)], ["Bisi", None, None]]))
+    sheet = read(workbook([["name", "score", "born"], ["Ada", 5, date(2012, 5, 31)], ["Bisi", None, None]]))
 
-    assert [(row.number, row.values) for row in found.rows] == [
+    assert [(row.number, row.values) for row in sheet.rows] == [
         (2, {"name": "Ada", "score": Decimal(5), "born": "2012-05-31"}),
         (3, {"name": "Bisi"}),
     ]
-    assert found.errors == []
+    assert sheet.errors == []
 
 
 def test_columns_may_come_in_any_order_case_and_space():
@@ -64,20 +64,20 @@ def test_a_heading_is_found_without_what_stands_in_its_brackets():
 
 @pytest.mark.parametrize("letter", ["(", ")", " x", "e\u0301"])
 def test_a_text_that_is_too_long_for_a_heading_names_no_column(letter):
-    found = read(workbook([["name", f"score{letter * 16_000}"], ["Ada", 5]]))
+    sheet = read(workbook([["name", f"score{letter * 16_000}"], ["Ada", 5]]))
 
-    assert (found.rows[0].values, found.errors) == ({"name": "Ada"}, [])
-    assert [len(name) for name in found.ignored] == [60]
+    assert (sheet.rows[0].values, sheet.errors) == ({"name": "Ada"}, [])
+    assert [len(name) for name in sheet.ignored] == [60]
 
 
 def test_a_text_that_is_too_long_for_its_column_is_an_error_that_does_not_show_it():
     longest = Column("name", required=True, most=500)
     content = workbook([["name", "score", "born"], ["e\u0301" * 500, "5", ""], *[["x" * 2001] * 3]])
 
-    found = read(content, (longest, SCORE, BORN))
+    sheet = read(content, (longest, SCORE, BORN))
 
-    assert found.rows[0].values == {"name": "e\u0301" * 500, "score": Decimal(5)}
-    assert [(error.column, error.problem, error.remedy, error.value) for error in found.errors] == [
+    assert sheet.rows[0].values == {"name": "e\u0301" * 500, "score": Decimal(5)}
+    assert [(error.column, error.problem, error.remedy, error.value) for error in sheet.errors] == [
         ("name", "has 2,001 characters", "shorten it to 500", None),
         ("score", "is no number", ANY_NUMBER, "x" * 2001),
         ("born", "is no date", "write it as year-month-day, such as 2012-05-31", "x" * 2001),
@@ -88,9 +88,9 @@ def test_a_text_that_is_too_long_for_its_column_is_an_error_that_does_not_show_i
 def test_a_number_beyond_those_of_excel_is_an_error(number):
     rows = row_xml("name", "score") + f"<row><c><v>{number}</v></c><c><v>{number}</v></c></row>"
 
-    found = read(handmade(sheet_xml(rows)))
+    sheet = read(handmade(sheet_xml(rows)))
 
-    assert [(error.column, error.problem, error.value) for error in found.errors] == [
+    assert [(error.column, error.problem, error.value) for error in sheet.errors] == [
         ("name", "is the error of a formula", "#NUM!"),
         ("score", "is the error of a formula", "#NUM!"),
     ]
@@ -126,11 +126,11 @@ def test_columns_may_be_written_in_words():
 def test_a_name_as_it_is_written_comes_before_the_same_in_words():
     columns = (Column("self_control"), Column("self control"))
 
-    found = read_sheet(
+    sheet = read_sheet(
         open_workbook(BytesIO(workbook([["self control", "SELF_CONTROL"], ["a", "b"]]))), "Students", columns
     )
 
-    assert found.rows[0].values == {"self control": "a", "self_control": "b"}
+    assert sheet.rows[0].values == {"self control": "a", "self_control": "b"}
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_rows_above_the_header_are_passed_over(above):
     columns = (NAME, Column("score", CellType.NUMBER, required=True))
     content = workbook([*above, ["score", "name"], [5, "Ada"]])
 
-    found = read(content, columns)
+    sheet = read(content, columns)
 
-    assert [(row.number, row.values) for row in found.rows] == [
+    assert [(row.number, row.values) for row in sheet.rows] == [
         (len(above) + 2, {"name": "Ada", "score": Decimal(5)})
     ]
 
@@ -283,10 +283,10 @@ def test_a_formula_counts_by_its_stored_value():
 def test_a_formula_without_a_result_is_an_error():
     rows = row_xml("name", "score") + "<row><c><v>5</v></c><c><f>SUM(A1:A9)</f></c></row>"
 
-    found = read(handmade(sheet_xml(rows)))
+    sheet = read(handmade(sheet_xml(rows)))
 
-    assert [(error.column, error.code) for error in found.errors] == [("score", "invalid")]
-    assert "formula" in found.errors[0].problem
+    assert [(error.column, error.code) for error in sheet.errors] == [("score", "invalid")]
+    assert "formula" in sheet.errors[0].problem
 
 
 def test_what_excel_could_not_compute_is_an_error():
@@ -294,9 +294,9 @@ def test_what_excel_could_not_compute_is_an_error():
         row_xml("name", "score") + '<row><c t="e"><v>#N/A</v></c><c t="e"><f>1/0</f><v>#DIV/0!</v></c></row>'
     )
 
-    found = read(handmade(sheet_xml(rows)))
+    sheet = read(handmade(sheet_xml(rows)))
 
-    assert found.errors == [
+    assert sheet.errors == [
         RowError(
             2,
             name,
@@ -307,7 +307,7 @@ def test_what_excel_could_not_compute_is_an_error():
         )
         for name, code in (("name", "#N/A"), ("score", "#DIV/0!"))
     ]
-    assert found.rows[0].bad == {"name", "score"}
+    assert sheet.rows[0].bad == {"name", "score"}
 
 
 @pytest.mark.parametrize(
@@ -339,10 +339,10 @@ def test_a_text_column_takes_numbers_as_they_are_shown(cell, text):
 
 @pytest.mark.parametrize("cell", [date(2025, 1, 31), datetime(2025, 1, 31, 12), time(12, 30)])
 def test_a_date_in_a_text_column_is_an_error(cell):
-    found = read(workbook([["name"], [cell]]))
+    sheet = read(workbook([["name"], [cell]]))
 
-    assert [(error.row, error.column, error.code) for error in found.errors] == [(2, "name", "invalid")]
-    assert "text" in found.errors[0].remedy
+    assert [(error.row, error.column, error.code) for error in sheet.errors] == [(2, "name", "invalid")]
+    assert "text" in sheet.errors[0].remedy
 
 
 @pytest.mark.parametrize(
@@ -360,10 +360,10 @@ def test_a_date_in_a_text_column_is_an_error(cell):
     ],
 )
 def test_a_number_column_takes_numbers_and_text_that_is_one(cell, number):
-    found = values(workbook([["name", "score"], ["Ada", cell]]))[0]["score"]
+    score = values(workbook([["name", "score"], ["Ada", cell]]))[0]["score"]
 
-    assert isinstance(found, Decimal)
-    assert found == Decimal(number)
+    assert isinstance(score, Decimal)
+    assert score == Decimal(number)
 
 
 BLANK = "leave the cell blank"
@@ -392,10 +392,10 @@ PLAIN = "write the number itself, without %"
     ],
 )
 def test_what_is_no_number_is_an_error(cell, value, problem, remedy):
-    found = read(workbook([["name", "score"], ["Ada", cell]]))
+    sheet = read(workbook([["name", "score"], ["Ada", cell]]))
 
-    assert found.errors == [RowError(2, "score", "invalid", problem, value, remedy)]
-    assert (found.rows[0].values, found.rows[0].bad) == ({"name": "Ada"}, {"score"})
+    assert sheet.errors == [RowError(2, "score", "invalid", problem, value, remedy)]
+    assert (sheet.rows[0].values, sheet.rows[0].bad) == ({"name": "Ada"}, {"score"})
 
 
 @pytest.mark.parametrize(
@@ -407,10 +407,10 @@ def test_a_number_that_is_shown_as_a_percentage_is_none(code, is_percentage):
     made.worksheets[0].append(["Ada", 0.45])
     made.worksheets[0]["B2"].number_format = code
 
-    found = read(saved(made))
+    sheet = read(saved(made))
 
     fault = RowError(2, "score", "invalid", "is a percentage", "45%", PLAIN)
-    assert found.errors == ([fault] if is_percentage else [])
+    assert sheet.errors == ([fault] if is_percentage else [])
 
 
 def test_a_percentage_in_a_text_column_is_a_text():
@@ -504,9 +504,9 @@ def styles_xml(code):
 def test_the_style_of_a_cell_says_whether_it_is_a_date(style, code, is_date):
     rows = row_xml("name", "born") + f'<row><c><v>1</v></c><c s="{style}"><v>41060</v></c></row>'
 
-    found = read(handmade(sheet_xml(rows), styles=styles_xml(code)))
+    sheet = read(handmade(sheet_xml(rows), styles=styles_xml(code)))
 
-    assert (found.rows[0].values.get("born") == "2012-05-31") is is_date
+    assert (sheet.rows[0].values.get("born") == "2012-05-31") is is_date
 
 
 def test_a_date_beyond_the_calendar_is_an_error():

@@ -354,10 +354,10 @@ def test_rules_are_written_with_their_own_numbers_whatever_was_written_before():
         rule = NumberRange(Decimal("0.00"), Decimal(maximum))
         column = Column("score", CellType.NUMBER, rule=rule)
 
-        (found,) = written(Table("Scores", [column]))["Scores"].data_validations.dataValidation
+        (validation,) = written(Table("Scores", [column]))["Scores"].data_validations.dataValidation
 
-        assert (found.formula1, found.formula2) == ("0.00", maximum)
-        assert found.error == f"Type a number from 0.00 to {maximum}."
+        assert (validation.formula1, validation.formula2) == ("0.00", maximum)
+        assert validation.error == f"Type a number from 0.00 to {maximum}."
 
 
 @pytest.mark.release

@@ -53,17 +53,17 @@ def test_a_school_waits_for_no_sheet_of_another(app, document, place, other_plac
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux alone has a priority of each thread")
 def test_reading_gives_way_to_short_requests(app, document, place, monkeypatch):
-    found = []
+    priorities = []
     open_sheets = uploads.open_sheets
 
     def priority_of_thread():
         return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
 
     def open_noting(file):
-        found.append(priority_of_thread())
+        priorities.append(priority_of_thread())
         return open_sheets(file)
 
     monkeypatch.setattr(uploads, "open_sheets", open_noting)
 
     assert upload(app, document, place) == 422
-    assert found == [priority_of_thread() + NICENESS]
+    assert priorities == [priority_of_thread() + NICENESS]

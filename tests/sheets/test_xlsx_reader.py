@@ -101,9 +101,9 @@ PNG = (
     ],
 )
 def test_what_is_no_workbook_is_refused(content, message):
-    found = refusal(content)
+    error = refusal(content)
 
-    assert (type(found), found.message) == (Invalid, message)
+    assert (type(error), error.message) == (Invalid, message)
 
 
 def test_a_workbook_without_a_part_it_names_is_broken():
@@ -264,9 +264,9 @@ def test_a_dtd_is_refused_wherever_a_portion_ends(monkeypatch, size, encoding):
 def test_what_unpacks_to_too_much_is_too_large():
     parts = {**parts_of(GOOD), "xl/media/image1.bmp": bytes(100 * MIB)}
 
-    found = refusal(zipped(parts))
+    error = refusal(zipped(parts))
 
-    assert (type(found), found.message) == (TooLarge, "The workbook unpacks to more than 100 MiB.")
+    assert (type(error), error.message) == (TooLarge, "The workbook unpacks to more than 100 MiB.")
 
 
 def test_many_parts_that_unpack_to_too_much_together_are_too_large():

@@ -44,7 +44,7 @@ def test_an_answer_is_the_same_where_nobody_looks_at_it(api, make, rehearsed, pa
     with request_finished.connected_to(look, rehearsed):
         long = api.get(path)
 
-    assert [type(one) for one in seen] == [Response]
+    assert [type(response) for response in seen] == [Response]
     assert (short.status_code, short.data) == (long.status_code, long.data) == (200, short.data)
     assert fields_of(short) == fields_of(long)
     assert fields_of(short)["Content-Length"] == str(len(short.data))
@@ -55,7 +55,7 @@ def test_a_post_is_answered_so_too(api, looking):
     answer = api.post("/classrooms", {"name": "JSS 9", "level": "Junior"})
 
     assert answer.status_code == 200
-    assert [one.get_json() for one in looking] == [answer.get_json()]
+    assert [response.get_json() for response in looking] == [answer.get_json()]
 
 
 @pytest.mark.parametrize("path", LISTS)

@@ -11,7 +11,7 @@ NUMBER = "1" * 5000
 LONG = "n" * 5000
 
 
-def taken(answer):
+def values_of(answer):
     assert answer.status_code == 200, answer.get_data(as_text=True)
     return answer.get_json()["taken"]
 
@@ -75,7 +75,7 @@ def test_deep_nesting_is_400(post, levels, opening, closing):
 def test_brackets_within_a_text_are_no_nesting(post):
     brackets = '[{"\\' * 25
 
-    assert taken(post(json.dumps({"text": brackets})))["text"] == repr(brackets)
+    assert values_of(post(json.dumps({"text": brackets})))["text"] == repr(brackets)
 
 
 @pytest.mark.parametrize("body", ["[]", '"text"', "1", "true", "null", "NaN", '[{"text": "a"}]'])
@@ -114,7 +114,7 @@ def test_nothing_at_all_is_400(post):
     ["application/json", "application/json; charset=utf-8", "APPLICATION/JSON", "application/problem+json"],
 )
 def test_json_may_be_named_in_its_several_ways(post, kind):
-    assert taken(post(b'{"text": "a"}', kind)) == {"text": "'a'"}
+    assert values_of(post(b'{"text": "a"}', kind)) == {"text": "'a'"}
 
 
 # Sizes
@@ -125,7 +125,7 @@ def test_a_json_body_of_more_than_a_mebibyte_is_413(probing, post):
     try:
         most = b'{"long_text": "a"' + b" " * (2**20 - 18) + b"}"
         assert len(most) == 2**20
-        assert taken(post(most)) == {"long_text": "'a'"}
+        assert values_of(post(most)) == {"long_text": "'a'"}
         assert_error(post(most + b" "), 413, "The request is too large.")
     finally:
         probing.config["MAX_CONTENT_LENGTH"] = before
@@ -157,7 +157,7 @@ def upload(probing, size):
 
 
 def test_an_upload_of_just_its_limit_is_taken(probing):
-    assert taken(upload(probing, 100_000)) == {"size": "100000"}
+    assert values_of(upload(probing, 100_000)) == {"size": "100000"}
 
 
 @pytest.mark.parametrize(
@@ -244,20 +244,20 @@ def test_a_required_member_that_is_missing_is_named(post):
 
 
 def test_a_text_is_trimmed(post):
-    assert taken(post(json.dumps({"text": "\u00a0\n JSS 1\t\u2003"}))) == {"text": "'JSS 1'"}
+    assert values_of(post(json.dumps({"text": "\u00a0\n JSS 1\t\u2003"}))) == {"text": "'JSS 1'"}
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u00a0", "\u2003\u3000"])
 def test_a_text_of_spaces_alone_is_422(post, text):
     assert "text" in refused(post(json.dumps({"text": text})))
-    assert taken(post(json.dumps({"optional_text": text}))) == {"optional_text": "''"}
+    assert values_of(post(json.dumps({"optional_text": text}))) == {"optional_text": "''"}
 
 
 @pytest.mark.parametrize(("field", "most"), [("text", 120), ("long_text", 2000)])
 @pytest.mark.parametrize("letter", ["a", "é", "漢", "😀"])
 def test_a_text_is_as_long_as_its_letters(post, field, most, letter):
-    assert taken(post(json.dumps({field: letter * most}))) == {field: repr(letter * most)}
-    assert taken(post(json.dumps({field: f" {letter * most} "}))) == {field: repr(letter * most)}
+    assert values_of(post(json.dumps({field: letter * most}))) == {field: repr(letter * most)}
+    assert values_of(post(json.dumps({field: f" {letter * most} "}))) == {field: repr(letter * most)}
     assert field in refused(post(json.dumps({field: letter * (most + 1)})))
 
 
@@ -272,7 +272,7 @@ def test_nul_and_lone_surrogates_are_422(post, field, text):
 
 
 def test_a_pair_of_surrogates_is_one_letter(post):
-    assert taken(post('{"text": "\\ud83d\\ude00"}')) == {"text": repr("😀")}
+    assert values_of(post('{"text": "\\ud83d\\ude00"}')) == {"text": repr("😀")}
 
 
 @pytest.mark.parametrize("value", ["1", "1.5", "true", "[]", "{}", '["a"]', "NaN"])
@@ -328,7 +328,7 @@ def test_a_lone_surrogate_given_twice_is_422(post):
     ],
 )
 def test_the_same_name_in_another_object_is_no_second_member(post, body):
-    assert taken(post(body)).keys() == json.loads(body).keys()
+    assert values_of(post(body)).keys() == json.loads(body).keys()
 
 
 def test_what_is_no_json_is_400_though_a_member_is_given_twice_before(post):
@@ -360,7 +360,7 @@ def test_a_uuid_has_one_form(post, probing, value):
 
 
 def test_a_uuid_may_be_in_capitals(post):
-    assert "id" in taken(post('{"id": "3FA85F64-5717-4562-B3FC-2C963F66AFA6"}'))
+    assert "id" in values_of(post('{"id": "3FA85F64-5717-4562-B3FC-2C963F66AFA6"}'))
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_a_date_has_one_form(post, value):
 
 
 def test_a_date_is_taken(post):
-    assert taken(post('{"day": "2024-02-29"}')) == {"day": "datetime.date(2024, 2, 29)"}
+    assert values_of(post('{"day": "2024-02-29"}')) == {"day": "datetime.date(2024, 2, 29)"}
 
 
 @pytest.mark.parametrize("value", ["first", "THIRD", "", " FIRST", "FIRST\n"])
@@ -393,7 +393,7 @@ def test_a_choice_is_one_of_its_words(post, value):
     answer = post(json.dumps({"choice": value}))
 
     if value.strip() == "FIRST":
-        assert taken(answer) == {"choice": "'FIRST'"}
+        assert values_of(answer) == {"choice": "'FIRST'"}
     else:
         assert refused(answer) == {"choice": ["Must be one of: FIRST, SECOND."]}
 
@@ -414,8 +414,8 @@ def test_a_flag_is_true_or_false(post, value):
 
 
 def test_flags_are_taken(post, probing):
-    assert taken(post('{"flag": false}')) == {"flag": "False"}
-    assert taken(probing.test_client().get("/probe?flag=true")) == {"flag": "True"}
+    assert values_of(post('{"flag": false}')) == {"flag": "False"}
+    assert values_of(probing.test_client().get("/probe?flag=true")) == {"flag": "True"}
 
 
 @pytest.mark.parametrize(
@@ -446,14 +446,14 @@ def test_flags_are_taken(post, probing):
 @pytest.mark.parametrize("field", ["whole", "any_whole"])
 def test_what_is_no_whole_number_within_its_bounds_is_422(post, field, value):
     if field == "any_whole" and value in {"-1", "101", "1e3"}:
-        assert field in taken(post(f'{{"{field}": {value}}}'))
+        assert field in values_of(post(f'{{"{field}": {value}}}'))
     else:
         assert field in refused(post(f'{{"{field}": {value}}}'))
 
 
 @pytest.mark.parametrize(("value", "number"), [("0", 0), ("100", 100), ("5.0", 5), ("1e1", 10), ("-0", 0)])
 def test_a_whole_number_is_one_however_json_writes_it(post, value, number):
-    assert taken(post(f'{{"whole": {value}}}')) == {"whole": repr(number)}
+    assert values_of(post(f'{{"whole": {value}}}')) == {"whole": repr(number)}
 
 
 @pytest.mark.parametrize("value", ["2147483648", "-2147483649", "9223372036854775808"])
@@ -488,7 +488,7 @@ def test_what_is_no_number_of_points_is_422(post, value):
 
 @pytest.mark.parametrize("value", ["0", "0.1", "69.5", "99999.99", "1.50000", "1e2", "12.30e0"])
 def test_points_keep_every_digit(post, value):
-    assert taken(post(f'{{"points": {value}}}'))["points"].startswith("Decimal(")
+    assert values_of(post(f'{{"points": {value}}}'))["points"].startswith("Decimal(")
 
 
 # Queries
@@ -518,7 +518,7 @@ def test_a_strange_query_is_no_failure(probing, query):
 
 
 def test_a_parameter_given_twice_counts_once(probing):
-    assert taken(probing.test_client().get("/probe?whole=1&whole=2")) == {"whole": "1"}
+    assert values_of(probing.test_client().get("/probe?whole=1&whole=2")) == {"whole": "1"}
 
 
 @pytest.mark.parametrize("value", ["yes", "on", "2", "TRUE ", "null", ""])

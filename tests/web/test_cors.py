@@ -125,8 +125,8 @@ def test_a_preflight_of_a_wrong_address_lets_the_script_see_the_404(opened, path
 
 
 def test_options_without_a_preflight_stay_as_they_are(opened, app):
-    for one in (opened, app):
-        answer = ask(one, OURS, method="OPTIONS")
+    for application in (opened, app):
+        answer = ask(application, OURS, method="OPTIONS")
         assert set(answer.headers["Allow"].split(", ")) == {"GET", "HEAD", "OPTIONS", "POST"}
 
 
@@ -188,11 +188,11 @@ def test_where_all_origins_may_the_answer_is_one_for_all(opened_to_all, origin):
     "origin", [OURS, IPV6, THEIRS, "null", f"{OURS}:8443", f"{OURS}, {OURS}", OURS.upper(), "*", "", None]
 )
 def test_an_answer_that_is_made_without_the_application_bears_the_same(app, opened, opened_to_all, origin):
-    for one in (app, opened, opened_to_all):
-        answer = ask(one, origin, "/health/live")
+    for application in (app, opened, opened_to_all):
+        answer = ask(application, origin, "/health/live")
         fields = {name: value for name, value in answer.headers.items() if name == "Vary"}
 
-        origins = one.extensions["school-service"].settings.cors_origins
+        origins = application.extensions["school-service"].settings.cors_origins
         assert answer_fields(origins, origin) == {**cors(answer), **fields}
 
 

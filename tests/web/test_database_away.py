@@ -268,7 +268,7 @@ def test_connections_that_are_exhausted_are_told_from_a_database_that_is_away(
             connection.execute(text(f"ALTER ROLE {login} CONNECTION LIMIT 0"))
         try:
             assert_away(caller.get("/classrooms"), AWAY)
-            (line,) = [one for one in logs() if one["message"] == "database not available"]
+            (line,) = [line for line in logs() if line["message"] == "database not available"]
             assert (line["sqlstate"], line["cause"]) == ("53300", "connections_exhausted")
             # No connection, so nobody is served.
             assert caller.get("/health/ready").status_code == 503
@@ -279,7 +279,7 @@ def test_connections_that_are_exhausted_are_told_from_a_database_that_is_away(
                 connection.execute(text(f"ALTER ROLE {login} CONNECTION LIMIT 0"))
             assert caller.get("/classrooms").status_code == 200
             assert caller.get("/health/ready").status_code == 200
-            said = [one["message"] for one in logs()]
+            said = [line["message"] for line in logs()]
             assert said.count("the database takes no more connections") == 1
         finally:
             with tenancy.admin.begin() as connection:

@@ -315,12 +315,12 @@ def shown_operations(browser):
     }
 
 
-def seek(browser, words, found):
+def seek(browser, words, status):
     """Write words into the search, and wait until the status says how many operations there are."""
     field = browser.find_element(By.CSS_SELECTOR, "#finder")
     field.clear()
     field.send_keys(words)
-    wait(browser, lambda _: browser.find_element(By.CSS_SELECTOR, ".finder [role=status]").text == found)
+    wait(browser, lambda _: browser.find_element(By.CSS_SELECTOR, ".finder [role=status]").text == status)
 
 
 def headings(browser):
@@ -380,9 +380,9 @@ def test_the_guide_finds_sections_and_shows_requests_in_the_form_that_is_chosen(
         assert len(shown) > 50
         assert all(word in each for each in shown)
     write(browser, "#seek", "transcript")
-    found = visible(browser, ".guide nav a")
-    assert 0 < len(found) < sections
-    assert read(browser, "#found") == f"{len(found)} of {sections} sections"
+    links = visible(browser, ".guide nav a")
+    assert 0 < len(links) < sections
+    assert read(browser, "#found") == f"{len(links)} of {sections} sections"
     assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
 
     browser.get(f"{address}/docs/guide")

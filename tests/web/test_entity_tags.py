@@ -53,7 +53,9 @@ def address_of(recorder, send):
     return recorder.sent[1]
 
 
-@pytest.mark.parametrize("operation", [one for one in MATCHED if one[1] != "/contacts/{id}"], ids=" ".join)
+@pytest.mark.parametrize(
+    "operation", [operation for operation in MATCHED if operation[1] != "/contacts/{id}"], ids=" ".join
+)
 def test_a_change_with_another_tag_is_refused_and_with_the_right_one_made(api, make, monkeypatch, operation):
     send = WRITES[operation][0](Scene(api, make))
     recorder = Recorder(api, monkeypatch)
@@ -239,10 +241,10 @@ def test_who_changes_without_a_tag_is_seen_by_who_has_one(committing, monkeypatc
     change = classrooms.change_classroom
 
     def holding_its_lock(**changes):
-        found = change(**changes)
+        classroom = change(**changes)
         changed.set()
         assert go_on.wait(60)
-        return found
+        return classroom
 
     monkeypatch.setattr(classrooms, "change_classroom", holding_its_lock)
     with ThreadPoolExecutor(2) as threads:

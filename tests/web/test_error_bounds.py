@@ -70,20 +70,20 @@ def value_of(schema):
 @pytest.fixture
 def taking_json(document):
     """Every operation that takes JSON: its method, its address with all that it must have, and its body's schema."""
-    found = []
+    operations = []
     for (method, path), operation in document.operations().items():
         content = operation.get("requestBody", {}).get("content", {})
         if "application/json" not in content:
             continue
         query = "&".join(
-            f"{one['name']}={value_of(resolved(document, one['schema']))}"
-            for one in operation.get("parameters", ())
-            if one.get("in") == "query" and one.get("required")
+            f"{parameter['name']}={value_of(resolved(document, parameter['schema']))}"
+            for parameter in operation.get("parameters", ())
+            if parameter.get("in") == "query" and parameter.get("required")
         )
         address = re.sub(r"{\w+}", str(uuid4()), path)
-        found.append((method, f"{address}?{query}", content["application/json"]["schema"]))
-    assert len(found) > 80
-    return found
+        operations.append((method, f"{address}?{query}", content["application/json"]["schema"]))
+    assert len(operations) > 80
+    return operations
 
 
 def repeated(member, most: int | None = None):
@@ -152,10 +152,12 @@ def test_what_the_sender_names_or_lists_has_a_maximum(taking_json, document):
         if schema.get("type") == "object" and "properties" not in schema:
             return ["maxProperties"] * ("maxProperties" not in schema)
         return [
-            (name, *found) for name, part in schema.get("properties", {}).items() if (found := lacking(part))
+            (name, *missing)
+            for name, part in schema.get("properties", {}).items()
+            if (missing := lacking(part))
         ]
 
-    assert [one for one in taking_json if lacking(one[2])] == []
+    assert [operation for operation in taking_json if lacking(operation[2])] == []
 
 
 @pytest.mark.parametrize(
@@ -278,7 +280,7 @@ def test_nothing_of_a_refused_body_stays_until_the_garbage_collector_looks(
     api, document, taking_json, member, times
 ):
     def left():
-        return sum(type(one) is list and len(one) == times for one in gc.get_objects())
+        return sum(type(value) is list and len(value) == times for value in gc.get_objects())
 
     gc.collect()
     before = left()

@@ -39,11 +39,11 @@ def type_of(answer):
 
 def test_no_type_is_taken_away_and_each_says_what_to_do():
     assert set(ErrorType) == RELEASED
-    for one in ErrorType:
-        assert one.statuses, one
-        for words in (one.meaning, one.remedy):
-            assert words[0].isupper() or words[0] == "`", one
-            assert words.endswith("."), one
+    for error_type in ErrorType:
+        assert error_type.statuses, error_type
+        for words in (error_type.meaning, error_type.remedy):
+            assert words[0].isupper() or words[0] == "`", error_type
+            assert words.endswith("."), error_type
 
 
 def test_each_exception_has_a_type_that_comes_with_its_status():
@@ -68,7 +68,7 @@ def test_no_type_is_one_that_nothing_answers():
 
 
 def test_a_refusal_without_the_application_has_a_type_that_comes_with_its_status():
-    made = [one for one in vars(refusals).values() if isinstance(one, refusals.Refusal)]
+    made = [refusal for refusal in vars(refusals).values() if isinstance(refusal, refusals.Refusal)]
     for refusal in [*made, *refusals._OF_WAITRESS.values()]:
         assert refusal._status in refusal._type.statuses, refusal.message
     assert {refusal._type for refusal in made} == {"too-large", "unavailable", "no-token", "overloaded"}
@@ -87,7 +87,9 @@ def test_an_input_is_unknown_where_each_reason_is():
 
 
 def test_a_constraint_says_where_its_violation_is_no_duplicate():
-    (constraint,) = (one for one in StoredAnswer.__table__.constraints if "type" in one.info)
+    (constraint,) = (
+        constraint for constraint in StoredAnswer.__table__.constraints if "type" in constraint.info
+    )
 
     assert constraint.info["type"] == ErrorType.UNDER_WAY
 

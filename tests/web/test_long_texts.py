@@ -213,7 +213,7 @@ def one_of_each_kind(app: Flask) -> list[Place]:
 
 
 def test_each_kind_of_field_is_found(app: Flask) -> None:
-    found = {(place.location, place.kind, 0 in place.trail) for place in one_of_each_kind(app)}
+    kinds = {(place.location, place.kind, 0 in place.trail) for place in one_of_each_kind(app)}
 
     assert {
         ("json", "Text", False),
@@ -226,7 +226,7 @@ def test_each_kind_of_field_is_found(app: Flask) -> None:
         ("query", "Text", False),
         ("query", "NumberOrId", False),
         ("files", "File", False),
-    } <= found
+    } <= kinds
 
 
 def test_no_kind_of_field_in_a_body_works_on_a_long_text(app: Flask, send: Sender) -> None:

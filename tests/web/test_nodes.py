@@ -365,13 +365,13 @@ def know(cluster, placed, place, *, number=1, but=()):
 def test_the_shards_are_read_and_where_they_were_made_anew_the_next_request_finds_them(
     cluster, placed, there, place, own
 ):
-    path, found = (f"/students/{uuid4()}/results?term=FIRST", 404) if own else ("/classrooms", 200)
+    path, status = (f"/students/{uuid4()}/results?term=FIRST", 404) if own else ("/classrooms", 200)
     know(cluster, placed, place, number=3)
 
     assert there.get(path).status_code == 500
 
     cluster.move(place, 1)
-    assert there.get(path).status_code == found
+    assert there.get(path).status_code == status
 
 
 def test_a_school_whose_tables_are_dropped_is_asked_for_again(cluster, tenancy, there, place):

@@ -194,10 +194,12 @@ def test_the_page_leads_to_the_guide_which_finds_all_that_it_loads(visitor):
 def test_behind_a_prefix_the_page_still_finds_all_that_it_loads(visitor, script_name):
     page = visitor.get("/docs", environ_overrides={"SCRIPT_NAME": script_name})
 
-    found = assets(page, "/schools")
+    addresses = assets(page, "/schools")
 
-    assert {address.replace("/schools/", "/", 1) for address in found} == set(assets(visitor.get("/docs")))
-    assert all(address.startswith("/schools/") for address in found)
+    assert {address.replace("/schools/", "/", 1) for address in addresses} == set(
+        assets(visitor.get("/docs"))
+    )
+    assert all(address.startswith("/schools/") for address in addresses)
 
 
 @pytest.mark.parametrize(
@@ -305,10 +307,10 @@ def test_null_stands_beside_a_type_or_is_one_of_several(document):
             if isinstance(inner, dict | list) and name not in {"example", "examples"}:
                 yield from nullable(inner, (*place, name))
 
-    found = list(nullable(document.spec, ()))
+    schemas = list(nullable(document.spec, ()))
 
-    assert len(found) > 100
-    assert [place for place, schema in found if "type" not in schema] == []
+    assert len(schemas) > 100
+    assert [place for place, schema in schemas if "type" not in schema] == []
 
 
 def test_values_that_have_a_name_are_one_schema_wherever_they_stand(document):
@@ -322,7 +324,7 @@ def test_values_that_have_a_name_are_one_schema_wherever_they_stand(document):
     schemas = document.spec["components"]["schemas"]
     for name in ("AssessmentCategory", "AuditAction", "MetricType", "StudentStatus", "TermName", "TokenType"):
         values = tuple(schemas[name]["enum"])
-        places = [place for found, place in enums(document.spec, ()) if found == values]
+        places = [place for members, place in enums(document.spec, ()) if members == values]
         assert places == [("components", "schemas", name)], places
     assert schemas["Term"]["properties"]["term"]["allOf"] == [{"$ref": "#/components/schemas/TermName"}]
 
@@ -347,14 +349,16 @@ def described(document):
 
 
 def test_every_property_and_parameter_says_what_it_is(document):
-    found = dict(described(document))
+    schemas = dict(described(document))
 
-    assert len(found) > 500
+    assert len(schemas) > 500
     unsaid = [
-        place for place, one in found.items() if not re.search(r"\w.*[.…)`]$", one.get("description", ""))
+        place
+        for place, schema in schemas.items()
+        if not re.search(r"\w.*[.…)`]$", schema.get("description", ""))
     ]
     assert unsaid == [], "describe them in the field's metadata, or in web/documentation/properties.json"
-    assert [place for place, one in found.items() if "$ref" in one] == []
+    assert [place for place, schema in schemas.items() if "$ref" in schema] == []
 
 
 def test_what_stands_in_a_path_is_an_id_of_a_record_or_is_told_apart(document):
@@ -366,7 +370,7 @@ def test_what_stands_in_a_path_is_an_id_of_a_record_or_is_told_apart(document):
     }
 
     assert "The id of the student." in told
-    assert {one for one in told if not re.fullmatch(r"The id of the [a-z ]+\.", one)} == {
+    assert {text for text in told if not re.fullmatch(r"The id of the [a-z ]+\.", text)} == {
         "The id of the school, as it is printed on the paper.",
         "The code, as it is printed on the paper.",
     }
@@ -526,18 +530,18 @@ def test_every_member_of_an_answer_is_always_there(document):
 
 
 def test_members_that_are_there_at_times_alone_say_when(document):
-    found = {}
+    conditions = {}
     for key, _kind, answered in answers(document):
         shape = resolve(document, answered.get("items", answered))
         rows = shape.get("properties", {}).get("data", {})
         shape = resolve(document, rows["items"]) if "items" in rows else shape
         sometimes = set(shape.get("properties", ())) - set(shape.get("required", ()))
         if sometimes:
-            found[key] = sometimes
+            conditions[key] = sometimes
         for name in sometimes:
             assert re.match(r"(Of|Where) .+: ", shape["properties"][name]["description"]), (key, name)
 
-    assert found == AT_TIMES
+    assert conditions == AT_TIMES
 
 
 def test_bounds_are_numbers(visitor):
@@ -548,10 +552,10 @@ def test_bounds_are_numbers(visitor):
             elif isinstance(inner, dict | list):
                 yield from bounds(inner)
 
-    found = list(bounds(visitor.get("/openapi.json").get_json()["paths"]))
-    found += bounds(visitor.get("/openapi.json").get_json()["components"]["schemas"])
-    assert len(found) > 20
-    assert [bound for bound in found if not isinstance(bound, int | float)] == []
+    limits = list(bounds(visitor.get("/openapi.json").get_json()["paths"]))
+    limits += bounds(visitor.get("/openapi.json").get_json()["components"]["schemas"])
+    assert len(limits) > 20
+    assert [bound for bound in limits if not isinstance(bound, int | float)] == []
 
 
 def test_what_may_be_null_has_its_type_beside_it(visitor):
@@ -563,9 +567,9 @@ def test_what_may_be_null_has_its_type_beside_it(visitor):
                 yield from nullable(inner)
 
     document = visitor.get("/openapi.json").get_json()
-    found = [*nullable(document["paths"]), *nullable(document["components"])]
-    assert len(found) > 20
-    assert [schema for schema in found if "type" not in schema] == []
+    schemas = [*nullable(document["paths"]), *nullable(document["components"])]
+    assert len(schemas) > 20
+    assert [schema for schema in schemas if "type" not in schema] == []
 
 
 def test_every_text_that_is_taken_is_bounded(document):

@@ -25,7 +25,7 @@ WORDS = {singular(word) for table in db.metadata.tables for word in table.split(
 }
 
 
-def named(name: str) -> list[str]:
+def words_of(name: str) -> list[str]:
     """Divide an id into its verb and the words of its noun: `list`, `cohort`, `subject` of `listCohortSubjects`."""
     verb, *noun = re.findall(r"^[a-z]+|[A-Z][a-z]*", name)
     return [verb, *(singular(word.lower()) for word in noun)]
@@ -33,7 +33,7 @@ def named(name: str) -> list[str]:
 
 def against_the_rule(operation: str, name: str) -> list[str]:
     """Say what of a name is against the rule."""
-    verb, *noun = named(name)
+    verb, *noun = words_of(name)
     wrong = [f"no word of the field: {word}" for word in noun if word not in WORDS]
     if not noun:
         wrong.append("no noun")
@@ -94,7 +94,7 @@ def test_list_is_the_verb_of_arrays_and_pages(operations, document):
 
 
 def test_the_rule_lists_nothing_that_no_id_uses(operations):
-    ids = [named(said["operationId"]) for said in operations.values()]
+    ids = [words_of(said["operationId"]) for said in operations.values()]
 
     assert {verb for verb, *_ in ids} == METHODS.keys()
     assert {word for _, *noun in ids for word in noun} >= {singular(word) for word in LISTED}

@@ -17,7 +17,7 @@ def page(api, **query):
     return api.ok(api.get("/users", query_string=query))
 
 
-def found(api, search):
+def usernames(api, search):
     return [user["username"] for user in page(api, search=search)["data"]]
 
 
@@ -35,14 +35,14 @@ def test_without_a_page_the_first_fifty_are_meant(api, users):
 
 @pytest.mark.parametrize(("size", "pages"), [(1, 26), (5, 6), (13, 2), (25, 2), (26, 1), (27, 1), (1000, 1)])
 def test_the_pages_hold_every_record_once_and_in_order(api, users, size, pages):
-    found = []
+    names = []
     for number in range(pages):
         answer = page(api, pageNumber=number, pageSize=size)
         assert (answer["page_number"], answer["page_size"]) == (number, size)
         assert (answer["total_pages"], answer["total"]) == (pages, 26)
-        found += [user["username"] for user in answer["data"]]
+        names += [user["username"] for user in answer["data"]]
 
-    assert found == users
+    assert names == users
 
 
 @pytest.mark.parametrize("number", [6, 7, 1000, 2**31 - 1])
@@ -80,20 +80,20 @@ def test_a_search_finds_parts_of_usernames_and_names(api, make):
     make.user(username="ngozi.a", first_name="Ngozi", last_name="Adichie")
     make.user(username="wole.s", first_name="Wole", last_name="Soyinka")
 
-    assert found(api, "gozi.") == ["ngozi.a"]
-    assert found(api, "adich") == ["ngozi.a"]
-    assert found(api, "WOLE") == ["wole.s"]
-    assert found(api, "i") == ["admin", "ngozi.a", "wole.s"]
-    assert found(api, "  soyinka ") == ["wole.s"]
-    assert found(api, "nobody") == []
+    assert usernames(api, "gozi.") == ["ngozi.a"]
+    assert usernames(api, "adich") == ["ngozi.a"]
+    assert usernames(api, "WOLE") == ["wole.s"]
+    assert usernames(api, "i") == ["admin", "ngozi.a", "wole.s"]
+    assert usernames(api, "  soyinka ") == ["wole.s"]
+    assert usernames(api, "nobody") == []
 
 
 def test_a_search_finds_first_and_last_name_together(api, make):
     make.user(username="ngozi.a", first_name="Ngozi", last_name="Adichie")
 
-    assert found(api, "ngozi adichie") == ["ngozi.a"]
-    assert found(api, "Adichie Ngọzi") == ["ngozi.a"]
-    assert found(api, "adichie wole") == []
+    assert usernames(api, "ngozi adichie") == ["ngozi.a"]
+    assert usernames(api, "Adichie Ngọzi") == ["ngozi.a"]
+    assert usernames(api, "adichie wole") == []
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_signs_of_patterns_mean_themselves(api, make, sign):
     make.user(username=f"a{sign}b")
     make.user(username="axyzb")
 
-    assert found(api, sign) == [f"a{sign}b"]
-    assert found(api, f"a{sign}b") == [f"a{sign}b"]
+    assert usernames(api, sign) == [f"a{sign}b"]
+    assert usernames(api, f"a{sign}b") == [f"a{sign}b"]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_signs_of_patterns_mean_themselves(api, make, sign):
 def test_a_search_knows_no_case_in_any_script(api, make, name, search):
     make.user(username="the one", first_name=name)
 
-    assert found(api, search) == ["the one"]
+    assert usernames(api, search) == ["the one"]
 
 
 @pytest.mark.parametrize("search", ["", "  "])
@@ -166,11 +166,11 @@ def test_the_deleted_are_not_counted(api, make, users):
     api.ok(api.delete(f"/users/{user['id']}/delete"))
 
     assert page(api)["total"] == 26
-    assert found(api, "pupil 99") == []
+    assert usernames(api, "pupil 99") == []
 
 
 def test_the_other_schools_users_are_neither_listed_nor_counted(api, other_api, make_other, users):
     make_other.user(username="stranger")
 
-    assert found(api, "stranger") == []
+    assert usernames(api, "stranger") == []
     assert page(api)["total"] == 26

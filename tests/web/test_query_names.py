@@ -27,7 +27,9 @@ def lines(logs):
 def test_the_operations_of_the_interface_are_those_of_the_contract():
     contract = load_contract(CONTRACT_FILE)["endpoints"]
 
-    assert {f"{one['method'].upper()} {template(one['path'])}" for one in contract} == INTERFACE
+    assert {
+        f"{operation['method'].upper()} {template(operation['path'])}" for operation in contract
+    } == INTERFACE
 
 
 @pytest.mark.parametrize("path", EXTENSIONS)

@@ -118,9 +118,9 @@ def test_a_subquery_that_gives_several_columns_is_run_once_for_a_page(place, mak
     with in_transaction(SchoolBinding(place.id)):
         page = rendering._page_of(query)
         values = {"page_size": 10, "page_offset": 0}
-        found = db.session.execute(select(page), values).mappings().all()
-        assert found == db.session.execute(query).mappings().all()
-        assert {row["cohort"] for row in found} >= {UUID(cohort["id"]), None}
+        rows = db.session.execute(select(page), values).mappings().all()
+        assert rows == db.session.execute(query).mappings().all()
+        assert {row["cohort"] for row in rows} >= {UUID(cohort["id"]), None}
 
     assert str(query).count("FROM enrollments") == 2
     assert str(page.compile(dialect=psycopg2_dialect())).count("FROM enrollments") == 1
@@ -129,8 +129,8 @@ def test_a_subquery_that_gives_several_columns_is_run_once_for_a_page(place, mak
 @on_postgresql_alone
 def test_a_total_is_counted_without_what_is_joined_to_be_shown(place, make):
     make.student()
-    found = students.query().get_final_froms()[0]
-    counted = select(text("count(*)")).select_from(rendering._as_counted(found))
+    source = students.query().get_final_froms()[0]
+    counted = select(text("count(*)")).select_from(rendering._as_counted(source))
     with in_transaction(SchoolBinding(place.id)):
         total = db.session.scalar(counted)
         assert total == len(db.session.execute(students.query()).all()) > 0
