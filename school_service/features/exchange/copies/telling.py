@@ -62,6 +62,9 @@ _ACCOUNT = "SELECT id FROM {users} WHERE id::text = e.new ->> 'user' AND erased_
 _CONTACTS = "SELECT jsonb_array_elements_text(coalesce(e.new -> 'contacts', '[]')) WHERE {ERASED}"
 _CARDS = "SELECT id FROM {report_cards} WHERE publication_id = e.entity_id"
 _OLDER_CARDS = "SELECT c.id FROM {OLDER} JOIN {report_cards} c ON c.publication_id = o.id"
+_LAST_DAY = (
+    "SELECT student_id FROM {enrollments} WHERE student_id = e.entity_id AND e.new -> 'changed' ? 'left_on'"
+)
 _LEFT = "SELECT id FROM {publications} WHERE rules -> 'left' @> to_jsonb(e.entity_id) AND {ERASED}"
 
 _RULES: tuple[tuple[str, ...], ...] = (
@@ -85,6 +88,7 @@ _RULES: tuple[tuple[str, ...], ...] = (
     ("user", "subject-teachers", _IF_THERE, "SELECT cohort_subject_id FROM {subject_teachers} {OF_TEACHER}"),
     ("employee", "bank-accounts", _BY_ACTION, "SELECT id FROM {bank_accounts} {OF_EMPLOYEE}"),
     ("employee", "next-of-kin", _BY_ACTION, "SELECT id FROM {next_of_kin} {OF_EMPLOYEE}"),
+    ("student", "enrollments", _IF_THERE, _LAST_DAY),
     ("student", "registers", _UPDATED, "SELECT register_id FROM {marks} {OF_STUDENT}"),
     ("student", "absences", _IF_THERE, "SELECT assessment_id FROM {absences} {OF_STUDENT}"),
     ("student", "promotions", _UPDATED, "SELECT promotion_id FROM {promotion_decisions} {OF_STUDENT}"),

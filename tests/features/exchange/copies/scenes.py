@@ -70,6 +70,29 @@ def withdraws_a_student(api, make):
 
 
 @scene
+def withdraws_a_student_with_the_day(api, make):
+    student = make.taught(1).students[0]
+    body = {"status": "WITHDRAWN", "left_on": "2026-01-31"}
+    return lambda: api.patch(f"/students/{student}", body), {"students", "enrollments"}
+
+
+@scene
+def takes_a_student_back(api, make):
+    student = make.taught(1).students[0]
+    api.ok(api.patch(f"/students/{student}", {"status": "WITHDRAWN", "left_on": "2026-01-31"}))
+    return lambda: api.patch(f"/students/{student}", {"status": "ACTIVE"}), {"students", "enrollments"}
+
+
+@scene
+def notes_the_day_of_leaving_by_a_sheet(api, make):
+    student = make.taught(1).students[0]
+    api.ok(api.patch(f"/students/{student}", {"status": "WITHDRAWN"}))
+    sheet = f"id,left_on\n{student},2026-01-31\n".encode()
+    path = "/students/update-sheet"
+    return lambda: api.post(path, data={"sheet": (BytesIO(sheet), "leavers.csv")}), {"students", "enrollments"}
+
+
+@scene
 def graduates_a_student_of_no_class(api, make):
     student = make.student()["id"]
     return lambda: api.post("/graduates", {"student": student}), {"graduates", "students"}
