@@ -54,6 +54,10 @@ _PARTS = {
     " AND o.term_id = p.term_id AND o.version = p.version - 1",
 }
 _OF_COHORT = "SELECT student_id FROM {enrollments} WHERE cohort_id::text = {VALUES} ->> 'cohort'"
+_MADE_COMPULSORY = (
+    "SELECT student_id FROM {subject_enrollments}"
+    " WHERE cohort_subject_id = e.entity_id AND e.action = 'update' AND e.new ->> 'elective' = 'false'"
+)
 _OF_SUBMISSION = (
     "SELECT id FROM {assessments}"
     " WHERE cohort_subject_id = e.entity_id AND deleted_at IS NULL AND term_id::text = {ITS_TERM}"
@@ -103,6 +107,7 @@ _RULES: tuple[tuple[str, ...], ...] = (
     ("enrollment", "students", _UPDATED),
     ("subject-enrollment", "subject-enrollments", _IF_THERE),
     ("cohort-subject", "subject-enrollments", _IF_THERE, _OF_COHORT),
+    ("cohort-subject", "subject-enrollments", _IF_THERE, _MADE_COMPULSORY),
     ("absence", "absences", _IF_THERE),
     ("submission", "submissions", _IF_THERE, "SELECT e.entity_id || ':' || ({ITS_TERM})"),
     ("submission", "assessments", _UPDATED, _OF_SUBMISSION),

@@ -56,6 +56,15 @@ def makes_a_subject_compulsory(api, make):
 
 
 @scene
+def makes_an_elective_compulsory(api, make):
+    cohort = make.cohort()
+    make.enrolled(cohort, make.student(), make.student())
+    subject = make.cohort_subject(cohort, elective=True)["id"]
+    path = f"/cohort-subjects/{subject}"
+    return lambda: api.patch(path, {"elective": False}), {"cohort-subjects", "subject-enrollments"}
+
+
+@scene
 def takes_a_compulsory_subject_away(api, make):
     cohort = make.cohort()
     make.enrolled(cohort, make.student(), make.student())
@@ -89,7 +98,10 @@ def notes_the_day_of_leaving_by_a_sheet(api, make):
     api.ok(api.patch(f"/students/{student}", {"status": "WITHDRAWN"}))
     sheet = f"id,left_on\n{student},2026-01-31\n".encode()
     path = "/students/update-sheet"
-    return lambda: api.post(path, data={"sheet": (BytesIO(sheet), "leavers.csv")}), {"students", "enrollments"}
+    return lambda: api.post(path, data={"sheet": (BytesIO(sheet), "leavers.csv")}), {
+        "students",
+        "enrollments",
+    }
 
 
 @scene
