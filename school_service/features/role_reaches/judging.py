@@ -36,6 +36,14 @@ class Switch:
         return {role: reach for role, reach in self.targets.items() if self.roles[role]["reach"] != reach}
 
     @property
+    def gaining(self) -> list[tuple[str, str]]:
+        """The accounts of students and of guardians to be given the role of their kind: user, name of the role."""
+        names = {role["given_to"]: role["name"] for role in self.roles.values()}
+        names |= {role.given_to: role.name for role in self.added}
+        kinds = ((user["user"], kind) for user in self.present["users"] for kind in user["kinds"] or ())
+        return [(user, names[kind]) for user, kind in kinds if kind in self.given]
+
+    @property
     def needed_permissions(self) -> set[str]:
         """The permissions demanded for the whole school by a switch like this."""
         named = (self.roles[role]["permissions"] for role in self.targets)

@@ -27,6 +27,7 @@ from school_service.features.people.models import (
 )
 from school_service.features.people.roles.administrators import lock_administrators
 from school_service.features.people.roles.service import ENTITY
+from school_service.features.people.users.service import ENTITY as USER
 from school_service.features.role_reaches import reads
 from school_service.features.role_reaches.judging import MOST, Switch, judge, loses_nothing
 from tenants.clock import now
@@ -132,6 +133,9 @@ def _writes(switching: Switch, means: Means) -> list[Executable]:
     if switching.given:
         writes.append(give_to_all_of_a_kind(now()))
     means.audit(ENTITY, changes)
+    means.audit(
+        USER, [Change(UUID(user), {"role": None}, {"role": name}) for user, name in switching.gaining]
+    )
     return writes
 
 

@@ -111,6 +111,14 @@ def graduates_a_student_of_no_class(api, make):
 
 
 @scene
+def gives_a_student_the_role_of_students(api, make):
+    roles = {role["name"]: role["id"] for role in api.ok(api.get("/roles"))}
+    student = api.ok(api.get(f"/students/{make.student()['id']}"))["user"]
+    api.ok(api.delete(f"/users/{student}/roles/{roles['Student']}"))
+    return lambda: api.put("/role-reaches", {"roles": [], "add_seeded": True}), {"users"}
+
+
+@scene
 def deletes_an_assessment(api, make):
     taught = make.taught(2)
     assessment = make.assessment(taught.subject, taught.term)
