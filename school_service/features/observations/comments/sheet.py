@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import partial
 from typing import IO, Any
@@ -52,7 +52,14 @@ from school_service.sheets.columns import CellType, Column, NumberRange
 from school_service.sheets.downloads import download_details, read_download
 from school_service.sheets.row_errors import INVALID, RowError
 from school_service.sheets.sheet_files import SheetFile
-from school_service.sheets.sheet_reader import Row, SheetContent, read_details, read_sheet, too_long
+from school_service.sheets.sheet_reader import (
+    ANY_NUMBER,
+    Row,
+    SheetContent,
+    read_details,
+    read_sheet,
+    too_long,
+)
 from school_service.sheets.sheet_writer import Table, write_workbook
 from school_service.sheets.uploads import RowCounts
 from tenants.names import composed
@@ -135,7 +142,12 @@ class _CommentUpload(ClassSheetUpload[Commented]):
         self.download = read_download(details)
 
     def read_rows(self, workbook: SheetFile) -> SheetContent:
-        return read_sheet(workbook, SHEET, _columns(None))
+        content = read_sheet(workbook, SHEET, _columns(None))
+        remedy = "write a whole number, or leave the cell blank"
+        content.errors[:] = [
+            replace(error, remedy=remedy) if error.remedy == ANY_NUMBER else error for error in content.errors
+        ]
+        return content
 
     def lock(self) -> None:
         self.listed = lock_class(self.place)

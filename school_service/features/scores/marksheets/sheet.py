@@ -56,6 +56,7 @@ from school_service.sheets.downloads import CHANGED_DETAILS, download_details, r
 from school_service.sheets.row_errors import UNKNOWN, RowError
 from school_service.sheets.sheet_files import SheetFile
 from school_service.sheets.sheet_reader import (
+    ANY_NUMBER,
     Row,
     SheetContent,
     check_details,
@@ -434,10 +435,13 @@ def _mark_text(mark: Decimal | str) -> str:
 
 
 def _with_words(error: RowError) -> RowError:
-    """Say how an absence is written, where a cell has another word for it."""
+    """Say how an absence is written, where a cell has another word for it, or no number."""
     word = (error.value or "").strip(" .").casefold()
     status = _OTHER_WORDS.get(word)
-    return error if status is None else replace(error, remedy=f"write {status}, or leave the cell blank")
+    if status is not None:
+        return replace(error, remedy=f"write {status}, or leave the cell blank")
+    return replace(error, remedy=_ANY_MARK) if error.remedy == ANY_NUMBER else error
 
 
+_ANY_MARK = f"write a number such as 12.5, {ABSENT} or {EXCUSED}, or leave the cell as it was"
 _OTHER_WORDS = {"a": ABSENT, "ab": ABSENT, "exempt": EXCUSED, "sick": EXCUSED}

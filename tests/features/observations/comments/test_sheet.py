@@ -160,6 +160,8 @@ def test_every_bad_row_is_named_and_nothing_is_stored(class_):
         'D2: "101" is more than the times that school opened for Chidinma Bàlógun (C/1): '
         "write a whole number from 0 to 100"
     )
+    assert told[2].startswith('D4: "often" is no number for ')
+    assert told[2].endswith(": write a whole number, or leave the cell blank")
     assert "has 501 characters for Chidinma" in told[3]
     assert set(class_.comments_by_number().values()) == {NOTHING}
     assert counts(class_.send(("C/1", 100, "x" * 500))) == (1, 1, 0, 0, 0)

@@ -126,6 +126,11 @@ def test_a_changed_cell_of_a_student_who_left_is_refused(arm):
         (-1, '"-1" is no score for Ngọzi Abara (A/1): write a number from 0 to 20'),
         (1.234, '"1.234" has more than two decimal places for Ngọzi Abara (A/1): round it to two'),
         ("12,5", '"12,5" is no number for Ngọzi Abara (A/1): write 12.5'),
+        (
+            "foo",
+            '"foo" is no number for Ngọzi Abara (A/1): '
+            "write a number such as 12.5, ABSENT or EXCUSED, or leave the cell as it was",
+        ),
         ("sick", '"sick" is no number for Ngọzi Abara (A/1): write EXCUSED, or leave the cell blank'),
         ("a", '"a" is no number for Ngọzi Abara (A/1): write ABSENT, or leave the cell blank'),
         (True, '"TRUE" is no number for Ngọzi Abara (A/1): format the cell as a number, and write it again'),
