@@ -76,11 +76,11 @@ def create_permission(*, section: str, access: str) -> BoundQuery:
 def create_role(*, name: str, avatar: int, reach: str = SCHOOL) -> NewRow:
     """Add a role without permissions; a name already taken, and an Administrator with reach OWN, is a conflict.
 
-    So is the name of a seeded role.
+    So is the name of a seeded role, without regard to case.
     """
     check_reach(name, reach)
-    if name in ROLES_OF_NEW_SCHOOL:
-        raise Duplicate("A role with this name exists already.", _TAKEN)
+    if seeded := _SEEDED.get(casefolded(name)):
+        raise _name_of_seeded(seeded)
     role = insert_row(Role, name=name, avatar_number=avatar, reach=reach)
     limited = {} if reach == SCHOOL else {"reach": reach}
     audit_change(ENTITY, role.id, new={"name": name, "avatar": avatar, **limited})
@@ -111,7 +111,11 @@ def _check_new_name(role: Role, name: str) -> None:
         return
     row = fetch_row(reads.had_name(role.id, name))
     if row is None or not row["had"]:
-        raise Duplicate(f"{seeded} is the name of a role that every school begins with.", _TAKEN)
+        raise _name_of_seeded(seeded)
+
+
+def _name_of_seeded(name: str) -> Duplicate:
+    return Duplicate(f"{name} is the name of a role that every school begins with.", _TAKEN)
 
 
 def _by_member(columns: Mapping[str, Any]) -> dict[str, Any]:

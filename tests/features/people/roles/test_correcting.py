@@ -42,12 +42,15 @@ def test_no_role_takes_the_name_of_a_seeded_role_whether_that_is_there_or_not(ap
     assert api.ok(api.get(f"/roles/{role['id']}")) == role
 
 
-def test_nor_does_a_new_one(api, roles):
+@pytest.mark.parametrize("seeded", ["Bursar", "Teacher"])
+def test_nor_does_a_new_one_in_whatever_case(api, roles, seeded):
     api.ok(api.delete(f"/roles/{roles['Bursar']}"))
 
-    answer = api.post("/roles", {"name": "Bursar", "avatar": 1})
+    for name in (seeded, seeded.lower(), seeded.upper()):
+        answer = api.post("/roles", {"name": name, "avatar": 1})
 
-    assert (answer.status_code, message(answer)) == (409, "A role with this name exists already.")
+        sentence = f"{seeded} is the name of a role that every school begins with."
+        assert (answer.status_code, message(answer)) == (409, sentence)
 
 
 def test_a_seeded_role_takes_its_own_name_back(api, roles):
