@@ -432,6 +432,12 @@ CASES: dict[str, list[Case]] = {
             files=lambda place: {"metric_sheet": traits_of(place.number, 4)},
         )
     ],
+    "GET /students/update-sheet": [
+        Case("F", lambda place: f"/students/update-sheet?batch={place.batch}", at="number"),
+        Case(
+            "F", lambda place: f"/students/update-sheet?cohort={place.cohort}", others=(SESSION,), at="number"
+        ),
+    ],
     "GET /comments": [Case("F", lambda place: f"/comments?batch={place.batch}&term={place.term}")],
     "PUT /comments": [
         Case(

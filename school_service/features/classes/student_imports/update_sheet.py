@@ -10,13 +10,14 @@ from types import SimpleNamespace
 from typing import IO, Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Date, Uuid, any_, cast, func, or_, select, update
+from sqlalchemy import ARRAY, Date, Uuid, any_, cast, func, null, or_, select, update
 
 from school_service.auth.principal import CANONICAL_UUID, Principal
 from school_service.core.database import current_school, db
 from school_service.core.errors import Conflict, Invalid
-from school_service.core.facts import headed
-from school_service.core.records import get_referenced, is_one_of, unnest_rows
+from school_service.core.facts import fact_of, headed
+from school_service.core.narrowing import caller_has_own, everybodys, judged_before, within
+from school_service.core.records import get, get_referenced, is_one_of, unnest_rows
 from school_service.core.statements import execute
 from school_service.features.audit.service import EXPORT, Change, audit_change, audit_changes
 from school_service.features.classes.student_imports.guardian_cells import (
@@ -47,6 +48,7 @@ from school_service.features.people.students.service import AUDITED
 from school_service.features.people.students.service import ENTITY as STUDENT
 from school_service.features.people.students.sheet_rows import LAST_NAME, change_of
 from school_service.features.people.users.service import ENTITY as USER
+from school_service.features.reach import scopes
 from school_service.features.school.cohorts.reads import class_name
 from school_service.features.school.cohorts.service import find_session
 from school_service.features.school.models import (
@@ -114,12 +116,13 @@ def download(
 ) -> tuple[str, bytes]:
     """Write the records of the students now in a batch, a cohort or a session's classes: file name and content.
 
-    They are by class, then by name. Raises Invalid for an unknown batch, cohort or session.
+    They are by class, then by name; a form teacher gets those of the batches looked after. Raises Invalid for an
+    unknown batch, cohort or session.
     """
     name, is_there = _place(batch, cohort, session)
     students = db.session.execute(_listed(is_there)).mappings().all()
     settings = db.session.execute(
-        select(time_zone().label("time_zone"), name_order().label("name_order"))
+        everybodys(select(time_zone().label("time_zone"), name_order().label("name_order")))
     ).one()
     columns = _columns(settings.name_order)
     records = [{**row, **cells_of(row["guardian"], row["guardian_2"])} for row in students]
@@ -159,8 +162,7 @@ def _place(batch: UUID | None, cohort: UUID | None, session: str | None) -> tupl
     """Find the name of a place, and the condition for an enrollment to be there."""
     if session is not None:
         session_id = find_session(session, "session")
-        stored = db.session.get_one(AcademicSession, session_id)
-        return stored.name, Cohort.session_id == session_id
+        return get(AcademicSession, session_id).name, Cohort.session_id == session_id
     if batch is not None:
         get_referenced(Batch, batch, "batch")
         is_there = Batch.id == batch
@@ -177,15 +179,15 @@ def _place(batch: UUID | None, cohort: UUID | None, session: str | None) -> tupl
         .join(AcademicSession, AcademicSession.id == Cohort.session_id)
         .where(is_there)
     )
-    classroom, of_session, arm, arms = db.session.execute(named).one()
+    classroom, of_session, arm, arms = db.session.execute(judged_before(named)).one()
     return f"{classroom}{f' {arm}' if batch is not None or arms == 1 else ''} {of_session}", is_there
 
 
 def _listed(is_there: Any) -> Any:
     """Select the students now at a place, by class, then by name."""
     of_class = class_name(Classroom.name, Batch.name, Batch.cohort_id).label(CLASS)
-    return (
-        select(Student.id, of_class, *(of for of, _ in OF_RECORD), *GUARDIANS)
+    listed = (
+        select(Student.id, of_class, *map(_shown, (of for of, _ in OF_RECORD)), *GUARDIANS)
         .join(User, User.id == Student.user_id)
         .join(Enrollment, Enrollment.student_id == Student.id)
         .join(Batch, Batch.id == Enrollment.batch_id)
@@ -195,6 +197,13 @@ def _listed(is_there: Any) -> Any:
         .where(CURRENT, is_there)
         .order_by(Classroom.name.collate("C"), Batch.name.collate("C"), *BY_NAME)
     )
+    return within(listed, scopes.is_form_batch, Batch.id)
+
+
+def _shown(of: Any) -> Any:
+    """Give a column of the record, null to a form teacher who may not see it."""
+    fact = fact_of(of)
+    return of if not caller_has_own() or (fact and "F" in fact.own) else null().label(of.key)
 
 
 def upload(

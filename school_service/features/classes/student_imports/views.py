@@ -8,6 +8,7 @@ from flask.views import MethodView
 from werkzeug.datastructures import FileStorage
 
 from school_service.core.permissions import Permission
+from school_service.core.reach import related
 from school_service.features.classes.student_imports import sheet, update_sheet
 from school_service.features.classes.student_imports.schemas import (
     ClassListSchema,
@@ -61,7 +62,7 @@ class ImportSheet(MethodView):
 class UpdateSheet(MethodView):
     """The records of students who are there, as a sheet."""
 
-    @blp.requires(Permission.STUDENTS_READ, run=Run.AUDITED)
+    @blp.requires(Permission.STUDENTS_READ, run=Run.AUDITED, own=related("F"))
     @blp.arguments(ClassListSchema, location="query")
     @blp.returns_file(SPREADSHEET, CSV)
     def get(self, filters: dict[str, Any]) -> Any:
