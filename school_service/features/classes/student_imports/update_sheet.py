@@ -187,7 +187,7 @@ def _listed(is_there: Any) -> Any:
     """Select the students now at a place, by class, then by name."""
     of_class = class_name(Classroom.name, Batch.name, Batch.cohort_id).label(CLASS)
     listed = (
-        select(Student.id, of_class, *map(_shown, (of for of, _ in OF_RECORD)), *GUARDIANS)
+        select(Student.id, of_class, *map(_cell_in_reach, (of for of, _ in OF_RECORD)), *GUARDIANS)
         .join(User, User.id == Student.user_id)
         .join(Enrollment, Enrollment.student_id == Student.id)
         .join(Batch, Batch.id == Enrollment.batch_id)
@@ -200,7 +200,7 @@ def _listed(is_there: Any) -> Any:
     return within(listed, scopes.is_form_batch, Batch.id)
 
 
-def _shown(of: Any) -> Any:
+def _cell_in_reach(of: Any) -> Any:
     """Give a column of the record, null to a form teacher who may not see it."""
     fact = fact_of(of)
     return of if not caller_has_own() or (fact and "F" in fact.own) else null().label(of.key)
