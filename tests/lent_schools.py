@@ -22,7 +22,7 @@ _CATALOGUE = """
         UNION ALL SELECT xmin, NULL FROM pg_constraint WHERE connamespace = %(schema)s::regnamespace
         UNION ALL SELECT a.xmin, NULL FROM pg_attribute a JOIN pg_class c ON c.oid = attrelid
         WHERE relnamespace = %(schema)s::regnamespace
-        UNION ALL SELECT xmin, s::text FROM registry.schools s WHERE id = %(id)s
+        UNION ALL SELECT NULL, s::text FROM registry.schools s WHERE id = %(id)s
     ) AS found
 """
 

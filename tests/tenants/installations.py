@@ -22,8 +22,11 @@ from tenants.connections.binding import BindingOptions, SchoolBinding
 from tenants.connections.sessions import SchoolSession, bind_sessions, transaction
 from tenants.distribution.nodes import locate_school
 from tenants.migrations.migration_sql import head
+from tenants.provisioning.create import create_school
 from tenants.registry.installation import install
+from tenants.registry.schools import School
 from tenants.tenancy import Administrator, Tenancy
+from tests.lent_schools import CommittedRows
 from tests.postgres import addresses, on_citus, test_database
 
 ADMINISTRATOR = Administrator("admin", "a password")
@@ -91,6 +94,64 @@ def emptied(shared: Tenancy) -> Iterator[Tenancy]:
             shared.admin_url,
             "; ".join(["DELETE FROM registry.clients", "DELETE FROM registry.schools", *removed]),
         )
+
+
+class LentSchools:
+    """Schools of an installation of some tests' own: each test has those that it asks for, as new, and no other."""
+
+    def __init__(self, tenancy: Tenancy, server: URL) -> None:
+        """Take the installation, and the superuser's login: whoever provisions need not be one."""
+        self._tenancy = tenancy
+        self._superuser = replace(tenancy, admin_url=server.set(database=tenancy.admin_url.database))
+        self._kept: dict[str, tuple[School, str, CommittedRows]] = {}
+
+    def clear(self) -> None:
+        """Leave the registry without schools and clients, and drop the schools that are not lent again."""
+        kept = {school.schema for school, *_ in self._kept.values()}
+        self._run("DELETE FROM registry.clients; DELETE FROM registry.schools")
+        for (schema,) in self._run(r"SELECT nspname FROM pg_namespace WHERE nspname LIKE 'school\_%'"):
+            if schema not in kept:
+                self._drop(schema)
+
+    def lend(self, name: str) -> School:
+        """Give the school of a name; it is another one where a test changed more than its rows."""
+        if name in self._kept:
+            school, row, rows = self._kept.pop(name)
+            self._run(f"INSERT INTO registry.schools SELECT ({row}::registry.schools).*")
+            if rows.restore():
+                self._kept[name] = school, row, rows
+                return school
+            self._run(f"DELETE FROM registry.schools WHERE id = '{school.id}'")
+            self._drop(school.schema)
+        school = create_school(self._tenancy, name=name, administrator=ADMINISTRATOR)
+        if not on_citus():
+            ((row,),) = self._run(
+                f"SELECT quote_literal(s::text) FROM registry.schools s WHERE id = '{school.id}'"
+            )
+            self._kept[name] = school, row, CommittedRows(self._superuser, school.id)
+        return school
+
+    def close(self) -> None:
+        """Close the connections, with the installation."""
+        self._superuser.admin.dispose()
+
+    def _drop(self, schema: str) -> None:
+        self._run(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE; DROP ROLE IF EXISTS "{schema}"')
+
+    def _run(self, sql: str) -> list[tuple[Any, ...]]:
+        return execute(self._superuser.admin_url, sql)
+
+
+@contextmanager
+def lending(server: URL, **options: Any) -> Iterator[tuple[Tenancy, LentSchools]]:
+    """Make an installation, as `installation` does, that lends schools."""
+    with installation(server, **options) as tenancy:
+        schools = LentSchools(tenancy, server)
+        try:
+            yield tenancy, schools
+        finally:
+            schools.clear()
+            schools.close()
 
 
 @contextmanager

@@ -22,27 +22,35 @@ from tenants.provisioning.delete import delete_school
 from tenants.registry.schools import change_school, list_schools, schools
 from tenants.verification import verify
 from tests.tenants.backups.test_backup import contents, without_log
-from tests.tenants.installations import ADMINISTRATOR, execute, installation
+from tests.tenants.installations import ADMINISTRATOR, execute, lending
 from tests.threads import run_concurrently
 
 
-@pytest.fixture
-def tenancy(server):
-    """An installation of the test's own, with the schools Ada and Bisi."""
-    with installation(server) as tenancy:
-        yield tenancy
+@pytest.fixture(scope="module")
+def lent(server):
+    """An installation for all tests of this module, which lends schools."""
+    with lending(server) as lent:
+        yield lent
 
 
 @pytest.fixture
-def ada(tenancy):
+def tenancy(lent):
+    """An installation with the schools Ada and Bisi, where a test has them, and no other."""
+    tenancy, schools = lent
+    schools.clear()
+    return tenancy
+
+
+@pytest.fixture
+def ada(tenancy, lent):
     """A school."""
-    return create_school(tenancy, name="Ada", administrator=ADMINISTRATOR)
+    return lent[1].lend("Ada")
 
 
 @pytest.fixture
-def bisi(tenancy):
+def bisi(tenancy, lent):
     """Another school."""
-    return create_school(tenancy, name="Bisi", administrator=ADMINISTRATOR)
+    return lent[1].lend("Bisi")
 
 
 def files(folder):
@@ -274,9 +282,9 @@ def test_two_runs_at_once_both_end_well_and_the_newest_stays(tenancy, ada, bisi,
 
 
 @pytest.fixture
-def server_away(tenancy, ada, monkeypatch):
+def server_away(tenancy, ada, lent, monkeypatch):
     """Two servers, of which that of Ada and of a third school takes no connections; those tried are counted."""
-    eve = create_school(tenancy, name="Eve", administrator=ADMINISTRATOR)
+    eve = lent[1].lend("Eve")
     placement, tried = tenancy.placement, []
     away = admin_engine(tenancy.admin_url.set(host="127.0.0.1", port=1, query={}))
 
