@@ -21,7 +21,7 @@ from tenants.connections.engines import registry_url
 from tenants.pg_programs import find_program
 from tenants.registry.schools import School, schema_name
 from tenants.tenancy import Tenancy
-from tests.postgres import test_database
+from tests.postgres import on_citus, test_database
 
 
 def manifest_of(file: Path) -> dict:
@@ -84,6 +84,17 @@ def unpacked(server: URL, dump: bytes) -> Iterator[URL]:
     """Restore a dump with PostgreSQL's own program, which takes all that it holds, into a database of its own."""
     with test_database(server) as (admin, _):
         program("pg_restore", "--no-owner", f"--dbname={address(admin)}", stdin=dump, check=False)
+        yield admin
+
+
+@contextmanager
+def copied(server: URL, original: URL, dump: bytes) -> Iterator[URL]:
+    """Copy a database that a dump was unpacked into: a tenth of what unpacking it again costs."""
+    if on_citus():
+        with unpacked(server, dump) as database:
+            yield database
+        return
+    with test_database(server, locale=f"TEMPLATE {original.database}") as (admin, _):
         yield admin
 
 
