@@ -19,6 +19,7 @@ from sqlalchemy.orm import sessionmaker
 from school_service.app import tenancy_of
 from school_service.config import Settings
 from tenants.connections.binding import BindingOptions, SchoolBinding
+from tenants.connections.engines import quote_identifier
 from tenants.connections.sessions import SchoolSession, bind_sessions, transaction
 from tenants.distribution.nodes import locate_school
 from tenants.migrations.migration_sql import head
@@ -27,7 +28,7 @@ from tenants.registry.installation import install
 from tenants.registry.schools import School
 from tenants.tenancy import Administrator, Tenancy
 from tests.lent_schools import CommittedRows
-from tests.postgres import addresses, on_citus, test_database
+from tests.postgres import addresses, nodes_of, on_citus, test_database
 
 ADMINISTRATOR = Administrator("admin", "a password")
 
@@ -163,6 +164,14 @@ def creator(server: URL) -> Iterator[str]:
         yield name
     finally:
         execute(server, f"DROP ROLE {name}")
+
+
+def drop_login(admin: URL, name: str) -> None:
+    """Drop a login, and its rights in a database."""
+    for node in nodes_of(admin):
+        by_itself = "SET citus.enable_ddl_propagation TO off;" if on_citus() else ""
+        execute(node, f"{by_itself} DROP OWNED BY {quote_identifier(name)}")
+    execute(admin, f"DROP ROLE {quote_identifier(name)}")
 
 
 def execute(url: URL, sql: str, parameters: Any = None) -> list[tuple[Any, ...]]:

@@ -19,22 +19,28 @@ from tenants.commands.running import LOADER
 from tenants.exceptions import BackupRefused, SchoolBusy
 from tenants.operator_log import operator_name, record_operation
 from tenants.provisioning import delete
-from tenants.provisioning.create import create_school
 from tenants.provisioning.delete import delete_school
 from tests.postgres import at_schools, on_citus
-from tests.tenants.installations import ADMINISTRATOR, execute, installation
+from tests.tenants.installations import execute, lending
 
 
 @pytest.fixture(scope="module", params=["superuser", "creator"])
-def here(server, request):
-    """An installation, by each kind of login that provisions."""
-    with installation(server, superuser=request.param == "superuser") as tenancy:
-        yield tenancy
+def lent(server, request):
+    """An installation that lends schools, by each kind of login that provisions."""
+    with lending(server, superuser=request.param == "superuser") as lent:
+        yield lent
 
 
 @pytest.fixture
-def school(here):
-    return create_school(here, name="A school", administrator=ADMINISTRATOR)
+def here(lent):
+    return lent[0]
+
+
+@pytest.fixture
+def school(lent):
+    _, schools = lent
+    schools.clear()
+    return schools.lend("A school")
 
 
 def log(tenancy, school_id: UUID):
@@ -77,8 +83,8 @@ def test_suspending_resuming_and_renaming(here, school):
     ]
 
 
-def test_the_other_school_has_none(here, school):
-    other = create_school(here, name="Other", administrator=ADMINISTRATOR)
+def test_the_other_school_has_none(here, school, lent):
+    other = lent[1].lend("Other")
 
     operate(here, "suspend", str(school.id))
 

@@ -28,6 +28,7 @@ from tests.tenants.installations import (
     ADMINISTRATOR,
     binding_options,
     bound_sessions,
+    drop_login,
     execute,
     installation,
     served_by,
@@ -104,13 +105,25 @@ def test_a_pool_keeps_its_share_and_one_more():
 # Installing.
 
 
-@pytest.fixture
-def single_login(server):
+@pytest.fixture(scope="module")
+def shared(server):
     """An installation whose one login serves three schools."""
     with installation(server) as tenancy:
         for _ in range(3):
-            tagged_school(tenancy)
+            create_school(tenancy, name="x", administrator=ADMINISTRATOR)
         yield tenancy
+
+
+@pytest.fixture
+def single_login(shared):
+    """That installation; after the test it has its one login again, which serves all schools."""
+    yield shared
+    login = shared.serving_login
+    names = "SELECT rolname FROM pg_roles WHERE starts_with(rolname, %s) AND rolname NOT IN (%s, %s)"
+    for (name,) in execute(shared.admin_url, names, (login, login, shared.owner)):
+        drop_login(shared.admin_url, name)
+    if members(shared) != {login: {*schools_of(shared)}}:
+        install(shared)
 
 
 def schools_of(tenancy):
@@ -203,7 +216,7 @@ def test_fewer_logins_open_every_school_and_close_the_others_when_withdrawn(sing
     assert all(works(three, school_id) for school_id in schools_of(single_login))
 
 
-def test_logins_of_others_are_left_alone(single_login, server):
+def test_logins_of_others_are_left_alone(single_login):
     stranger = f"{single_login.serving_login}_copy"
     role = f"school_{schools_of(single_login)[0].hex}"
     execute(single_login.admin_url, f"CREATE ROLE {quote_identifier(stranger)} LOGIN")
@@ -226,13 +239,19 @@ def test_many_schools_are_opened_and_withdrawn_in_batches(single_login, monkeypa
     assert members(single_login) == divided(two)
 
 
-def test_a_new_school_is_open_to_its_login_alone(server):
+@pytest.fixture(scope="module")
+def two(server):
+    """An installation whose two logins serve a school each."""
     with installation(server, logins=2) as tenancy:
-        for _ in range(6):
-            create_school(tenancy, name="x", administrator=ADMINISTRATOR)
+        for login in tenancy.placement.school_logins:
+            tagged_school(tenancy, login=login)
+        yield tenancy
 
-        assert members(tenancy) == divided(tenancy)
-        assert all(works(tenancy, school_id) for school_id in schools_of(tenancy))
+
+def test_a_new_school_is_open_to_its_login_alone(two):
+    assert members(two) == divided(two)
+    assert len(divided(two)) == 2
+    assert all(works(two, school_id) for school_id in schools_of(two))
 
 
 def test_an_operator_who_is_no_superuser_divides_schools_too(server):
@@ -257,23 +276,22 @@ def test_a_school_of_a_login_that_is_not_made_yet_is_refused(single_login):
     assert schools_of(single_login) == before
 
 
-def test_each_login_has_no_power_and_the_same_settings(server):
-    with installation(server, logins=2) as tenancy:
-        rows = execute(
-            tenancy.admin_url,
-            "SELECT rolname, rolcanlogin, rolinherit, rolsuper, rolcreaterole, rolcreatedb, rolreplication, "
-            "rolbypassrls FROM pg_roles WHERE starts_with(rolname, %s) ORDER BY 1",
-            (tenancy.serving_login,),
-        )
-        paths = {
-            execute(tenancy.serving_url.set(username=login), "SHOW search_path")[0][0]
-            for login in tenancy.placement.all_logins
-        }
+def test_each_login_has_no_power_and_the_same_settings(two):
+    found = execute(
+        two.admin_url,
+        "SELECT rolname, rolcanlogin, rolinherit, rolsuper, rolcreaterole, rolcreatedb, rolreplication, "
+        "rolbypassrls FROM pg_roles WHERE starts_with(rolname, %s) ORDER BY 1",
+        (two.serving_login,),
+    )
+    paths = {
+        execute(two.serving_url.set(username=login), "SHOW search_path")[0][0]
+        for login in two.placement.all_logins
+    }
 
     roles = {name: powers for name, *powers in rows}
     if not on_citus():  # where the superuser owns the schools
-        assert roles.pop(tenancy.owner) == [False] * 7
-    assert roles == {login: [True, *[False] * 6] for login in tenancy.placement.all_logins}
+        assert roles.pop(two.owner) == [False] * 7
+    assert roles == {login: [True, *[False] * 6] for login in two.placement.all_logins}
     assert paths == {'""'}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -26,7 +27,7 @@ from tenants.registry.schools import change_school, find_school
 from tests.cli.program import wait_for
 from tests.postgres import on_postgresql_alone
 from tests.tenants.conftest import tagged_school
-from tests.tenants.installations import ADMINISTRATOR, bound_sessions, execute, installation, working
+from tests.tenants.installations import ADMINISTRATOR, bound_sessions, execute, working
 from tests.tenants.provisioning.test_create import traces
 from tests.threads import run_concurrently
 
@@ -95,7 +96,7 @@ def begin_and_stop(tenancy, school, folder):
 # Gone, and nothing else.
 
 
-def test_nothing_is_left_but_the_backup(tenancy, school, tmp_path):
+def test_nothing_is_left_but_the_backup_and_the_id_can_be_had_again(tenancy, school, tmp_path):
     other = tagged_school(tenancy)
     client = f"client {uuid4()}"
     with tenancy.admin.begin() as connection:
@@ -111,18 +112,9 @@ def test_nothing_is_left_but_the_backup(tenancy, school, tmp_path):
     with tenancy.admin.begin() as connection:
         assert [c.schools for c in list_clients(connection) if c.id == client] == [(other.id,)]
         assert table_checksums(connection, other.schema) == before
-    assert restore(tenancy, Path(deleted.backup)) == school
-
-
-def test_the_id_can_be_had_again(tenancy, school):
-    delete_school(tenancy, school.id, backup_folder=None)
-
-    again = create_school(tenancy, name="Again", administrator=ADMINISTRATOR, school_id=school.id)
-
-    assert again.id == school.id
-    delete_school(tenancy, school.id, backup_folder=None)
     with pytest.raises(UnknownSchool):
         delete_school(tenancy, school.id, backup_folder=None)
+    assert restore(tenancy, Path(deleted.backup)) == school
 
 
 # What is under way.
@@ -225,8 +217,7 @@ def test_a_run_killed_before_the_first_drop_can_be_taken_back_or_run_again(tenan
 
     deleted = delete_school(tenancy, school.id, backup_folder=tmp_path)
 
-    assert (deleted.resumed, len(os.listdir(tmp_path))) == (False, 1)
-    assert restore(tenancy, Path(deleted.backup)) == school
+    assert (deleted.resumed, os.listdir(tmp_path)) == (False, [Path(deleted.backup).name])
 
 
 def test_a_school_that_was_opened_again_meanwhile_stays(tenancy, school, tmp_path, monkeypatch):
@@ -246,39 +237,40 @@ def test_two_at_once_delete_it_once(tenancy, school, tmp_path):
 
     assert (first.id, second.id) == (school.id, school.id)
     assert traces(tenancy, school.id) == []
-    made = [deleted.backup for deleted in (first, second) if deleted.backup]
-    assert restore(tenancy, Path(made[0])).id == school.id
+    made = {deleted.backup for deleted in (first, second) if deleted.backup}
+    assert set() < made <= {str(path) for path in tmp_path.iterdir()}
 
 
 # In batches.
 
 
 @on_postgresql_alone
-def test_a_transaction_takes_no_more_locks_than_it_may(server):
+def test_a_transaction_takes_no_more_locks_than_it_may(tenancy):
     """Of a school with far more tables than ours has, each of which refers to others."""
-    with installation(server) as tenancy:
-        school = create_school(tenancy, name="Large", administrator=ADMINISTRATOR)
-        create = "".join(
-            f'CREATE TABLE "{school.schema}".extra_{n} (id uuid PRIMARY KEY, a text, '
-            f'u uuid REFERENCES "{school.schema}".users, s uuid REFERENCES "{school.schema}".extra_{n});'
-            for n in range(150)
-        )
-        execute(tenancy.admin_url, f'SET ROLE "{tenancy.owner}"; {create}')
-        locks, dropped = [], []
+    watched = replace(tenancy)  # with an engine of its own
+    school = create_school(tenancy, name="Large", administrator=ADMINISTRATOR)
+    create = "".join(
+        f'CREATE TABLE "{school.schema}".extra_{n} (id uuid PRIMARY KEY, a text, '
+        f'u uuid REFERENCES "{school.schema}".users, s uuid REFERENCES "{school.schema}".extra_{n});'
+        for n in range(80)
+    )
+    execute(tenancy.admin_url, f'SET ROLE "{tenancy.owner}"; {create}')
+    locks, dropped = [], []
 
-        def count(connection, _cursor, statement, *_):
-            if statement.startswith("DROP"):
-                with connection.connection.cursor() as cursor:
-                    cursor.execute("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()")
-                    locks.append(cursor.fetchone()[0])
-                    dropped.append(statement.count(f'"{school.schema}".'))
+    def count(connection, _cursor, statement, *_):
+        if statement.startswith("DROP"):
+            with connection.connection.cursor() as cursor:
+                cursor.execute("SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()")
+                locks.append(cursor.fetchone()[0])
+                dropped.append(statement.count(f'"{school.schema}".'))
 
-        event.listen(tenancy.admin, "after_cursor_execute", count)
-        delete_school(tenancy, school.id, backup_folder=None)
+    event.listen(watched.admin, "after_cursor_execute", count)
+    delete_school(watched, school.id, backup_folder=None)
+    watched.admin.dispose()
 
-        assert traces(tenancy, school.id) == []
-        assert sum(dropped) > 150
-        # A table to which all others refer goes last, by itself or with few.
-        several = [count for count, tables in zip(locks, dropped, strict=True) if tables > 1]
-        assert max(several) <= LOCKS
-        assert len(locks) > 20
+    assert traces(tenancy, school.id) == []
+    assert sum(dropped) > 80
+    # A table to which all others refer goes last, by itself or with few.
+    several = [count for count, tables in zip(locks, dropped, strict=True) if tables > 1]
+    assert max(several) <= LOCKS
+    assert len(locks) > 10

@@ -23,11 +23,12 @@ from tenants.registry import installation as installing
 from tenants.registry.clients import check_secret, create_client, revoke_client, token_claims
 from tenants.registry.installation import check_installed, install
 from tenants.registry.schools import clients, installation_id, password_policy
-from tests.postgres import at_schools, nodes_of, on_citus
+from tests.postgres import at_schools, on_citus
 from tests.tenants.installations import (
     ADMINISTRATOR,
     binding_options,
     bound_sessions,
+    drop_login,
     execute,
     installation,
     served_by,
@@ -64,7 +65,7 @@ def bare(server):
 
 
 @pytest.fixture
-def login(server, bare):
+def login(bare):
     """Names logins for the test; they are gone after it."""
     named = []
 
@@ -74,10 +75,7 @@ def login(server, bare):
 
     yield name
     for role in named:
-        for node in nodes_of(bare.admin_url):
-            by_itself = "SET citus.enable_ddl_propagation TO off;" if on_citus() else ""
-            execute(node, f"{by_itself} DROP OWNED BY {quote_identifier(role)}")
-        execute(server, f"DROP ROLE {quote_identifier(role)}")
+        drop_login(bare.admin_url, role)
 
 
 def role_of(tenancy):
