@@ -30,9 +30,9 @@ WRITE = text("INSERT INTO classrooms (id, name, level) VALUES (:id, :name, 'x')"
 SETTINGS = ("search_path", "timezone", "statement_timeout", "idle_in_transaction_session_timeout")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def schools(tenancy):
-    """Two schools of the first login that no other test sees: rows are written here."""
+    """Two schools of the first login that no other module sees: rows are written here."""
     login = tenancy.placement.school_logins[0]
     return tagged_school(tenancy, login=login), tagged_school(tenancy, login=login)
 
