@@ -82,6 +82,11 @@ def revisions(folder: Path = TENANT) -> list[str]:
     return [step.revision for step in migration_scripts(folder=folder)]
 
 
+def has_revision(revision: str, folder: Path = TENANT) -> bool:
+    """Tell whether a history has a revision; of the newest, which most schools are at, no migration is read."""
+    return revision == head(folder) or revision in revisions(folder)
+
+
 def changes_rows(statement: str) -> bool:
     """Tell whether a statement of a migration changes rows, and no table."""
     return statement.split(maxsplit=1)[0].upper() in _OF_ROWS
