@@ -349,12 +349,17 @@ ROW_DAMAGE = [
 ]
 
 
-DAMAGE = [*SCHEMA_DAMAGE, *RIGHTS_DAMAGE, *ROLE_DAMAGE, *ROW_DAMAGE]
+# After these, no more is said of the school, or less.
+HIDING = ("SCHEMA {s} RENAME", "SCHEMA {s} OWNER", "SET revision", "DROP TABLE {s}.marks", "REVOKE USAGE")
+TOGETHER = [pair for pair in SCHEMA_DAMAGE + RIGHTS_DAMAGE if not any(hiding in pair[0] for hiding in HIDING)]
+ALONE = [pair for pair in SCHEMA_DAMAGE + RIGHTS_DAMAGE if pair not in TOGETHER] + ROLE_DAMAGE + ROW_DAMAGE
+BUNDLES = 18
 
 
-@pytest.mark.parametrize(("damage", "said"), DAMAGE, ids=[damage[:40] for damage, _ in DAMAGE])
-def test_each_damage_is_said(damaged, school, backups, damage, said):
-    names = {
+@pytest.fixture(scope="module")
+def names(damaged, school):
+    """The names of the school, its role, the login and the owner."""
+    return {
         "s": f'"{school.schema}"',
         "role": school.schema,
         "id": school.id,
@@ -364,12 +369,28 @@ def test_each_damage_is_said(damaged, school, backups, damage, said):
         "db": f'"{damaged.tenancy.admin_url.database}"',
         "zeros": "0" * 32,
     }
+
+
+@pytest.mark.parametrize(("damage", "said"), ALONE, ids=[damage[:40] for damage, _ in ALONE])
+def test_each_damage_is_said(damaged, names, backups, damage, said):
     with damaged.by("CREATE ROLE stranger; " + damage.format_map(names)) as tenancy:
         texts = faults(tenancy, folder=backups)
 
     assert any(said.format_map(names) in fault for fault in texts), texts
     # Not a list of all that follows from it.
     assert len(texts) <= 10, texts
+
+
+@pytest.mark.parametrize("bundle", [TOGETHER[number::BUNDLES] for number in range(BUNDLES)])
+def test_each_of_several_damages_is_said(damaged, names, backups, bundle):
+    """Of things that are far from each other; some of what is damaged is said in several sentences."""
+    damage = "; ".join(damage.format_map(names) for damage, _ in bundle)
+    with damaged.by(f"CREATE ROLE stranger; {damage}") as tenancy:
+        found = faults(tenancy, folder=backups)
+
+    unsaid = [said for _, said in bundle if not any(said.format_map(names) in fault for fault in found)]
+    assert unsaid == [], found
+    assert len(found) <= 2 * len(bundle) + 4, found
 
 
 def test_damage_without_bound_is_counted(damaged, school):
