@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,14 @@ SOFFICE = shutil.which("soffice")
 needs_libreoffice = pytest.mark.skipif(
     SOFFICE is None, reason="LibreOffice is not installed (no soffice on the path)"
 )
+
+
+@cache
+def profile() -> str:
+    """Make a profile for all starts of this process: to fill one takes as long as to convert."""
+    folder = tempfile.TemporaryDirectory(prefix="school-tests-libreoffice-", ignore_cleanup_errors=True)
+    atexit.register(folder.cleanup)
+    return f"-env:UserInstallation={Path(folder.name).as_uri()}"
 
 
 def saved_by_libreoffice(content: bytes, folder: Path) -> bytes:
@@ -28,7 +39,7 @@ def all_saved_by_libreoffice(contents: Sequence[bytes], folder: Path) -> list[by
         (folder / name).write_bytes(content)
     subprocess.run(
         [
-            SOFFICE, f"-env:UserInstallation={(folder / 'profile').as_uri()}", "--headless",
+            SOFFICE, profile(), "--headless",
             "--convert-to", "xlsx:Calc MS Excel 2007 XML", "--outdir", folder / "after",
             *(folder / name for name in names),
         ],
@@ -43,7 +54,7 @@ def printed_by_libreoffice(content: bytes, folder: Path) -> Path:
     workbook.write_bytes(content)
     subprocess.run(
         [
-            SOFFICE, f"-env:UserInstallation={(folder / 'profile').as_uri()}", "--headless",
+            SOFFICE, profile(), "--headless",
             "--convert-to", "pdf", "--outdir", folder, workbook,
         ],
         check=True, capture_output=True, timeout=180,

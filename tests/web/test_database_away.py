@@ -70,22 +70,27 @@ def caller(app, document, own_place):
 # Nobody at the address
 
 
-@pytest.fixture
-def lost(settings, app):
-    """A client of an application whose database is at a closed port."""
+@pytest.fixture(scope="module")
+def away(settings):
+    """An application whose database is at a closed port."""
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
     address = URL.create("postgresql", "serving", "secret", "127.0.0.1", port, "school")
+    with running(replace(settings, database_url=address)) as away:
+        yield away
+
+
+@pytest.fixture
+def lost(settings, app, away, document):
+    """A client of that application."""
     school = uuid4()
     with app.app_context():
         key = SigningKey.from_pem(settings.signing_key)
         token = issue_user_token(key, uuid4(), school, 1)["access_token"]
-        issuer = own_issuer()
-    with running(replace(settings, database_url=address)) as away:
         # A server has read it at its start.
-        away.config["JWT_ENCODE_ISSUER"] = issuer
-        yield ApiClient(away, Document(away), token, school)
+        away.config["JWT_ENCODE_ISSUER"] = own_issuer()
+    return ApiClient(away, document, token, school)
 
 
 @pytest.mark.parametrize("path", ["/classrooms", "/users", "/lgas", "/roles"])
@@ -173,9 +178,9 @@ def test_after_a_restart_of_the_database_every_connection_of_the_pool_recovers(c
     assert run_concurrently(6, ask) == [200] * 6
 
 
-@pytest.fixture
-def middle(settings, tenancy):
-    """An application with an operation in whose middle something happens: `app.config["MIDDLE"]()`."""
+@pytest.fixture(scope="module")
+def middle(settings, tenancy, own_place):
+    """A client of an application with an operation in whose middle something happens: `app.config["MIDDLE"]()`."""
     with running(settings) as app:
         probe = Blueprint("middle", __name__, description="Fails in the middle.")
 
@@ -190,17 +195,16 @@ def middle(settings, tenancy):
                 return {"taken": {"two": str(db.session.execute(text("SELECT 2")).scalar_one())}}
 
         app.extensions["flask-smorest"]["apis"][""]["ext_obj"].register_blueprint(probe)
-        yield app
+        yield ApiClient(app, Document(app), own_place.admin_token, own_place.id)
 
 
-def test_a_connection_that_dies_within_a_request_is_503_and_the_next_works(middle, tenancy, own_place):
-    caller = ApiClient(middle, Document(middle), own_place.admin_token, own_place.id)
-    middle.config["MIDDLE"] = lambda: terminate_backends(tenancy)
+def test_a_connection_that_dies_within_a_request_is_503_and_the_next_works(middle, tenancy):
+    middle.app.config["MIDDLE"] = lambda: terminate_backends(tenancy)
 
-    assert_away(caller.post("/middle"), AWAY)
+    assert_away(middle.post("/middle"), AWAY)
 
-    middle.config["MIDDLE"] = lambda: None
-    assert caller.ok(caller.post("/middle")) == {"taken": {"two": "2"}}
+    middle.app.config["MIDDLE"] = lambda: None
+    assert middle.ok(middle.post("/middle")) == {"taken": {"two": "2"}}
 
 
 @pytest.mark.parametrize(
@@ -212,12 +216,12 @@ def test_a_connection_that_dies_within_a_request_is_503_and_the_next_works(middl
 )
 def test_what_takes_too_long_is_503(middle, caller, tenancy, own_place, logs, statement, state, cause):
     caller.ok(caller.post("/classrooms", {"name": f"Room {uuid4()}", "level": "Junior"}))
-    middle.config["MIDDLE"] = lambda: db.session.execute(text(statement))
+    middle.app.config["MIDDLE"] = lambda: db.session.execute(text(statement))
 
     with tenancy.admin.begin() as holding:
         schema = f"school_{own_place.id.hex}"
         holding.execute(text(f'LOCK TABLE "{schema}".classrooms'))
-        answer = ApiClient(middle, Document(middle), own_place.admin_token, own_place.id).post("/middle")
+        answer = middle.post("/middle")
 
     assert_away(answer, BUSY)
     lines = logs()
@@ -230,9 +234,9 @@ def test_what_takes_too_long_is_503(middle, caller, tenancy, own_place, logs, st
 # No connection to be had
 
 
-def test_when_every_connection_is_taken_the_answer_is_503_and_then_it_works(settings, tenancy, own_place):
+def test_when_every_connection_is_taken_the_answer_is_503_and_then_it_works(settings, document, own_place):
     with running(replace(settings, pool_size=1)) as app:
-        caller = ApiClient(app, Document(app), own_place.admin_token, own_place.id)
+        caller = ApiClient(app, document, own_place.admin_token, own_place.id)
         with app.app_context():
             engine = db.engine
         # Nobody who runs the tests has to wait as long as a request does.
@@ -243,10 +247,12 @@ def test_when_every_connection_is_taken_the_answer_is_503_and_then_it_works(sett
         assert caller.get("/classrooms").status_code == 200
 
 
-def test_when_the_database_takes_no_more_connections_the_answer_is_503(settings, tenancy, own_place):
+def test_when_the_database_takes_no_more_connections_the_answer_is_503(
+    settings, tenancy, document, own_place
+):
     login = f'"{tenancy.serving_login}"'
     with running(settings) as app:
-        caller = ApiClient(app, Document(app), own_place.admin_token, own_place.id)
+        caller = ApiClient(app, document, own_place.admin_token, own_place.id)
         with tenancy.admin.begin() as connection:
             connection.execute(text(f"ALTER ROLE {login} CONNECTION LIMIT 0"))
         try:
@@ -258,12 +264,12 @@ def test_when_the_database_takes_no_more_connections_the_answer_is_503(settings,
 
 
 def test_connections_that_are_exhausted_are_told_from_a_database_that_is_away(
-    settings, tenancy, own_place, logs
+    settings, tenancy, document, own_place, logs
 ):
     """Whoever has a connection is served, and health says so: nobody would be helped by another process."""
     login = f'"{tenancy.serving_login}"'
     with running(settings) as app:
-        caller = ApiClient(app, Document(app), own_place.admin_token, own_place.id)
+        caller = ApiClient(app, document, own_place.admin_token, own_place.id)
         with tenancy.admin.begin() as connection:
             connection.execute(text(f"ALTER ROLE {login} CONNECTION LIMIT 0"))
         try:
@@ -314,14 +320,13 @@ def test_a_school_whose_role_is_not_there_is_503_with_its_cause_in_the_log(calle
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_where_there_is_no_room_for_temporary_files_it_is_503(middle, own_place, logs, number):
+def test_where_there_is_no_room_for_temporary_files_it_is_503(middle, logs, number):
     def fill():
         raise OSError(number, os.strerror(number))
 
-    middle.config["MIDDLE"] = fill
-    caller = ApiClient(middle, Document(middle), own_place.admin_token, own_place.id)
+    middle.app.config["MIDDLE"] = fill
 
-    assert_away(caller.post("/middle"), "There is no room for files just now. Try again shortly.")
+    assert_away(middle.post("/middle"), "There is no room for files just now. Try again shortly.")
 
     lines = logs()
     assert lines[-1]["cause"] == "temporary_files"

@@ -55,7 +55,7 @@ def school(app, tenancy):
     return make_place(app, tenancy, "Migrated College")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def other_school(app, tenancy):
     """A school that is not migrated."""
     return make_place(app, tenancy, "Untouched College")

@@ -21,7 +21,7 @@ from tests.features.scores.scoresheets.test_killed_server import (
 )
 from tests.threads import run_concurrently
 
-REQUESTS = 20  # of each thread in the storm
+REQUESTS = 8  # of each thread in the storm
 
 
 def test_the_same_register_from_twenty_clients_is_one(committing):
@@ -94,7 +94,7 @@ def test_a_storm_of_devices_ends_without_a_deadlock(committing):
     with ThreadPoolExecutor(20) as threads:
         seen_by_all = sum(threads.map(storm, range(20)), Counter())
 
-    assert seen_by_all[200] > 50, seen_by_all
+    assert seen_by_all[200] > 20, seen_by_all
     kept.say({"date": key["date"], "status": "USUAL"})
     register = kept.take(force=True)
     assert register["present"] + register["absent"] == 5
