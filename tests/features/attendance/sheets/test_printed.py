@@ -21,6 +21,9 @@ from tests.features.attendance.sheets.weeks import Week, monday
 from tests.features.results.figures.classes import MOMENT, Store
 from tests.sheets.libreoffice import needs_libreoffice, printed_by_libreoffice
 
+# All of it: the term is made once for all tests that come one after the other.
+pytestmark = pytest.mark.program
+
 WEEKS = 14
 KINDS = {"P": "PRESENT", "L": "LATE", "A": "ABSENT", "E": "EXCUSED"}
 PARTS = ("MORNING", "AFTERNOON")
@@ -278,7 +281,6 @@ def test_what_is_refused(api, make, term, make_other):
     assert rows_of(term.sheet(batch=empty["id"])) == {}
 
 
-@pytest.mark.program
 @needs_libreoffice
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="poppler is not installed (no pdftotext)")
 def test_libreoffice_prints_all_of_it(api, term, tmp_path):

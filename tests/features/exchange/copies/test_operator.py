@@ -106,10 +106,9 @@ def issue_token(api, tenancy, school, number=1):
 
 @pytest.fixture
 def client(app, document, tenancy):
-    """A client of a school that goes when the test has ended."""
+    """A client of a school that is backed up."""
     place = make_place(app, tenancy, "Kept School")
-    yield ApiClient(app, document, place.admin_token, place.id)
-    delete_school(tenancy, place.id, backup_folder=None)
+    return ApiClient(app, document, place.admin_token, place.id)
 
 
 def test_after_a_restore_cursors_of_the_backup_go_on_and_later_ones_are_gone(client, tenancy, tmp_path):
@@ -140,16 +139,13 @@ def test_a_copy_of_a_school_elsewhere_goes_on_by_itself(client, tenancy, tmp_pat
 
     copy = restore(tenancy, tmp_path / "school.zip", school_id=uuid4(), name="The copy")
 
-    try:
-        own = issue_token(client, tenancy, copy.id)
-        own.ok(own.patch(f"/classrooms/{room['id']}", {"name": "Changed"}))
-        assert told_of(own, cursor) == {("classrooms", room["id"], "updated")}
-        after = cursor_of(own)
-        make.classroom()
-        cursor_of(client)
-        assert is_gone(client, after)
-    finally:
-        delete_school(tenancy, copy.id, backup_folder=None)
+    own = issue_token(client, tenancy, copy.id)
+    own.ok(own.patch(f"/classrooms/{room['id']}", {"name": "Changed"}))
+    assert told_of(own, cursor) == {("classrooms", room["id"], "updated")}
+    after = cursor_of(own)
+    make.classroom()
+    cursor_of(client)
+    assert is_gone(client, after)
 
 
 def test_a_school_of_an_older_release_begins_anew_each_time_that_it_is_restored(
@@ -164,11 +160,8 @@ def test_a_school_of_an_older_release_begins_anew_each_time_that_it_is_restored(
 
     restore(tenancy, backup, school_id=school, name="Old")
 
-    try:
-        assert is_gone(own, head["cursor"])
-        assert export(own)[0].keys() == before.keys()
-    finally:
-        delete_school(tenancy, school, backup_folder=None)
+    assert is_gone(own, head["cursor"])
+    assert export(own)[0].keys() == before.keys()
 
 
 # The export.

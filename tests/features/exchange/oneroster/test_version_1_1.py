@@ -61,30 +61,30 @@ def test_headers_vocabularies_types_and_references_are_the_standards_for_an_empt
     assert not any(empty.values())
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
-        ("manifest", "oneroster.version,1.1", "oneroster.version,1.2"),
-        ("manifest", "file.users,bulk", "file.users,absent"),
-        ("users", ",student,", ",siteAdministrator,"),
-        ("users", "orgSourcedIds,role", "role,orgSourcedIds"),
-        ("lineItems", "gradingPeriodSourcedId", "academicSessionSourcedId"),
-        ("results", ",0.5,", ",,"),
-        ("classes", 'Science",,', 'Science",JSS 1,'),
-    ],
+WRONG = (
+    ("manifest", "oneroster.version,1.1", "oneroster.version,1.2"),
+    ("manifest", "file.users,bulk", "file.users,absent"),
+    ("users", ",student,", ",siteAdministrator,"),
+    ("users", "orgSourcedIds,role", "role,orgSourcedIds"),
+    ("lineItems", "gradingPeriodSourcedId", "academicSessionSourcedId"),
+    ("results", ",0.5,", ",,"),
+    ("classes", 'Science",,', 'Science",JSS 1,'),
 )
-def test_a_set_that_is_not_of_1_1_is_known_as_one(api, scored, file, old, new):
-    changed = BytesIO()
-    with ZipFile(BytesIO(api.get(f"{PATH}?version=1.1").data)) as archive, ZipFile(changed, "w") as other:
-        for name in archive.namelist():
-            text = archive.read(name).decode()
-            if name == f"{file}.csv":
-                assert old in text
-                text = text.replace(old, new)
-            other.writestr(name, text)
 
-    with pytest.raises((AssertionError, ValueError, KeyError, csv.Error)):
-        read_zip(changed.getvalue(), "1.1")
+
+def test_a_set_that_is_not_of_1_1_is_known_as_one(api, scored):
+    with ZipFile(BytesIO(api.get(f"{PATH}?version=1.1").data)) as archive:
+        texts = {name: archive.read(name).decode() for name in archive.namelist()}
+    for file, old, new in WRONG:
+        assert old in texts[f"{file}.csv"]
+        changed = {**texts, f"{file}.csv": texts[f"{file}.csv"].replace(old, new)}
+        content = BytesIO()
+        with ZipFile(content, "w") as archive:
+            for name, text in changed.items():
+                archive.writestr(name, text)
+
+        with pytest.raises((AssertionError, ValueError, KeyError, csv.Error)):
+            read_zip(content.getvalue(), "1.1")
 
 
 def test_a_record_has_the_same_id_and_the_same_values_as_in_1_2(api, scored):
@@ -189,14 +189,14 @@ def test_an_id_that_is_made_of_others_is_the_same_in_every_release(others, made)
 
 
 @pytest.mark.parametrize("version", ["1.1", "1.2"])
-@pytest.mark.parametrize("sign", ["=", "+", "-", "@"])
-def test_a_name_that_begins_as_a_formula_is_as_it_is(api, make, taught, version, sign):
-    make.enrolled(taught[1], make.student(first_name=f"{sign}1+1"))
+def test_a_name_that_begins_as_a_formula_is_as_it_is(api, make, taught, version):
+    names = {f"{sign}1+1" for sign in "=+-@"}
+    make.enrolled(taught[1], *(make.student(first_name=name) for name in names))
 
     with ZipFile(BytesIO(api.get(f"{PATH}?version={version}").data)) as archive:
         rows = list(csv.DictReader(StringIO(archive.read("users.csv").decode(), newline="")))
 
-    assert f"{sign}1+1" in {row["givenName"] for row in rows}
+    assert names <= {row["givenName"] for row in rows}
 
 
 # Those that the plugin enrol_oneroster of Moodle reads.

@@ -158,23 +158,25 @@ def test_a_text_stays_a_text_whatever_it_starts_with(api, make, name):
     assert {cell.data_type for cell in cells} == {"s"}
 
 
-@pytest.mark.parametrize("name", ["sheet", "scores", "metric_id", "x" * 120, "_x0001_", "_x0041_", "😀" * 60])
-def test_a_trait_may_have_any_name(api, make, name):
+def test_a_trait_may_have_any_name(api, make):
+    names = ("sheet", "scores", "metric_id", "x" * 120, "_x0001_", "_x0041_", "😀" * 60)
     class_ = Observed(make)
     counts(class_.send({"A/1": {"painting": 3}}))
-    api.ok(api.post("/metric-definitions", {"name": name, "metric_type": PSYCHOMOTOR}))
+    for name in names:
+        api.ok(api.post("/metric-definitions", {"name": name, "metric_type": PSYCHOMOTOR}))
 
     answer = class_.download()
     workbook = opened(answer)
     sheet = workbook["Metrics"]
-    assert sheet.cell(2, sheet.max_column).value is None
-    sheet.cell(2, sheet.max_column).value = 4
+    for column in range(sheet.max_column - len(names) + 1, sheet.max_column + 1):
+        assert sheet.cell(2, column).value is None
+        sheet.cell(2, column).value = 4
 
     # To Excel a workbook is broken in which the title of a message has more than 32 characters.
     assert all(len(rule.errorTitle) <= 32 for rule in sheet.data_validations.dataValidation)
     assert counts(class_.upload(answer.data)) == (3, 0, 0, 1, 2)
     assert counts(class_.upload(saved(workbook))) == (3, 0, 1, 0, 2)
-    assert class_.scores() == {"A/1": {"painting": 3, name: 4}}
+    assert class_.scores() == {"A/1": {"painting": 3, **dict.fromkeys(names, 4)}}
 
 
 def test_the_file_is_named_by_what_it_is_of(other_api, make_other):
@@ -195,7 +197,7 @@ def test_the_file_is_named_by_what_it_is_of(other_api, make_other):
 def test_it_costs_a_fixed_number_of_statements(make, messages):
     class_ = Observed(make, 0)
     costs = []
-    for size in (1, 300):
+    for size in (1, 40):
         made = [make.student() for _ in range(size)]
         make.enrolled(class_.cohort, *made)
         counts(class_.send({student["admission_number"]: dict.fromkeys(TRAITS, 3) for student in made}))
