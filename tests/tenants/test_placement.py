@@ -277,7 +277,7 @@ def test_a_school_of_a_login_that_is_not_made_yet_is_refused(single_login):
 
 
 def test_each_login_has_no_power_and_the_same_settings(two):
-    found = execute(
+    rows = execute(
         two.admin_url,
         "SELECT rolname, rolcanlogin, rolinherit, rolsuper, rolcreaterole, rolcreatedb, rolreplication, "
         "rolbypassrls FROM pg_roles WHERE starts_with(rolname, %s) ORDER BY 1",

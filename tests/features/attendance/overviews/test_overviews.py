@@ -103,7 +103,9 @@ def test_what_is_not_there_is_422(api, make_other, class_):
     other = make_other.taught()
     named = {"b": class_.batch, "x": UNKNOWN_ID, "o": other.cohort["id"], "p": other.term["id"]}
 
-    statuses = {path: api.get(path.format(**named, s=class_.students["R/1"])).status_code for path in NOT_THERE}
+    statuses = {
+        path: api.get(path.format(**named, s=class_.students["R/1"])).status_code for path in NOT_THERE
+    }
 
     assert statuses == dict.fromkeys(NOT_THERE, 422)
 
