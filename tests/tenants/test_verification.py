@@ -386,11 +386,11 @@ def test_each_of_several_damages_is_said(damaged, names, backups, bundle):
     """Of things that are far from each other; some of what is damaged is said in several sentences."""
     damage = "; ".join(damage.format_map(names) for damage, _ in bundle)
     with damaged.by(f"CREATE ROLE stranger; {damage}") as tenancy:
-        found = faults(tenancy, folder=backups)
+        sentences = faults(tenancy, folder=backups)
 
-    unsaid = [said for _, said in bundle if not any(said.format_map(names) in fault for fault in found)]
-    assert unsaid == [], found
-    assert len(found) <= 2 * len(bundle) + 4, found
+    unsaid = [said for _, said in bundle if not any(said.format_map(names) in fault for fault in sentences)]
+    assert unsaid == [], sentences
+    assert len(sentences) <= 2 * len(bundle) + 4, sentences
 
 
 def test_damage_without_bound_is_counted(damaged, school):
