@@ -8,7 +8,9 @@ import pytest
 from sqlalchemy import make_url
 
 from school_service.demo import sample
+from school_service.demo.fill_school import STEPS
 from school_service.demo.sample_schools import SCHOOLS
+from school_service.demo.students import make_guardians
 from tenants.registry.schools import schema_name
 from tests.cli.program import ROOT, in_this_process, run
 from tests.tenants.installations import execute
@@ -109,27 +111,32 @@ def known_passwords():
 
 
 def test_words_that_are_known_from_the_demo_let_nobody_in(school, service, token):
-    # As many as may be wrong for an account and an address.
-    tried = known_passwords()[:9]
-    assert "correct horse battery staple" in tried
+    words = known_passwords()
+    assert "correct horse battery staple" in words
+    assert set(passwords(school).values()).isdisjoint({*words, *passwords(school)})
 
-    for username in passwords(school):
-        for password in (*tried[:8], username):
-            assert sign_in(service, school, token, username, password).status == 401
+    for username, word in zip(passwords(school), ("admin", "password", "guardian", words[0]), strict=True):
+        assert sign_in(service, school, token, username, word).status == 401
 
 
+@pytest.fixture
+def few_steps(monkeypatch):
+    """Let a school that is made in this process have people alone."""
+    monkeypatch.setattr(sample, "STEPS", STEPS[: STEPS.index(make_guardians) + 1])
+
+
+@in_this_process
 def test_another_sample_school_has_other_passwords_and_another_secret(
-    school, installed, folder, service, token
+    school, service, token, cli, few_steps
 ):
-    other = create_sample("Sample Mercy College", installed, folder)
+    other = json.loads(cli("tenants", "create", "Sample Mercy College", "--sample", "--json").stdout)
 
     assert other["name"] == "Sample Mercy College"
     assert set(passwords(school).values()).isdisjoint(passwords(other).values())
     assert other["client_secret"] != school["client_secret"]
+    theirs = service.client_token(other["client_id"], other["client_secret"])
     for username, password in passwords(school).items():
-        assert sign_in(service, other, service.client_token(
-            other["client_id"], other["client_secret"]
-        ), username, password).status == 401  # fmt: skip
+        assert sign_in(service, other, theirs, username, password).status == 401
 
 
 def test_its_client_enters_no_other_school(school, installed, folder, service, token, cli):
@@ -154,7 +161,7 @@ def test_a_name_that_is_too_long_with_its_first_word_is_refused(cli):
 
 
 @in_this_process
-def test_a_school_that_can_not_be_filled_is_not_there(cli, monkeypatch):
+def test_a_school_that_can_not_be_filled_is_not_there(cli, monkeypatch, few_steps):
     def fail(*_arguments, **_options):
         raise RuntimeError("no more room")
 

@@ -55,10 +55,11 @@ def town(settings, tenancy):
     """A service at an address of its own, the sample app at another, a school, and the two clients."""
     made = {}
     with (
-        serving(lambda *request: made["app"](*request)) as address,
+        serving(lambda *request: made["served"](*request)) as address,
         sample_app(lambda: address) as elsewhere,
     ):
-        app = made["app"] = create_app(replace(settings, public_url=address, cors_origins=(elsewhere,)))
+        app = create_app(replace(settings, public_url=address, cors_origins=(elsewhere,)))
+        made["served"] = in_docs.with_few_operations(app)
         place = make_place(app, tenancy, "Ilé-ẹ̀kọ́ Gíga Ìbàdàn")
         uris = {"docs": f"{address}/docs/oauth2-redirect.html", "example": f"{elsewhere}/"}
         with tenancy.admin.begin() as connection:
