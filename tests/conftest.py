@@ -153,6 +153,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect without the garbage collector: it looked again and again at tests, which all live."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Take what has been imported and collected out of the garbage collector's sight: it stays until the end.
 

@@ -80,9 +80,11 @@ def become(request: dict, descriptors: list[int]) -> list[str]:
 
 if __name__ == "__main__":
     del sys.path[0]  # this folder; the program is on the PYTHONPATH
+    gc.disable()  # what is imported lives on
     for module in MODULES:
         importlib.import_module(module)
     gc.freeze()
+    gc.enable()
     with socket.socket(fileno=int(sys.argv[1])) as requests_to_us:
         given = serve(requests_to_us)
     if given is not None:
