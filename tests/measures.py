@@ -52,11 +52,11 @@ class Module:
 
     def __init__(self, path: Path) -> None:
         """Read a file below ROOT."""
-        self._name = path.relative_to(ROOT)
+        self.name = str(path.relative_to(ROOT))
         self._source = path.read_text(encoding="utf-8")
-        self._tree = ast.parse(self._source)
-        self._statements = list(_docstrings(self._tree))
-        self.package = _package(self._name)
+        self.tree = ast.parse(self._source)
+        self._statements = list(_docstrings(self.tree))
+        self.package = _package(path.relative_to(ROOT))
         docstrings = [ast.literal_eval(statement.value) for statement in self._statements]
         self.words = sum(len(text.split()) for text in docstrings)
         self.pronouns = sum(len(PRONOUNS.findall(text)) for text in docstrings)
@@ -73,9 +73,9 @@ class Module:
         """The functions and methods."""
         return tuple(
             Function(
-                len(self.code.intersection(range(node.lineno, _end(node) + 1))), f"{self._name}:{node.name}"
+                len(self.code.intersection(range(node.lineno, _end(node) + 1))), f"{self.name}:{node.name}"
             )
-            for node in ast.walk(self._tree)
+            for node in ast.walk(self.tree)
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         )
 

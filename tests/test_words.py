@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests import measures
-from tests.measures import PROGRAM, ROOT, modules, pronouns_by_package
+from tests.measures import PROGRAM, modules, pronouns_by_package
 
 MOST = 3  # in 100 words, in the average of a package
 VALUES = {"found", "one"}
@@ -68,9 +68,9 @@ def test_pronouns_of_every_docstring_count_and_of_no_other_text(tmp_path, monkey
     }
 
 
-def empty_names(source: str) -> Iterator[str]:
+def empty_names(tree: ast.Module) -> Iterator[str]:
     """Find the empty names that a module gives to values, and to functions as `told()`."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         match node:
             case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) if name.strip("_") in VALUES:
                 yield name
@@ -79,14 +79,11 @@ def empty_names(source: str) -> Iterator[str]:
 
 
 def test_values_and_functions_are_named_by_a_noun():
-    paths = [
-        path for top in (*PROGRAM, "benchmarks", "docs", "examples") for path in (ROOT / top).rglob("*.py")
-    ]
-    tests = list((ROOT / "tests").rglob("*.py"))
-    names = {path: set(empty_names(path.read_text(encoding="utf-8"))) for path in [*paths, *tests]}
+    read = modules(*PROGRAM, "benchmarks", "docs", "examples", "tests")
+    names = {module.name: set(empty_names(module.tree)) for module in read}
 
-    assert len(paths) > 500
-    assert {str(path.relative_to(ROOT)): each for path, each in names.items() if each} == PERMITTED
+    assert len(read) > 1000
+    assert {name: each for name, each in names.items() if each} == PERMITTED
 
 
 @pytest.mark.parametrize(
@@ -104,7 +101,7 @@ def test_values_and_functions_are_named_by_a_noun():
     ],
 )
 def test_an_empty_name_is_found_wherever_it_is_given(source):
-    assert len(list(empty_names(source))) == 1
+    assert len(list(empty_names(ast.parse(source)))) == 1
 
 
 @pytest.mark.parametrize(
@@ -117,4 +114,4 @@ def test_an_empty_name_is_found_wherever_it_is_given(source):
     ],
 )
 def test_a_name_of_another_module_and_one_that_says_more_may_be(source):
-    assert list(empty_names(source)) == []
+    assert list(empty_names(ast.parse(source))) == []

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from tests.measures import PROGRAM, modules
+
 ROOT = Path(__file__).parents[2]
 TITLE = "## Private interfaces we use"
 # Private in name alone: SQLAlchemy documents the first, Flask and Werkzeug the second, Python those of named tuples and
@@ -39,13 +41,6 @@ def required():
 TABLE = read_table()
 
 
-def trees():
-    """The modules of the program, parsed."""
-    for folder in ("school_service", "tenants"):
-        for file in sorted((ROOT / folder).rglob("*.py")):
-            yield file, ast.parse(file.read_text(encoding="utf-8"))
-
-
 def test_the_table_is_found():
     assert {library for library, *_ in TABLE} >= {"waitress", "sqlalchemy", "flask-smorest"}
 
@@ -69,8 +64,8 @@ def test_each_name_of_the_table_is_used_in_its_file(file, names):
 
 def test_each_private_attribute_of_a_library_is_in_the_table():
     own, used = set(), {}
-    for file, tree in trees():
-        for node in ast.walk(tree):
+    for module in modules(*PROGRAM):
+        for node in ast.walk(module.tree):
             match node:
                 case (
                     ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Name(id=name, ctx=ast.Store())
@@ -79,9 +74,9 @@ def test_each_private_attribute_of_a_library_is_in_the_table():
                 case ast.Attribute(attr=name, ctx=ast.Store(), value=ast.Name(id="self")):
                     own.add(name)
                 case ast.Attribute(attr=name) if name.startswith("_") and not name.startswith("__"):
-                    used.setdefault(name, file.relative_to(ROOT))
+                    used.setdefault(name, module.name)
     listed = {name for *_, names in TABLE for name in names}
 
-    unlisted = {name: str(file) for name, file in used.items() if name not in own | listed | DOCUMENTED}
+    unlisted = {name: file for name, file in used.items() if name not in own | listed | DOCUMENTED}
 
     assert unlisted == {}, "list it in docs/architecture.md, with an upper bound in setup.cfg"
