@@ -79,10 +79,10 @@ def empty_names(tree: ast.Module) -> Iterator[str]:
 
 
 def test_values_and_functions_are_named_by_a_noun():
-    read = modules(*PROGRAM, "benchmarks", "docs", "examples", "tests")
-    names = {module.name: set(empty_names(module.tree)) for module in read}
+    all_modules = modules(*PROGRAM, "benchmarks", "docs", "examples", "tests")
+    names = {module.name: set(empty_names(module.tree)) for module in all_modules}
 
-    assert len(read) > 1000
+    assert len(all_modules) > 1000
     assert {name: each for name, each in names.items() if each} == PERMITTED
 
 

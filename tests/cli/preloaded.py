@@ -2,8 +2,8 @@
 
 An interpreter that has imported the program, and has done nothing else, waits on a socket. For each request it
 forks: the child gets the request's arguments, working directory, environment, standard input, output and error, and
-runs the program as `python -m school_service` does. Tests of starting itself, of other users and of terminals start
-an interpreter of their own.
+runs the program as `python -m school_service` does. Tests of starting itself and of other users start an interpreter of
+their own.
 """
 
 import gc

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import pty
 import re
 import select
 import signal
@@ -264,6 +265,49 @@ class Running:
         return self.ok("POST", "/auth/oauth/token", body=credentials)["access_token"]
 
 
+def _start(
+    arguments: Sequence[str],
+    cwd: Path,
+    settings: Mapping[str, str],
+    *standard: IO[bytes],
+    command: tuple[str, ...] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Process:
+    """Start the program with its standard input, output and error."""
+    if command is None and not options and not FRESH:
+        return _preloaded(environment(**settings)["PYTHONPATH"]).start(arguments, cwd, settings, *standard)
+    stdin, stdout, stderr = standard
+    return subprocess.Popen(
+        [*(command or PROGRAM), *arguments],
+        cwd=cwd,
+        env=environment(**settings),
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        **(options or {}),
+    )
+
+
+def run_on_terminal(*arguments: str, cwd: Path, settings: Mapping[str, str]) -> tuple[str, str]:
+    """Run the program, whose errors a terminal shows, to its good end; gives its output, and what is shown."""
+    terminal, end_of_program = pty.openpty()
+    shown = b""
+    with TemporaryFile() as out, open(os.devnull, "rb") as stdin:
+        with os.fdopen(end_of_program, "wb") as err:
+            process = _start(arguments, cwd, {**settings, "TERM": "xterm"}, stdin, out, err)
+        try:
+            # Once the program has ended, Linux makes an error of reading the terminal.
+            with suppress(OSError):
+                while chunk := os.read(terminal, 4096):
+                    shown += chunk
+            assert process.wait(DEADLINE) == 0, shown
+        finally:
+            os.close(terminal)
+            process.kill()
+        out.seek(0)
+        return out.read().decode(), shown.decode()
+
+
 @contextmanager
 def running(
     *arguments: str,
@@ -276,21 +320,8 @@ def running(
     number = len(list(cwd.glob("*.out")))
     out, err = cwd / f"{number}.out", cwd / f"{number}.err"
     settings = settings or {}
-    process: Process
     with out.open("wb") as stdout, err.open("wb") as stderr, open(os.devnull, "rb") as stdin:
-        if command is None and not options and not FRESH:
-            interpreter = _preloaded(environment(**settings)["PYTHONPATH"])
-            process = interpreter.start(arguments, cwd, settings, stdin, stdout, stderr)
-        else:
-            process = subprocess.Popen(
-                [*(command or PROGRAM), *arguments],
-                cwd=cwd,
-                env=environment(**settings),
-                stdin=stdin,
-                stdout=stdout,
-                stderr=stderr,
-                **options,
-            )
+        process = _start(arguments, cwd, settings, stdin, stdout, stderr, command=command, options=options)
     try:
         yield Running(process, out, err)
     finally:

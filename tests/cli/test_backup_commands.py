@@ -3,9 +3,7 @@
 import io
 import json
 import os
-import pty
 import signal
-import subprocess
 import zipfile
 from contextlib import closing, suppress
 from functools import partial
@@ -17,7 +15,15 @@ import pytest
 from tenants.backups import row_script
 from tenants.backups.encryption import new_identity
 from tenants.pg_programs import find_program
-from tests.cli.program import DEADLINE, PROGRAM, ROOT, environment, in_this_process, run, running, wait_for
+from tests.cli.program import (
+    DEADLINE,
+    ROOT,
+    in_this_process,
+    run,
+    run_on_terminal,
+    running,
+    wait_for,
+)
 from tests.postgres import addresses
 from tests.postgres import test_database as new_database
 
@@ -146,26 +152,12 @@ def test_progress_is_shown_on_a_terminal_alone(installed, folder, school):
     file = f"{uuid4()}.zip"
     piped = run("tenants", "backup", school["id"], file, cwd=folder, settings=installed)
     assert (piped.returncode, piped.stderr) == (0, "")
-    terminal, its_end = pty.openpty()
-    restore = [*PROGRAM, "tenants", "restore", file, "--id", str(uuid4())]
-    process = subprocess.Popen(
-        restore,
-        cwd=folder,
-        env=environment(**installed, TERM="xterm"),
-        stdout=subprocess.PIPE,
-        stderr=its_end,
-    )
-    os.close(its_end)
-    shown = b""
-    # At its end, Linux makes an error of reading a terminal.
-    with suppress(OSError):
-        while chunk := os.read(terminal, 1024):
-            shown += chunk
-    os.close(terminal)
-    printed, _ = process.communicate(timeout=DEADLINE)
-    assert process.returncode == 0
-    assert b"100%" in shown
-    assert b"%" not in printed
+
+    restore = ("tenants", "restore", file, "--id", str(uuid4()))
+    printed, shown = run_on_terminal(*restore, cwd=folder, settings=installed)
+
+    assert "100%" in shown
+    assert "%" not in printed
 
 
 # Killed.
@@ -256,8 +248,13 @@ def test_a_restore_that_is_told_to_stop_leaves_nothing(installed, folder, query,
     assert traces(query, copy) == []
 
 
-@pytest.mark.parametrize("encrypted", [False, True], ids=["plain", "encrypted"])
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    ("number", "encrypted"),
+    [
+        pytest.param(signal.SIGKILL, False, id="killed"),
+        pytest.param(signal.SIGTERM, True, id="told, encrypted"),
+    ],
+)
 def test_a_backup_stopped_before_its_end_leaves_no_file_of_its_name(
     installed, folder, school, query, number, encrypted, key
 ):
@@ -331,11 +328,12 @@ def test_a_backup_is_encrypted_and_restored_with_its_key(cli, school, folder, ke
 
     assert cli("tenants", "backup", school["id"], file, *options, **settings).exit_code == 0
 
-    arguments = ("tenants", "restore", file, "--id", str(uuid4()))
-    assert "--identity" in failed(cli(*arguments))
-    assert cli(*arguments, "--identity", str(key_file)).exit_code == 0
     with zipfile.ZipFile(folder / file) as archive:
         assert archive.namelist() == ["school.sql.gz.age", "manifest.json.age"]
+    arguments = ("tenants", "restore", file, "--id", str(uuid4()))
+    assert "--identity" in failed(cli(*arguments))
+    if by == "option":  # after a deletion, that of the setting is restored
+        assert cli(*arguments, "--identity", str(key_file)).exit_code == 0
 
 
 def test_deletion_encrypts_its_backup_where_the_setting_says_so(cli, school, key):

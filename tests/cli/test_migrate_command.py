@@ -1,10 +1,7 @@
 """`tenants migrate` as an operator runs it: reports, signals, kill -9, terminals."""
 
 import json
-import os
-import pty
 import signal
-import subprocess
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -12,7 +9,7 @@ import pytest
 
 from tenants.migrations.migrate import migrate_schools
 from tenants.migrations.migration_sql import head
-from tests.cli.program import DEADLINE, PROGRAM, environment, run, running
+from tests.cli.program import DEADLINE, run, run_on_terminal, running
 from tests.factories import UNKNOWN_ID
 from tests.postgres import addresses
 from tests.tenants.installations import emptied, execute, installation
@@ -297,34 +294,8 @@ def test_asked_to_stop_it_ends_what_is_under_way_and_reports(here, history, migr
 
 def on_a_terminal(settings, folder, *arguments):
     """Run the verb with standard error on a terminal; answers what was written there, and standard output."""
-    ours, theirs = pty.openpty()
-    with open(folder / "out", "wb") as out:
-        process = subprocess.Popen(
-            [*PROGRAM, "tenants", "migrate", *arguments],
-            cwd=folder,
-            env=environment(**settings),
-            stdout=out,
-            stderr=theirs,
-        )
-    os.close(theirs)
-    written = b""
-    try:
-        while chunk := read(ours):
-            written += chunk
-        assert process.wait(DEADLINE) == 0
-    finally:
-        os.close(ours)
-        if process.poll() is None:
-            process.kill()
-            process.wait(DEADLINE)
-    return written.decode(), (folder / "out").read_text()
-
-
-def read(terminal):
-    try:
-        return os.read(terminal, 4096)
-    except OSError:  # the other end was closed
-        return b""
+    printed, written = run_on_terminal("tenants", "migrate", *arguments, cwd=folder, settings=settings)
+    return written, printed
 
 
 def test_a_progress_bar_is_shown_on_a_terminal_alone(here, settings, tmp_path, migrate):

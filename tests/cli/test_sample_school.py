@@ -126,9 +126,7 @@ def few_steps(monkeypatch):
 
 
 @in_this_process
-def test_another_sample_school_has_other_passwords_and_another_secret(
-    school, service, token, cli, few_steps
-):
+def test_another_sample_school_has_other_passwords_and_another_secret(school, service, token, cli, few_steps):
     other = json.loads(cli("tenants", "create", "Sample Mercy College", "--sample", "--json").stdout)
 
     assert other["name"] == "Sample Mercy College"
