@@ -32,3 +32,5 @@ def test_no_verb_and_no_request_imports_what_is_for_several_servers(server, tmp_
     assert report["not run"] == []
     assert {"school_service.app", "tenants.placement", "tenants.backups.restore"} <= set(report["modules"])
     assert [name for name in report["modules"] if name.startswith("tenants.distribution")] == []
+    # METRICS_PORT is not set.
+    assert "prometheus_client" not in report["modules"]
