@@ -24,7 +24,7 @@ from tests.features.exchange.copies.copies import changes, export
 from tests.postgres import on_citus_alone, with_one_server
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "follower.py"
-WRITERS = 4
+WRITERS, KILLED, FOLLOWERS = 8, 4, 4
 ENOUGH = 100  # changes
 TAKES_SCHOOLS = "SELECT citus_set_node_property(%s, %s, 'shouldhaveshards', %s)"
 BEHIND_PGBOUNCER = Way(logins=2, pgbouncer=True)
@@ -150,12 +150,11 @@ def start_writer(api, seed, shared):
     return process, told
 
 
-def follow_writers(make, seed, seconds, meanwhile=lambda: None, number=WRITERS):
-    """Let a number of writers write, of which half are killed, and half as many followers that begin at random follow.
+def follow_writers(make, seed, seconds, meanwhile=lambda: None):
+    """Let writers write, of which half are killed, and followers that begin at random moments follow.
 
     In the end each copy has to be the export.
     """
-    half = number // 2
     random, follow = Random(seed), script().follow
     taught, users = make.taught(6), [make.user()["user"] for _ in range(3)]
     for user in users:
@@ -166,7 +165,7 @@ def follow_writers(make, seed, seconds, meanwhile=lambda: None, number=WRITERS):
         "cohort": taught.cohort["id"],
         "assessments": [make.assessment(taught.subject, taught.term)["id"] for _ in range(3)],
     }
-    started = [start_writer(make.api, seed * 1000 + place, shared) for place in range(number)]
+    started = [start_writer(make.api, seed * 1000 + number, shared) for number in range(WRITERS)]
     for _, told in started:
         told.recv()
     writers = [process for process, _ in started]
@@ -185,26 +184,26 @@ def follow_writers(make, seed, seconds, meanwhile=lambda: None, number=WRITERS):
                     return
 
     followers = [
-        threading.Thread(target=follower, args=(random.random() * seconds / 2,)) for _ in range(half)
+        threading.Thread(target=follower, args=(random.random() * seconds / 2,)) for _ in range(FOLLOWERS)
     ]
     for thread in followers:
         thread.start()
     try:
-        for writer in writers[:half]:
-            time.sleep(random.random() * seconds * 2 / half)
+        for writer in writers[:KILLED]:
+            time.sleep(random.random() * seconds * 2 / KILLED)
             writer.kill()
         meanwhile()
         while len(changes(make.api, "start")[0]) <= ENOUGH:  # as the machine is slow
             time.sleep(0.1)
     finally:
-        for writer in writers[half:]:
+        for writer in writers[KILLED:]:
             writer.terminate()
         for writer in writers:
             writer.join()
         ended.set()
         for thread in followers:
             thread.join()
-    assert [writer.exitcode for writer in writers] == [-signal.SIGKILL] * half + [0] * (number - half)
+    assert [writer.exitcode for writer in writers] == [-signal.SIGKILL] * KILLED + [0] * (WRITERS - KILLED)
     assert broken == []
     time.sleep(0.2)  # a COMMIT that came before the kill is done
     for records, place, ask in copies:
@@ -227,7 +226,7 @@ def test_a_copy_is_the_export_of_the_end(committing):
 @pytest.mark.release
 @pytest.mark.parametrize("seed", range(20))
 def test_a_copy_is_the_export_of_the_end_of_each_seed(seed, committing):
-    follow_writers(committing, seed, seconds=10, number=2 * WRITERS)
+    follow_writers(committing, seed, seconds=10)
 
 
 @pytest.mark.operate
