@@ -1,9 +1,10 @@
 """Every operation, by every relation, of one's own records and of others', in two arms and two sessions.
 
 Each operation of the document that needs a permission says what OWN means (`x-own`), as tests/operations.json has it:
-one that says otherwise, or is narrowed and has no case here, fails the first test. A case is sent for the records of
-each place by a caller of each relation. What is in reach is answered, and holds no student who is not; what is out of
-reach is answered as an id that is of no record.
+one that says otherwise, or is narrowed and has no case here, fails the first test. A case is sent by a caller of each
+relation for the records of their place, and for those of the other places by all who reach theirs and by who has no
+relation. What is in reach is answered, and holds no student who is not; what is out of reach is answered as an id that
+is of no record.
 """
 
 from __future__ import annotations
@@ -818,7 +819,10 @@ def scene(prepared: Callable[..., Any]) -> tuple[dict[str, Place], dict[str, Api
     return prepared(build)
 
 
-def answer(client: ApiClient, operation: str, case: Case, place: Place) -> tuple[int, str]:
+Answer = tuple[int, str]
+
+
+def answer(client: ApiClient, operation: str, case: Case, place: Place) -> Answer:
     """Send a request; answers its status and its body as text, without the id of the request."""
     options = {} if case.body is None else {"json": case.body(place)}
     if case.files is not None:
@@ -866,31 +870,26 @@ def test_what_is_in_reach_and_what_is_not(operations, make, scene, uncommitted_e
     }
     for operation, case in ((name, case) for name in operations for case in CASES[name]):
         with subtests.test(operation):
+
+            def asked(relation: str, place: Place, operation: str = operation, case: Case = case) -> Answer:
+                # For each as if nobody had asked before.
+                with uncommitted(uncommitted_engine):
+                    return answer(asking[relation], operation, case, place)
+
+            unknown = (200, "") if case.listed else asked("-", UNKNOWN)
             for relation in (EVERY_ARM if case.every_arm else "T", "F", "S", "G", "-"):
                 if relation in case.apart:
                     continue
                 reaches = relation[0] in (case.relations if case.by is None else case.by)
-                # For each as if nobody had asked before.
-                with uncommitted(uncommitted_engine):
-                    assert_reach(asking[relation], operation, case, places, reaches)
-            with uncommitted(uncommitted_engine):
-                _, text = answer(asking["T"], operation, case, here)
-            assert not [student for student in others if student in text]
-
-
-def assert_reach(
-    client: ApiClient, operation: str, case: Case, places: dict[str, Place], reaches: bool
-) -> None:
-    here = places["own"]
-    unknown = answer(client, operation, case, UNKNOWN)
-    for name in () if case.listed else case.others:
-        assert answer(client, operation, case, places[name]) == unknown, (operation, name)
-    status, text = answer(client, operation, case, here)
-    if reaches:
-        assert status < 300, (operation, text)
-        assert getattr(here, case.at, case.at) in text
-    elif case.listed:
-        assert status == 200
-        assert getattr(here, case.at) not in text
-    else:
-        assert (status, text) == unknown
+                status, text = asked(relation, here)
+                assert not [student for student in others if student in text]
+                if reaches:
+                    assert status < 300, (relation, text)
+                    assert getattr(here, case.at, case.at) in text
+                elif case.listed:
+                    assert status == 200
+                    assert getattr(here, case.at) not in text
+                else:
+                    assert (status, text) == unknown, relation
+                for name in case.others if (reaches or relation == "-") and not case.listed else ():
+                    assert asked(relation, places[name]) == unknown, (relation, name)
