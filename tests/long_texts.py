@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from time import process_time
 from typing import Any
 
+import pytest
+
 MIB = 2**20
 MOST = 0.5
 """Seconds of a processor that a long text may take more than a short one."""
@@ -33,6 +35,13 @@ TEXTS: dict[str, Callable[[int], str]] = {
     "hidden": lambda size: "\u200b" * (size // 3),
 }
 """By their kind: a text of about so many bytes in UTF-8."""
+
+QUICK = ("marks", "brackets", "spaces")
+KINDS = [
+    pytest.param(QUICK, id="quick"),
+    pytest.param(tuple(TEXTS), id="all", marks=pytest.mark.release),
+]
+"""Each run has the kinds that once took long, a release all of them."""
 
 
 @dataclass
