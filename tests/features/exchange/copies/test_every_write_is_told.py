@@ -1,4 +1,7 @@
-"""Every write is told: no row changes, and no record comes or goes, without a change that says so."""
+"""Every write is told: no row changes, and no record comes or goes, without a change that says so.
+
+`tests/features/audit/test_every_write.py` sends each operation and asks this of it too; here are further scenes.
+"""
 
 from __future__ import annotations
 
@@ -7,65 +10,10 @@ import pytest
 from school_service.core.database import db
 from school_service.features.exchange.copies.resources import NAMES
 from school_service.features.exchange.copies.telling import ENTITIES, NOT_OF_RECORDS, RULES
-from tests.features.audit.test_every_write import WRITES, Scene
-from tests.features.exchange.copies.copies import changes, export
+from tests.features.audit.test_every_write import WRITES
+from tests.features.exchange.copies.copies import changed, changes, export
 from tests.features.exchange.copies.scenes import SCENES
-from tests.features.exchange.copies.stored import OF_NO_RECORD, RECORD_OF, SETTINGS, key_of, rows_of
-
-READING = {operation for operation in WRITES if operation[0] == "GET"}
-# Operations of security, and those that read: they tell of nothing.
-SILENT = READING | {
-    ("POST", "/users/login"),
-    ("DELETE", "/users/{id}/sessions/{session_id}"),
-    ("POST", "/invitations"),
-    ("POST", "/invitations/slips"),
-    ("DELETE", "/invitations/{id}"),
-    ("DELETE", "/users/{id}/identities/{identity_id}"),
-}
-
-
-def names(ids, value):
-    """Tell whether a text of the value has one of the ids."""
-    return any(record_id in str(value) for record_id in ids)
-
-
-def changed(api, place, send):
-    """Send a request, compare the rows and records of before and after with the changes told, and return these."""
-    before, head = export(api)
-    rows = rows_of(place)
-
-    answer = send()
-
-    assert answer.status_code == 200, answer.get_data(as_text=True)
-    told, _ = changes(api, head["cursor"])
-    after, _ = export(api)
-    said = {(change["resource"], change["id"]): change["operation"] for change in told}
-    assert len(said) == len(told)
-    erased = [change["id"] for change in told if change["operation"] == "erased"]
-    shown = before.keys() | after.keys()
-    parts = {(key_of(table, row), table, row) for table, row in rows ^ rows_of(place)}
-    assert [
-        (key, table, row)
-        for key, table, row in parts
-        if key in shown and key not in said and not names(erased, (key, before.get(key), row))
-    ] == []
-    differing = {key for key in shown if before.get(key) != after.get(key)}
-    assert {
-        key for key in differing - said.keys() if key in after or not names(erased, (key, before[key]))
-    } == set()
-    for key, became in said.items():
-        assert (became in ("created", "updated")) == (key in after), (key, became)
-        assert became != "created" or key not in before, key
-    return said
-
-
-@pytest.mark.parametrize("operation", WRITES, ids=" ".join)
-def test_all_that_a_write_changes_is_told(operation, api, make, place):
-    prepare, _ = WRITES[operation]
-
-    said = changed(api, place, prepare(Scene(api, make)))
-
-    assert bool(said) != (operation in SILENT)
+from tests.features.exchange.copies.stored import OF_NO_RECORD, RECORD_OF, SETTINGS
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=lambda scene: scene.__name__)
