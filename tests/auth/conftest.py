@@ -125,27 +125,37 @@ def trusting(load: Callable[..., Settings], tenancy: Tenancy) -> Iterator[tuple[
 
 
 @pytest.fixture
-def outside(
-    trusting: tuple[Flask, Document],
-    load: Callable[..., Settings],
-    provider: OutsideProvider,
-    place: Place,
-) -> ApiClient:
-    """A client without a token of an application that trusts the outside provider, and knows none of its keys yet."""
+def outside_with(
+    trusting: tuple[Flask, Document], load: Callable[..., Settings], place: Place
+) -> Callable[..., ApiClient]:
+    """Gives the trusting application other settings of an outside provider; answers a client without a token of it.
+
+    It knows no keys of the provider yet.
+    """
     app, document = trusting
-    state: AppState = app.extensions["school-service"]
-    settings = load(AUTH_URL=provider.url)
-    app.extensions["school-service"] = AppState(
-        settings,
-        TokenVerifier(settings, state.verifier.keys),
-        state.user_state,
-        state.audit_insertions,
-        state.binding_options,
-        state.shares,
-    )
-    with app.app_context():
-        limiter.limiter.storage.reset()
-    return ApiClient(app, document, None, place.id)
+
+    def make(**environment: str) -> ApiClient:
+        state: AppState = app.extensions["school-service"]
+        settings = load(**environment)
+        app.extensions["school-service"] = AppState(
+            settings,
+            TokenVerifier(settings, state.verifier.keys),
+            state.user_state,
+            state.audit_insertions,
+            state.binding_options,
+            state.shares,
+        )
+        with app.app_context():
+            limiter.limiter.storage.reset()
+        return ApiClient(app, document, None, place.id)
+
+    return make
+
+
+@pytest.fixture
+def outside(outside_with: Callable[..., ApiClient], provider: OutsideProvider) -> ApiClient:
+    """A client without a token of an application that trusts the outside provider."""
+    return outside_with(AUTH_URL=provider.url)
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from school_service.auth.jwks import KeySet
-from school_service.auth.tokens import TokenVerifier
 from tenants.registry.clients import revoke_client
 from tests.auth.conftest import Clock, written
 from tests.auth.outside_provider import ALGORITHMS, private_key, public_jwk
@@ -59,19 +58,17 @@ def test_an_ed25519_key_serves_the_name_that_it_is_published_with(
     assert status_of(outside, provider.token(named, name="stolen", kid="Ed25519", **allowed)) == 401
 
 
-def test_the_keys_are_where_the_provider_says(start, provider, allowed, place):
+def test_the_keys_are_where_the_provider_says(outside_with, provider, allowed, place):
     provider.description = {"issuer": f"{provider.url}/realm/", "jwks_uri": f"{provider.url}/certs?client=1"}
-    app = start(AUTH_URL=f"{provider.url}/realm/")
-    api = ApiClient(app, Document(app), None, place.id)
+    api = outside_with(AUTH_URL=f"{provider.url}/realm/")
 
     assert status_of(api, provider.token(iss=f"{provider.url}/realm/", **allowed)) == 200
     assert provider.requests == ["/realm/.well-known/openid-configuration", "/certs?client=1"]
 
 
-def test_where_the_keys_are_given_the_provider_is_not_asked(start, provider, allowed, place):
+def test_where_the_keys_are_given_the_provider_is_not_asked(outside_with, provider, allowed, place):
     provider.description = {"issuer": provider.url, "jwks_uri": f"{provider.url}/elsewhere"}
-    app = start(AUTH_URL=provider.url, AUTH_JWKS_URL=f"{provider.url}/certs")
-    api = ApiClient(app, Document(app), None, place.id)
+    api = outside_with(AUTH_URL=provider.url, AUTH_JWKS_URL=f"{provider.url}/certs")
 
     assert status_of(api, provider.token(**allowed)) == 200
     assert provider.requests == ["/certs"]
@@ -80,11 +77,10 @@ def test_where_the_keys_are_given_the_provider_is_not_asked(start, provider, all
 @pytest.mark.parametrize(
     "issuer", ["https://another.example", "{}/REALM", "{}/realm//", None, 5, ["{}/realm"]]
 )
-def test_a_description_of_another_issuer_is_not_believed(start, provider, allowed, place, issuer):
+def test_a_description_of_another_issuer_is_not_believed(outside_with, provider, allowed, place, issuer):
     issuer = issuer.format(provider.url) if isinstance(issuer, str) else issuer
     provider.description = {"issuer": issuer, "jwks_uri": f"{provider.url}/certs"}
-    app = start(AUTH_URL=f"{provider.url}/realm")
-    api = ApiClient(app, Document(app), None, place.id)
+    api = outside_with(AUTH_URL=f"{provider.url}/realm")
 
     assert status_of(api, provider.token(iss=f"{provider.url}/realm", **allowed)) == 503
     assert provider.requests == ["/realm/.well-known/openid-configuration"]
@@ -182,9 +178,8 @@ def test_the_service_can_be_told_issuer_keys_audience_and_claim(start, provider,
     assert status_of(api, provider.token(**{**sound, claim: None, "school_id": str(place.id)})) == 403
 
 
-def test_the_keys_are_asked_for_below_the_providers_address(start, provider, allowed, place):
-    app = start(AUTH_URL=f"{provider.url}/realm/")
-    api = ApiClient(app, Document(app), None, place.id)
+def test_the_keys_are_asked_for_below_the_providers_address(outside_with, provider, allowed, place):
+    api = outside_with(AUTH_URL=f"{provider.url}/realm/")
 
     assert status_of(api, provider.token(iss=f"{provider.url}/realm", **allowed)) == 200
     asked = ["/realm/.well-known/openid-configuration", "/realm/.well-known/jwks.json"]
@@ -369,16 +364,9 @@ class TestPermissionClaim:
     READ = ["read:roles"]
 
     @pytest.fixture
-    def with_claim(self, outside, load, provider):
+    def with_claim(self, outside_with, provider):
         """A client of an application with AUTH_PERMISSION_CLAIM."""
-
-        def make(path):
-            state = outside.app.extensions["school-service"]
-            state.settings = load(AUTH_URL=provider.url, AUTH_PERMISSION_CLAIM=path)
-            state.verifier = TokenVerifier(state.settings, state.verifier.keys)
-            return outside
-
-        return make
+        return lambda path: outside_with(AUTH_URL=provider.url, AUTH_PERMISSION_CLAIM=path)
 
     @pytest.mark.parametrize(
         ("path", "claims"),
@@ -470,10 +458,9 @@ class TestPermissionClaim:
         assert status_of(api, f"{head}.{body}.{signature}") == 403
         assert status_of(api, f"{head}.{forged}.{signature}") == 401
 
-    def test_a_users_token_has_what_their_roles_say(self, outside, load, provider, place):
-        state = outside.app.extensions["school-service"]
-        state.settings = load(AUTH_URL=provider.url, AUTH_PERMISSION_CLAIM="roles", AUTH_USER_CLAIM="user")
-        state.verifier = TokenVerifier(state.settings, state.verifier.keys)
+    def test_a_users_token_has_what_their_roles_say(self, outside_with, provider, place):
+        claims = {"AUTH_PERMISSION_CLAIM": "roles", "AUTH_USER_CLAIM": "user"}
+        outside = outside_with(AUTH_URL=provider.url, **claims)
         claims = {"school_id": str(place.id), "roles": self.READ}
 
         assert status_of(outside, provider.token(user=str(place.admin_id), **{**claims, "roles": []})) == 200
@@ -515,9 +502,8 @@ class TestWhoseTokenItIs:
             ("client_id", {}, 403),
         ],
     )
-    def test_a_claim_may_mark_it(self, start, provider, place, client_id, setting, claims, status):
-        app = start(AUTH_URL=provider.url, AUTH_CLIENT_CLAIM=setting)
-        api = ApiClient(app, Document(app), None, place.id)
+    def test_a_claim_may_mark_it(self, outside_with, provider, place, client_id, setting, claims, status):
+        api = outside_with(AUTH_URL=provider.url, AUTH_CLIENT_CLAIM=setting)
         claims = {name: value.format(client_id) for name, value in claims.items()}
 
         assert status_of(api, provider.token(azp=client_id, sub="service-account", **claims)) == status
@@ -580,9 +566,8 @@ class TestUsers:
     """An end user's token stands for a user of the school where the claim of AUTH_USER_CLAIM names one."""
 
     @pytest.fixture
-    def mapped(self, start, provider, place):
-        app = start(AUTH_URL=provider.url, AUTH_USER_CLAIM="school_user")
-        return ApiClient(app, Document(app), None, place.id)
+    def mapped(self, outside_with, provider):
+        return outside_with(AUTH_URL=provider.url, AUTH_USER_CLAIM="school_user")
 
     def test_it_may_do_what_the_users_roles_allow(self, mapped, provider, place):
         token = provider.token(
@@ -620,15 +605,14 @@ class TestUsers:
 
         assert named.get("/roles").status_code == 401
 
-    def test_a_password_that_others_gave_does_not_concern_it(self, start, provider, committing):
+    def test_a_password_that_others_gave_does_not_concern_it(self, mapped, provider, committing):
         """The provider has asked for a secret of its own."""
         api = committing.api
         api.ok(api.patch("/settings", {"must_change_password": True}))
         user = committing.user()["user"]
-        app = start(AUTH_URL=provider.url, AUTH_USER_CLAIM="school_user")
         token = provider.token(school_id=str(api.school), school_user=user["id"])
 
-        assert ApiClient(app, Document(app), token, api.school).get("/states").status_code == 200
+        assert mapped.using(token=token, school=api.school).get("/states").status_code == 200
         assert committing.signed_in(user).get("/states").status_code == 403
 
     def test_without_the_setting_the_claim_means_nothing(self, outside, provider, place):
