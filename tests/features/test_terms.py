@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from datetime import date
 from io import BytesIO
 from uuid import UUID, uuid4
@@ -110,9 +111,14 @@ WRITES = {
 MADE = {("PATCH", "/terms/{termId}"), ("POST", "/terms")}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def made_school(prepared):
+    return prepared(School)
+
+
 @pytest.fixture
-def school(make):
-    return School(make)
+def school(rehearsed, made_school):
+    return deepcopy(made_school)
 
 
 def ask(api, operation, query):
@@ -147,8 +153,13 @@ def test_a_name_and_an_id_are_the_same(api, school):
 
 def test_a_term_that_there_is_not_is_named(api, school, make_other):
     theirs = make_other.term()["id"]
-    for term in ("THIRD", "FOURTH", "first", str(uuid4()), theirs):
-        for operation, query in of_session(school, term).items():
+    of_all = {term: of_session(school, term) for term in ("THIRD", "FOURTH", theirs)}
+    of_one = {
+        term: {operation: of_session(school, term)[operation]}
+        for term, operation in (("first", ("GET", "/submissions")), (str(uuid4()), ("GET", "/broadsheets")))
+    }
+    for term, asked in (of_all | of_one).items():
+        for operation, query in asked.items():
             if term == "THIRD" and operation[1] in {"/gradebooks", "/publications"}:
                 # A list: of no session, or there is nothing yet.
                 answer = ask(api, operation, query)
@@ -297,8 +308,7 @@ def test_a_session_that_is_not_the_students_has_no_results_of_them(years, make):
     assert answer.status_code == 404
 
 
-def test_the_card_of_a_session_is_printed(make, api):
-    school = School(make)
+def test_the_card_of_a_session_is_printed(make, api, school):
     later = make.session(name="9500/9501", start_date="9500-09-01", end_date="9501-07-31")
     make.term(later, term="FIRST", display_name="First")
     make.enrolled(make.cohort(make.classroom(), later), {"id": school.student})
@@ -313,8 +323,7 @@ def test_the_card_of_a_session_is_printed(make, api):
     assert state == "PROVISIONAL"
 
 
-def test_the_next_session_changes_no_address_of_a_family(make, api):
-    school = School(make)
+def test_the_next_session_changes_no_address_of_a_family(make, api, school):
     own = as_student(make, school.student)
     _, mother = guardian_of(make, school.student)
     path, query = f"/students/{school.student}", {"term": "FIRST"}

@@ -18,7 +18,7 @@ from openpyxl import Workbook
 from openpyxl.styles import numbers
 
 from school_service.core.errors import DomainError, Invalid, TooLarge
-from school_service.sheets import xlsx_reader, xml_stream
+from school_service.sheets import sheet_reader, xlsx_reader, xml_stream
 from school_service.sheets.columns import MAX_ROWS, Column
 from school_service.sheets.sheet_files import (
     BINARY_WORKBOOK,
@@ -344,18 +344,20 @@ def test_rows_without_anything_in_them_do_not_count():
 
 HEAD = row_xml("name")
 EMPTY = {
-    "rows": handmade(sheet_xml(HEAD + "<row/>" * 990_000)),
-    "cells": handmade(sheet_xml(HEAD + ("<row>" + "<c/>" * 20 + "</row>") * 47_000)),
-    "rows of spaces": handmade(sheet_xml(HEAD + '<row><c t="str"><v> </v></c></row>' * 200_000)),
-    "rows of another column": handmade(sheet_xml(HEAD + '<row><c r="B2"><v>1</v></c></row>' * 200_000)),
-    "what is no row": handmade(sheet_xml(HEAD, before="<cols>" + "<col/>" * 990_000 + "</cols>")),
-    "texts": handmade(sheet_xml(HEAD), strings_xml("<si/>" * 990_000)),
+    "rows": handmade(sheet_xml(HEAD + "<row/>" * 99_000)),
+    "cells": handmade(sheet_xml(HEAD + ("<row>" + "<c/>" * 20 + "</row>") * 4_700)),
+    "rows of spaces": handmade(sheet_xml(HEAD + '<row><c t="str"><v> </v></c></row>' * 20_000)),
+    "rows of another column": handmade(sheet_xml(HEAD + '<row><c r="B2"><v>1</v></c></row>' * 20_000)),
+    "what is no row": handmade(sheet_xml(HEAD, before="<cols>" + "<col/>" * 99_000 + "</cols>")),
+    "texts": handmade(sheet_xml(HEAD), strings_xml("<si/>" * 99_000)),
 }
 
 
 @pytest.mark.parametrize("name", EMPTY)
 def test_what_is_empty_is_refused_long_before_all_of_it_is_read(monkeypatch, name):
     read = []
+    for module, bound in ((xml_stream, "MAX_EMPTY"), (sheet_reader, "MAX_EMPTY_ROWS")):
+        monkeypatch.setattr(module, bound, getattr(module, bound) // 10)
     count_bytes = xlsx_reader._Archive.count_bytes
     monkeypatch.setattr(
         xlsx_reader._Archive,
