@@ -182,28 +182,29 @@ class Client:
         return replace(self, redirect_uri=redirect_uri)
 
 
+@pytest.fixture(scope="session")
+def shared_entrance(settings: Settings, tenancy: Tenancy) -> Iterator[Entrance]:
+    """The application and the school that all tests share: to make them costs as much as several tests."""
+    app = create_app(replace(settings, public_url=PUBLIC_URL))
+    yield Entrance(app, Document(app), tenancy, make_place(app, tenancy, "Ìjọba College <b>"))
+    dispose(app)
+
+
 @pytest.fixture(scope="module")
-def enter(settings: Settings, tenancy: Tenancy) -> Iterator[Callable[..., Entrance]]:
-    """Makes applications by which people sign in, with settings of their own, on a school that they share."""
+def enter(
+    settings: Settings, tenancy: Tenancy, shared_entrance: Entrance
+) -> Iterator[Callable[..., Entrance]]:
+    """Makes applications by which people sign in, with settings of their own, on the school that all share."""
     apps: list[Flask] = []
-    places: list[Place] = []
 
     def entering(**changes: Any) -> Entrance:
         app = create_app(replace(settings, **{"public_url": PUBLIC_URL, **changes}))
         apps.append(app)
-        if not places:
-            places.append(make_place(app, tenancy, "Ìjọba College <b>"))
-        return Entrance(app, Document(app), tenancy, places[0])
+        return Entrance(app, Document(app), tenancy, shared_entrance.place)
 
     yield entering
     for app in apps:
         dispose(app)
-
-
-@pytest.fixture(scope="module")
-def shared_entrance(enter: Callable[..., Entrance]) -> Entrance:
-    """The application that all tests of a module share."""
-    return enter()
 
 
 @pytest.fixture
