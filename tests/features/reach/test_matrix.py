@@ -871,17 +871,19 @@ def test_what_is_in_reach_and_what_is_not(operations, make, scene, uncommitted_e
     for operation, case in ((name, case) for name in operations for case in CASES[name]):
         with subtests.test(operation):
 
-            def asked(relation: str, place: Place, operation: str = operation, case: Case = case) -> Answer:
+            def answer_to(
+                relation: str, place: Place, operation: str = operation, case: Case = case
+            ) -> Answer:
                 # For each as if nobody had asked before.
                 with uncommitted(uncommitted_engine):
                     return answer(asking[relation], operation, case, place)
 
-            unknown = (200, "") if case.listed else asked("-", UNKNOWN)
+            unknown = (200, "") if case.listed else answer_to("-", UNKNOWN)
             for relation in (EVERY_ARM if case.every_arm else "T", "F", "S", "G", "-"):
                 if relation in case.apart:
                     continue
                 reaches = relation[0] in (case.relations if case.by is None else case.by)
-                status, text = asked(relation, here)
+                status, text = answer_to(relation, here)
                 assert not [student for student in others if student in text]
                 if reaches:
                     assert status < 300, (relation, text)
@@ -892,4 +894,4 @@ def test_what_is_in_reach_and_what_is_not(operations, make, scene, uncommitted_e
                 else:
                     assert (status, text) == unknown, relation
                 for name in case.others if (reaches or relation == "-") and not case.listed else ():
-                    assert asked(relation, places[name]) == unknown, (relation, name)
+                    assert answer_to(relation, places[name]) == unknown, (relation, name)
