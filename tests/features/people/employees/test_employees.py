@@ -236,11 +236,11 @@ class TestReading:
             api.ok(api.get(f"/employees/{made['id']}{path}"))
 
     def test_the_list_costs_one_round_trip_however_long_it_is(self, api, make, place, messages):
-        for size in (5, 45):
+        for size in (2, 10):
             for _ in range(size):
                 make.employee()
-            assert round_trips(api, messages) == (1, size if size == 5 else 50)
-        insert_many(place, make.employee(), 449)
+            assert round_trips(api, messages) == (1, size if size == 2 else 12)
+        insert_many(place, make.employee(), 487)
         assert round_trips(api, messages) == (1, 500)
 
     @pytest.mark.parametrize("path", UNKNOWN_PATHS)

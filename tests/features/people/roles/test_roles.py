@@ -209,16 +209,16 @@ class TestShowingRoles:
             assert answer.get_json()["message"] == "This needs the permission read:roles."
             assert make.caller("read:roles").get(path).status_code == 200
 
-    @pytest.mark.parametrize("path", ["/roles", "/permissions"])
-    def test_a_list_costs_one_round_trip_however_long_it_is(self, api, make, messages, path):
-        for size in (5, 45):
+    def test_a_list_costs_one_round_trip_however_long_it_is(self, api, make, messages):
+        for size in (2, 10):
             for number in range(size):
                 make.role("read:roles", "read:users")
                 api.ok(api.post("/permissions", {"section": f"section{size}-{number}", "access": "read"}))
-            api.ok(api.get(path))
-            with messages() as sent:
+            for path in ("/roles", "/permissions"):
                 api.ok(api.get(path))
-            assert len(sent) == 1, sent
+                with messages() as sent:
+                    api.ok(api.get(path))
+                assert len(sent) == 1, sent
 
 
 class TestSettingPermissions:

@@ -320,16 +320,16 @@ class TestListing:
         assert self.names(api, search="theirs") == []
         assert theirs["id"] not in api.get("/users").get_data(as_text=True)
 
-    @pytest.mark.parametrize("query", ["", "?search=user", "?pageSize=1000"])
-    def test_it_costs_one_round_trip_however_many_there_are(self, api, make, messages, query):
-        for size in (5, 45):
+    def test_it_costs_one_round_trip_however_many_there_are(self, api, make, messages):
+        for size in (2, 10):
             for _ in range(size):
                 user = make.user()["user"]
                 api.ok(api.put(f"/users/{user['id']}/roles", {"role": make.role()["id"]}))
-            api.ok(api.get(f"/users{query}"))
-            with messages() as sent:
+            for query in ("", "?search=user", "?pageSize=1000"):
                 api.ok(api.get(f"/users{query}"))
-            assert len(sent) == 1, sent
+                with messages() as sent:
+                    api.ok(api.get(f"/users{query}"))
+                assert len(sent) == 1, sent
 
 
 class TestDeletingAndRestoring:

@@ -17,8 +17,8 @@ from tests.features.results.golden.recordings import RECORDINGS, in_part, read_g
 
 MOST_NAMED = 20  # differences
 # Each run reads one of so many readings: all of them take two minutes of a processor.
-PARTS = {"school": 32}
-PART_OF_A_RELEASE = 6
+PARTS = {"school": 64}
+PART_OF_A_RELEASE = 12
 
 
 @pytest.mark.parametrize("name", RECORDINGS)

@@ -38,7 +38,7 @@ def test_an_unknown_classroom_is_not_found(api):
 
 
 def test_a_list_costs_one_round_trip_however_long_it_is(api, make, messages):
-    for size in (5, 45):
+    for size in (2, 10):
         for _ in range(size):
             make.classroom()
         api.ok(api.get("/classrooms"))

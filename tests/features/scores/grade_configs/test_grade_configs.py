@@ -431,7 +431,7 @@ def test_the_other_school_has_its_own(api, other_api, make, make_other):
 
 def test_a_list_costs_one_round_trip_however_long_it_is(api, make, messages):
     make.without_grade_bands()
-    for size in (5, 45):
+    for size in (2, 10):
         for number in range(size):
             make.grade_band(size + number, size + number)
         api.ok(api.get("/grade-configs"))
