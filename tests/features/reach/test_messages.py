@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from tests.auth.conftest import grant
 from tests.docs.tables import numbers_of
 from tests.factories import UNKNOWN_ID, Factory
 from tests.features.observations.comments.sheets import Said
-from tests.features.reach.test_matrix import CASES, make_places, with_publications
+from tests.features.reach.test_matrix import CASES, Place, make_places, with_publications
 from tests.operations import STORED, measured
 
 __all__ = ["grant"]
@@ -103,19 +103,16 @@ READS = [
 ]
 
 
-@pytest.mark.parametrize("published", [False, True], ids=["live", "published"])
-def test_every_read(make, own, messages, published, subtests):
+def test_every_read(make, own, messages, subtests):
     """Each GET that is no export, by an administrator, and by somebody who teaches the class and looks after it."""
     place = make_places(make)["own"]
-    if published:
-        place = with_publications(make, {"own": place})["own"]
     employee, teacher = own.teacher()
     own.assign(employee, {"id": place.subject}, None)
     make.api.ok(make.api.patch(f"/teachers/{place.batch}/add_to_batch", {"teacher_id": employee["id"]}))
-    for operation in READS:
-        cases = [case for case in CASES.get(operation, ()) if case.published == published]
-        if cases or (operation not in CASES and not published):
-            path = cases[-1].path(place) if cases else _address(make, operation)
+    for published in (False, True):
+        if published:
+            place = with_publications(make, {"own": place})["own"]
+        for operation, path in _reads(make, place, published):
             with subtests.test(operation):
                 counts = {}
                 for reach, client in (("SCHOOL", make.api), ("OWN", teacher)):
@@ -124,6 +121,14 @@ def test_every_read(make, own, messages, published, subtests):
                     counts[reach] = len(sent)
                     assert answer.status_code != 422, answer.get_json()
                 measured(operation, messages=counts)
+
+
+def _reads(make: Factory, place: Place, published: bool) -> Iterator[tuple[str, str]]:
+    """The reads of what is published or of what is live, each with its address."""
+    for operation in READS:
+        cases = [case for case in CASES.get(operation, ()) if case.published == published]
+        if cases or (operation not in CASES and not published):
+            yield operation, cases[-1].path(place) if cases else _address(make, operation)
 
 
 def _address(make: Factory, operation: str) -> str:
