@@ -61,15 +61,16 @@ _STUDENTS = _PAGE.format(
     # What belongs to a student is looked up for those of the page alone.
     rows="""
     SELECT p.id, p.number, p.first_name, p.middle_name, p.last_name, p.admission_number,
-        nullif(p.gender, '') AS gender, p.dob, p.status, e.batch_id AS batch, e.cohort_id AS cohort,
+        nullif(p.gender, '') AS gender, p.dob, p.admitted_on, p.former_school, p.left_on, p.leaving_reason, p.status,
+        e.batch_id AS batch, e.cohort_id AS cohort,
         p.user_id AS "user", (SELECT json_build_object(
             'full_name', g.full_name, 'relationship', l.relationship,
             'phone_number', g.phone_number, 'email_address', g.email_address)
          FROM student_guardians l JOIN guardians g ON g.id = l.guardian_id
          WHERE l.student_id = p.id AND l.is_primary) AS guardian,
-        p.created_at AS "createdAt"
+        p.created_at AS "createdAt", p.photo
     FROM (
-        SELECT s.*, u.first_name, u.last_name, u.gender, u.name_sort_key
+        SELECT s.*, u.first_name, u.last_name, u.gender, u.photo, u.name_sort_key
         FROM students s JOIN users u ON u.id = s.user_id
         ORDER BY u.name_sort_key, s.admission_number COLLATE "C", s.id LIMIT 50 OFFSET 0
     ) p LEFT JOIN LATERAL (
