@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile
+from zoneinfo import ZoneInfo
 
 import orjson
 from openpyxl import load_workbook
@@ -40,9 +41,10 @@ STUDENTS = 200
 ASSESSMENTS = 32
 SCORES = (12.5, 13.5)  # each upload changes every score of its assessment
 SCHOOL = "School of the Sheets"
+LAGOS = ZoneInfo("Africa/Lagos")  # the time zone of a new school
 _CELL = r'<c r="{}[^>]*(?:/>|><(?:is><t|v)>([^<]*)</(?:t></is|v)></c>)'
-# A row of the sheet of scores: the admission number and the score, with two names between them.
-_ROW = re.compile("<row [^>]*>" + "".join(map(_CELL.format, "ABCD")) + "</row>")
+# A row of the sheet of scores: the admission number and the score, with two names between them and a place behind.
+_ROW = re.compile("<row [^>]*>" + "".join(map(_CELL.format, "ABCDE")) + "</row>")
 _DETAIL = re.compile("<row [^>]*>" + "".join(map(_CELL.format, "AB")) + "</row>")
 
 # The user's permissions, where their session has not ended.
@@ -230,7 +232,7 @@ def _without_moment(value: Any) -> Any:
     return _MOMENT.sub("", value) if isinstance(value, str) else value
 
 
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T][\d:.]+( UTC|\+00:00)")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T][\d:.]+( WAT|\+00:00)")
 
 
 class SheetFloor:
@@ -247,7 +249,7 @@ class SheetFloor:
         self._fixed = fixed.getvalue()
         header = scores.index("</row>") + len("</row>")
         self._before, self._after = scores[:header], scores[scores.index("</sheetData>") :]
-        self._text, self._number = re.findall(r'<c r="[CD]2" s="(\d+)"', scores)
+        self._text, self._number, self._place = re.findall(r'<c r="[CDE]2" s="(\d+)"', scores)
         *self._labels, self._stored = re.findall(
             r'<c r="A\d+" s="(\d+)" t="inlineStr"><is><t>([^<]+)', details
         )
@@ -272,14 +274,19 @@ class SheetFloor:
                 f'<row r="{at}"><c r="A{at}" s="{text}" t="inlineStr"><is><t>{escape(admission, False)}</t></is></c>'
                 f'<c r="B{at}" s="{text}" t="inlineStr"><is><t>{escape(first, False)}</t></is></c>'
                 f'<c r="C{at}" s="{text}" t="inlineStr"><is><t>{escape(last, False)}</t></is></c>'
-                f'<c r="D{at}" s="{number}"{value}</row>'
+                f'<c r="D{at}" s="{number}"{value}<c r="E{at}" s="{self._place}"><v>{at - 1}</v></c></row>'
             )
         xml.append(self._after)
         about = [self._before_details]
         moment = datetime.now(UTC)
         stored = {admission: [score, entry] for admission, _, _, score, entry in shown if entry}
         hidden = orjson.dumps({"moment": moment.isoformat(), "stored": stored}).decode()
-        about_it = [SCHOOL, *orjson.loads(details), f"{moment:%Y-%m-%d %H:%M:%S} UTC", hidden]
+        about_it = [
+            SCHOOL,
+            *orjson.loads(details),
+            f"{moment.astimezone(LAGOS):%Y-%m-%d %H:%M:%S %Z}",
+            hidden,
+        ]
         values = zip([*self._labels, self._stored], about_it, strict=True)
         for at, ((style, label), value) in enumerate(values, 1):
             hides = ' hidden="1"' if value is hidden else ""
