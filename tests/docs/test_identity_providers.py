@@ -11,10 +11,9 @@ from uuid import uuid4
 
 import pytest
 
-from school_service.auth.tokens import TokenVerifier
-from school_service.web.app_state import AppState
 from tests.auth.conftest import grant as grant
 from tests.auth.conftest import load as load
+from tests.auth.conftest import outside_with as outside_with
 from tests.auth.conftest import provider as provider
 from tests.auth.conftest import trusting as trusting
 from tests.client import ApiClient
@@ -34,7 +33,9 @@ def block(name: str, kind: str) -> str:
 
 
 @pytest.fixture(params=sorted(SECTIONS))
-def example(request, trusting, load, provider, place) -> tuple[ApiClient, dict[str, Any], Callable[..., str]]:
+def example(
+    request, outside_with, load, provider, place
+) -> tuple[ApiClient, dict[str, Any], Callable[..., str]]:
     """A caller of an application with the settings of a section, the claims shown there, what signs them."""
     lines = dict(line.split("=", 1) for line in block(request.param, "ini").split())
     text = block(request.param, "json")
@@ -46,17 +47,7 @@ def example(request, trusting, load, provider, place) -> tuple[ApiClient, dict[s
     settings = load(**lines)
     assert claims.pop(settings.auth_school_claim)
     claims[settings.auth_school_claim] = [str(place.id)]
-    app, document = trusting
-    state: AppState = app.extensions["school-service"]
-    app.extensions["school-service"] = AppState(
-        settings,
-        TokenVerifier(settings, state.verifier.keys),
-        state.user_state,
-        state.audit_insertions,
-        state.binding_options,
-        state.shares,
-    )
-    return ApiClient(app, document, None, place.id), claims, provider.token
+    return outside_with(**lines), claims, provider.token
 
 
 def status(api: ApiClient, token: str, path: str, **using: Any) -> int:
