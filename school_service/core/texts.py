@@ -10,6 +10,9 @@ from typing import Any
 
 from tenants.names import LONGEST, TYPED_LENGTH, is_too_long
 
+SURNAME_FIRST, GIVEN_FIRST = "SURNAME_FIRST", "GIVEN_FIRST"
+"""Orders of the parts of a name on paper."""
+
 # Letters that Unicode does not take apart: the hooked ones of Hausa, and some of other languages.
 _PLAIN = str.maketrans("ɓɗƙƴŋɛɔıłøđ", "bdkyneoilod")
 _APOSTROPHES = frozenset("'’‘ʼʻ`´")  # noqa: RUF001 -- all that people type
@@ -86,10 +89,10 @@ def plain_file_name(name: str) -> str:
     return safe.strip(" .")[-MAX_FILE_NAME_LENGTH:] or "file"
 
 
-def full_name(student: Mapping[str, Any], order: str = "GIVEN_FIRST") -> str:
+def full_name(student: Mapping[str, Any], order: str = GIVEN_FIRST) -> str:
     """Write a student's name: first, middle, last; or, with the order SURNAME_FIRST, last, first, middle."""
     names = ("first_name", "middle_name", "last_name")
-    if order == "SURNAME_FIRST":
+    if order == SURNAME_FIRST:
         names = ("last_name", "first_name", "middle_name")
     return " ".join(student[name] for name in names if student[name])
 

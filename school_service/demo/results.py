@@ -8,6 +8,7 @@ from sqlalchemy import insert, select
 
 from school_service.core.database import db
 from school_service.core.read_models import BoundQuery, Made, fetch_made, fetch_row
+from school_service.core.texts import SURNAME_FIRST
 from school_service.demo.context import THIS_SESSION, DemoContext
 from school_service.features.audit.service import Change, audit_changes, score_values
 from school_service.features.observations.comments.service import enter_comments
@@ -25,7 +26,6 @@ from school_service.features.results.models import (
 from school_service.features.results.publications.service import publish, reopen
 from school_service.features.results.submissions.service import submit
 from school_service.features.school.models import CURRENT, TERMS, Enrollment
-from school_service.features.scores.models import SURNAME_FIRST
 from school_service.features.scores.result_settings.service import change_result_settings
 from tenants.clock import now
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from school_service.core.genders import listed_gender
-from school_service.core.texts import full_name
+from school_service.core.texts import GIVEN_FIRST, full_name
 from school_service.printing.card_subjects import columns_of, is_of_part, part_of_weights, subjects_of
 from school_service.printing.wording import (
     OUTCOMES,
@@ -109,7 +109,7 @@ def _student(card: Document, zone: str | None, *, is_first: bool) -> dict[str, A
     born, on = student["dob"], card["calendar"]["end_date"] or card["published_at"]
     return {
         **{name: student[name] for name in _STUDENT},
-        "name": full_name(student, "GIVEN_FIRST" if is_first else card["name_order"]),
+        "name": full_name(student, GIVEN_FIRST if is_first else card["name_order"]),
         "gender": gender and sentence_case(gender.lower()) if is_first else gender_of(gender),
         "age": age(born, on, zone) if born and on else None,
     }

@@ -31,6 +31,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query, read_model
 from school_service.core.statements import statement
+from school_service.core.texts import SURNAME_FIRST
 from school_service.features.people.models import (
     Guardian,
     Invitation,
@@ -59,7 +60,7 @@ def _name_on_paper() -> Any:
     middle = select(func.nullif(Student.middle_name, "")).where(Student.user_id == User.id).correlate(User)
     first, last, of_student = User.first_name, User.last_name, middle.scalar_subquery()
     return case(
-        (name_order() == "SURNAME_FIRST", func.concat_ws(" ", last, first, of_student)),
+        (name_order() == SURNAME_FIRST, func.concat_ws(" ", last, first, of_student)),
         else_=func.concat_ws(" ", first, of_student, last),
     )
 

@@ -35,6 +35,7 @@ from school_service.core.columns import NAME_LENGTH, POINTS, TEXT_LENGTH, Enumer
 from school_service.core.database import db
 from school_service.core.deletion import goes_with
 from school_service.core.facts import EMPTIED, STAYS, differing, stored
+from school_service.core.texts import GIVEN_FIRST, SURNAME_FIRST
 from school_service.features.audit.models import ACTOR_LENGTH, ACTOR_NAME_LENGTH
 from tenants.clock import now
 
@@ -256,7 +257,7 @@ BY_POINTS, BY_CATEGORY = WEIGHTINGS = Enumeration("Weighting", "POINTS", "CATEGO
 AVERAGE, TOTAL = RANKINGS = Enumeration("RankBy", "AVERAGE", "TOTAL")
 EXACT, MARKS = PERCENT_FROM = Enumeration("PercentFrom", "EXACT", "MARKS")
 BOTH, BATCH, COHORT, _ = SHOWN_POSITIONS = Enumeration("ShownPositions", "BOTH", "BATCH", "COHORT", "NONE")
-SURNAME_FIRST, GIVEN_FIRST = NAME_ORDERS = Enumeration("NameOrder", "SURNAME_FIRST", "GIVEN_FIRST")
+NAME_ORDERS = Enumeration("NameOrder", SURNAME_FIRST, GIVEN_FIRST)
 """How the parts of a student's name follow one another on paper."""
 _, _, PICTURES_OR_LINES = SIGNATURES = Enumeration("Signatures", "NONE", "LINES", "PICTURES")
 """Places for signatures on cards: none; lines, and a space for the stamp; or pictures, and lines without one."""

@@ -53,7 +53,6 @@ from school_service.features.audit.service import Change, audit_changes
 from school_service.features.school.models import Batch, Classroom, Cohort, Term, TermCalendar
 
 ENTITY = "school-day"
-MOST_NAMED = 20
 
 
 @everybodys
@@ -213,8 +212,7 @@ def _refuse_closed(
         if not is_open:
             names.append(f"{register['class_name']} on {_day_and_part(day, register['part'])}")
     if names:
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        words = f"There are registers: {', '.join(names[:MOST_NAMED])}{more}."
+        words = f"There are registers: {names_in_words(names)}."
         raise InUse(f"A day with registers is not closed. {words}", {"days": [words]})
 
 

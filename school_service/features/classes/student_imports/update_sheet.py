@@ -19,6 +19,7 @@ from school_service.core.facts import fact_of, headed
 from school_service.core.narrowing import caller_has_own, everybodys, judged_before, within
 from school_service.core.records import get, get_referenced, is_one_of, unnest_rows
 from school_service.core.statements import execute
+from school_service.core.texts import SURNAME_FIRST
 from school_service.features.audit.service import EXPORT, Change, audit_change, audit_changes
 from school_service.features.classes.student_imports.guardian_cells import (
     GUARDIANS,
@@ -146,7 +147,7 @@ def download(
 
 def _columns(name_order: str) -> list[Column]:
     """Give the columns, the names in the order of the school's papers."""
-    if name_order != "SURNAME_FIRST":
+    if name_order != SURNAME_FIRST:
         return [*_WRITTEN]
     last = next(column for column in _WRITTEN if column.name == LAST_NAME)
     others = [column for column in _WRITTEN if column is not last]

@@ -13,7 +13,7 @@ from typing import TypeVar
 from sqlalchemy import func
 
 from school_service.core.facts import headed
-from school_service.core.texts import folded_words
+from school_service.core.texts import SURNAME_FIRST, folded_words
 from school_service.features.people.models import Student, User
 from school_service.features.people.students.naming import (
     Named,
@@ -53,7 +53,7 @@ SERIAL_NUMBER = Column("S/N", CellType.NUMBER, locked=True, width=6)
 def student_columns(name_order: str) -> tuple[Column, ...]:
     """Give the columns identifying the student of a row, the names in the order of the school's papers."""
     number, first, last = STUDENT_COLUMNS
-    return (number, last, first) if name_order == "SURNAME_FIRST" else STUDENT_COLUMNS
+    return (number, last, first) if name_order == SURNAME_FIRST else STUDENT_COLUMNS
 
 
 def without_serial_number(content: SheetContent) -> SheetContent:

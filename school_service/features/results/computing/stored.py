@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from school_service.core.texts import full_name
-from school_service.features.scores.models import BATCH, BOTH, COHORT, GIVEN_FIRST
+from school_service.core.texts import GIVEN_FIRST, full_name
+from school_service.features.scores.models import BATCH, BOTH, COHORT
 
 Document = Mapping[str, Any]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+from school_service.core.texts import SURNAME_FIRST
 from school_service.features.results.computing.class_term.loaded import Loaded, Person
 from school_service.features.results.computing.compute import (
     Result,
@@ -19,7 +20,7 @@ from school_service.features.results.computing.compute import (
 )
 from school_service.features.results.computing.stored import StoredCard
 from school_service.features.results.models import GRADED, PROVISIONAL
-from school_service.features.scores.models import EXACT, SURNAME_FIRST
+from school_service.features.scores.models import EXACT
 
 Document = Mapping[str, Any]
 _PRINTED = (

@@ -31,6 +31,7 @@ from sqlalchemy.dialects.postgresql import aggregate_order_by, distinct_on
 from school_service.core.reach import Reach
 from school_service.core.read_models import Query
 from school_service.core.sort_keys import sort_key
+from school_service.core.texts import SURNAME_FIRST
 from school_service.features.people.guardians import kin
 from school_service.features.reach import scopes
 from school_service.features.results.computing.class_term.entered import SORT_KEYS
@@ -43,7 +44,7 @@ from school_service.features.results.computing.class_term.scopes import (
 from school_service.features.results.models import SUPERSEDED, WITHDRAWN, Publication, ReportCard
 from school_service.features.school.models import Batch, Term
 from school_service.features.school.sessions.service import is_term_id
-from school_service.features.scores.models import BATCH, BOTH, COHORT, SURNAME_FIRST
+from school_service.features.scores.models import BATCH, BOTH, COHORT
 
 Column = ColumnElement[Any]
 

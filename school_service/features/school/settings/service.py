@@ -14,6 +14,7 @@ from school_service.core.narrowing import everybodys
 from school_service.core.read_models import Query, ReadModel, read_model
 from school_service.core.records import change, get, record_name, remove
 from school_service.core.statements import NewRow, insert_row, statement
+from school_service.core.texts import GIVEN_FIRST
 from school_service.features.audit.service import audit_change
 from school_service.features.school.models import (
     Department,
@@ -54,7 +55,7 @@ def name_order() -> Any:
     # Among the settings of results, which are of a wing above.
     settings = SchoolSettings.metadata.tables["result_settings"].alias()
     said = select(settings.c.name_order).limit(1).scalar_subquery()
-    return func.coalesce(said, literal_column("'GIVEN_FIRST'"))
+    return func.coalesce(said, literal_column(f"'{GIVEN_FIRST}'"))
 
 
 def _lists_of_names(model: type[NamedSetting], *more: Any) -> tuple[ReadModel[[]], ReadModel[[UUID]]]:
